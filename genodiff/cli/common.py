@@ -1,0 +1,40 @@
+"""The flags that every verb takes, and what they do before a verb runs."""
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from genodiff.errors import MachineError, UsageError
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common:
+    """Flags shared by all verbs."""
+
+    seed: Annotated[int, Parameter(help="Seed of every random draw.")] = 1
+    threads: Annotated[int | None, Parameter(help="CPU threads (default: all that this process may use).")] = None
+    device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
+    offline: Annotated[bool, Parameter(help="Never touch the network.")] = False
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="", help="Only errors on stderr.")] = False
+    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative="", help="More on stderr.")] = False
+
+    def apply(self) -> str:
+        """Set threads and logging; return the device to use ("cpu" or "cuda"). Imports torch."""
+        import torch
+
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
+        threads = len(os.sched_getaffinity(0)) if self.threads is None and hasattr(os, "sched_getaffinity") else self.threads
+        if threads is not None:
+            if threads < 1:
+                raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
+            torch.set_num_threads(threads)
+        level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
+        logging.getLogger("genodiff").setLevel(level)
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise MachineError("--device cuda: torch sees no CUDA device here", fix="use --device cpu, or see `genodiff doctor`")
+        return "cuda" if self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available()) else "cpu"

@@ -1,0 +1,92 @@
+"""What goes wrong in a user's hands: one clear line, the right exit code, no traceback.
+
+Every error a user can cause is a `GenodiffError`; anything else is a bug and may show a traceback.
+This module imports nothing, so that `genodiff --help` stays instant.
+"""
+
+from pathlib import Path
+
+_LONGEST_NAME = 80
+
+
+def printable(text: object, longest: int | None = None) -> str:
+    """`text` with control and undecodable characters escaped, cut in the middle to at most `longest` characters."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in str(text))
+    if longest is not None and len(shown) > longest:
+        keep = (longest - 1) // 2
+        shown = f"{shown[:keep]}…{shown[-keep:]}"
+    return shown
+
+
+class GenodiffError(Exception):
+    """`FILE, line N (record R): what is wrong; what to do`. Exit code 1: the run failed."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        fix: str | None = None,
+        file: str | Path | None = None,
+        line: int | None = None,
+        record: str | None = None,
+    ) -> None:
+        self.what, self.fix, self.file, self.line, self.record = what, fix, file, line, record
+        super().__init__(str(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.what, self.fix, self.file, self.line, self.record)
+
+    def __str__(self) -> str:
+        place = ""
+        if self.file is not None:
+            place = printable(self.file)
+            if self.line is not None:
+                place += f", line {self.line}"
+        elif self.line is not None:
+            place = f"line {self.line}"
+        if self.record is not None:
+            place += f" (record {printable(self.record, _LONGEST_NAME)})"
+        message = f"{place}: {printable(self.what)}" if place else printable(self.what)
+        return f"{message}; {printable(self.fix)}" if self.fix else message
+
+
+def _rebuild(kind: type[GenodiffError], what: str, fix: str | None, file: str | Path | None, line: int | None, record: str | None) -> GenodiffError:
+    return kind(what, fix=fix, file=file, line=line, record=record)
+
+
+class UsageError(GenodiffError):
+    """A flag, a name or a configuration that cannot be meant. Exit code 2."""
+
+    exit_code = 2
+
+
+class DataError(GenodiffError):
+    """Input data that cannot be read exactly. Exit code 3."""
+
+    exit_code = 3
+
+
+class CheckpointError(GenodiffError):
+    """A checkpoint or run folder that is broken, foreign or does not fit. Exit code 4."""
+
+    exit_code = 4
+
+
+class MachineError(GenodiffError):
+    """Something this machine lacks: a device, a library, disk space, a permission to write. Exit code 5."""
+
+    exit_code = 5
+
+
+class Interrupted(GenodiffError):
+    """A signal asked the run to stop; its state is saved. Exit code 128 + the signal's number."""
+
+    def __init__(self, what: str, signum: int, *, fix: str | None = None) -> None:
+        self.signum = signum
+        super().__init__(what, fix=fix)
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        return 128 + self.signum

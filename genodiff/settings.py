@@ -1,0 +1,95 @@
+"""Typed, strict settings: the pydantic base, reading and writing YAML, and "did you mean".
+
+Settings belong to the thing that they set: each room declares its own subclass of `Settings` beside its code.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from genodiff.errors import GenodiffError, UsageError
+
+
+class Settings(BaseModel):
+    """Frozen, strict about unknown keys, and true to its types: "3" is not 3, and NaN is not a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=False, validate_default=True)
+
+    @classmethod
+    def parse(cls, values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError) -> Self:
+        """`values` (a mapping, as YAML or JSON gives it) as settings; the first fault becomes one `error` line."""
+        if not isinstance(values, dict):
+            raise error(f"expected keys and values, found {type(values).__name__}", file=file, fix="see `genodiff config schema`")
+        try:
+            return cls.model_validate(values)
+        except ValidationError as fault:
+            raise error(_first_fault(cls, fault), file=file, fix="see `genodiff config schema`") from None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` or a list of what is known: the tail of a message about an unknown name."""
+    known = sorted(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.5) or get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}"
+
+
+def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
+    first = fault.errors()[0]
+    path = ".".join(str(part) for part in first["loc"]) or "the top level"
+    if first["type"] == "extra_forbidden":
+        return f"no setting '{path}'; {did_you_mean(str(first['loc'][-1]), _keys_at(cls, first['loc'][:-1]))}"
+    if first["type"] == "missing":
+        return f"setting '{path}' is missing"
+    return f"setting '{path}': {first['msg'][0].lower()}{first['msg'][1:]} (found {str(first['input'])[:60]!r})"
+
+
+def _keys_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    here: Any = cls
+    for part in path:
+        fields = getattr(here, "model_fields", {})
+        if part not in fields:
+            return []
+        here = fields[str(part)].annotation
+    return list(getattr(here, "model_fields", {}))
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """The safe loader, but a key given twice is an error rather than a silent choice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key '{key}' stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> Any:
+    """The content of a YAML file, safely: no tags, no duplicate keys; a fault names file and line."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as fault:
+        raise error(f"cannot be read ({fault.strerror})", file=path, fix="give the path of a YAML file") from None
+    except UnicodeDecodeError:
+        raise error("is not UTF-8 text", file=path, fix="give a YAML file saved as UTF-8") from None
+    try:
+        return yaml.load(text, Loader=_UniqueKeys)
+    except yaml.YAMLError as fault:
+        mark = getattr(fault, "problem_mark", None)
+        problem = getattr(fault, "problem", None) or "not valid YAML"
+        raise error(
+            f"is not valid YAML: {problem}", file=path, line=mark.line + 1 if mark else None, fix="correct the file"
+        ) from None
+    except (RecursionError, ValueError):
+        raise error("is not valid YAML: nested too deeply or out of range", file=path, fix="correct the file") from None
+
+
+def to_yaml(settings: BaseModel) -> str:
+    """The settings as YAML text that `parse(read_yaml(...))` takes back unchanged."""
+    return yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,29 @@
+"""What all tests share: the shared data folder, where present, and checked tensor shapes."""
+
+import os
+from pathlib import Path
+
+import pytest
+from jaxtyping import install_import_hook
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("GENODIFF_SHARED", ROOT.parent / "shared"))
+
+for _room in ("diffusion", "backbones", "kernels"):
+    install_import_hook(f"genodiff.{_room}", "beartype.beartype")
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real data, golden numbers and bad inputs; the test is skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("no shared folder here (set GENODIFF_SHARED)")
+    return SHARED
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test process keeps its caches to itself."""
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("GENODIFF_CACHE", str(cache))
+    return cache
