@@ -1,0 +1,77 @@
+"""The project's own files agree with one another."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from genodiff import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def requirements() -> dict[str, str]:
+    names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return {re.split(r"[<>=!~ ]", line, maxsplit=1)[0]: line[len(re.split(r"[<>=!~ ]", line, maxsplit=1)[0]) :] for line in names}
+
+
+def test_the_conda_environment_asks_for_the_same_versions_as_the_package() -> None:
+    wanted = requirements()
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    listed = {}
+    for line in environment:
+        if isinstance(line, str) and (m := re.match(r"([a-z-]+)([<>=].*)?$", line)):
+            listed[{"pytorch": "torch"}.get(m[1], m[1])] = m[2] or ""
+    shared = set(listed) & set(wanted)
+    assert {"torch", "lightning", "pyfaidx", "biopython", "scikit-learn", "polars"} <= shared
+    assert {name: listed[name] for name in shared} == {name: wanted[name] for name in shared}
+
+
+def test_kernels_that_need_cuda_are_an_extra_and_never_a_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert not {"mamba-ssm", "causal-conv1d", "triton"} & set(requirements())
+    assert {re.split(r"[<>=]", line)[0] for line in project["optional-dependencies"]["cuda"]} == {"mamba-ssm", "causal-conv1d"}
+
+
+def test_the_version_is_one() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_room_is_packaged() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    rooms = {"genodiff." + p.parent.name for p in (ROOT / "genodiff").glob("*/__init__.py")} | {"genodiff", "genodiff.data_recipes"}
+    assert set(listed) == rooms
+
+
+def tracked_files() -> list[Path]:
+    done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / line for line in done.stdout.splitlines()]
+
+
+def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
+    forbidden = re.compile("/" + r"work/(main|shared)|/root/|" + "pypi" + r"\.org|files\.pythonhosted|/opt/" + "pypi")
+    for path in tracked_files():
+        if path.suffix in {".png", ".gz", ".safetensors"} or not path.is_file():
+            continue
+        found = forbidden.search(path.read_text(encoding="utf-8", errors="replace"))
+        assert not found, f"{path.relative_to(ROOT)} names {found[0]}"
+
+
+def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
+    from genodiff.backbones.presets import PRESETS
+    from genodiff.cli import _VERBS
+
+    text = (ROOT / "README.md").read_text()
+    verbs = set(re.findall(r"^(?:\$ )?genodiff ([a-z]+)", text, flags=re.M))
+    assert verbs
+    assert verbs <= set(_VERBS)
+    presets = set(re.findall(r"--preset (\S+)", text))
+    assert presets
+    assert presets <= set(PRESETS)
