@@ -13,10 +13,10 @@ demo: $(VENV)/.run
 	$(BIN)/genodiff demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
 test-all: $(VENV)/.test lint
-	$(BIN)/python -m pytest -q -n 2 -m "not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not gpu"
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
