@@ -1,8 +1,8 @@
-"""How near generated DNA is to real DNA: light statistics of sets of sequences, with a floor and a baseline beside them.
+"""How near generated DNA is to real DNA: light statistics of sets of sequences, beside a floor and a baseline.
 
-A set is a sequence of uint8 id arrays as `Alphabet.encode` or the store gives them (the soft-mask bit is ignored); every
-id that is not A, C, G or T breaks the words that would hold it. A distance between two finite sets is never 0, not even
-between two halves of one genome: hence `scorecard` gives, for as many bases as the samples have,
+A set is a sequence of uint8 id arrays as `Alphabet.encode` or the store gives them (the soft-mask bit is ignored);
+every id that is not A, C, G or T breaks the words that would hold it. A distance between two finite sets is never 0,
+not even between two halves of one genome: hence `scorecard` gives, for as many bases as the samples have,
 
     samples ↔ real,    other real sequence ↔ real (the floor),    order-k Markov sequence ↔ real (the baseline).
 
@@ -39,7 +39,7 @@ class Summary(NamedTuple):
 
 
 class Scorecard(NamedTuple):
-    """Samples beside real and Markov sequence; the distances are Jensen-Shannon, base 2, in [0, 1], one per word size."""
+    """Samples beside real and Markov sequence; distances are Jensen-Shannon, base 2, in [0, 1], one per word size."""
 
     kmer_sizes: tuple[int, ...]
     samples: Summary
@@ -133,7 +133,8 @@ def _fingerprints(index: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
 
     def joined(step: int) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         left, right = value[:-step], value[step:]
-        mixed = (left * np.uint64(0x9E3779B97F4A7C15)) ^ (right + np.uint64(0xD1B54A32D192ED03) + (left >> np.uint64(29)))
+        mixed = left * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= right + np.uint64(0xD1B54A32D192ED03) + (left >> np.uint64(29))
         mixed ^= mixed >> np.uint64(32)
         mixed = mixed * np.uint64(0xD6E8FEB86659FD93)
         return mixed ^ (mixed >> np.uint64(32)), whole[:-step] & whole[step:]
@@ -154,8 +155,8 @@ def longest_matches(
     """The longest stretch of each sequence that stands exactly in `reference` (either strand), at most `longest` bases.
 
     Copied training data shows as matches far longer than those of held-out real sequence. Stretches are compared by
-    64-bit fingerprints: the chance of a false match is below 1e-5 for 1e7 reference bases and 1e7 sampled ones.
-    Time: about log2(longest) sorts of the samples and as many look-ups of the reference, more where lengths differ much.
+    64-bit fingerprints: the chance of a false match is about 1e-4 for 1e7 reference bases and 1e7 sampled ones.
+    Time: about log2(longest) sorts of the samples and look-ups of the reference, more where the answers differ much.
     """
     queries = []
     for ids in sequences:
@@ -187,7 +188,9 @@ def longest_matches(
     return found
 
 
-def markov_sequences(reference: Sequence[Ids], order: int, u: NDArray[np.float64], pseudocount: float = 1.0) -> list[Ids]:
+def markov_sequences(
+    reference: Sequence[Ids], order: int, u: NDArray[np.float64], pseudocount: float = 1.0
+) -> list[Ids]:
     """Sequences (n, L) drawn from the order-`order` Markov chain of `reference`, one per row of the uniforms `u`.
 
     Both strands are counted, `pseudocount` is spread over the four bases of each context, and a sequence's first
