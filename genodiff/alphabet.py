@@ -159,7 +159,7 @@ class Alphabet:
             ) from None
 
     def fingerprint(self) -> str:
-        """sha256 (hex) of the canonical JSON: equal if and only if the same ids mean the same tokens in the same way."""
+        """sha256 (hex) of the canonical JSON: equal if and only if every id means the same in the same way."""
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -1,0 +1,278 @@
+"""The one writer: every file that genodiff leaves behind is complete, or it is not there.
+
+Order: temporary name in the same folder → write → fsync → rename → fsync of the folder. A full disk or a missing
+permission is one `MachineError` that names the path; the file that stood there before stays.
+
+The environment variable GENODIFF_CRASH_AT=n kills the process (SIGKILL) just before the n-th I/O operation of this
+module, so that a test can try every moment at which a machine may die (fault plan FI-02).
+"""
+
+import errno
+import io
+import json
+import os
+import secrets
+import shutil
+import signal
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from genodiff.errors import MachineError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_PREFIX, _SUFFIX = ".genodiff-", ".tmp"
+_CHUNK = 1 << 20
+_DESCRIPTORS = ("/dev/fd/", "/dev/std", "/proc/")
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_WRITE_FAULTS = _NO_ROOM | {errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
+_operations = 0
+
+
+def crash_point() -> None:
+    """Count one I/O operation; callers that rename or remove files of their own count them here too."""
+    global _operations
+    _operations += 1
+    if os.environ.get("GENODIFF_CRASH_AT") == str(_operations):
+        os.kill(os.getpid(), signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
+
+
+def write_error(path: str | Path, fault: OSError) -> MachineError:
+    """The `MachineError` for a failed write at `path`: the reason, the free bytes where they matter, a remedy."""
+    reason = "Not a directory" if fault.errno == errno.EEXIST else fault.strerror or str(fault)
+    what = f"cannot be written: {reason}"
+    if fault.errno in _NO_ROOM:
+        with suppress(OSError):
+            what += f" ({shutil.disk_usage(_existing(Path(path).parent)).free:,} bytes free)"
+        return MachineError(what, file=path, fix="free some disk space (or quota), or write to another folder")
+    return MachineError(what, file=path, fix="choose a path that you may write to")
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a whole file atomically. Raises `MachineError`."""
+    with open_atomic(path) as file:
+        view = memoryview(data)
+        for start in range(0, len(view), _CHUNK):
+            file.write(view[start : start + _CHUNK])
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a whole UTF-8 text file atomically. Raises `MachineError`."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as readable, strict JSON atomically. Raises `MachineError`; `ValueError` for NaN or infinity."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[IO[Any]]:
+    """A file to write; it takes its name `path` when the block ends well and vanishes when the block raises.
+
+    Missing parent folders are made. A link is followed. A device or a pipe (`/dev/stdout`) is written to directly,
+    since renaming over it would replace it. Raises `MachineError` where the file cannot be written.
+    """
+    mode_bits = _mode_of(Path(path))
+    if mode_bits is not None and stat.S_ISDIR(mode_bits):
+        raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
+    direct = (mode_bits is not None and not stat.S_ISREG(mode_bits)) or str(path).startswith(_DESCRIPTORS)
+    target = Path(path) if direct else Path(os.path.realpath(path))
+    temporary = target if direct else _temporary(target)
+    try:
+        if not direct:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        crash_point()
+        flags = os.O_WRONLY | (0 if direct else os.O_CREAT | os.O_EXCL) | getattr(os, "O_BINARY", 0)
+        raw = _Raw(os.open(temporary, flags, 0o666), path)
+    except OSError as fault:
+        raise write_error(path, fault) from None
+    _lock(raw.fileno())
+    buffered = io.BufferedWriter(raw, _CHUNK)
+    file: IO[Any] = buffered if mode == "wb" else io.TextIOWrapper(buffered, encoding="utf-8", newline="\n")
+    try:
+        yield file
+        file.flush()
+        try:
+            if not direct:
+                if mode_bits is not None:
+                    with suppress(OSError):
+                        os.chmod(temporary, stat.S_IMODE(mode_bits))
+                crash_point()
+                os.fsync(raw.fileno())
+            raw.close()
+            if not direct:
+                crash_point()
+                os.replace(temporary, target)
+                _sync_folder(target.parent)
+        except OSError as fault:
+            raise write_error(path, fault) from None
+    except BaseException:
+        if not direct:
+            with suppress(OSError):
+                temporary.unlink()
+        raise
+    finally:
+        # What is still buffered after a fault must not be tried again by the garbage collector.
+        raw.abandoned = True
+        with suppress(OSError, ValueError):
+            file.close()
+        with suppress(OSError):
+            raw.close()
+
+
+@contextmanager
+def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Path]:
+    """A folder to fill; it takes its name `path`, files synced, when the block ends well, and vanishes otherwise.
+
+    Where `path` already exists, the error is `MachineError`; with `exist_ok` the older folder stays and the new one
+    is dropped, which is right where the name is a fingerprint of the content.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = _temporary(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        crash_point()
+        temporary.mkdir()
+    except OSError as fault:
+        raise write_error(path, fault) from None
+    lock = _open_folder(temporary)
+    try:
+        try:
+            yield temporary
+        except OSError as fault:
+            if fault.errno in _WRITE_FAULTS:
+                raise write_error(path, fault) from None
+            raise
+        try:
+            for folder, _, names in os.walk(temporary):
+                for name in names:
+                    crash_point()
+                    _sync(os.path.join(folder, name))
+                _sync_folder(Path(folder))
+            crash_point()
+            # os.rename would put a new folder over an old empty one; to the caller that is the same as no folder.
+            os.rename(temporary, target)
+            _sync_folder(target.parent)
+        except OSError as fault:
+            if fault.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and os.path.lexists(target):
+                if exist_ok and target.is_dir():
+                    return
+                raise MachineError("already exists", file=path, fix="choose another name or remove it") from None
+            raise write_error(path, fault) from None
+    finally:
+        if lock is not None:
+            os.close(lock)
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def clear_leftovers(folder: str | Path) -> list[Path]:
+    """Remove what killed processes left in `folder` under temporary names; what living ones write stays."""
+    removed: list[Path] = []
+    if fcntl is None:
+        return removed
+    for path in sorted(Path(folder).glob(f"{_PREFIX}*{_SUFFIX}")):
+        pid = path.name[len(_PREFIX) :].split("-")[0]
+        if pid.isdecimal() and not _alive(int(pid)) and _unlocked(path):
+            crash_point()
+            with suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+                removed.append(path)
+    return removed
+
+
+class _Raw(io.FileIO):
+    """A file whose every write is counted and whose failures name the path that the user gave."""
+
+    def __init__(self, descriptor: int, shown: str | Path) -> None:
+        super().__init__(descriptor, "wb")
+        self.shown = shown
+        self.abandoned = False
+
+    def write(self, data: Any, /) -> int:
+        if self.abandoned:
+            return len(data)
+        crash_point()
+        try:
+            return super().write(data)
+        except OSError as fault:
+            # A pipe that nobody reads is an ending of its own (128 + SIGPIPE), not a broken machine.
+            if isinstance(fault, BrokenPipeError):
+                raise
+            raise write_error(self.shown, fault) from None
+
+
+def _temporary(target: Path) -> Path:
+    # Not built from the target's name: that may have the 255 bytes that a name may have.
+    return target.parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
+
+
+def _existing(folder: Path) -> Path:
+    return folder if folder.exists() or folder == folder.parent else _existing(folder.parent)
+
+
+def _mode_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return None
+
+
+def _sync(path: str | Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_folder(folder: Path) -> int | None:
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        _lock(descriptor)
+        return descriptor
+    return None
+
+
+def _sync_folder(folder: Path) -> None:
+    # Some systems and file systems cannot open or sync a folder; then the rename is all there is.
+    crash_point()
+    with suppress(OSError):
+        _sync(folder)
+
+
+def _lock(descriptor: int) -> None:
+    """Mark a temporary file or folder as being written, for as long as this process lives."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlocked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

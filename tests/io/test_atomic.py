@@ -1,0 +1,199 @@
+"""The one writer: complete or absent, at every moment at which a machine may die."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from genodiff.errors import MachineError
+from genodiff.io import atomic
+
+WRITE = "from genodiff.io import atomic; atomic.write_bytes('out.bin', b'new' * 1_200_000)"
+FOLDER = """
+from genodiff.io import atomic
+with atomic.atomic_directory('run') as folder:
+    (folder / 'inner').mkdir()
+    atomic.write_text(folder / 'inner' / 'a.txt', 'a' * 100)
+    (folder / 'b.bin').write_bytes(b'b' * 100)
+"""
+
+
+def python(code: str, where: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=where, env={**os.environ, **env}, capture_output=True, text=True, timeout=60
+    )
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    atomic.write_bytes(tmp_path / "new" / "a.bin", bytes(range(256)))
+    atomic.write_text(tmp_path / "b.txt", "Größe\n")
+    atomic.write_json(tmp_path / "c.json", {"x": [1, 2.5, None], "é": "ü"})
+    assert (tmp_path / "new" / "a.bin").read_bytes() == bytes(range(256))
+    assert (tmp_path / "b.txt").read_bytes() == "Größe\n".encode()
+    assert json.loads((tmp_path / "c.json").read_text()) == {"x": [1, 2.5, None], "é": "ü"}
+    assert names(tmp_path) == ["b.txt", "c.json", "new", "new/a.bin"]
+
+
+def test_json_refuses_nan_and_leaves_the_old_file(tmp_path: Path) -> None:
+    atomic.write_json(tmp_path / "a.json", 1)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        atomic.write_json(tmp_path / "a.json", float("nan"))
+    assert (tmp_path / "a.json").read_text() == "1\n"
+
+
+def test_a_fault_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    def half_way() -> None:
+        with atomic.open_atomic(tmp_path / "a", "w") as file:
+            file.write("new" * 1_000_000)
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        half_way()
+    assert (tmp_path / "a").read_text() == "old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_fault_of_the_callers_own_reading_is_not_called_a_fault_of_writing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), atomic.open_atomic(tmp_path / "a"):
+        (tmp_path / "gone").read_bytes()
+    with pytest.raises(FileNotFoundError), atomic.atomic_directory(tmp_path / "b"):
+        (tmp_path / "gone").read_bytes()
+    assert names(tmp_path) == []
+
+
+def test_killed_at_every_operation_a_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    old, new = b"old", b"new" * 1_200_000
+    seen = set()
+    for n in range(1, 50):
+        (tmp_path / "out.bin").write_bytes(old)
+        done = python(WRITE, tmp_path, GENODIFF_CRASH_AT=str(n))
+        content = (tmp_path / "out.bin").read_bytes()
+        assert content in (old, new), f"torn file after a kill at operation {n}"
+        seen.add((content == new, done.returncode))
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9
+        atomic.clear_leftovers(tmp_path)
+        assert names(tmp_path) == ["out.bin"]
+    # create, four chunks, fsync and rename leave the old file; killed before the folder's fsync it is the new one.
+    assert n == 9
+    assert seen == {(False, -9), (True, -9), (True, 0)}
+
+
+def test_killed_at_every_operation_a_folder_is_complete_or_absent(tmp_path: Path) -> None:
+    for n in range(1, 80):
+        done = python(FOLDER, tmp_path, GENODIFF_CRASH_AT=str(n))
+        if (tmp_path / "run").exists():
+            assert names(tmp_path / "run") == ["b.bin", "inner", "inner/a.txt"]
+            assert (tmp_path / "run/inner/a.txt").read_text() == "a" * 100
+            break
+        assert done.returncode == -9
+        atomic.clear_leftovers(tmp_path)
+        assert names(tmp_path) == []
+    assert n > 10
+
+
+def test_leftovers_of_the_living_stay(tmp_path: Path) -> None:
+    with atomic.open_atomic(tmp_path / "a") as file, atomic.atomic_directory(tmp_path / "b"):
+        file.write(b"x")
+        other = python("from genodiff.io import atomic; print(atomic.clear_leftovers('.'))", tmp_path)
+        assert other.stdout == "[]\n"
+        assert len(names(tmp_path)) == 2
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_a_full_device_is_one_error_that_names_it() -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    with pytest.raises(MachineError, match=r"/dev/full: cannot be written: No space left.*free some disk space"):
+        atomic.write_bytes("/dev/full", b"x" * 10)
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+def test_a_file_that_outgrows_the_limit_leaves_the_old_one(tmp_path: Path) -> None:
+    (tmp_path / "out.bin").write_bytes(b"old")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000));"
+    done = python(limit + WRITE, tmp_path)
+    assert "MachineError: out.bin: cannot be written: File too large" in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert (tmp_path / "out.bin").read_bytes() == b"old"
+    assert names(tmp_path) == ["out.bin"]
+
+
+def test_a_text_that_hits_the_limit_while_closing_is_reported_once(tmp_path: Path) -> None:
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); from genodiff.io import atomic\n"
+    done = python(code + "with atomic.open_atomic('a', 'w') as f: f.write('x' * 100)", tmp_path)
+    assert "Exception ignored" not in done.stderr
+    assert done.stderr.count("genodiff.errors.MachineError: a: cannot be written") == 1
+    assert names(tmp_path) == []
+
+
+def test_devices_and_pipes_are_written_to_and_never_replaced(tmp_path: Path) -> None:
+    atomic.write_bytes("/dev/null", b"x")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE)
+    atomic.write_bytes(tmp_path / "pipe", b"through")
+    assert reader.communicate(timeout=20)[0] == b"through"
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+    shown = python("from genodiff.io import atomic; atomic.write_text('/dev/stdout', 'out')", tmp_path)
+    assert shown.stdout == "out"
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    atomic.write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_the_permissions_of_a_file_that_is_replaced_stay(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "a").chmod(0o640)
+    atomic.write_text(tmp_path / "a", "new")
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o640
+
+
+def test_a_name_of_255_bytes_can_be_written(tmp_path: Path) -> None:
+    atomic.write_text(tmp_path / ("n" * 255), "x")
+    assert names(tmp_path) == ["n" * 255]
+
+
+def test_what_cannot_be_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(MachineError, match="is a directory"):
+        atomic.write_text(tmp_path, "x")
+    with pytest.raises(MachineError, match="cannot be written: Not a directory"):
+        atomic.write_text(tmp_path / "file" / "below", "x")
+    with pytest.raises(MachineError, match="cannot be written: File name too long"):
+        atomic.write_text(tmp_path / ("n" * 256), "x")
+
+
+def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "old").write_text("old")
+    with pytest.raises(MachineError, match="already exists"), atomic.atomic_directory(tmp_path / "run") as folder:
+        (folder / "new").write_text("new")
+    with atomic.atomic_directory(tmp_path / "run", exist_ok=True) as folder:
+        (folder / "new").write_text("new")
+    assert names(tmp_path) == ["run", "run/old"]
+
+
+def test_a_full_disk_inside_a_folder_is_a_machine_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(MachineError, match="No space left"),
+        atomic.atomic_directory(tmp_path / "run"),
+        open("/dev/full", "wb", buffering=0) as full,
+    ):
+        full.write(b"x")
+    assert names(tmp_path) == []
