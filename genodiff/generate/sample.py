@@ -1,0 +1,207 @@
+"""New sequences from a trained model: record i depends on (seed, i) alone.
+
+Position j of record i owns two uniforms for good, the j-th of the counter-based streams (seed, SAMPLE_ORDER, i) and
+(seed, SAMPLE_TOKEN, i): the first places it in the order of unmasking, the second draws its base. They are the same
+whatever the batch, the window or the length of the record, so a longer request begins with the draws of a shorter one.
+A sampler is a deterministic function of them and of the network. The network's float32 noise depends on batch size and
+thread count; a draw so near to a boundary that this noise could decide it is decided by the same network in float64,
+on one sequence alone. Hence the bytes depend on neither.
+
+Texts longer than the trained window W are filled in rounds (`genodiff.generate.infill.rounds`).
+"""
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from genodiff.counter import Purpose, uniforms
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.samplers import SAMPLERS
+from genodiff.errors import UsageError
+from genodiff.generate.infill import rounds
+from genodiff.settings import did_you_mean
+from genodiff.train.checkpoint import Model
+
+AUTO_STEPS = 256
+Ids = NDArray[np.uint8]
+Denoiser = Callable[[Tensor, Tensor | None], Tensor]
+
+
+class Sample(NamedTuple):
+    """One record: its number (from 0), its ids, and how often the network was evaluated for it."""
+
+    index: int
+    ids: Ids
+    nfe: int
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample. Raises `UsageError` for what cannot be meant.
+
+    `steps` None means 256 per window; evaluations never exceed the number of masks, whatever the steps. `temperature`
+    0 takes the likeliest base. `stride` None means half the trained length. `allow_n` lets N be drawn too.
+    """
+
+    sampler: str = "ancestral"
+    steps: int | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    stride: int | None = None
+    allow_n: bool = False
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            raise UsageError(f"no sampler '{self.sampler}'", fix=did_you_mean(self.sampler, SAMPLERS))
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise UsageError(
+                f"temperature {self.temperature} is not a finite number of 0 or more",
+                fix="give 1 for the model's own law, less for likelier bases",
+            )
+        if not 0 < self.top_p <= 1:
+            raise UsageError(f"top-p {self.top_p} is not above 0 and at most 1", fix="give 1 for the model's own law")
+        at_least_one("steps", self.steps)
+        at_least_one("stride", self.stride)
+        at_least_one("batch size", self.batch_size)
+
+
+def at_least_one(what: str, value: int | None) -> None:
+    """Raises `UsageError` where `value` is given and below 1."""
+    if value is not None and value < 1:
+        raise UsageError(f"{what} {value} is not positive", fix="give a number of at least 1")
+
+
+def sample(
+    model: Model,
+    n: int,
+    length: int,
+    *,
+    seed: int = 1,
+    sampler: str = "ancestral",
+    steps: int | None = None,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    stride: int | None = None,
+    allow_n: bool = False,
+    batch_size: int = 32,
+) -> Iterator[Sample]:
+    """`n` new sequences of `length` bases, in order, as they are ready.
+
+    `length` may exceed the trained length (see `rounds`). `batch_size` changes the speed only. Only A, C, G and T come
+    out unless `allow_n`. Raises `UsageError` for impossible settings, before any work.
+    """
+    at_least_one("number of sequences", n)
+    at_least_one("length", length)
+    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size)
+    return infill(model, (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n)), how=how, seed=seed)
+
+
+def infill(model: Model, drafts: Iterable[Ids], *, how: Sampling | None = None, seed: int = 1) -> Iterator[Sample]:
+    """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
+
+    A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
+    """
+    how = how or Sampling()
+    window = model.config.data.seq_len
+    if how.stride is not None and how.stride > window:
+        raise UsageError(f"stride {how.stride} is above the trained length", fix=f"give at most {window}")
+    return _generate(model, iter(drafts), how, seed, window)
+
+
+def _generate(model: Model, drafts: Iterator[Ids], how: Sampling, seed: int, window: int) -> Iterator[Sample]:
+    filler = _Filler(model, how, seed, window)
+    index = 0
+    while group := list(islice(drafts, how.batch_size)):
+        yield from filler.fill(index, group)
+        index += len(group)
+
+
+class _Filler:
+    """A model and a way to sample, ready to fill groups of drafts."""
+
+    def __init__(self, model: Model, how: Sampling, seed: int, window: int) -> None:
+        self.alphabet, self.how, self.seed, self.window = model.alphabet, how, seed, window
+        self.stride = how.stride or max(1, window // 2)
+        self.diffusion: MaskedDiffusion = model.diffusion
+        if how.allow_n:
+            extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
+            self.diffusion = replace(self.diffusion, targets=(*self.diffusion.targets, *sorted(extra)))
+        self.device = next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
+        self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id)
+        self.refine = _Refine(model.backbone, self.alphabet.pad_id)
+
+    def fill(self, first: int, drafts: list[Ids]) -> list[Sample]:
+        """The drafts filled, as records `first`, `first` + 1, …"""
+        ids = [draft.copy() for draft in drafts]
+        masked = [draft == self.alphabet.mask_id for draft in drafts]
+        plans = [rounds(m, self.window, self.stride) for m in masked]
+        draws = [self._draws(first + i, len(draft) if plans[i] else 0) for i, draft in enumerate(drafts)]
+        nfe = [0] * len(drafts)
+        for turn in range(max(map(len, plans), default=0)):
+            rows = [i for i, plan in enumerate(plans) if turn < len(plan)]
+            spans = [slice(*plans[i][turn]) for i in rows]
+            width = max(span.stop - span.start for span in spans)
+            xt = np.full((len(rows), width), self.alphabet.pad_id, np.int64)
+            u = np.zeros((2, len(rows), width))
+            for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
+                xt[row, : span.stop - span.start] = ids[i][span]
+                u[:, row, : span.stop - span.start] = draws[i][:, span]
+            x0, evaluations = self._call(xt, u)
+            for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
+                open_here = masked[i][span]
+                ids[i][span][open_here] = x0[row, : span.stop - span.start][open_here]
+                nfe[i] += int(evaluations[row])
+        return [Sample(first + i, ids[i], nfe[i]) for i in range(len(drafts))]
+
+    def _draws(self, index: int, length: int) -> NDArray[np.float64]:
+        purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+        return np.stack([uniforms(self.seed, purpose, index, length) for purpose in purposes])
+
+    def _call(self, xt: NDArray[np.int64], u: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        with torch.inference_mode():
+            done = SAMPLERS[self.how.sampler](
+                self.diffusion,
+                self.denoiser,
+                torch.from_numpy(xt).to(self.device),
+                u_order=torch.from_numpy(u[0]).to(self.device),
+                u_token=torch.from_numpy(u[1]).to(self.device),
+                steps=self.how.steps or AUTO_STEPS,
+                temperature=self.how.temperature,
+                top_p=self.how.top_p,
+                refine=self.refine,
+            )
+            return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
+
+
+def _denoiser(backbone: nn.Module, pad_id: int) -> Denoiser:
+    """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their lengths."""
+
+    def logits(xt: Tensor, sigma: Tensor | None = None) -> Tensor:
+        lengths = (xt != pad_id).sum(1)
+        padded = bool((lengths < xt.shape[1]).any())
+        found: Tensor = backbone(xt, sigma, lengths if padded else None)
+        return found
+
+    return logits
+
+
+class _Refine:
+    """The same network in float64, copied when the first close draw asks for it (most short runs never do)."""
+
+    def __init__(self, backbone: nn.Module, pad_id: int) -> None:
+        self.backbone, self.pad_id = backbone, pad_id
+        self.exact: Denoiser | None = None
+
+    def __call__(self, xt: Tensor, sigma: Tensor | None = None) -> Any:
+        if self.exact is None:
+            self.exact = _denoiser(copy.deepcopy(self.backbone).double(), self.pad_id)
+        return self.exact(xt, None if sigma is None else sigma.double())

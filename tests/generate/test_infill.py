@@ -1,0 +1,115 @@
+"""Templates keep what they keep; windows cover every gap once, with context on both sides where there is any."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genodiff.alphabet import DNA
+from genodiff.errors import DataError
+from genodiff.generate.infill import Template, read_templates, rounds
+
+gap_maps = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=12).map(
+    lambda runs: np.array([gap for gap, n in runs for _ in range(n)], bool)
+)
+
+
+@given(gap_maps, st.integers(1, 20), st.data())
+def test_every_gap_is_filled_once_in_a_window_that_fits_the_text(
+    gaps: np.ndarray, window: int, data: st.DataObject
+) -> None:
+    stride = data.draw(st.integers(1, window))
+    still_open = gaps.copy()
+    for start, end in rounds(gaps, window, stride):
+        assert 0 <= start < end <= len(gaps)
+        assert end - start <= window
+        assert still_open[start:end].any(), "a round without work"
+        assert not still_open[:start].any(), "a gap was passed over"
+        still_open[start:end] = False
+    assert not still_open.any()
+
+
+@given(gap_maps, st.integers(1, 20), st.data())
+def test_a_window_is_as_long_as_it_may_be_and_looks_left_by_what_the_stride_leaves(
+    gaps: np.ndarray, window: int, data: st.DataObject
+) -> None:
+    stride = data.draw(st.integers(1, window))
+    still_open = gaps.copy()
+    for start, end in rounds(gaps, window, stride):
+        opens = np.flatnonzero(still_open[start:end])
+        cut_by_a_gap = end < len(gaps) and still_open[end]
+        assert end - start == window or (start == 0 and (end == len(gaps) or cut_by_a_gap))
+        if start > 0:
+            assert opens[-1] + 1 - opens[0] <= stride
+        still_open[start:end] = False
+
+
+@pytest.mark.parametrize(
+    ("length", "window", "stride"), [(4096, 1024, 512), (1000, 256, 100), (257, 256, 1), (12, 4, 4)]
+)
+def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(length: int, window: int, stride: int) -> None:
+    plan = rounds(np.ones(length, bool), window, stride)
+    expected = [(0, window)]
+    while expected[-1][1] < length:
+        end = min(expected[-1][1] + stride, length)
+        expected.append((end - window, end))
+    assert plan == expected
+
+
+def test_a_text_no_longer_than_the_window_is_one_window() -> None:
+    assert rounds(np.ones(10, bool), 16, 3) == [(0, 10)]
+    scattered = np.isin(np.arange(16), [0, 7, 15])
+    assert rounds(scattered, 16, 3) == [(0, 16)]
+
+
+def test_nothing_to_fill_is_no_window() -> None:
+    assert rounds(np.zeros(10, bool), 4, 2) == []
+    assert rounds(np.zeros(0, bool), 4, 2) == []
+
+
+def test_a_gap_inside_a_long_text_stands_in_the_middle_of_its_window() -> None:
+    gaps = np.zeros(1000, bool)
+    gaps[500:510] = True
+    assert rounds(gaps, 100, 50) == [(455, 555)]
+
+
+def test_gaps_that_fit_one_stride_share_a_window_and_a_gap_that_does_not_is_left_whole() -> None:
+    gaps = np.zeros(1000, bool)
+    gaps[[500, 520]] = True
+    gaps[545:555] = True
+    assert rounds(gaps, 100, 50) == [(445, 545), (500, 600)]
+
+
+def test_kept_letters_survive_with_case_and_ambiguity_codes_and_an_n_is_filled_in_its_own_case() -> None:
+    template = Template("t", "", b"acGTNNrYn?mK")
+    ids = template.ids(DNA)
+    assert np.flatnonzero(ids == DNA.mask_id).tolist() == [4, 5, 8, 9]
+    assert DNA.decode(ids[[0, 1, 2, 3, 6, 7, 10, 11]]) == "ACGTNNNN"
+    ids[ids == DNA.mask_id] = DNA.encode("TTCA")
+    assert template.filled(ids, DNA) == b"acGTTTrYcAmK"
+
+
+@given(st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv?", max_size=80), st.randoms(use_true_random=False))
+def test_filling_changes_gaps_and_nothing_else(text: str, rng: np.random.Generator) -> None:
+    template = Template("t", "", text.encode())
+    ids = template.ids(DNA)
+    gaps = ids == DNA.mask_id
+    ids[gaps] = [rng.choice(DNA.targets) for _ in range(int(gaps.sum()))]
+    done = template.filled(ids, DNA).decode()
+    assert len(done) == len(text)
+    for before, after in zip(text, done, strict=True):
+        if before in "Nn?":
+            assert after in ("acgt" if before == "n" else "ACGT")
+        else:
+            assert after == before
+
+
+def test_templates_are_read_strictly_but_may_hold_question_marks(tmp_path: Path) -> None:
+    (tmp_path / "good.fa").write_text(">one first of two\nAC??\nNNgt\n>two\nACGT\n")
+    found = list(read_templates(tmp_path / "good.fa"))
+    assert [(t.name, t.text) for t in found] == [("one", b"AC??NNgt"), ("two", b"ACGT")]
+    (tmp_path / "bad.fa").write_text(">one\nAC!T\n")
+    with pytest.raises(DataError, match="one"):
+        list(read_templates(tmp_path / "bad.fa"))
