@@ -1,0 +1,171 @@
+"""Caduceus: blocks of pre-norm bidirectional Mamba, on one strand ("single", Ph) or on both with a vote at the head ("paired", PS).
+
+    s ← s + M_i(N_i(s)) per block, then a last norm, and logits = s Eᵀ with the embedding E.
+
+"Paired" runs this one network on the rows [x; rc x]: logits_i = E s(x)_i + E[comp] s(rc x)_{L−1−i}, equivariant by construction.
+Source: Schiff et al., 2024, arXiv 2403.03234.
+"""
+
+from collections.abc import Iterator
+from math import ceil, sqrt
+from typing import Annotated, Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from genodiff.backbones.layers import Draws, Norm
+from genodiff.backbones.mamba import Mamba
+from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
+from genodiff.errors import UsageError
+from genodiff.settings import Settings
+
+_EMBEDDING_STD = 0.02
+
+
+class CaduceusSettings(Settings):
+    """The shape of a Caduceus."""
+
+    kind: Literal["caduceus"] = "caduceus"
+    d_model: int = Field(ge=1, description="width of the residual stream")
+    n_layer: int = Field(ge=1, description="number of blocks")
+    strands: Literal["paired", "single"] = Field(default="paired", description="both strands with shared weights (PS), or one (Ph)")
+    d_state: int = Field(default=16, ge=1, description="states per channel")
+    d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
+    expand: int = Field(default=2, ge=1, description="channels of the mixer per channel of the residual stream")
+    dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(default="auto", description="rank of the step sizes; auto: d_model/16, rounded up")
+    bidirectional: bool = True
+    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(default="add", description="how the two directions meet")
+    tie_directions: bool = Field(default=True, description="both directions share their input and output projections")
+    tie_head: bool = Field(default=True, description="the head is the embedding; always so with paired strands")
+    norm: Literal["rms", "layer"] = "rms"
+    norm_eps: float = Field(default=1e-5, gt=0)
+    conv_bias: bool = True
+    proj_bias: bool = False
+    alternate_strands: bool = Field(default=False, description="even blocks read the strands exchanged, as published fused weights expect")
+    checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
+
+    @property
+    def rank(self) -> int:
+        """The rank of the step sizes, resolved."""
+        return ceil(self.d_model / 16) if self.dt_rank == "auto" else self.dt_rank
+
+    def build(self, vocab_size: int, complement: tuple[int, ...] | None, *, seed: int = 0) -> "Caduceus":
+        """A freshly drawn network; `complement` maps each id to its complement and is needed by paired strands."""
+        return Caduceus(settings=self, vocab_size=vocab_size, complement=complement, seed=seed)
+
+    def n_parameters(self, vocab_size: int) -> int:
+        """The number of weights, without building them."""
+        d, e, n = self.d_model, self.expand * self.d_model, self.d_state
+        direction = e * self.d_conv + e * self.conv_bias + e * (self.rank + 2 * n) + e * self.rank + e + e * n + e
+        projections = 3 * d * e + (2 * e + d) * self.proj_bias
+        norm = d * (1 if self.norm == "rms" else 2)
+        pairs = 2 if self.bidirectional and not self.tie_directions else 1
+        block = norm + pairs * projections + (2 if self.bidirectional else 1) * direction
+        return vocab_size * d * (1 if self.tied_head else 2) + self.n_layer * block + norm
+
+    @property
+    def tied_head(self) -> bool:
+        """Whether the head is the embedding."""
+        return self.tie_head or self.strands == "paired"
+
+
+class Block(nn.Module):
+    """One step of the residual stream: norm, then mixer."""
+
+    def __init__(self, settings: CaduceusSettings, draws: Draws) -> None:
+        super().__init__()
+        s = settings
+        self.norm = Norm(s.norm, s.d_model, s.norm_eps)
+        self.mixer = Mamba(
+            s.d_model, d_state=s.d_state, d_conv=s.d_conv, expand=s.expand, dt_rank=s.rank, conv_bias=s.conv_bias,
+            proj_bias=s.proj_bias, bidirectional=s.bidirectional, strategy=s.bidirectional_strategy,
+            tie_directions=s.tie_directions, out_scale=1 / sqrt(s.n_layer), draws=draws,
+        )  # fmt: skip
+
+    def forward(self, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
+        return self.mixer(self.norm(residual, mirrored), mask, mirrored)
+
+
+class Caduceus(nn.Module):
+    """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`. Time is not an input."""
+
+    complement: Tensor | None
+
+    def __init__(self, *, settings: CaduceusSettings, vocab_size: int, complement: tuple[int, ...] | None = None, seed: int = 0) -> None:
+        super().__init__()
+        self.settings, self.vocab_size = settings, vocab_size
+        self.paired = settings.strands == "paired"
+        if self.paired and (complement is None or sorted(complement) != list(range(vocab_size))):
+            raise UsageError("paired strands need a complement for every token", fix="choose strands: single for this alphabet")
+        map_ = torch.tensor(complement) if self.paired else None
+        self.register_buffer("complement", map_, persistent=False)
+        draws = Draws(seed)
+        self.embedding = nn.Parameter(draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float())
+        self.blocks = nn.ModuleList(Block(settings, draws) for _ in range(settings.n_layer))
+        self.final_norm = Norm(settings.norm, settings.d_model, settings.norm_eps)
+        self.head = None if settings.tied_head else nn.Parameter(draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float())
+        # Stores the residual stream in this dtype between blocks; None leaves it as computed (float32 under autocast).
+        self.residual_dtype: torch.dtype | None = None
+
+    @property
+    def d_out(self) -> int:
+        """The width of `features`."""
+        return self.settings.d_model * (2 if self.paired else 1)
+
+    def forward(
+        self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B L {self.vocab_size}"]:
+        """Logits. `lengths` gives each row's length where rows are padded on the right; padding then changes nothing."""
+        *_, rows = self._stream(xt, lengths)
+        logits = F.linear(rows, self.embedding if self.head is None else self.head)
+        if self.complement is None:
+            return logits
+        return vote(logits, self.complement, lengths)
+
+    def features(
+        self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B L {self.d_out}"]:
+        """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping positions and channels."""
+        *_, rows = self._stream(xt, lengths)
+        return side_by_side(rows, lengths) if self.paired else rows
+
+    def hidden_states(
+        self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
+    ) -> list[Float[Tensor, "B L {self.d_out}"]]:
+        """n_layer + 1 tensors laid out as `features`: the embedding, each mixer's output but the last, and the features."""
+        states = []
+        for i, rows in enumerate(self._stream(xt, lengths)):
+            if self.settings.alternate_strands and i % 2 and i < self.settings.n_layer:
+                rows = exchange_strands(rows, lengths)
+            states.append(side_by_side(rows, lengths) if self.paired else rows)
+        return states
+
+    def _stream(self, xt: Tensor, lengths: Tensor | None) -> Iterator[Tensor]:
+        """The input of each block without the residual, then the output of the last norm; rows are strands."""
+        mask = None
+        if self.complement is not None:
+            xt = both_strands(xt, self.complement, lengths)
+        row_lengths = torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
+        if row_lengths is not None:
+            mask = (torch.arange(xt.shape[1], device=xt.device) < row_lengths[:, None])[..., None].to(self.embedding.dtype)
+        hidden = F.embedding(xt, self.embedding)
+        yield hidden
+        residual = hidden
+        for i, block in enumerate(self.blocks):
+            mirrored = self.settings.alternate_strands and i % 2 == 0
+            if self.settings.checkpointing and torch.is_grad_enabled():
+                hidden = checkpoint(block, residual, mask, mirrored, use_reentrant=False, preserve_rng_state=False)
+            else:
+                hidden = block(residual, mask, mirrored)
+            if self.residual_dtype is not None:
+                residual = residual.to(self.residual_dtype)
+            residual = residual + hidden
+            if i + 1 < len(self.blocks):
+                yield hidden
+        if self.settings.alternate_strands and self.paired and len(self.blocks) % 2:
+            residual = exchange_strands(residual, lengths)
+        yield self.final_norm(residual)

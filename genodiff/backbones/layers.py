@@ -1,0 +1,47 @@
+"""Small layers: norms that can look at their channels from the other end, and parameters drawn from the counter.
+
+RMSNorm: y = w ⊙ x / √(mean(x²) + ε). LayerNorm: y = w ⊙ (x − mean) / √(var + ε) + b.
+"""
+
+from math import prod
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from genodiff.counter import Purpose, uniforms
+
+
+class Norm(nn.Module):
+    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis; `mirrored` reverses the order of the channels' weights."""
+
+    def __init__(self, kind: str, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if kind == "layer" else None
+
+    def forward(self, x: Float[Tensor, "*shape D"], mirrored: bool = False) -> Float[Tensor, "*shape D"]:
+        weight = self.weight.flip(0) if mirrored else self.weight
+        x = x.to(weight.dtype)
+        if self.bias is None:
+            return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * weight
+        return F.layer_norm(x, weight.shape, weight, self.bias.flip(0) if mirrored else self.bias, self.eps)
+
+
+class Draws:
+    """The initial values of a network's parameters: the i-th tensor asked for depends on (seed, i) alone."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.index = seed, -1
+
+    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Float[Tensor, "..."]:
+        """Uniform in [low, high), float64."""
+        self.index += 1
+        u = torch.from_numpy(uniforms(self.seed, Purpose.INIT, self.index, prod(shape)))
+        return (low + (high - low) * u).reshape(shape)
+
+    def normal(self, *shape: int, std: float) -> Float[Tensor, "..."]:
+        """Normal with mean 0, float64."""
+        return torch.special.ndtri(self.uniform(*shape, low=1e-16)) * std

@@ -1,0 +1,136 @@
+"""The bidirectional Mamba-1 mixer: one input projection, two directions of convolution and scan, one gate, one output projection.
+
+    [x, z] = W_in h        c_d = silu(conv_d(x))        [r, B, C] = W_x,d c_d        y_d = scan(c_d, W_dt,d r, A_d, B, C, D_d)
+
+Tied directions under "add" share W_in and W_out, so that W_out(y_f ⊙ g) + W_out(y_r ⊙ g) = W_out((y_f + y_r) ⊙ g) with g = silu(z):
+each projection runs once. The backward direction reads time from the right end; nothing is flipped.
+Source: Gu and Dao, 2023, arXiv 2312.00752; Schiff et al., 2024, arXiv 2403.03234.
+"""
+
+from math import ceil, log, sqrt
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from genodiff.backbones.layers import Draws
+from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels.scan import selective_scan
+
+_DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
+
+
+class Linear(nn.Module):
+    """y = x Wᵀ + b, drawn from U(±1/√inputs) with a bias of zero; `mirrored` reverses the order of the narrow side's channels."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool, draws: Draws, scale: float = 1.0) -> None:
+        super().__init__()
+        bound = 1 / sqrt(inputs)
+        self.weight = nn.Parameter((draws.uniform(outputs, inputs, low=-bound, high=bound) * scale).float())
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+
+    def forward(self, x: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape outputs"]:
+        return F.linear(x, self.weight, self.bias)
+
+
+class Direction(nn.Module):
+    """What a direction of reading has to itself: convolution, the projections to (dt, B, C), A, D."""
+
+    def __init__(self, d_inner: int, d_state: int, d_conv: int, dt_rank: int, conv_bias: bool, draws: Draws) -> None:
+        super().__init__()
+        self.dt_rank, self.d_state = dt_rank, d_state
+        bound = 1 / sqrt(d_conv)
+        self.conv_weight = nn.Parameter(draws.uniform(d_inner, d_conv, low=-bound, high=bound).float())
+        self.conv_bias = nn.Parameter(draws.uniform(d_inner, low=-bound, high=bound).float()) if conv_bias else None
+        self.x_proj = Linear(d_inner, dt_rank + 2 * d_state, False, draws)
+        bound = dt_rank**-0.5
+        self.dt_weight = nn.Parameter(draws.uniform(d_inner, dt_rank, low=-bound, high=bound).float())
+        dt = torch.exp(draws.uniform(d_inner, low=log(_DT_MIN), high=log(_DT_MAX))).clamp(min=_DT_FLOOR)
+        self.dt_bias = nn.Parameter((dt + torch.log(-torch.expm1(-dt))).float())  # the inverse of softplus
+        self.A_log = nn.Parameter(torch.log(torch.arange(1.0, d_state + 1)).repeat(d_inner, 1))
+        self.D = nn.Parameter(torch.ones(d_inner))
+        for parameter in (self.dt_bias, self.A_log, self.D):
+            parameter._no_weight_decay = True  # type: ignore[attr-defined]
+
+    def forward(
+        self, x: Float[Tensor, "B L E"], mask: Float[Tensor, "B L 1"] | None, reverse: bool
+    ) -> Float[Tensor, "B L E"]:
+        c = causal_conv1d(x, self.conv_weight, self.conv_bias, reverse)
+        if mask is not None:
+            c = c * mask
+        r, B, C = self.x_proj(c).split([self.dt_rank, self.d_state, self.d_state], -1)
+        y = selective_scan(
+            c, F.linear(r, self.dt_weight), -torch.exp(self.A_log.float() if self.A_log.dtype != torch.float64 else self.A_log),
+            B, C, self.D, delta_bias=self.dt_bias, delta_softplus=True, reverse=reverse,
+        )  # fmt: skip
+        assert isinstance(y, Tensor)
+        return y
+
+
+class Mamba(nn.Module):
+    """A mixer (B, L, D) → (B, L, D), of one direction or two."""
+
+    def __init__(
+        self,
+        d_model: int,
+        *,
+        d_state: int = 16,
+        d_conv: int = 4,
+        expand: int = 2,
+        dt_rank: int | str = "auto",
+        conv_bias: bool = True,
+        proj_bias: bool = False,
+        bidirectional: bool = True,
+        strategy: str = "add",
+        tie_directions: bool = True,
+        out_scale: float = 1.0,
+        draws: Draws | None = None,
+    ) -> None:
+        super().__init__()
+        draws = draws or Draws(0)
+        d_inner = expand * d_model
+        rank = ceil(d_model / 16) if isinstance(dt_rank, str) else dt_rank
+        self.strategy, self.bidirectional, self.tied = strategy, bidirectional, tie_directions or not bidirectional
+        self.in_proj = Linear(d_model, 2 * d_inner, proj_bias, draws)
+        self.out_proj = Linear(d_inner, d_model, proj_bias, draws, out_scale)
+        if not self.tied:
+            self.in_proj_back = Linear(d_model, 2 * d_inner, proj_bias, draws)
+            self.out_proj_back = Linear(d_inner, d_model, proj_bias, draws, out_scale)
+        self.ahead = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
+        if bidirectional:
+            self.back = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
+
+    def forward(
+        self, h: Float[Tensor, "B L D"], mask: Float[Tensor, "B L 1"] | None = None, mirrored: bool = False
+    ) -> Float[Tensor, "B L D"]:
+        """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence. `mirrored` applies R M R
+        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way."""
+        x, z = self._project_in(self.in_proj, h, mask, mirrored)
+        y = self.ahead(x, mask, mirrored)
+        if not self.bidirectional:
+            return self._project_out(self.out_proj, y * F.silu(z), mirrored)
+        if self.tied:
+            y_back, out_back = self.back(x, mask, not mirrored), self.out_proj
+            if self.strategy == "add":
+                out = self._project_out(self.out_proj, (y + y_back) * F.silu(z), mirrored)
+                # Each direction adds the bias once.
+                return out if self.out_proj.bias is None else out + (self.out_proj.bias.flip(0) if mirrored else self.out_proj.bias)
+            z_back = z
+        else:
+            x_back, z_back = self._project_in(self.in_proj_back, h, mask, mirrored)
+            y_back, out_back = self.back(x_back, mask, not mirrored), self.out_proj_back
+        out, other = (
+            self._project_out(proj, y * F.silu(z), mirrored)
+            for proj, y, z in ((self.out_proj, y, z), (out_back, y_back, z_back))
+        )
+        return out + other if self.strategy == "add" else out * other
+
+    def _project_in(self, proj: Linear, h: Tensor, mask: Tensor | None, mirrored: bool) -> tuple[Tensor, ...]:
+        x, z = F.linear(h, proj.weight.flip(1) if mirrored else proj.weight, proj.bias).chunk(2, -1)
+        return (x if mask is None else x * mask), z
+
+    def _project_out(self, proj: Linear, y: Tensor, mirrored: bool) -> Tensor:
+        if not mirrored:
+            return proj(y)
+        return F.linear(y, proj.weight.flip(0), None if proj.bias is None else proj.bias.flip(0))
