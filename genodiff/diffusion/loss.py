@@ -1,0 +1,187 @@
+"""The training objective: unbiased estimates of the negative ELBO of MDLM, in nats.
+
+    exact count        n/k  sum of CE     k uniform on 1..n; exactly k of a window's n maskable positions are masked
+    continuous time    w(t) sum of CE     t uniform on (0, 1]; each position is masked with chance 1 - alpha(t)
+    discrete time    T r(i) sum of CE     i uniform on 1..T; as before with t = i/T
+
+    CE     -log x_theta(xt) of the clean token at a masked position
+    w(t)   -alpha'(t) / (1 - alpha(t))                                                                   (MDLM eq. 10)
+    r(i)   the chance that a position masked at i/T is visible at (i-1)/T; 1 for i = 1                   (MDLM eq. 8)
+
+The three have the same mean when T is large and alpha goes from 1 to 0. The exact count varies least and has no end
+points to cut off: it is the likelihood of the denoiser used one token at a time, averaged over all orders. All are closed:
+every token is paid for, none is shown for free. A window with nothing to mask contributes nothing.
+
+Reduction: sums, and the count of all maskable tokens, visible ones included. Dividing one by the other over any set of
+batches gives nats per token; the mean over masked tokens only (a common slip) would be about twice too large.
+"""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
+
+
+class LossTerms(NamedTuple):
+    """Sums over a batch. Divide by a count of tokens after adding up micro-batches, never before."""
+
+    nats: Float[Tensor, ""]  # weighted by the position weights: what is optimised
+    nats_unweighted: Float[Tensor, ""]  # the bound itself, without gradient
+    n_tokens: Int[Tensor, ""]  # maskable positions
+
+
+def exact_count_loss(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    maskable: Bool[Tensor, "B L"],
+    weight: Float[Tensor, "B L"] | None,
+    k: Int[Tensor, "B"],
+    u_mask: Float[Tensor, "B L"],
+    lengths: Int[Tensor, "B"] | None = None,
+) -> LossTerms:
+    """The bound from k masked positions per window, k from `counts`; see the module. `weight` None means 1 everywhere.
+
+    A time-conditioned denoiser is told the time at which k of n positions are masked on average.
+    """
+    k, scale = count_and_scale(maskable, k)
+    masked = exact_count_mask(maskable, k, u_mask)
+    sigma = diffusion.sigma(count_time(diffusion, maskable, k))
+    return _reduce(_cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths), scale, maskable, weight)
+
+
+def continuous_time_loss(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    maskable: Bool[Tensor, "B L"],
+    weight: Float[Tensor, "B L"] | None,
+    t: Float[Tensor, "B"],
+    u_mask: Float[Tensor, "B L"],
+    lengths: Int[Tensor, "B"] | None = None,
+) -> LossTerms:
+    """The bound's integral, estimated at times t in (0, 1]: all of it when alpha goes from 1 to 0, else see `decompose`."""
+    masked = diffusion.draw_mask(t, u_mask, maskable)
+    ce = _cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t), lengths)
+    return _reduce(ce, diffusion.schedule.weight(t), maskable, weight)
+
+
+def discrete_time_loss(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    maskable: Bool[Tensor, "B L"],
+    weight: Float[Tensor, "B L"] | None,
+    t: Float[Tensor, "B"],
+    u_mask: Float[Tensor, "B L"],
+    n_steps: int,
+    lengths: Int[Tensor, "B"] | None = None,
+) -> LossTerms:
+    """The bound of a chain of `n_steps` steps; t in (0, 1] chooses the step i = ceil(t n_steps). Finite for every t.
+
+    Step 1 reveals whatever is left, so it is the reconstruction term too, also where alpha(0) < 1.
+    """
+    i = torch.ceil(t * n_steps).clamp(1, n_steps)
+    t_i = i / n_steps
+    masked = diffusion.draw_mask(t_i, u_mask, maskable)
+    ce = _cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t_i), lengths)
+    reveal = torch.where(i == 1, 1.0, diffusion.reveal(t_i, (i - 1) / n_steps))
+    return _reduce(ce, n_steps * reveal, maskable, weight)
+
+
+class Decomposition(NamedTuple):
+    """The bound's three terms per window, in nats; the first two are estimates, the third is exact."""
+
+    reconstruction: Float[Tensor, "B"]  # tokens masked at t = 0 already; 0 when alpha(0) = 1
+    diffusion: Float[Tensor, "B"]  # the integral over (0, 1]
+    prior: Float[Tensor, "B"]  # KL(q(x1 | x0) || prior); 0 when alpha(1) = 0
+
+    @property
+    def total(self) -> Float[Tensor, "B"]:
+        return self.reconstruction + self.diffusion + self.prior
+
+
+def decompose(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    maskable: Bool[Tensor, "B L"],
+    t: Float[Tensor, "B"],
+    u_mask: Float[Tensor, "B L"],
+    prior: Float[Tensor, "V"] | None = None,
+    lengths: Int[Tensor, "B"] | None = None,
+) -> Decomposition:
+    """The continuous-time bound of each window, term by term, at one time each; `prior` as in `prior_kl`."""
+
+    def masked_nats(time: Tensor) -> Tensor:
+        masked = diffusion.draw_mask(time, u_mask, maskable)
+        return _cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(time), lengths).sum(-1)
+
+    start = torch.zeros_like(t)
+    closed = diffusion.schedule.masked(start[:1]).item() == 0
+    return Decomposition(
+        reconstruction=torch.zeros_like(t) if closed else masked_nats(start),
+        diffusion=diffusion.schedule.weight(t) * masked_nats(t),
+        prior=prior_kl(diffusion, x0, maskable, prior),
+    )
+
+
+def prior_kl(
+    diffusion: MaskedDiffusion,
+    x0: Int[Tensor, "B L"],
+    maskable: Bool[Tensor, "B L"],
+    prior: Float[Tensor, "V"] | None = None,
+) -> Float[Tensor, "B"]:
+    """KL(q(x1 | x0) || p(x1)) of each window in nats.
+
+    Without `prior`, p(x1) is "all masked": the cost is 0 when alpha(1) = 0 and infinite otherwise, because a token that
+    is still visible cannot come out of it. With `prior` (a chance for each id), every position of x1 is the mask with
+    chance 1 - alpha(1) and else a token from `prior`, which costs -alpha(1) ln prior(x0).
+    """
+    n = maskable.sum(-1)
+    visible = diffusion.schedule.alpha(torch.ones(1, dtype=torch.float64, device=x0.device))
+    if visible.item() == 0:
+        return torch.zeros_like(n, dtype=torch.float64)
+    if prior is None:
+        return torch.where(n > 0, torch.inf, 0.0).double()
+    cost = -visible * torch.log(prior.double())[x0.masked_fill(~maskable, 0).long()]
+    return torch.where(maskable, cost, 0.0).sum(-1)
+
+
+def count_and_scale(maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
+    """k held within 1 .. n, and n/k; 0 and 0 where a window has nothing to mask."""
+    n = maskable.sum(-1)
+    k = torch.minimum(k.clamp(min=1).long(), n)
+    return k, n.double() / k.clamp(min=1)
+
+
+def count_time(diffusion: MaskedDiffusion, maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
+    """The time at which k of the window's n positions are masked on average."""
+    return diffusion.schedule.inverse(1 - k.double() / maskable.sum(-1).clamp(min=1))
+
+
+def _cross_entropy(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    masked: Bool[Tensor, "B L"],
+    sigma: Float[Tensor, "B"],
+    lengths: Int[Tensor, "B"] | None,
+) -> Float[Tensor, "B L"]:
+    xt = diffusion.mask(x0, masked)
+    logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
+    return diffusion.nll(logits, x0, masked)
+
+
+def _reduce(
+    ce: Float[Tensor, "B L"],
+    scale: Float[Tensor, "B"],
+    maskable: Bool[Tensor, "B L"],
+    weight: Float[Tensor, "B L"] | None,
+) -> LossTerms:
+    nats = scale.to(ce.dtype)[:, None] * ce
+    weighted = nats if weight is None else nats * weight
+    return LossTerms(weighted.sum(), nats.detach().sum(), maskable.sum())

@@ -1,0 +1,160 @@
+"""Masked diffusion: corruption, the denoiser's distribution (SUBS), the reverse kernel. The page beside the paper.
+
+    x0, xt     clean tokens; tokens at time t, some of them masked
+    corrupt    q(xt | x0): a position is masked with chance 1 - alpha(t)                              (MDLM section 3.1)
+    log_x0     log x_theta(xt), the denoiser's distribution over clean tokens                         (MDLM section 3.2)
+               masked position: log-softmax over the allowed targets, nothing else has a chance        zero masking
+               visible position: the token itself, for certain                                         carry over
+    reverse    p(xs | xt), s < t: a masked position stays masked with chance (1 - alpha(s)) / (1 - alpha(t)),
+               else it takes a token from x_theta; a visible one never changes                        (MDLM section 3.2)
+
+The denoiser is any callable (xt, sigma) -> logits. Nothing here knows DNA, a network or a random state: randomness
+comes in as uniforms, so the same uniforms give the same masks on every machine and in any batch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.schedule import Schedule
+from genodiff.errors import UsageError
+
+# (xt (B, L), sigma (B,)) -> logits (B, L, V). With ragged windows it is called as denoiser(xt, sigma, lengths).
+Denoiser = Callable[..., Tensor]
+
+LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e^-20 = 2e-9
+
+
+@dataclass(frozen=True)
+class MaskedDiffusion:
+    """The process: a schedule, the mask's id, and the ids that the denoiser may predict and a sampler may emit.
+
+    Without `time_conditioning` (the default) the denoiser is shown sigma = 0 at all times: its bound is then the same
+    under every schedule, and it loses nothing (MDLM table 12).
+    """
+
+    schedule: Schedule
+    mask_id: int
+    targets: tuple[int, ...]
+    time_conditioning: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.targets or len(set(self.targets)) != len(self.targets) or self.mask_id in self.targets:
+            raise UsageError(f"targets {self.targets} must be distinct ids, at least one, none of them the mask's")
+
+    def corrupt(
+        self, x0: Int[Tensor, "B L"], t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
+    ) -> Int[Tensor, "B L"]:
+        """xt ~ q(xt | x0): a maskable position is masked where its uniform u in [0, 1) is below 1 - alpha(t)."""
+        return self.mask(x0, self.draw_mask(t, u, maskable))
+
+    def draw_mask(
+        self, t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
+    ) -> Bool[Tensor, "B L"]:
+        """Which maskable positions are masked at time t; those at t' < t are among those at t."""
+        return maskable & (u < self.schedule.masked(t)[:, None])
+
+    def mask(self, x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]) -> Int[Tensor, "B L"]:
+        """x0 with the mask's id at the `masked` positions."""
+        return x0.masked_fill(masked, self.mask_id)
+
+    def sigma(self, t: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
+        """What the denoiser is told of the time: sigma(t), at most `LARGEST_SIGMA`; 0 without time conditioning."""
+        if not self.time_conditioning:
+            return torch.zeros_like(t)
+        return self.schedule.sigma(t).clamp(max=LARGEST_SIGMA)
+
+    def reveal(self, t: Float[Tensor, "B"], s: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
+        """(alpha(s) - alpha(t)) / (1 - alpha(t)), 0 <= s < t <= 1: the chance to be visible at s if masked at t."""
+        return 1 - self.schedule.masked(s) / self.schedule.masked(t)
+
+    def target_logits(self, logits: Float[Tensor, "*S V"]) -> Float[Tensor, "*S K"]:
+        """The targets' columns of the logits, in at least single precision."""
+        columns = logits.index_select(-1, torch.tensor(self.targets, device=logits.device))
+        return columns if columns.dtype == torch.float64 else columns.float()
+
+    def log_x0(self, logits: Float[Tensor, "B L V"], xt: Int[Tensor, "B L"]) -> Float[Tensor, "B L V"]:
+        """log x_theta(xt), natural logarithms, in at least single precision; every row sums to 1.
+
+        -inf stands wherever the chance is 0: do not multiply it, gather from it or mask it. Logits of any finite size
+        are safe. Every visible id must be below V; the mask's id need not be.
+        """
+        log_target = self.target_logits(logits).log_softmax(-1)
+        impossible = torch.full_like(logits, -torch.inf, dtype=log_target.dtype)
+        denoised = impossible.index_copy(-1, torch.tensor(self.targets, device=logits.device), log_target)
+        masked = (xt == self.mask_id)[..., None]
+        visible = xt.masked_fill(masked[..., 0], 0).long()[..., None]
+        return torch.where(masked, denoised, impossible.scatter(-1, visible, 0.0))
+
+    def nll(
+        self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
+    ) -> Float[Tensor, "B L"]:
+        """-log x_theta of the clean token at the `masked` positions, 0 elsewhere; nats. Equals -log_x0 gathered at x0.
+
+        A masked position whose clean token is not a target costs infinity, for the denoiser gives it no chance.
+        """
+        column_of = torch.full((max(logits.shape[-1], *self.targets) + 1,), -1, device=x0.device)
+        column_of[torch.tensor(self.targets, device=x0.device)] = torch.arange(len(self.targets), device=x0.device)
+        column = column_of[x0.masked_fill(~masked, self.targets[0]).long()]
+        logp = self.target_logits(logits).log_softmax(-1)
+        nll = -logp.gather(-1, column.clamp(min=0)[..., None])[..., 0]
+        return torch.where(masked, nll.masked_fill(column < 0, torch.inf), 0.0)
+
+    def reverse(
+        self,
+        logp: Float[Tensor, "B L V"],
+        xt: Int[Tensor, "B L"],
+        t: Float[Tensor, "B"],
+        s: Float[Tensor, "B"],
+    ) -> Float[Tensor, "B L V"]:
+        """p(xs | xt) as probabilities; logp = log_x0(logits, xt), 0 <= s < t <= 1, and V exceeds the mask's id."""
+        masked = xt == self.mask_id
+        reveal = torch.where(masked, self.reveal(t, s)[:, None].to(logp.dtype), 1.0)
+        p = logp.exp() * reveal[..., None]
+        p[..., self.mask_id] += 1 - reveal
+        return p
+
+
+def exact_count_mask(
+    maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]
+) -> Bool[Tensor, "B L"]:
+    """Exactly k of each row's maskable positions: those with the smallest uniforms. All of them where k is larger."""
+    rank = u.masked_fill(~maskable, torch.inf).argsort(dim=-1, stable=True).argsort(-1)
+    return maskable & (rank < k[:, None])
+
+
+def times(
+    method: Literal["iid", "stratified", "systematic"],
+    u_own: Float[Tensor, "B"],
+    u_shared: float,
+    slot: Int[Tensor, "B"],
+    n_slots: int,
+) -> Float[Tensor, "B"]:
+    """A time in (0, 1] for each sample; each is uniform by itself, whatever the method.
+
+    iid         every sample its own uniform
+    stratified  one sample in each of `n_slots` equal strata, anywhere within it             (MDLM's "antithetic")
+    systematic  the same place in every stratum                                              (VDM, MD4)
+
+    `slot` numbers the samples of the global batch (or of a whole evaluation) 0 .. n_slots - 1, best in random order.
+    The shared uniform turns the strata around the circle, so that no sample is tied to one part of [0, 1].
+    """
+    if method == "iid":
+        turn = u_own
+    elif method == "stratified":
+        turn = (slot + u_own) / n_slots + u_shared
+    elif method == "systematic":
+        turn = slot / n_slots + u_shared
+    else:
+        raise UsageError(f"no time sampling '{method}'", fix="known: iid, stratified, systematic")
+    t = turn % 1
+    return torch.where(t == 0, 1.0, t)
+
+
+def counts(t: Float[Tensor, "B"], n_maskable: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
+    """How many of n positions to mask: uniform on 1 .. n when t is uniform on (0, 1]; 0 where n = 0."""
+    return torch.minimum(torch.ceil(t * n_maskable).long().clamp(min=1), n_maskable.long())

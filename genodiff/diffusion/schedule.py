@@ -1,0 +1,288 @@
+"""Noise schedules: how much of a sequence is still visible at time t in [0, 1].
+
+    q(xt | x0) = Cat(alpha(t) x0 + (1 - alpha(t)) mask),       independently at every position     (MDLM eq. 4)
+
+    alpha(t)    chance that a token is still visible; falls strictly, from 1 at t = 0 to `eps` at t = 1
+    masked(t)   1 - alpha(t), without cancellation near t = 0
+    sigma(t)    -ln alpha(t), the total noise; rate(t) is its derivative
+    weight(t)   -alpha'(t) / (1 - alpha(t)) = sigma'(t) / (e^sigma(t) - 1), what a cross-entropy at time t weighs in the
+                continuous bound (MDLM eq. 10)
+
+The bound of a denoiser that ignores time does not depend on the schedule; the variance of its estimate and the law of a
+sampler with few steps do. Two different functions are called "cosine" in the literature; here each has its own name.
+
+A new schedule is one frozen dataclass and one line in `SCHEDULES`; the tests cover it by iterating that table.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from genodiff.errors import UsageError
+from genodiff.settings import did_you_mean
+
+Time = Float[Tensor, "*T"]
+
+
+class Schedule(ABC):
+    """alpha(t) with what follows from it. Every method works elementwise on a floating tensor of any shape."""
+
+    @abstractmethod
+    def alpha(self, t: Time) -> Time:
+        """The chance that a token is still visible at time t."""
+
+    @abstractmethod
+    def masked(self, t: Time) -> Time:
+        """1 - alpha(t), accurate also where it is tiny."""
+
+    @abstractmethod
+    def dalpha(self, t: Time) -> Time:
+        """The derivative alpha'(t), never positive."""
+
+    @abstractmethod
+    def inverse(self, alpha: Time) -> Time:
+        """The time at which alpha(t) = `alpha`."""
+
+    def sigma(self, t: Time) -> Time:
+        """The total noise -ln alpha(t); infinite where nothing is visible."""
+        masked = self.masked(t)
+        return torch.where(masked < 0.5, -torch.log1p(-masked), -torch.log(self.alpha(t)))
+
+    def rate(self, t: Time) -> Time:
+        """The derivative of sigma, -alpha'(t) / alpha(t)."""
+        return -self.dalpha(t) / self.alpha(t)
+
+    def weight(self, t: Time) -> Time:
+        """-alpha'(t) / (1 - alpha(t)); infinite (or 0/0) at t = 0 when everything is visible there."""
+        return -self.dalpha(t) / self.masked(t)
+
+
+@dataclass(frozen=True)
+class _Shape(Schedule):
+    """alpha = eps + (1 - eps) visible(t), where visible falls from 1 to 0 and hidden = 1 - visible rises.
+
+    `eps` is alpha(1). Above 0 the chain ends before all is masked, and the bound lacks (or pays) a prior term: 0 is the
+    right choice for a likelihood; MDLM's code uses 1e-3.
+    """
+
+    eps: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.eps < 1:
+            raise UsageError(f"eps = {self.eps} is not in [0, 1)", fix="use 0, or a small number such as 1e-3")
+
+    @abstractmethod
+    def _visible(self, t: Time) -> Time: ...
+
+    @abstractmethod
+    def _hidden(self, t: Time) -> Time: ...
+
+    @abstractmethod
+    def _slope(self, t: Time) -> Time:
+        """The derivative of hidden(t)."""
+
+    @abstractmethod
+    def _time(self, visible: Time) -> Time: ...
+
+    def alpha(self, t: Time) -> Time:
+        return self.eps + (1 - self.eps) * self._visible(t)
+
+    def masked(self, t: Time) -> Time:
+        return (1 - self.eps) * self._hidden(t)
+
+    def dalpha(self, t: Time) -> Time:
+        return -(1 - self.eps) * self._slope(t)
+
+    def inverse(self, alpha: Time) -> Time:
+        return self._time(((alpha - self.eps) / (1 - self.eps)).clamp(0, 1))
+
+
+@dataclass(frozen=True)
+class Linear(_Shape):
+    """alpha = 1 - t, so sigma = -ln(1 - t): the "log-linear" schedule of SEDD and MDLM. The weight is exactly 1/t."""
+
+    def _visible(self, t: Time) -> Time:
+        return 1 - t
+
+    def _hidden(self, t: Time) -> Time:
+        return t
+
+    def _slope(self, t: Time) -> Time:
+        return torch.ones_like(t)
+
+    def _time(self, visible: Time) -> Time:
+        return 1 - visible
+
+
+@dataclass(frozen=True)
+class LogLinear(Linear):
+    """`Linear` as MDLM's code has it: alpha = 1 - (1 - eps) t with eps = 1e-3, so a thousandth is never masked."""
+
+    eps: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Cosine(_Shape):
+    """alpha = cos(pi t / 2): the "cosine" of the MDLM family."""
+
+    def _visible(self, t: Time) -> Time:
+        return torch.sin(math.pi / 2 * (1 - t))  # exactly 0 at t = 1, where cos would leave 6e-17
+
+    def _hidden(self, t: Time) -> Time:
+        return 2 * torch.sin(math.pi / 4 * t) ** 2
+
+    def _slope(self, t: Time) -> Time:
+        return math.pi / 2 * torch.sin(math.pi / 2 * t)
+
+    def _time(self, visible: Time) -> Time:
+        return 2 / math.pi * torch.acos(visible)
+
+
+@dataclass(frozen=True)
+class OneMinusCosine(_Shape):
+    """alpha = 1 - cos(pi (1 - t) / 2): the "cosine" of MD4 and Duo."""
+
+    def _visible(self, t: Time) -> Time:
+        return 1 - torch.cos(math.pi / 2 * (1 - t))
+
+    def _hidden(self, t: Time) -> Time:
+        return torch.sin(math.pi / 2 * t)
+
+    def _slope(self, t: Time) -> Time:
+        return math.pi / 2 * torch.sin(math.pi / 2 * (1 - t))
+
+    def _time(self, visible: Time) -> Time:
+        return 1 - 2 / math.pi * torch.acos(1 - visible)
+
+
+@dataclass(frozen=True)
+class CosineSquared(_Shape):
+    """alpha = cos(pi t / 2)^2."""
+
+    def _visible(self, t: Time) -> Time:
+        return torch.sin(math.pi / 2 * (1 - t)) ** 2
+
+    def _hidden(self, t: Time) -> Time:
+        return torch.sin(math.pi / 2 * t) ** 2
+
+    def _slope(self, t: Time) -> Time:
+        return math.pi / 2 * torch.sin(math.pi * t).clamp(min=0)
+
+    def _time(self, visible: Time) -> Time:
+        return 2 / math.pi * torch.acos(torch.sqrt(visible))
+
+
+@dataclass(frozen=True)
+class Polynomial(_Shape):
+    """alpha = 1 - t^power."""
+
+    power: float = 2.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.power > 0:
+            raise UsageError(f"power = {self.power} is not above 0", fix="use 1 for linear, 2 for quadratic")
+
+    def _visible(self, t: Time) -> Time:
+        return 1 - t**self.power
+
+    def _hidden(self, t: Time) -> Time:
+        return t**self.power
+
+    def _slope(self, t: Time) -> Time:
+        return self.power * t ** (self.power - 1)
+
+    def _time(self, visible: Time) -> Time:
+        return (1 - visible) ** (1 / self.power)
+
+
+@dataclass(frozen=True)
+class _Noise(Schedule):
+    """A schedule given by its total noise, sigma(t) from `sigma_min` to `sigma_max`; alpha = e^-sigma.
+
+    Some tokens are masked at t = 0 already (a reconstruction term) unless sigma_min = 0; some stay visible at t = 1.
+    """
+
+    sigma_min: float = 1e-4
+    sigma_max: float = 20.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sigma_min < self.sigma_max < math.inf:
+            raise UsageError(
+                f"sigma goes from {self.sigma_min} to {self.sigma_max}",
+                fix="use 0 <= sigma_min < sigma_max, both finite",
+            )
+
+    def alpha(self, t: Time) -> Time:
+        return torch.exp(-self.sigma(t))
+
+    def masked(self, t: Time) -> Time:
+        return -torch.expm1(-self.sigma(t))
+
+    def dalpha(self, t: Time) -> Time:
+        return -self.rate(t) * self.alpha(t)
+
+
+@dataclass(frozen=True)
+class SigmaLinear(_Noise):
+    """sigma = sigma_min + (sigma_max - sigma_min) t: the schedule that MDLM's code calls "linear"."""
+
+    def sigma(self, t: Time) -> Time:
+        return self.sigma_min + (self.sigma_max - self.sigma_min) * t
+
+    def rate(self, t: Time) -> Time:
+        return torch.full_like(t, self.sigma_max - self.sigma_min)
+
+    def inverse(self, alpha: Time) -> Time:
+        return ((-torch.log(alpha) - self.sigma_min) / (self.sigma_max - self.sigma_min)).clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class Geometric(_Noise):
+    """sigma = sigma_min^(1-t) sigma_max^t (SEDD)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sigma_min == 0:
+            raise UsageError(
+                "a geometric schedule cannot start at sigma_min = 0", fix="use a small number such as 1e-4"
+            )
+
+    def sigma(self, t: Time) -> Time:
+        return self.sigma_min ** (1 - t) * self.sigma_max**t
+
+    def rate(self, t: Time) -> Time:
+        return self.sigma(t) * math.log(self.sigma_max / self.sigma_min)
+
+    def inverse(self, alpha: Time) -> Time:
+        ratio = torch.log(-torch.log(alpha) / self.sigma_min)
+        return (ratio / math.log(self.sigma_max / self.sigma_min)).clamp(0, 1)
+
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    "linear": Linear,
+    "loglinear": Linear,
+    "loglinear_eps": LogLinear,
+    "cosine": Cosine,
+    "one_minus_cosine": OneMinusCosine,
+    "cosine_squared": CosineSquared,
+    "polynomial": Polynomial,
+    "sigma_linear": SigmaLinear,
+    "geometric": Geometric,
+}
+
+
+def schedule(name: str, **settings: float) -> Schedule:
+    """The schedule called `name` with its settings. UsageError names what is unknown and what is near it."""
+    if name not in SCHEDULES:
+        raise UsageError(f"no schedule '{name}'", fix=did_you_mean(name, SCHEDULES))
+    cls = SCHEDULES[name]
+    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    for key in settings:
+        if key not in known:
+            raise UsageError(f"schedule '{name}' has no setting '{key}'", fix=did_you_mean(key, known))
+    return cls(**settings)
