@@ -5,12 +5,12 @@
     discrete time    T r(i) sum of CE     i uniform on 1..T; as before with t = i/T
 
     CE     -log x_theta(xt) of the clean token at a masked position
-    w(t)   -alpha'(t) / (1 - alpha(t))                                                                   (MDLM eq. 10)
-    r(i)   the chance that a position masked at i/T is visible at (i-1)/T; 1 for i = 1                   (MDLM eq. 8)
+    w(t)   -alpha'(t) / (1 - alpha(t))
+    r(i)   the chance that a position masked at i/T is visible at (i-1)/T; 1 for i = 1
 
 The three have the same mean when T is large and alpha goes from 1 to 0. The exact count varies least and has no end
-points to cut off: it is the likelihood of the denoiser used one token at a time, averaged over all orders. All are closed:
-every token is paid for, none is shown for free. A window with nothing to mask contributes nothing.
+points to cut off: it is the likelihood of the denoiser used one token at a time, averaged over all orders. All are
+closed: every token is paid for, none is shown for free. A window with nothing to mask contributes nothing.
 
 Reduction: sums, and the count of all maskable tokens, visible ones included. Dividing one by the other over any set of
 batches gives nats per token; the mean over masked tokens only (a common slip) would be about twice too large.
@@ -63,7 +63,7 @@ def continuous_time_loss(
     u_mask: Float[Tensor, "B L"],
     lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound's integral, estimated at times t in (0, 1]: all of it when alpha goes from 1 to 0, else see `decompose`."""
+    """The bound's integral, estimated at times t in (0, 1]: all of it when alpha goes from 1 to 0; else see `decompose`."""
     masked = diffusion.draw_mask(t, u_mask, maskable)
     ce = _cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t), lengths)
     return _reduce(ce, diffusion.schedule.weight(t), maskable, weight)

@@ -1,12 +1,15 @@
 """Masked diffusion: corruption, the denoiser's distribution (SUBS), the reverse kernel. The page beside the paper.
 
     x0, xt     clean tokens; tokens at time t, some of them masked
-    corrupt    q(xt | x0): a position is masked with chance 1 - alpha(t)                              (MDLM section 3.1)
-    log_x0     log x_theta(xt), the denoiser's distribution over clean tokens                         (MDLM section 3.2)
-               masked position: log-softmax over the allowed targets, nothing else has a chance        zero masking
-               visible position: the token itself, for certain                                         carry over
+    corrupt    q(xt | x0): a position is masked with chance 1 - alpha(t)
+    log_x0     log x_theta(xt), the denoiser's distribution over clean tokens ("SUBS"):
+               at a masked position a log-softmax over the allowed targets, nothing else having a chance;
+               at a visible position the token itself, for certain
     reverse    p(xs | xt), s < t: a masked position stays masked with chance (1 - alpha(s)) / (1 - alpha(t)),
-               else it takes a token from x_theta; a visible one never changes                        (MDLM section 3.2)
+               else it takes a token from x_theta; a visible one never changes
+
+The paper is MDLM (Sahoo et al. 2024, arXiv 2406.07524, section 3); allowing only targets, where it forbids only the mask,
+tightens the bound and keeps special tokens out of samples.
 
 The denoiser is any callable (xt, sigma) -> logits. Nothing here knows DNA, a network or a random state: randomness
 comes in as uniforms, so the same uniforms give the same masks on every machine and in any batch.

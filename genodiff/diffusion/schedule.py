@@ -1,12 +1,12 @@
 """Noise schedules: how much of a sequence is still visible at time t in [0, 1].
 
-    q(xt | x0) = Cat(alpha(t) x0 + (1 - alpha(t)) mask),       independently at every position     (MDLM eq. 4)
+    q(xt | x0) = Cat(alpha(t) x0 + (1 - alpha(t)) mask)        at every position by itself
 
     alpha(t)    chance that a token is still visible; falls strictly, from 1 at t = 0 to `eps` at t = 1
     masked(t)   1 - alpha(t), without cancellation near t = 0
     sigma(t)    -ln alpha(t), the total noise; rate(t) is its derivative
     weight(t)   -alpha'(t) / (1 - alpha(t)) = sigma'(t) / (e^sigma(t) - 1), what a cross-entropy at time t weighs in the
-                continuous bound (MDLM eq. 10)
+                continuous bound of MDLM (Sahoo et al. 2024, arXiv 2406.07524)
 
 The bound of a denoiser that ignores time does not depend on the schedule; the variance of its estimate and the law of a
 sampler with few steps do. Two different functions are called "cosine" in the literature; here each has its own name.
