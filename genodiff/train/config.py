@@ -1,0 +1,253 @@
+"""What a run is: every setting of data, network, diffusion, optimiser and loop, typed, with its default.
+
+A run's identity is all of it but its limits and its machinery (`FREE`): those may change when a run goes on, the rest
+may not. In a file or on the command line a setting may be written by its place (`optim.lr`) or, where its own name is
+unique, by that name alone (`lr`).
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.presets import PRESETS
+from genodiff.diffusion.schedule import SCHEDULES
+from genodiff.errors import GenodiffError, UsageError
+from genodiff.settings import Settings, did_you_mean, read_yaml
+
+DEFAULT_PRESET = "caduceus-ps-470k"
+DEFAULT_STEPS = 10_000
+
+FREE = (
+    "preset", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep", "train.workers",
+    "train.accumulate",
+)  # fmt: skip
+"""Settings that may change when a run goes on. `accumulate` changes the last bits of a sum, never what is summed."""
+
+ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
+
+
+class DataSettings(Settings):
+    """Which windows a step sees."""
+
+    seq_len: Annotated[int, Field(ge=2, le=1 << 20, description="Bases in a training window.")] = 1024
+    rc_augment: Annotated[
+        bool | Literal["auto"],
+        Field(description="Show windows from a random strand; auto: single-strand networks only."),
+    ] = "auto"
+    soft_mask_weight: Annotated[
+        float | None, Field(ge=0, le=1, description="Weight of a soft-masked base in training (default: the recipe's).")
+    ] = None
+    max_n_fraction: Annotated[
+        float | None, Field(ge=0, le=1, description="Drop windows with a larger share of N (default: the recipe's).")
+    ] = None
+    legacy_caduceus_tiling: Annotated[bool, Field(description="Stretch BED intervals as the Caduceus loader does.")] = (
+        False
+    )
+
+
+class DiffusionSettings(Settings):
+    """The forward process and its estimator."""
+
+    objective: Annotated[Literal["mdlm"], Field(description="Masked diffusion with SUBS.")] = "mdlm"
+    schedule: Annotated[str, Field(description="Noise schedule.")] = "linear"
+    schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
+    time_sampling: Annotated[
+        Literal["iid", "stratified", "systematic"], Field(description="How the times of a batch are spread.")
+    ] = "systematic"
+    exact_count: Annotated[
+        bool, Field(description="Mask exactly k of n bases, weight n/k, rather than each by a coin.")
+    ] = True
+
+    @field_validator("schedule")
+    @classmethod
+    def _schedule_is_known(cls, name: str) -> str:
+        if name not in SCHEDULES:
+            raise ValueError(f"unknown schedule; {did_you_mean(name, SCHEDULES)}")
+        return name
+
+
+class OptimSettings(Settings):
+    """AdamW, its learning rate over the steps, and the average of the weights."""
+
+    lr: Annotated[float, Field(gt=0, le=10, description="Highest learning rate.")] = 2e-3
+    lr_schedule: Annotated[Literal["cosine", "constant"], Field(description="After the warm-up.")] = "cosine"
+    lr_min_ratio: Annotated[float, Field(ge=0, le=1, description="The cosine ends at lr times this.")] = 0.01
+    warmup_steps: Annotated[int, Field(ge=0, le=10**9, description="Steps of linear warm-up.")] = 100
+    weight_decay: Annotated[float, Field(ge=0, le=10, description="Not applied to norms, biases, A_log, D.")] = 0.01
+    betas: Annotated[tuple[float, float], Field(description="AdamW's two decay rates.")] = (0.9, 0.999)
+    eps: Annotated[float, Field(gt=0, le=1, description="AdamW's epsilon.")] = 1e-8
+    clip: Annotated[float, Field(gt=0, description="Largest gradient norm.")] = 1.0
+    ema_decay: Annotated[
+        float, Field(ge=0, lt=1, description="Decay of the weights' average, warmed up as min(decay, (1+n)/(10+n)).")
+    ] = 0.9999
+
+    @field_validator("betas")
+    @classmethod
+    def _betas_are_rates(cls, betas: tuple[float, float]) -> tuple[float, float]:
+        if not all(0 <= b < 1 for b in betas):
+            raise ValueError("must be two numbers of at least 0 and below 1")
+        return betas
+
+
+class TrainSettings(Settings):
+    """The loop."""
+
+    batch_size: Annotated[int, Field(ge=1, le=1 << 20, description="Windows per optimiser step, over all devices.")] = (
+        32
+    )
+    accumulate: Annotated[
+        int, Field(ge=1, le=1 << 20, description="Parts that a batch is computed in, to save memory.")
+    ] = 1
+    max_steps: Annotated[
+        int | None, Field(ge=1, le=10**12, description="Stop after this many steps (10,000 where no limit is given).")
+    ] = None
+    max_minutes: Annotated[
+        float | None, Field(gt=0, le=10**7, description="Stop after this many minutes of training.")
+    ] = None
+    precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast, the scan stays fp32.")] = "fp32"
+    checkpoint_every: Annotated[int, Field(ge=1, le=10**12, description="Steps between checkpoints.")] = 500
+    validate_every: Annotated[int, Field(ge=1, le=10**12, description="Steps between validations.")] = 500
+    validate_windows: Annotated[
+        int, Field(ge=0, le=10**9, description="Windows of the valid split that are used; 0: no validation.")
+    ] = 64
+    keep: Annotated[int, Field(ge=1, le=10**6, description="Newest checkpoints kept.")] = 2
+    workers: Annotated[int, Field(ge=0, le=256, description="Processes that prepare batches.")] = 0
+    max_skipped: Annotated[int, Field(ge=0, le=10**9, description="Non-finite steps that may be skipped.")] = 3
+
+    @model_validator(mode="after")
+    def _batches_split_evenly(self) -> Self:
+        if self.batch_size % self.accumulate:
+            raise ValueError(f"batch_size {self.batch_size} is not a multiple of accumulate {self.accumulate}")
+        return self
+
+
+class RunConfig(Settings):
+    """Everything that a training run is made of; `config.yaml` of a run folder is one."""
+
+    recipe: Annotated[str, Field(description="Recipe of the data: a name or a YAML file.")]
+    fasta: Annotated[str | None, Field(description="Your FASTA in the recipe's place.")] = None
+    bed: Annotated[str | None, Field(description="Your intervals with their splits.")] = None
+    domain: Annotated[Literal["dna"], Field(description="What the sequences are.")] = "dna"
+    preset: Annotated[str | None, Field(description="Name of the network's settings, where they have one.")] = None
+    seed: Annotated[int, Field(ge=0, lt=1 << 63, description="Seed of every random draw.")] = 1
+    data: DataSettings = DataSettings()
+    backbone: CaduceusSettings
+    diffusion: DiffusionSettings = DiffusionSettings()
+    optim: OptimSettings = OptimSettings()
+    train: TrainSettings = TrainSettings()
+
+    def digest(self) -> str:
+        """sha256 (hex) of the run's identity: equal for configurations that may share a run folder."""
+        kept = {place: value for place, value in leaves(self.model_dump(mode="json")) if place not in FREE}
+        return hashlib.sha256(json.dumps(kept, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+    def differences(self, other: "RunConfig") -> list[str]:
+        """What of the identity differs, as `optim.lr: 0.001, not 0.002` (self's value first)."""
+        mine, theirs = (dict(leaves(c.model_dump(mode="json"))) for c in (self, other))
+        places = [p for p in [*mine, *(p for p in theirs if p not in mine)] if p not in FREE]
+        return [f"{p}: {mine.get(p)}, not {theirs.get(p)}" for p in places if mine.get(p) != theirs.get(p)]
+
+    @property
+    def rc_augment(self) -> bool:
+        """Whether windows are turned at random: what `data.rc_augment` means for this network."""
+        chosen = self.data.rc_augment
+        return self.backbone.strands == "single" if chosen == "auto" else chosen
+
+
+def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted place, value) of every setting of a nested mapping; an empty mapping is a value."""
+    for key, value in tree.items():
+        if isinstance(value, dict) and value and f"{at}{key}" != "diffusion.schedule_options":
+            yield from leaves(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", value
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """The nested parts of a `RunConfig`, by name."""
+    return {
+        name: field.annotation
+        for name, field in RunConfig.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+    }
+
+
+def short_names() -> dict[str, tuple[str, ...]]:
+    """Place of every setting that may be written by its own name: those in one section only, and the aliases."""
+    places: dict[str, list[tuple[str, ...]]] = {}
+    for section, model in sections().items():
+        for name in model.model_fields:
+            places.setdefault(name, []).append((section, name))
+    unique = {name: at[0] for name, at in places.items() if len(at) == 1 and name not in RunConfig.model_fields}
+    return {**unique, **ALIASES}
+
+
+def spread(values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError) -> dict[str, Any]:
+    """`values` with every short name moved to its place. Raises `error` for unknown and repeated names."""
+    if not isinstance(values, dict):
+        raise error(
+            f"expected keys and values, found {'nothing' if values is None else type(values).__name__}",
+            file=file,
+            fix="see `genodiff config schema`",
+        )
+    short, parts = short_names(), sections()
+    fields = RunConfig.model_fields
+    out = {k: dict(v) if k in parts and isinstance(v, dict) else v for k, v in values.items() if k in fields}
+    for key, value in values.items():
+        if key in fields:
+            continue
+        place = tuple(str(key).split(".")) if "." in str(key) else short.get(str(key), ())
+        if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]].model_fields:
+            near = did_you_mean(str(key), [*fields, *short])
+            raise error(f"unknown setting '{key}'; {near}", file=file, fix="see `genodiff config schema`")
+        section = out.setdefault(place[0], {})
+        if not isinstance(section, dict):
+            raise error(f"setting '{place[0]}' has no settings below it", file=file, fix="see `genodiff config schema`")
+        if place[1] in section:
+            raise error(f"setting '{key}' is given twice (also as '{'.'.join(place)}')", file=file, fix="give it once")
+        section[place[1]] = value
+    return out
+
+
+def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`over` on top of `under`, section by section."""
+    out = dict(under)
+    for key, value in over.items():
+        below = out.get(key)
+        out[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return out
+
+
+def resolve(
+    given: dict[str, Any],
+    *,
+    file: str | Path | None = None,
+    over: dict[str, Any] | None = None,
+    preset: str = DEFAULT_PRESET,
+) -> RunConfig:
+    """The whole configuration: the preset, on top of it `given` (from `file`), on top of that `over` (from flags).
+
+    A preset named in `over` replaces the network of `given`. Raises `UsageError` for whatever cannot be meant.
+    """
+    under, top = spread(given, file=file), spread(over or {})
+    if top.get("preset") is not None:
+        under.pop("backbone", None)
+    name = top.get("preset") or under.get("preset") or preset
+    if name not in PRESETS:
+        near = did_you_mean(str(name), PRESETS)
+        raise UsageError(f"unknown preset '{name}'; {near}", file=None if top.get("preset") else file)
+    config = RunConfig.parse(merge(merge({"backbone": PRESETS[name].model_dump()}, under), top), file=file)
+    named = next((n for n, settings in PRESETS.items() if settings == config.backbone), None)
+    if config.train.max_steps is None and config.train.max_minutes is None:
+        config = config.model_copy(update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})})
+    return config.model_copy(update={"preset": named})
+
+
+def read_config(path: str | Path, over: dict[str, Any] | None = None) -> RunConfig:
+    """The configuration in a YAML file, completed. Raises `UsageError` naming the file."""
+    return resolve(read_yaml(path), file=path, over=over)
