@@ -1,0 +1,268 @@
+"""`genodiff sample`: new DNA to FASTA, from nothing or into a template's gaps."""
+
+import os
+import shutil
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from genodiff.cli.common import Common
+from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
+from genodiff.generate.infill import Template, read_templates, rounds
+from genodiff.generate.output import write_samples
+from genodiff.generate.sample import AUTO_STEPS, Sample, Sampling, at_least_one
+from genodiff.train.checkpoint import Model, load_model
+
+DEFAULT_N = 16
+_HEADER_BYTES = 110
+_MEMORY_PER_BASE = 32
+_SECONDS_BETWEEN_LINES = 10
+
+
+def sample(
+    *,
+    fasta: Annotated[str, Parameter(help="FASTA file to write; - for stdout, .gz for BGZF.")],
+    checkpoint: Annotated[
+        Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")
+    ] = None,
+    n: Annotated[
+        int | None,
+        Parameter(name=["--n", "--num"], help="Sequences (default 16), or fillings of each template (default 1)."),
+    ] = None,
+    length: Annotated[
+        int | None, Parameter(help="Bases per sequence (default: the trained length); more grow window by window.")
+    ] = None,
+    template: Annotated[
+        str | None, Parameter(help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.")
+    ] = None,
+    sampler: Annotated[str, Parameter(help="ancestral, first-hitting or confidence.")] = "ancestral",
+    steps: Annotated[int | Literal["auto"], Parameter(help="Steps per window (auto: 256).")] = "auto",
+    temperature: Annotated[float, Parameter(help="1 is the model's own law, 0 its likeliest bases.")] = 1.0,
+    top_p: Annotated[float, Parameter(help="Draw among the likeliest bases that hold this much probability.")] = 1.0,
+    stride: Annotated[
+        int | None, Parameter(help="New bases per window beyond the trained length (default: half of it).")
+    ] = None,
+    allow_n: Annotated[bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")] = False,
+    batch_size: Annotated[int, Parameter(help="Sequences at a time: changes the speed, never the bytes.")] = 32,
+    line_width: Annotated[int, Parameter(help="Bases per line; 0: one line per sequence.")] = 60,
+    json: Annotated[str | None, Parameter(help="Where the sidecar goes (default: beside the FASTA file).")] = None,
+    domain: Annotated[Literal["dna", "text"], Parameter(help="What the checkpoint is expected to hold.")] = "dna",
+    plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    common: Common = Common(),
+) -> None:
+    """Sample DNA to FASTA, from nothing or into a template's N."""
+    device = common.apply()
+    how = Sampling(sampler, None if steps == "auto" else steps, temperature, top_p, stride, allow_n, batch_size)
+    at_least_one("--n", n)
+    at_least_one("--length", length)
+    if line_width < 0:
+        raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
+    if template is not None and length is not None:
+        raise UsageError("--length and --template contradict each other", fix="leave --length out")
+    if domain == "text":
+        raise UsageError("--domain text does not go with --fasta", fix="leave --domain out for DNA")
+    check_target(fasta)
+    if json is not None:
+        check_target(json)
+    templates = _read(template) if template is not None else None
+    n = n or (DEFAULT_N if templates is None else 1)
+    lengths = np.array([length or 1] * 1 if templates is None else [len(t.text) for t in templates])
+    check_room(fasta, n, lengths, line_width, batch_size)
+    path = checkpoint if checkpoint is not None else the_run(Path("runs"))
+    model = load_model(path, device=device)
+    if model.alphabet.domain != domain:
+        raise CheckpointError(f"is a {model.alphabet.domain} model", file=path, fix=f"give a {domain} checkpoint")
+    if templates is None:
+        lengths = np.array([length or model.config.data.seq_len])
+        check_room(fasta, n, lengths, line_width, batch_size)
+    if plan:
+        print_plan(model, how, n, lengths, templates, fasta)
+        return
+    total = n * len(lengths)
+    with _stoppable():
+        write_samples(
+            sys.stdout.buffer if fasta == "-" else fasta,
+            model,
+            n=n,
+            length=int(lengths[0]),
+            templates=templates,
+            template_file=template,
+            how=how,
+            seed=common.seed,
+            sidecar=json,
+            line_width=line_width,
+            watch=iter if common.quiet else _progress(total),
+        )
+
+
+def check_target(path: str) -> None:
+    """Raises `MachineError` where `path` cannot become a file, before any work is done for it."""
+    if path == "-":
+        return
+    target = Path(path)
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    except OSError as fault:
+        raise MachineError(f"cannot be written: {fault.strerror}", file=path, fix="choose another path") from None
+    if mode is not None and stat.S_ISDIR(mode):
+        raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
+    if mode is not None and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not path.startswith(("/dev/std", "/dev/fd")):
+        raise MachineError("is a device: a file cannot be written there", file=path, fix="give a file, or - for stdout")
+    folder = target.parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if not folder.is_dir():
+        raise MachineError(f"cannot be written: {folder} is not a directory", file=path, fix="choose another path")
+    if not os.access(folder if mode is None or stat.S_ISREG(mode) else target, os.W_OK):
+        raise MachineError("cannot be written: permission denied", file=path, fix="choose a path that you may write to")
+
+
+def check_room(fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_size: int) -> None:
+    """Raises `MachineError` where `n` records of each of `lengths` bases need more disk or memory than there is."""
+    bases = n * int(lengths.sum())
+    need = n * len(lengths) * _HEADER_BYTES + bases + (bases // line_width if line_width else 0)
+    if fasta != "-":
+        folder = Path(fasta).resolve().parent
+        while not folder.exists():
+            folder = folder.parent
+        free = shutil.disk_usage(folder).free
+        need = need // 4 if fasta.endswith(".gz") else need
+        if need > free:
+            raise MachineError(
+                f"{n * len(lengths):,} records need about {_size(need)} of disk space, {_size(free)} are free",
+                file=fasta,
+                fix="give a smaller --n or --length, or another disk",
+            )
+    longest = int(lengths.max(initial=0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 62
+    need = min(batch_size, n * len(lengths)) * longest * _MEMORY_PER_BASE
+    if need > memory:
+        raise MachineError(
+            f"a batch of sequences of {longest:,} bases needs about {_size(need)} of memory, {_size(memory)} are here",
+            fix="give a smaller --batch-size or --length",
+        )
+
+
+def the_run(folder: Path) -> Path:
+    """The only run under `folder`. Raises `CheckpointError` where there is none, or a choice."""
+    runs = [p for p in folder.iterdir() if (p / "config.yaml").is_file()] if folder.is_dir() else []
+    if not runs:
+        raise CheckpointError("there is no run", file=folder, fix="give --checkpoint RUN, or `genodiff train` first")
+    if len(runs) > 1:
+        runs.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+        named = ", ".join(str(p) for p in runs[:5]) + (", …" if len(runs) > 5 else "")
+        raise CheckpointError(f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}")
+    return runs[0]
+
+
+def print_plan(
+    model: Model, how: Sampling, n: int, lengths: np.ndarray, templates: list[Template] | None, fasta: str
+) -> None:
+    """Say on stdout what sampling would take: windows, evaluations (at most), time on this machine, files."""
+    window = model.config.data.seq_len
+    stride = how.stride or max(1, window // 2)
+    gaps = [np.ones(lengths[0], bool)] if templates is None else [t.gaps for t in templates]
+    steps = how.steps or AUTO_STEPS
+    evaluations = windows = masked = 0
+    for gap in gaps:
+        masked += int(gap.sum())
+        for start, end in rounds(gap, window, stride):
+            windows += 1
+            open_here = int(gap[start:end].sum())
+            gap[start:end] = False
+            evaluations += open_here if how.sampler == "first-hitting" else min(open_here, steps)
+    xt = torch.full((min(how.batch_size, n * len(gaps)), min(window, int(lengths.max()))), model.alphabet.mask_id)
+    xt = xt.to(next(model.backbone.parameters()).device)
+    with torch.inference_mode():
+        model.backbone(xt)
+        began = time.perf_counter()
+        model.backbone(xt).cpu()
+        each = (time.perf_counter() - began) / len(xt)
+    weights = sum(p.numel() for p in model.backbone.parameters())
+    print(f"model        {weights:,} parameters, trained on {window:,} bases, checkpoint {model.digest}")
+    print(f"records      {n * len(gaps):,} of {int(lengths.min()):,} to {int(lengths.max()):,} bases")
+    print(f"to fill      {n * masked:,} bases in {n * windows:,} windows")
+    print(f"evaluations  at most {n * evaluations:,} windows through the network")
+    print(f"time         at most about {_duration(n * evaluations * each)} on {xt.device}")
+    print(f"files        {fasta}" + ("" if fasta == "-" else f", {fasta}.json"))
+
+
+def _read(template: str) -> list[Template]:
+    templates = list(read_templates(template))
+    if not templates:
+        raise DataError("holds no record", file=template, fix="give a FASTA file with at least one record")
+    return templates
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """SIGTERM ends the work as an error does: nothing half-written stays."""
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise Interrupted("stopped by SIGTERM; no file was left half-written", signum, fix="run the same command again")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _progress(total: int) -> Callable[[Iterator[Sample]], Iterator[Sample]]:
+    """A bar on a terminal's stderr; in a pipe, a line every ten seconds."""
+    console = Console(stderr=True)
+
+    def bar(samples: Iterator[Sample]) -> Iterator[Sample]:
+        columns = (TextColumn("sampling"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+            task = progress.add_task("sampling", total=total, rate="")
+            for drawn, rate, _ in _timed(samples, total):
+                progress.update(task, advance=1, rate=rate)
+                yield drawn
+
+    def lines(samples: Iterator[Sample]) -> Iterator[Sample]:
+        last = time.monotonic()
+        for drawn, rate, left in _timed(samples, total):
+            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                console.print(f"sampled {drawn.index + 1} of {total}, {rate}, {left} left", soft_wrap=True)
+            yield drawn
+
+    return bar if console.is_terminal else lines
+
+
+def _timed(samples: Iterator[Sample], total: int) -> Iterator[tuple[Sample, str, str]]:
+    """Each sample with the bases per second so far and the time that is left."""
+    began, bases = time.monotonic(), 0
+    for drawn in samples:
+        bases += len(drawn.ids)
+        passed = time.monotonic() - began
+        left = passed / (drawn.index + 1) * (total - drawn.index - 1)
+        yield drawn, f"{bases / max(passed, 1e-9):,.0f} bases/s", _duration(left)
+
+
+def _size(n: float) -> str:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if n < 1000:
+            return f"{n:,.0f} {unit}"
+        n /= 1000
+    return f"{n:,.0f} PB"
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -1,0 +1,110 @@
+"""Samples as FASTA, each header saying where its record comes from, and the sidecar that says the rest.
+
+    >genodiff_000001 length=1024 seed=1 sampler=ancestral steps=256 nfe=231 checkpoint=<12 hex>
+
+A filled template keeps its name; its own description follows ours. The sidecar `out.fa.json` never stands beside a
+FASTA file that it does not describe: the old one goes before the new FASTA takes its name, the new one comes after.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from genodiff import __version__
+from genodiff.generate.infill import Template
+from genodiff.generate.sample import AUTO_STEPS, Sample, Sampling, infill
+from genodiff.io.atomic import write_json
+from genodiff.io.fasta import Record, write_fasta
+from genodiff.train.checkpoint import Model
+
+
+class Written(NamedTuple):
+    """What `write_samples` wrote."""
+
+    records: int
+    bases: int
+    evaluations: int
+
+
+def write_samples(
+    target: str | Path | IO[bytes],
+    model: Model,
+    *,
+    n: int = 1,
+    length: int | None = None,
+    templates: Sequence[Template] | None = None,
+    template_file: str | None = None,
+    how: Sampling | None = None,
+    seed: int = 1,
+    sidecar: str | Path | None = None,
+    line_width: int = 60,
+    watch: Callable[[Iterator[Sample]], Iterator[Sample]] = iter,
+) -> Written:
+    """Write `n` new sequences of `length` bases (default: the trained length), or `n` fillings of each template.
+
+    A path is written atomically and gets its sidecar beside it unless `sidecar` says where; an open binary file gets
+    none unless it does. `watch` wraps the stream of samples (a progress bar). Raises `UsageError`, `MachineError`.
+    """
+    how = how or Sampling()
+    if sidecar is None and isinstance(target, str | Path):
+        sidecar = f"{target}.json"
+    alphabet = model.alphabet
+    entries: list[dict[str, Any]] = []
+
+    def drafts() -> Iterator[np.ndarray]:
+        if templates is None:
+            yield from (np.full(length or model.config.data.seq_len, alphabet.mask_id, np.uint8) for _ in range(n))
+        else:
+            yield from (template.ids(alphabet) for template in templates for _ in range(n))
+
+    def records() -> Iterator[Record]:
+        for sample in watch(infill(model, drafts(), how=how, seed=seed)):
+            name = f"genodiff_{sample.index + 1:06d}"
+            entry: dict[str, Any] = {"name": name, "length": len(sample.ids), "nfe": sample.nfe}
+            described = ""
+            if templates is None:
+                text = alphabet.decode(sample.ids).encode("ascii")
+            else:
+                template = templates[sample.index // n]
+                entry["name"] = template.name if n == 1 else f"{template.name}.{sample.index % n + 1}"
+                entry["filled"] = int(template.gaps.sum())
+                text, described = template.filled(sample.ids, alphabet), template.description
+            entries.append(entry)
+            ours = f"length={len(text)} seed={seed} {law(how, sample.nfe)} nfe={sample.nfe} checkpoint={model.digest}"
+            yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
+        if sidecar is not None:
+            Path(sidecar).unlink(missing_ok=True)
+
+    write_fasta(target, records(), line_width=line_width)
+    written = Written(len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries))
+    if sidecar is not None:
+        write_json(
+            sidecar,
+            {
+                "genodiff": __version__,
+                "seed": seed,
+                "sampler": how.sampler,
+                "steps": None if how.sampler == "first-hitting" else how.steps or AUTO_STEPS,
+                "temperature": how.temperature,
+                "top_p": how.top_p,
+                "stride": how.stride or max(1, model.config.data.seq_len // 2),
+                "allow_n": how.allow_n,
+                "template": template_file,
+                "run": model.run.name,
+                "step": model.step,
+                "checkpoint": model.digest,
+                "evaluations": written.evaluations,
+                "records": entries,
+            },
+        )
+    return written
+
+
+def law(how: Sampling, nfe: int) -> str:
+    """The part of a header that says how its record was drawn; of the finer settings only what is not the default."""
+    said = f"sampler={how.sampler} steps={nfe if how.sampler == 'first-hitting' else how.steps or AUTO_STEPS}"
+    fine = {"temperature": how.temperature, "top_p": how.top_p, "stride": how.stride, "allow_n": how.allow_n}
+    usual = Sampling()
+    return said + "".join(f" {name}={value}" for name, value in fine.items() if value != getattr(usual, name))
