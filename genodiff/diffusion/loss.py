@@ -50,7 +50,7 @@ def exact_count_loss(
     k, scale = count_and_scale(maskable, k)
     masked = exact_count_mask(maskable, k, u_mask)
     sigma = diffusion.sigma(count_time(diffusion, maskable, k))
-    return _reduce(_cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths), scale, maskable, weight)
+    return _reduce(cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths), scale, maskable, weight)
 
 
 def continuous_time_loss(
@@ -63,9 +63,9 @@ def continuous_time_loss(
     u_mask: Float[Tensor, "B L"],
     lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound's integral, estimated at times t in (0, 1]: all of it when alpha goes from 1 to 0; else see `decompose`."""
+    """The bound's integral from times t in (0, 1]: the whole bound if alpha goes from 1 to 0, else see `decompose`."""
     masked = diffusion.draw_mask(t, u_mask, maskable)
-    ce = _cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t), lengths)
+    ce = cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t), lengths)
     return _reduce(ce, diffusion.schedule.weight(t), maskable, weight)
 
 
@@ -87,7 +87,7 @@ def discrete_time_loss(
     i = torch.ceil(t * n_steps).clamp(1, n_steps)
     t_i = i / n_steps
     masked = diffusion.draw_mask(t_i, u_mask, maskable)
-    ce = _cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t_i), lengths)
+    ce = cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t_i), lengths)
     reveal = torch.where(i == 1, 1.0, diffusion.reveal(t_i, (i - 1) / n_steps))
     return _reduce(ce, n_steps * reveal, maskable, weight)
 
@@ -118,7 +118,7 @@ def decompose(
 
     def masked_nats(time: Tensor) -> Tensor:
         masked = diffusion.draw_mask(time, u_mask, maskable)
-        return _cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(time), lengths).sum(-1)
+        return cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(time), lengths).sum(-1)
 
     start = torch.zeros_like(t)
     closed = diffusion.schedule.masked(start[:1]).item() == 0
@@ -163,7 +163,7 @@ def count_time(diffusion: MaskedDiffusion, maskable: Bool[Tensor, "B L"], k: Int
     return diffusion.schedule.inverse(1 - k.double() / maskable.sum(-1).clamp(min=1))
 
 
-def _cross_entropy(
+def cross_entropy(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
     x0: Int[Tensor, "B L"],

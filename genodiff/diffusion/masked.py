@@ -8,7 +8,7 @@
     reverse    p(xs | xt), s < t: a masked position stays masked with chance (1 - alpha(s)) / (1 - alpha(t)),
                else it takes a token from x_theta; a visible one never changes
 
-The paper is MDLM (Sahoo et al. 2024, arXiv 2406.07524, section 3); allowing only targets, where it forbids only the mask,
+The paper is MDLM (Sahoo et al. 2024, arXiv 2406.07524, section 3). It forbids only the mask; allowing only the targets
 tightens the bound and keeps special tokens out of samples.
 
 The denoiser is any callable (xt, sigma) -> logits. Nothing here knows DNA, a network or a random state: randomness

@@ -1,0 +1,113 @@
+"""The likelihood bound: its estimate window by window, its curve over mask rates, and its exact value in small worlds.
+
+    C_k            mean, over all sets of k of a window's n maskable positions, of the cross-entropy summed over the set
+    NELBO          sum over k = 1..n of C_k / k                                        no schedule in it, nothing cut off
+    NELBO_T        sum over i = 1..T of r(i) E[C_k],  k ~ Binomial(n, 1 - alpha(i/T))  what T sampling steps cost
+
+C_k / k is what a masked token costs when k of n are masked: the curve of the denoiser over mask rates, whose mean over k
+is the bound per token. NELBO is also the mean, over all orders, of the negative log-likelihood of the denoiser used one
+token at a time; r(i) is as in `loss`.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.loss import count_and_scale, count_time, cross_entropy
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
+from genodiff.diffusion.schedule import Schedule
+
+_MOST_ENUMERATED = 16  # positions: 65,536 masks
+
+
+class WindowNelbo(NamedTuple):
+    """Unbiased estimates of each window's bound, in nats and double precision.
+
+    `scale` times the sum of `ce` over any fixed part of the window estimates that part's share of the bound.
+    """
+
+    nats_per_token: Float[Tensor, "B"]  # 0 where a window has nothing to mask
+    masked_nats: Float[Tensor, "B"]  # sum of ce; divided by k, a point of the curve C_k / k
+    ce: Float[Tensor, "B L"]  # cross-entropy at the masked positions, 0 elsewhere
+    masked: Bool[Tensor, "B L"]
+    scale: Float[Tensor, "B"]  # n / k
+    k: Int[Tensor, "B"]
+    n: Int[Tensor, "B"]
+
+
+@torch.no_grad()
+def window_nelbo(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    maskable: Bool[Tensor, "B L"],
+    k: Int[Tensor, "B"],
+    u: Float[Tensor, "B L"],
+    lengths: Int[Tensor, "B"] | None = None,
+) -> WindowNelbo:
+    """The exact-count estimate of each window's bound; k from `counts(times(...), n)`, systematic over all windows."""
+    n = maskable.sum(-1)
+    k, scale = count_and_scale(maskable, k)
+    masked = exact_count_mask(maskable, k, u)
+    sigma = diffusion.sigma(count_time(diffusion, maskable, k))
+    ce = cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths).double()
+    masked_nats = ce.sum(-1)
+    return WindowNelbo(masked_nats / k.clamp(min=1), masked_nats, ce, masked, scale, k, n)
+
+
+class RateCurve(NamedTuple):
+    """Nats per masked token in equal bins of the mask rate k/n; the last bin ends at 1."""
+
+    nats: Float[Tensor, "S"]  # nan in a bin without windows
+    n_windows: Int[Tensor, "S"]
+
+
+def rate_curve(
+    masked_nats: Float[Tensor, "B"], k: Int[Tensor, "B"], n: Int[Tensor, "B"], n_bins: int = 20
+) -> RateCurve:
+    """C_k / k over mask rates from the windows of an evaluation, each weighted by its tokens."""
+    some = n > 0
+    masked_nats, k, n = masked_nats[some].double(), k[some], n[some]
+    place = torch.ceil(k * n_bins / n).long().clamp(1, n_bins) - 1
+    nats = torch.zeros(n_bins, dtype=torch.float64, device=n.device).index_add(0, place, n * masked_nats / k)
+    tokens = torch.zeros_like(nats).index_add(0, place, n.double())
+    return RateCurve(nats / tokens, place.bincount(minlength=n_bins))
+
+
+@torch.no_grad()
+def count_terms(
+    diffusion: MaskedDiffusion, denoiser: Denoiser, x0: Int[Tensor, "L"], maskable: Bool[Tensor, "L"]
+) -> Float[Tensor, "K"]:
+    """C_0 .. C_n of one window of n <= 16 maskable positions, by enumerating its 2^n masks; K = n + 1."""
+    where = maskable.nonzero()[:, 0]
+    n = len(where)
+    if n > _MOST_ENUMERATED:
+        raise ValueError(f"{n} maskable positions make 2^{n} masks: too many to enumerate")
+    chosen = torch.tensor(list(itertools.product((False, True), repeat=n)), device=x0.device).reshape(2**n, n)
+    masked = torch.zeros(2**n, len(x0), dtype=torch.bool, device=x0.device)
+    masked[:, where] = chosen
+    k = chosen.sum(-1)
+    rows = x0.expand(2**n, -1)
+    sigma = diffusion.sigma(count_time(diffusion, maskable.expand(2**n, -1), k))
+    nats = cross_entropy(diffusion, denoiser, rows, masked, sigma, None).double().sum(-1)
+    return torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats) / k.bincount()
+
+
+def nelbo_exact(terms: Float[Tensor, "K"]) -> Float[Tensor, ""]:
+    """The bound in nats from C_0 .. C_n: sum of C_k / k."""
+    return (terms[1:] / torch.arange(1, len(terms), device=terms.device)).sum()
+
+
+def nelbo_discrete(terms: Float[Tensor, "K"], schedule: Schedule, n_steps: int) -> Float[Tensor, ""]:
+    """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; needs alpha(1) = 0 to be all of it."""
+    n = len(terms) - 1
+    k = torch.arange(n + 1, dtype=torch.float64, device=terms.device)
+    grid = torch.arange(n_steps + 1, dtype=torch.float64, device=terms.device) / n_steps
+    masked = schedule.masked(grid).clamp(max=1)
+    reveal = 1 - masked[:-1] / masked[1:]
+    reveal[0] = 1.0
+    p = torch.distributions.Binomial(n, masked[1:, None]).log_prob(k).exp()
+    return (reveal * (p @ terms.double())).sum()
