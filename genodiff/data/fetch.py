@@ -1,0 +1,146 @@
+"""Getting a recipe's public files: https only, hashed, tried three times, and never half there.
+
+A file appears under its final name only when it is complete and, where the recipe pins a hash, right. Beside it stands
+`NAME.json` with its URL, size and sha256, so that a later change on disk is noticed.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import pooch
+import requests
+from filelock import FileLock
+
+from genodiff.data.recipe import Recipe, Source
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+
+log = logging.getLogger("genodiff")
+
+SCHEMES = ("https",)
+TRIES = 3
+PAUSE = 1.0
+_TIMEOUT = 30
+
+
+def sha256_of(path: Path) -> str:
+    """sha256 (hex) of a file's bytes. Raises `DataError` where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as fault:
+        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="check the path and its permissions") from None
+
+
+def local_path(source: Source) -> Path:
+    """Where a fetched file lies in the cache; it may not be there yet."""
+    return cache_dir() / "downloads" / hashlib.sha256(source.url.encode()).hexdigest()[:12] / source.filename
+
+
+def present(source: Source) -> bool:
+    """Whether the file was fetched and still has the size that it had then."""
+    return _recorded(local_path(source)) is not None
+
+
+def fetch(recipe: Recipe, *, offline: bool = False) -> list[Path]:
+    """The recipe's files on this machine, fetched where needed. Raises `DataError` in one line with the remedy."""
+    if not recipe.sources:
+        raise DataError(f"the recipe {recipe.name} has no public source", fix="give your own file with --fasta")
+    return [_fetch(recipe, source, offline) for source in recipe.sources]
+
+
+def forget(recipe: Recipe) -> None:
+    """Drop fetched files whose hash no recipe pins, so that one cut short or replaced at its origin is fetched again."""
+    for source in recipe.sources:
+        if source.sha256 is None:
+            _record_path(local_path(source)).unlink(missing_ok=True)
+
+
+def _fetch(recipe: Recipe, source: Source, offline: bool) -> Path:
+    path = local_path(source)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        record = _recorded(path)
+        if record is not None:
+            found = sha256_of(path)
+            if found == record["sha256"] and source.sha256 in (None, found):
+                return path
+            log.warning("%s: changed since it was fetched; it is fetched again", path)
+        if offline:
+            raise _missing(recipe, source, "--offline forbids fetching it")
+        _download(recipe, source, path)
+    return path
+
+
+def _download(recipe: Recipe, source: Source, path: Path) -> None:
+    reason = ""
+    for attempt in range(TRIES):
+        if attempt:
+            time.sleep(PAUSE * 2 ** (attempt - 1))
+        log.info("fetching %s", source.url)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
+            part = Path(folder) / source.filename
+            try:
+                pooch.HTTPDownloader(timeout=_TIMEOUT, allow_redirects=False)(_final_url(source.url), str(part), None)
+            except (requests.RequestException, OSError, ValueError) as fault:
+                reason = _why(fault)
+                continue
+            found = sha256_of(part)
+            if source.sha256 not in (None, found):
+                reason = f"its sha256 is {found}, not {source.sha256}"
+                continue
+            record = {"url": source.url, "bytes": part.stat().st_size, "sha256": found}
+            with open(part, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(part, path)
+            atomic.write_json(_record_path(path), record)
+            return
+    raise _missing(recipe, source, f"it could not be fetched ({reason})")
+
+
+def _final_url(url: str) -> str:
+    """The URL behind the redirects, every one of them under an allowed scheme."""
+    for _ in range(10):
+        if urlsplit(url).scheme not in SCHEMES:
+            raise ValueError(f"refused: {url.split(':')[0]}:// is not {' or '.join(SCHEMES)}")
+        with requests.get(url, stream=True, timeout=_TIMEOUT, allow_redirects=False) as answer:
+            if not answer.is_redirect:
+                answer.raise_for_status()
+                return url
+            url = urljoin(url, answer.headers["location"])
+    raise ValueError("refused: too many redirects")
+
+
+def _missing(recipe: Recipe, source: Source, why: str) -> DataError:
+    return DataError(
+        f"{source.filename} of the recipe {recipe.name} is not on this machine and {why}",
+        fix=f"get {source.url} and give it with --fasta {source.filename}",
+    )
+
+
+def _why(fault: Exception) -> str:
+    if isinstance(fault, requests.ConnectTimeout | requests.ReadTimeout):
+        return "no answer in time"
+    if isinstance(fault, requests.ConnectionError):
+        return "no connection"
+    return str(fault) or type(fault).__name__
+
+
+def _record_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _recorded(path: Path) -> dict[str, Any] | None:
+    try:
+        record = json.loads(_record_path(path).read_text(encoding="utf-8"))
+        return record if record["bytes"] == path.stat().st_size and isinstance(record["sha256"], str) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,157 @@
+"""Recipes: what a data set is, where it comes from, and which part of it trains, validates and tests.
+
+A recipe is one YAML file in `data_recipes/`. It pins its source by hash where one is known and always by the names and
+lengths of its contigs. Intervals are 0-based half-open throughout.
+"""
+
+import hashlib
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from genodiff.errors import DataError, UsageError
+from genodiff.settings import Settings, did_you_mean, read_yaml
+
+SPLITS = ("train", "valid", "test")
+Split = Literal["train", "valid", "test"]
+
+Piece = str | tuple[str, int, int]
+"""A whole contig, or (contig, start, end)."""
+
+
+def _https(url: str) -> str:
+    if not url.startswith("https://"):
+        raise ValueError("only https:// is fetched")
+    return url
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as fault:
+        raise ValueError(f"not a regular expression ({fault})") from None
+    return text
+
+
+class Source(Settings):
+    """One public file. `sha256` is None where no hash is known: then the contigs' lengths are the check."""
+
+    url: Annotated[str, AfterValidator(_https)]
+    filename: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    licence: str
+
+
+class SplitRule(Settings):
+    """Which contigs or intervals belong to which split; `train: rest` is every contig that no other split names."""
+
+    train: Literal["rest"] | tuple[Piece, ...] = "rest"
+    valid: tuple[Piece, ...]
+    test: tuple[Piece, ...]
+
+
+class Recipe(Settings):
+    """A data set. `contigs` {} accepts any contigs; `splits` None cuts by coordinates (see `splits.automatic`)."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    domain: Literal["dna"] = "dna"
+    description: str = ""
+    sources: tuple[Source, ...] = ()
+    generator: Literal["toy"] | None = None
+    contigs: dict[str, Annotated[int, Field(gt=0)]] = {}
+    ignore: Annotated[str, AfterValidator(_pattern)] = ""
+    splits: SplitRule | None = None
+    bed: str | None = None
+    max_n_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    soft_mask_weight: Annotated[float, Field(ge=0, le=1)] = 0.1
+
+    @model_validator(mode="after")
+    def _known_contigs(self) -> "Recipe":
+        for split in SPLITS:
+            pieces = getattr(self.splits, split, ())
+            for piece in () if pieces == "rest" else pieces:
+                contig, start, end = (piece, 0, 1) if isinstance(piece, str) else piece
+                if self.contigs and contig not in self.contigs:
+                    raise ValueError(f"split {split} names the contig '{contig}', which 'contigs' lacks")
+                if not 0 <= start < end <= self.contigs.get(contig, end):
+                    raise ValueError(f"split {split}: {contig} {start} {end} is not inside the contig")
+        return self
+
+    def with_bed(self, bed: str | Path | None) -> "Recipe":
+        """This recipe with the splits of a BED file (4th column: train, valid or test) in place of its own."""
+        return self if bed is None else self.model_copy(update={"bed": str(bed), "ignore": ""})
+
+    def digest(self) -> str:
+        """sha256 (hex) of everything that decides which base is in which split; a BED enters with its content."""
+        values: dict[str, Any] = self.model_dump(mode="json", exclude={"description", "sources", "soft_mask_weight"})
+        values["bed"] = None if self.bed is None else hashlib.sha256(_read(self.bed)).hexdigest()
+        return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as fault:
+        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="give an existing BED file") from None
+
+
+def recipe_dirs() -> list[Path]:
+    """The folders that hold recipes: inside an installed package, and at the top of a source tree."""
+    found = importlib.util.find_spec("genodiff.data_recipes")
+    inside = [Path(p) for p in (found.submodule_search_locations or ())] if found else []
+    tree = Path(__file__).resolve().parents[2] / "data_recipes"
+    return [d for d in dict.fromkeys([*inside, tree]) if d.is_dir()]
+
+
+def recipe_names() -> list[str]:
+    """The names that `load_recipe` knows, sorted."""
+    return sorted({path.stem for folder in recipe_dirs() for path in folder.glob("*.yaml")})
+
+
+def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> Recipe:
+    """The recipe of that name, or in that YAML file; with `bed`, its splits are the BED's.
+
+    Raises `UsageError` for an unknown name or a faulty recipe.
+    """
+    text = str(name_or_path)
+    if text.endswith((".yaml", ".yml")):
+        return _read_recipe(Path(text)).with_bed(bed)
+    for folder in recipe_dirs():
+        path = folder / f"{text}.yaml"
+        if text in recipe_names() and path.is_file():
+            return _read_recipe(path).with_bed(bed)
+    if Path(text).exists():
+        raise UsageError(f"'{text}' is a file, not a recipe", fix="name a recipe and give your own sequence with --fasta")
+    raise UsageError(f"no recipe '{text}'; {did_you_mean(text, recipe_names())}", fix="see `genodiff data list`")
+
+
+def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
+    """A recipe of a user's own FASTA: every contig, split by the BED or else by coordinates."""
+    stem = re.sub(r"(\.(fa|fasta|fna|gz|bgz))+$", "", Path(fasta).name)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._-") or "own"
+    return Recipe(name=name, description="your own FASTA file").with_bed(bed)
+
+
+def _read_recipe(path: Path) -> Recipe:
+    values = read_yaml(path)
+    if isinstance(values, dict) and isinstance(values.get("contigs"), str):
+        values["contigs"] = _read_sizes(path.parent / values["contigs"])
+    return Recipe.parse(values, file=path)
+
+
+def _read_sizes(path: Path) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as fault:
+        raise UsageError(f"cannot be read ({fault.strerror})", file=path, fix="install genodiff again") from None
+    for number, line in enumerate(lines, 1):
+        name, tab, length = line.partition("\t")
+        if not tab or not length.isascii() or not length.isdigit() or name in sizes:
+            raise UsageError("expected a contig's name, a tab and its length, once each", file=path, line=number)
+        sizes[name] = int(length)
+    return sizes

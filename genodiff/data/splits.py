@@ -1,0 +1,282 @@
+"""Which intervals train, validate and test: a recipe's rule, or a BED's, laid on the contigs that a file really has.
+
+Everything is 0-based half-open. In strict mode no base of train is in valid or test; `legacy_caduceus_tiling` stretches
+every interval to 2^20 bases as the loader of published Caduceus does (`hg38_dataset.py`), which breaks that on purpose.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.data.recipe import SPLITS, Recipe
+from genodiff.errors import DataError
+from genodiff.io.bed import read_bed
+from genodiff.settings import did_you_mean
+
+LEGACY_LENGTH = 1 << 20
+HELD_OUT = 20
+"""A file without a split of its own gives one part in 20 to each held-out split."""
+
+_ALIASES = {"val": "valid", "validation": "valid"}
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Intervals in file order: the contig's number, start, end, and the BED line (0 where there is none)."""
+
+    contig: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    line: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int, int]], lines: list[int] | None = None) -> "Intervals":
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        return cls(table[:, 0], table[:, 1], table[:, 2], np.array(lines or [0] * len(rows), np.int64))
+
+    def __len__(self) -> int:
+        return len(self.contig)
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "Intervals":
+        return Intervals(self.contig[index], self.start[index], self.end[index], self.line[index])
+
+    @property
+    def n_bases(self) -> int:
+        return int((self.end - self.start).sum())
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The intervals of each split, and what a user should be told about how they came about."""
+
+    intervals: dict[str, Intervals]
+    notes: tuple[str, ...] = field(default=())
+
+
+def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exact: bool = False) -> Splits:
+    """The splits of `recipe` on a file that holds `contigs` (name → length).
+
+    A file may lack contigs of the recipe, or end them early (a partial genome): that is noted, not hidden. A contig that
+    is longer than the recipe's is another assembly. A file that shares no contig with the recipe is split as a genome of
+    its own; held-out splits that have no contig in the file are cut from the train contigs' ends. With `exact` every
+    contig of the recipe must be there in full. Raises `DataError`.
+    """
+    if recipe.bed is not None:
+        return _from_bed(recipe.bed, contigs, origin)
+    names = list(contigs)
+    shared = [c for c in names if c in recipe.contigs]
+    if exact or shared:
+        notes = _compare(recipe, contigs, origin, exact)
+    elif recipe.contigs:
+        _refuse_other_names(recipe, contigs, origin)
+        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        notes = [f"none of its contigs ({shown}) is of the recipe {recipe.name}: it is split as a genome of its own"]
+    else:
+        shared, notes = names, []
+    if not shared or recipe.splits is None:
+        made = automatic(list(range(len(names))), [contigs[c] for c in names], ("valid", "test"))
+        return Splits({s: Intervals.of(made[s]) for s in SPLITS}, (*notes, _cut_note(("valid", "test"), made)))
+    rows = _from_rule(recipe, {c: contigs[c] for c in names if c in shared}, names)
+    missing = tuple(s for s in ("valid", "test") if not rows[s])
+    if not rows["train"]:
+        raise DataError(
+            f"none of its contigs trains: {', '.join(shared[:5])} are held out by the recipe {recipe.name}",
+            file=origin,
+            fix="give a file with more contigs, or your own splits with --bed",
+        )
+    if missing:
+        cut = _cut_ends(rows["train"], missing)
+        absent = "; ".join(f"{s} ({', '.join(_names(recipe, s))})" for s in missing)
+        notes.append(f"it has no contig of {absent}: the ends of its train contigs are held out instead")
+        rows |= cut
+    return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
+
+
+def stretched(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
+    """Every interval as start..start + 2^20, ended at its contig's end: the published Caduceus loader's, not ours."""
+    return Intervals(
+        intervals.contig,
+        intervals.start,
+        np.minimum(intervals.start + LEGACY_LENGTH, lengths[intervals.contig]),
+        intervals.line,
+    )
+
+
+def automatic(numbers: list[int], lengths: list[int], held_out: tuple[str, ...]) -> dict[str, list[tuple[int, int, int]]]:
+    """Splits of contigs that come with none: 1/20 of the bases to each of `held_out`, the rest to train.
+
+    From 20 contigs on, contigs are dealt whole, by length: of each 20 neighbours in length the tenth validates and the
+    last tests. With fewer, the end of every contig is cut off.
+    """
+    rows: dict[str, list[tuple[int, int, int]]] = {s: [] for s in SPLITS}
+    if len(numbers) < HELD_OUT:
+        whole = [(c, 0, n) for c, n in zip(numbers, lengths, strict=True)]
+        return rows | {"train": whole} | _cut_ends(whole, held_out)
+    by_length = sorted(range(len(numbers)), key=lambda i: (-lengths[i], i))
+    place = {9: "valid", 19: "test"}
+    for rank, i in enumerate(by_length):
+        split = place.get(rank % HELD_OUT, "train")
+        rows[split if split in held_out else "train"].append((numbers[i], 0, lengths[i]))
+    return {s: sorted(r) for s, r in rows.items()}
+
+
+def _cut_ends(train: list[tuple[int, int, int]], held_out: tuple[str, ...]) -> dict[str, list[tuple[int, int, int]]]:
+    cut: dict[str, list[tuple[int, int, int]]] = {"train": [], **{s: [] for s in held_out}}
+    for contig, start, end in train:
+        step = (end - start) // HELD_OUT
+        edge = end - step * len(held_out)
+        if edge > start:
+            cut["train"].append((contig, start, edge))
+        if step:
+            for i, split in enumerate(held_out):
+                cut[split].append((contig, edge + i * step, edge + (i + 1) * step))
+    return cut
+
+
+def _cut_note(held_out: tuple[str, ...], rows: dict[str, list[tuple[int, int, int]]]) -> str:
+    total = sum(e - s for split in rows.values() for _, s, e in split)
+    parts = " and ".join(f"{sum(e - s for _, s, e in rows[h]) / max(total, 1):.1%} to {h}" for h in held_out)
+    return f"split without a rule: {parts}, the rest to train; give your own with --bed"
+
+
+def _names(recipe: Recipe, split: str) -> list[str]:
+    pieces = getattr(recipe.splits, split)
+    return sorted({p if isinstance(p, str) else p[0] for p in pieces})
+
+
+def _from_rule(recipe: Recipe, contigs: dict[str, int], names: list[str]) -> dict[str, list[tuple[int, int, int]]]:
+    number = {c: i for i, c in enumerate(names)}
+    rows: dict[str, list[tuple[int, int, int]]] = {}
+    for split in SPLITS:
+        pieces = getattr(recipe.splits, split)
+        if pieces == "rest":
+            named = {c for other in ("valid", "test") for c in _names(recipe, other)}
+            pieces = tuple(c for c in contigs if c not in named)
+        placed = [(p, 0, contigs.get(p, 0)) if isinstance(p, str) else p for p in pieces]
+        rows[split] = [
+            (number[c], start, min(end, contigs[c])) for c, start, end in placed if c in contigs and start < contigs[c]
+        ]
+    return rows
+
+
+def _compare(recipe: Recipe, contigs: dict[str, int], origin: str | Path, exact: bool) -> list[str]:
+    wrong = {c: n for c, n in contigs.items() if c in recipe.contigs and n != recipe.contigs[c]}
+    longer = {c: n for c, n in wrong.items() if n > recipe.contigs[c]}
+    if longer or (exact and wrong):
+        contig, length = next(iter((longer or wrong).items()))
+        raise DataError(
+            f"has {length:,} bases, but {recipe.contigs[contig]:,} in {recipe.name}: this is another assembly",
+            file=origin,
+            record=contig,
+            fix=f"give a FASTA of {recipe.name}, or your own splits with --bed",
+        )
+    missing = [c for c in recipe.contigs if c not in contigs]
+    if exact and missing:
+        raise DataError(f"lacks {_some(missing)} of {recipe.name}", file=origin, fix="get the whole file again")
+    notes = []
+    if missing:
+        notes.append(f"lacks {len(missing)} of {recipe.name}'s {len(recipe.contigs)} contigs: {_some(missing)}")
+    if wrong:
+        shown = _some([f"{c} {n:,} of {recipe.contigs[c]:,}" for c, n in wrong.items()])
+        notes.append(f"ends {len(wrong)} contigs before {recipe.name} does (bases): {shown}")
+    foreign = [c for c in contigs if c not in recipe.contigs]
+    if foreign:
+        notes.append(f"{len(foreign)} contigs are not of {recipe.name} and are left out: {_some(foreign)}")
+    return notes
+
+
+def _some(items: list[str], most: int = 8) -> str:
+    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")
+
+
+def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | Path) -> None:
+    """The same contigs under another naming (1 for chr1) are one rename away from the recipe: better said than guessed."""
+    bare = {c.removeprefix("chr"): c for c in recipe.contigs}
+    for name in contigs:
+        known = bare.get(name.removeprefix("chr"))
+        if known is not None:
+            raise DataError(
+                f"this contig is '{known}' in the recipe {recipe.name}",
+                file=origin,
+                record=name,
+                fix=f"rename the contigs as {recipe.name} has them, or give your own splits with --bed",
+            )
+
+
+def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
+    table = read_bed(bed, contigs)
+    names = list(contigs)
+    number = {c: i for i, c in enumerate(names)}
+    lines = table["line"].to_list() if "line" in table.columns else list(range(1, table.height + 1))
+    labels = table["name"].to_list() if "name" in table.columns else [None] * table.height
+    rows: dict[str, list[tuple[int, int, int]]] = {s: [] for s in SPLITS}
+    places: dict[str, list[int]] = {s: [] for s in SPLITS}
+    for contig, start, end, label, line in zip(
+        table["contig"].to_list(), table["start"].to_list(), table["end"].to_list(), labels, lines, strict=True
+    ):
+        split = _ALIASES.get(str(label).lower(), str(label).lower())
+        if split not in rows:
+            what = "has no 4th column" if label is None else f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
+            raise DataError(what, file=bed, line=line, fix="write train, valid or test in the 4th column")
+        if end > start:
+            rows[split].append((number[contig], start, end))
+            places[split].append(line)
+    if not rows["train"]:
+        raise DataError("has no interval of the split train", file=bed, fix="write train in the 4th column of some rows")
+    given = {s: Intervals.of(rows[s], places[s]) for s in SPLITS}
+    refuse_overlap(given, names, bed)
+    merged = {s: merge(i) for s, i in given.items()}
+    notes = [
+        f"{bed}: {len(given[s]) - len(merged[s])} rows of {s} overlap or repeat others and are merged with them"
+        for s in SPLITS
+        if len(merged[s]) < len(given[s])
+    ]
+    return Splits(merged, tuple(notes))
+
+
+def merge(intervals: Intervals) -> Intervals:
+    """Intervals that overlap, as one; those that only touch stay apart. Sorted by contig and start."""
+    if len(intervals) == 0:
+        return intervals
+    sorted_ = intervals.take(np.lexsort((intervals.start, intervals.contig)))
+    # The reach is the furthest end so far within the contig; adding a contig's own offset keeps contigs apart.
+    offset = sorted_.contig * (int(sorted_.end.max()) + 1)
+    reach = np.maximum.accumulate(sorted_.end + offset)
+    first = np.concatenate(([True], (sorted_.start + offset)[1:] >= reach[:-1]))
+    index = np.flatnonzero(first)
+    ends = np.maximum.reduceat(sorted_.end, index)
+    return Intervals(sorted_.contig[index], sorted_.start[index], ends, sorted_.line[index])
+
+
+def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str | Path) -> None:
+    """Raise `DataError` naming both rows where a train interval overlaps a held-out one, or valid overlaps test."""
+    for one, other in (("train", "valid"), ("train", "test"), ("valid", "test")):
+        a, b = splits[one], splits[other]
+        for contig in np.intersect1d(a.contig, b.contig):
+            left, right = a.take(a.contig == contig), merge(b.take(b.contig == contig))
+            # `right` is sorted and disjoint, so the last of its intervals that starts before an end decides.
+            at = np.searchsorted(right.start, left.end, "left") - 1
+            clash = np.flatnonzero((at >= 0) & (right.end[at] > left.start))
+            if clash.size:
+                i = clash[0]
+                theirs = b.take((b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i]))
+                raise DataError(
+                    f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval {_shown(theirs, 0, names)}",
+                    file=origin,
+                    line=int(left.line[i]) or None,
+                    fix="make the splits disjoint",
+                )
+
+
+def _shown(intervals: Intervals, i: int, names: list[str]) -> str:
+    line = int(intervals.line[i])
+    place = f"{names[int(intervals.contig[i])]}:{int(intervals.start[i]) + 1}-{int(intervals.end[i])}"
+    return f"{place} of line {line}" if line else place
+
+
+def kept_contigs(recipe: Recipe, contig: str) -> bool:
+    """Whether a store of `recipe` keeps a contig of this name."""
+    return not recipe.ignore or re.search(recipe.ignore, contig) is None

@@ -1,0 +1,311 @@
+"""The store: a genome as one uint8 file to map into memory, with a manifest that says what it was made from.
+
+A stored byte is `id | SOFT` (SOFT = 0x80 where the FASTA has lower case). Contigs stand one after another in file order
+in `genome.ids`; `n_runs.npy` lists the runs of N, so that windows are chosen without touching the sequence. A store is
+found again by its key, the sha256 of (format, alphabet, content of the source, contigs left out); nothing about it
+depends on names, times or the recipe's splits. The fingerprint that a run remembers adds the recipe's digest.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from genodiff.alphabet import AMBIGUOUS, DNA, SOFT
+from genodiff.data.fetch import fetch, forget, sha256_of
+from genodiff.data.recipe import Recipe
+from genodiff.data.splits import Splits, kept_contigs, resolve
+from genodiff.data.toy import ToySource
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+from genodiff.io.fasta import read_fasta
+
+log = logging.getLogger("genodiff")
+
+FORMAT = 1
+N_ID = DNA.tokens.index("N")
+_CHUNK = 1 << 24
+
+
+class StoreSource(NamedTuple):
+    """The file a store was made from (path None: generated), its size in bytes, sha256, and (size, mtime, inode) when read."""
+
+    path: str | None
+    size: int
+    sha256: str
+    stamp: tuple[int, int, int] | None = None
+
+
+class Store:
+    """A built genome, open for reading; picklable (a loader's worker maps the same file)."""
+
+    def __init__(self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False) -> None:
+        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit the recipe."""
+        self.path, self.source = path, source
+        self.manifest: dict[str, Any] = _read_manifest(path)
+        self.contigs: dict[str, int] = {c["name"]: c["length"] for c in self.manifest["contigs"]}
+        self.names: tuple[str, ...] = tuple(self.contigs)
+        self.lengths: NDArray[np.int64] = np.array([*self.contigs.values()], np.int64)
+        self.offsets: NDArray[np.int64] = np.concatenate(([0], np.cumsum(self.lengths)))
+        self.splits: Splits = resolve(recipe, self.contigs, source.path or recipe.name, exact=exact)
+        self.recipe_digest = recipe.digest()
+        self.fingerprint: str = _sha256({"recipe": self.recipe_digest, "content": self.manifest["key"]})
+
+    @cached_property
+    def flat(self) -> NDArray[np.uint8]:
+        """All contigs, one after another: uint8 `id | SOFT`, mapped from the file."""
+        return np.memmap(self.path / "genome.ids", np.uint8, "r") if self.offsets[-1] else np.zeros(0, np.uint8)
+
+    @cached_property
+    def n_runs(self) -> NDArray[np.int64]:
+        """(runs, 2): start and end of every run of N in `flat`, sorted; a run never crosses a contig's end."""
+        return np.load(self.path / "n_runs.npy", allow_pickle=False)
+
+    def ids(self, contig: str) -> NDArray[np.uint8]:
+        """The contig's bases as uint8 `id | SOFT`, mapped from the file. Raises `KeyError` for an unknown contig."""
+        i = self.names.index(contig) if contig in self.contigs else -1
+        if i < 0:
+            raise KeyError(contig)
+        return self.flat[self.offsets[i] : self.offsets[i + 1]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("flat", "n_runs")}
+
+    def verify(self) -> None:
+        """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
+        found = sha256_of(self.path / "genome.ids")
+        if found != self.manifest["ids_sha256"]:
+            raise DataError(
+                f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}",
+                file=self.path / "genome.ids",
+                fix="remove the folder; it is built again from the source",
+            )
+
+    def identity(self) -> dict[str, Any]:
+        """What a run remembers of its data, as JSON values; `check_same` compares it on resume."""
+        return {
+            "fingerprint": self.fingerprint,
+            "recipe_digest": self.recipe_digest,
+            "source": self.source.path,
+            "source_size": self.source.size,
+            "source_sha256": self.source.sha256,
+        }
+
+    def check_same(self, remembered: dict[str, Any]) -> None:
+        """Raise `DataError` naming both hashes unless this store is the data that `remembered` describes."""
+        if remembered.get("fingerprint") == self.fingerprint:
+            return
+        where = self.source.path or "the generated genome"
+        if remembered.get("source_sha256") != self.source.sha256:
+            raise DataError(
+                f"the file has changed since the run began: its sha256 is {self.source.sha256} ({self.source.size:,} bytes), "
+                f"but was {remembered.get('source_sha256')} ({remembered.get('source_size')} bytes)",
+                file=where,
+                fix="bring the old file back, or begin a new run with another --out",
+            )
+        raise DataError(
+            f"the splits have changed since the run began: the recipe's digest is {self.recipe_digest}, "
+            f"but was {remembered.get('recipe_digest')}",
+            file=where,
+            fix="use the same recipe and --bed, or begin a new run with another --out",
+        )
+
+    def check_source(self) -> None:
+        """Raise `DataError` where the source file was changed or removed since it was read. Cheap unless it was touched.
+
+        The store itself is a copy: reading from it goes on undisturbed.
+        """
+        if self.source.path is None or self.source.stamp is None:
+            return
+        path, fix = Path(self.source.path), "bring the old file back, or begin a new run with another --out"
+        try:
+            stamp = _stamp(path)
+        except OSError as fault:
+            raise DataError(f"disappeared while in use ({fault.strerror})", file=path, fix=fix) from None
+        if stamp[0] != self.source.stamp[0]:
+            was = f"{self.source.stamp[0]:,}"
+            raise DataError(f"changed while in use: {stamp[0]:,} bytes now, {was} when it was read", file=path, fix=fix)
+        if stamp != self.source.stamp and (found := sha256_of(path)) != self.source.sha256:
+            raise DataError(f"changed while in use: sha256 {found}, but {self.source.sha256} when read", file=path, fix=fix)
+
+
+def build_store(recipe: Recipe, fasta: str | Path | None = None, *, offline: bool = False, force: bool = False) -> Store:
+    """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once, then found again.
+
+    Safe to call from many processes at once. `force` builds it again. What the splits had to leave out or make up is
+    logged. Raises `DataError`: the source is missing, is no exact FASTA, or is not the recipe's genome.
+    """
+    contents: Iterable[tuple[str, bytes | NDArray[np.uint8]]]
+    fetched = fasta is None and recipe.generator is None
+    paths: list[Path] = []
+    if fasta is not None or fetched:
+        paths = fetch(recipe, offline=offline) if fetched else [_regular(Path(str(fasta)))]
+        source, contents = _source_of(paths), _records(paths, recipe)
+    else:
+        toy = ToySource()
+        source, contents = StoreSource(None, 0, toy.fingerprint()), toy.contigs()
+    key = _sha256({"format": FORMAT, "alphabet": DNA.fingerprint(), "source": source.sha256, "ignore": recipe.ignore})
+    folder = cache_dir() / "stores" / key[:32]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(f"{folder}.lock")
+        lock.acquire()
+    except OSError as fault:
+        raise atomic.write_error(folder, fault) from None
+    try:
+        if force or not _is_whole(folder, key):
+            if folder.exists():
+                log.info("building again: %s", folder)
+                shutil.rmtree(folder)
+            _build(folder, key, contents, source)
+            if paths and _stamp(paths[0]) != source.stamp:
+                shutil.rmtree(folder)
+                raise DataError("changed while it was read", file=source.path, fix="try again when it is complete")
+        store = Store(folder, recipe, source, exact=fetched)
+    except DataError:
+        if fetched:
+            forget(recipe)
+        raise
+    finally:
+        lock.release()
+    for note in store.splits.notes:
+        log.warning("%s: %s", source.path or recipe.name, note)
+    return store
+
+
+def encoding_table() -> bytes:
+    """256 bytes: a letter's `id | SOFT`; 0xFF for what is no letter of DNA. For `bytes.translate`."""
+    table = bytearray(b"\xff" * 256)
+    for letter in "ACGTN" + AMBIGUOUS:
+        table[ord(letter)] = int(DNA.encode(letter)[0])
+        table[ord(letter.lower())] = table[ord(letter)] | SOFT
+    return bytes(table)
+
+
+def runs_of_n(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """(runs, 2): start and end of every run of N in stored bytes."""
+    edges: list[NDArray[np.int64]] = []
+    previous = False
+    for start in range(0, len(ids), _CHUNK):
+        is_n = (ids[start : start + _CHUNK] & ~np.uint8(SOFT)) == N_ID
+        change = np.flatnonzero(is_n[1:] != is_n[:-1]) + 1 + start
+        edges.append(np.concatenate(([start], change)) if bool(is_n[0]) != previous else change)
+        previous = bool(is_n[-1])
+    if previous:
+        edges.append(np.array([len(ids)], np.int64))
+    return np.concatenate(edges or [np.zeros(0, np.int64)]).astype(np.int64).reshape(-1, 2)
+
+
+def _build(
+    folder: Path, key: str, contents: Iterable[tuple[str, bytes | NDArray[np.uint8]]], source: StoreSource
+) -> None:
+    table, exact = encoding_table(), b"ACGTNacgtn"
+    contigs: list[dict[str, Any]] = []
+    runs: list[NDArray[np.int64]] = []
+    hasher, offset = hashlib.sha256(), 0
+    with atomic.atomic_directory(folder) as temporary:
+        with open(temporary / "genome.ids", "wb") as file:
+            for name, content in contents:
+                data, ambiguous = content, 0
+                if isinstance(content, bytes):
+                    ambiguous = len(content.translate(None, exact))
+                    data = content.translate(table)
+                    if (at := data.find(b"\xff")) >= 0:
+                        letter = content[at : at + 1].decode("latin-1")
+                        what = f"'{letter}' at base {at + 1} is not DNA"
+                        raise DataError(what, file=source.path, record=name, fix="see `genodiff data check`")
+                ids = np.frombuffer(data, np.uint8)
+                file.write(ids)
+                hasher.update(ids)
+                found = runs_of_n(ids)
+                runs.append(found + offset)
+                contigs.append(
+                    {
+                        "name": name,
+                        "length": len(ids),
+                        "n": int((found[:, 1] - found[:, 0]).sum()),
+                        "soft": int(np.count_nonzero(ids & SOFT)),
+                        "ambiguous": ambiguous,
+                    }
+                )
+                offset += len(ids)
+        if not offset:
+            raise DataError("holds no sequence", file=source.path, fix="give a FASTA file with at least one base")
+        np.save(temporary / "n_runs.npy", np.concatenate(runs))
+        manifest = {
+            "format": FORMAT,
+            "key": key,
+            "alphabet": DNA.fingerprint(),
+            "ids_sha256": hasher.hexdigest(),
+            "bases": offset,
+            "n_runs": sum(len(r) for r in runs),
+            "contigs": contigs,
+            "source": {"path": source.path, "size": source.size, "sha256": source.sha256},
+        }
+        (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    ambiguous = sum(c["ambiguous"] for c in contigs)
+    log.info("built the store of %s: %d contigs, %d bases", source.path or "the toy genome", len(contigs), offset)
+    if ambiguous:
+        log.warning("%s: %d ambiguity codes (R, Y, …) are read as N", source.path, ambiguous)
+
+
+def _records(paths: list[Path], recipe: Recipe) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        for record in read_fasta(path):
+            if kept_contigs(recipe, record.name):
+                yield record.name, record.sequence
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        whole = (folder / "genome.ids").stat().st_size == manifest["bases"] == sum(c["length"] for c in manifest["contigs"])
+        rows = np.load(folder / "n_runs.npy", mmap_mode="r", allow_pickle=False).shape[0]
+        if whole and manifest["format"] == FORMAT and rows == manifest["n_runs"]:
+            return manifest
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        pass
+    raise DataError("is not a whole store", file=folder, fix="remove the folder; it is built again from the source")
+
+
+def _is_whole(folder: Path, key: str) -> bool:
+    try:
+        return bool(_read_manifest(folder)["key"] == key)
+    except DataError:
+        return False
+
+
+def _regular(path: Path) -> Path:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as fault:
+        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="give an existing FASTA file") from None
+    if not stat.S_ISREG(mode):
+        raise DataError("is not a regular file", file=path, fix="give a FASTA file (plain, gzip or bgzip)")
+    return path
+
+
+def _source_of(paths: list[Path]) -> StoreSource:
+    stamp, size = _stamp(paths[0]), sum(p.stat().st_size for p in paths)
+    hashes = [sha256_of(p) for p in paths]
+    return StoreSource(str(paths[0]), size, hashes[0] if len(paths) == 1 else _sha256({"files": hashes}), stamp)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _sha256(values: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
