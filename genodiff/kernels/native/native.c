@@ -1,0 +1,57 @@
+/* The selective scan and the causal convolution of Mamba-1 on a CPU: plain C behind a plain C interface (ctypes), one copy
+   of the code for each instruction set, chosen at run time. No Python and no torch headers.
+
+   Compiled three times: with AVX-512 (x86-64-v4), with AVX2 (x86-64-v3) and with what the compiler takes for granted. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define W 16
+#define NB 8
+#elif defined(__AVX2__)
+#define W 8
+#define NB 4
+#else
+#define W 4
+#define NB 4
+#endif
+#define CHUNK 64       /* steps between saved states */
+#define CONV_CHUNK 32  /* steps that stay in the first-level cache */
+#define CONV_PIECE 256 /* steps of a task */
+#define MAX_TAPS 16
+
+typedef struct {
+    const float *u, *delta, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast;
+    float *y, *states, *hlast, *du, *ddelta, *dA, *dB, *dC, *dD, *dbias, *dh0;
+    int64_t batch, L, E, N, group;
+    int64_t u_b, u_l, delta_b, delta_l, B_b, B_l, C_b, C_l, y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
+    int64_t softplus, reverse, failed;
+} scan_args;
+
+typedef struct {
+    const float *x, *w, *bias, *gy;
+    float *y, *dx, *part;
+    int64_t batch, L, E, K;
+    int64_t x_b, x_l, y_b, y_l, gy_b, gy_l, dx_b, dx_l;
+    int64_t silu, reverse;
+} conv_args;
+
+#include "scan.h"
+#include "conv.h"
+
+void genodiff_scan(scan_args *s, int backward, int threads) { scan_run(s, backward, threads); }
+void genodiff_conv(conv_args *s, int backward, int threads) { conv_run(s, backward, threads); }
+
+/* The widest instruction set of this machine that a copy was written for: 512, 256 or 0. */
+int genodiff_vector_bits(void) {
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return 512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return 256;
+#endif
+    return 0;
+}
