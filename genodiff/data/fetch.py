@@ -37,7 +37,7 @@ def sha256_of(path: Path) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as fault:
-        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="check the path and its permissions") from None
+        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="check its permissions") from None
 
 
 def local_path(source: Source) -> Path:
@@ -58,7 +58,7 @@ def fetch(recipe: Recipe, *, offline: bool = False) -> list[Path]:
 
 
 def forget(recipe: Recipe) -> None:
-    """Drop fetched files whose hash no recipe pins, so that one cut short or replaced at its origin is fetched again."""
+    """Drop fetched files whose hash no recipe pins: one that was cut short or replaced is then fetched again."""
     for source in recipe.sources:
         if source.sha256 is None:
             _record_path(local_path(source)).unlink(missing_ok=True)

@@ -62,7 +62,7 @@ class Recipe(Settings):
     description: str = ""
     sources: tuple[Source, ...] = ()
     generator: Literal["toy"] | None = None
-    contigs: dict[str, Annotated[int, Field(gt=0)]] = {}
+    contigs: dict[str, Annotated[int, Field(gt=0)]] = Field(default_factory=dict)
     ignore: Annotated[str, AfterValidator(_pattern)] = ""
     splits: SplitRule | None = None
     bed: str | None = None
@@ -125,7 +125,7 @@ def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> R
         if text in recipe_names() and path.is_file():
             return _read_recipe(path).with_bed(bed)
     if Path(text).exists():
-        raise UsageError(f"'{text}' is a file, not a recipe", fix="name a recipe and give your own sequence with --fasta")
+        raise UsageError(f"'{text}' is a file, not a recipe", fix="name a recipe and give the file with --fasta")
     raise UsageError(f"no recipe '{text}'; {did_you_mean(text, recipe_names())}", fix="see `genodiff data list`")
 
 

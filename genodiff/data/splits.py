@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.errors import DataError
-from genodiff.io.bed import read_bed
 from genodiff.settings import did_you_mean
 
 LEGACY_LENGTH = 1 << 20
 HELD_OUT = 20
 """A file without a split of its own gives one part in 20 to each held-out split."""
+
+Rows = list[tuple[int, int, int]]
+"""(contig number, start, end)"""
 
 _ALIASES = {"val": "valid", "validation": "valid"}
 
@@ -33,7 +35,7 @@ class Intervals:
     line: NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: list[tuple[int, int, int]], lines: list[int] | None = None) -> "Intervals":
+    def of(cls, rows: Rows, lines: list[int] | None = None) -> "Intervals":
         table = np.array(rows, np.int64).reshape(-1, 3)
         return cls(table[:, 0], table[:, 1], table[:, 2], np.array(lines or [0] * len(rows), np.int64))
 
@@ -59,10 +61,10 @@ class Splits:
 def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exact: bool = False) -> Splits:
     """The splits of `recipe` on a file that holds `contigs` (name → length).
 
-    A file may lack contigs of the recipe, or end them early (a partial genome): that is noted, not hidden. A contig that
-    is longer than the recipe's is another assembly. A file that shares no contig with the recipe is split as a genome of
-    its own; held-out splits that have no contig in the file are cut from the train contigs' ends. With `exact` every
-    contig of the recipe must be there in full. Raises `DataError`.
+    A file may lack contigs of the recipe, or end them early (a partial genome): that is noted, not hidden. A contig
+    that is longer than the recipe's is another assembly. A file that shares no contig with the recipe is split as a
+    genome of its own; held-out splits that have no contig in the file are cut from the train contigs' ends. With
+    `exact` every contig of the recipe must be there in full. Raises `DataError`.
     """
     if recipe.bed is not None:
         return _from_bed(recipe.bed, contigs, origin)
@@ -105,13 +107,13 @@ def stretched(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
     )
 
 
-def automatic(numbers: list[int], lengths: list[int], held_out: tuple[str, ...]) -> dict[str, list[tuple[int, int, int]]]:
+def automatic(numbers: list[int], lengths: list[int], held_out: tuple[str, ...]) -> dict[str, Rows]:
     """Splits of contigs that come with none: 1/20 of the bases to each of `held_out`, the rest to train.
 
     From 20 contigs on, contigs are dealt whole, by length: of each 20 neighbours in length the tenth validates and the
     last tests. With fewer, the end of every contig is cut off.
     """
-    rows: dict[str, list[tuple[int, int, int]]] = {s: [] for s in SPLITS}
+    rows: dict[str, Rows] = {s: [] for s in SPLITS}
     if len(numbers) < HELD_OUT:
         whole = [(c, 0, n) for c, n in zip(numbers, lengths, strict=True)]
         return rows | {"train": whole} | _cut_ends(whole, held_out)
@@ -123,8 +125,8 @@ def automatic(numbers: list[int], lengths: list[int], held_out: tuple[str, ...])
     return {s: sorted(r) for s, r in rows.items()}
 
 
-def _cut_ends(train: list[tuple[int, int, int]], held_out: tuple[str, ...]) -> dict[str, list[tuple[int, int, int]]]:
-    cut: dict[str, list[tuple[int, int, int]]] = {"train": [], **{s: [] for s in held_out}}
+def _cut_ends(train: Rows, held_out: tuple[str, ...]) -> dict[str, Rows]:
+    cut: dict[str, Rows] = {"train": [], **{s: [] for s in held_out}}
     for contig, start, end in train:
         step = (end - start) // HELD_OUT
         edge = end - step * len(held_out)
@@ -136,7 +138,7 @@ def _cut_ends(train: list[tuple[int, int, int]], held_out: tuple[str, ...]) -> d
     return cut
 
 
-def _cut_note(held_out: tuple[str, ...], rows: dict[str, list[tuple[int, int, int]]]) -> str:
+def _cut_note(held_out: tuple[str, ...], rows: dict[str, Rows]) -> str:
     total = sum(e - s for split in rows.values() for _, s, e in split)
     parts = " and ".join(f"{sum(e - s for _, s, e in rows[h]) / max(total, 1):.1%} to {h}" for h in held_out)
     return f"split without a rule: {parts}, the rest to train; give your own with --bed"
@@ -147,9 +149,9 @@ def _names(recipe: Recipe, split: str) -> list[str]:
     return sorted({p if isinstance(p, str) else p[0] for p in pieces})
 
 
-def _from_rule(recipe: Recipe, contigs: dict[str, int], names: list[str]) -> dict[str, list[tuple[int, int, int]]]:
+def _from_rule(recipe: Recipe, contigs: dict[str, int], names: list[str]) -> dict[str, Rows]:
     number = {c: i for i, c in enumerate(names)}
-    rows: dict[str, list[tuple[int, int, int]]] = {}
+    rows: dict[str, Rows] = {}
     for split in SPLITS:
         pieces = getattr(recipe.splits, split)
         if pieces == "rest":
@@ -193,7 +195,7 @@ def _some(items: list[str], most: int = 8) -> str:
 
 
 def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | Path) -> None:
-    """The same contigs under another naming (1 for chr1) are one rename away from the recipe: better said than guessed."""
+    """The same contigs under another naming (1 for chr1) are one rename from the recipe: said rather than guessed."""
     bare = {c.removeprefix("chr"): c for c in recipe.contigs}
     for name in contigs:
         known = bare.get(name.removeprefix("chr"))
@@ -207,12 +209,14 @@ def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | P
 
 
 def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
+    from genodiff.io.bed import read_bed
+
     table = read_bed(bed, contigs)
     names = list(contigs)
     number = {c: i for i, c in enumerate(names)}
     lines = table["line"].to_list() if "line" in table.columns else list(range(1, table.height + 1))
     labels = table["name"].to_list() if "name" in table.columns else [None] * table.height
-    rows: dict[str, list[tuple[int, int, int]]] = {s: [] for s in SPLITS}
+    rows: dict[str, Rows] = {s: [] for s in SPLITS}
     places: dict[str, list[int]] = {s: [] for s in SPLITS}
     for contig, start, end, label, line in zip(
         table["contig"].to_list(), table["start"].to_list(), table["end"].to_list(), labels, lines, strict=True
@@ -225,7 +229,7 @@ def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
             rows[split].append((number[contig], start, end))
             places[split].append(line)
     if not rows["train"]:
-        raise DataError("has no interval of the split train", file=bed, fix="write train in the 4th column of some rows")
+        raise DataError("has no interval of the split train", file=bed, fix="write train in some rows' 4th column")
     given = {s: Intervals.of(rows[s], places[s]) for s in SPLITS}
     refuse_overlap(given, names, bed)
     merged = {s: merge(i) for s, i in given.items()}
@@ -264,7 +268,8 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
                 i = clash[0]
                 theirs = b.take((b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i]))
                 raise DataError(
-                    f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval {_shown(theirs, 0, names)}",
+                    f"the {one} interval {_shown(left, i, names)} overlaps "
+                    f"the {other} interval {_shown(theirs, 0, names)}",
                     file=origin,
                     line=int(left.line[i]) or None,
                     fix="make the splits disjoint",

@@ -39,7 +39,7 @@ _CHUNK = 1 << 24
 
 
 class StoreSource(NamedTuple):
-    """The file a store was made from (path None: generated), its size in bytes, sha256, and (size, mtime, inode) when read."""
+    """The file a store was made from (path None: generated); `stamp` is (size, mtime, inode) when it was read."""
 
     path: str | None
     size: int
@@ -109,8 +109,9 @@ class Store:
         where = self.source.path or "the generated genome"
         if remembered.get("source_sha256") != self.source.sha256:
             raise DataError(
-                f"the file has changed since the run began: its sha256 is {self.source.sha256} ({self.source.size:,} bytes), "
-                f"but was {remembered.get('source_sha256')} ({remembered.get('source_size')} bytes)",
+                f"the file has changed since the run began: its sha256 is {self.source.sha256} "
+                f"({self.source.size} bytes), but was {remembered.get('source_sha256')} "
+                f"({remembered.get('source_size')} bytes)",
                 file=where,
                 fix="bring the old file back, or begin a new run with another --out",
             )
@@ -122,7 +123,7 @@ class Store:
         )
 
     def check_source(self) -> None:
-        """Raise `DataError` where the source file was changed or removed since it was read. Cheap unless it was touched.
+        """Raise `DataError` where the source was changed or removed since it was read. Cheap unless it was touched.
 
         The store itself is a copy: reading from it goes on undisturbed.
         """
@@ -137,10 +138,14 @@ class Store:
             was = f"{self.source.stamp[0]:,}"
             raise DataError(f"changed while in use: {stamp[0]:,} bytes now, {was} when it was read", file=path, fix=fix)
         if stamp != self.source.stamp and (found := sha256_of(path)) != self.source.sha256:
-            raise DataError(f"changed while in use: sha256 {found}, but {self.source.sha256} when read", file=path, fix=fix)
+            raise DataError(
+                f"changed while in use: sha256 {found}, but {self.source.sha256} when read", file=path, fix=fix
+            )
 
 
-def build_store(recipe: Recipe, fasta: str | Path | None = None, *, offline: bool = False, force: bool = False) -> Store:
+def build_store(
+    recipe: Recipe, fasta: str | Path | None = None, *, offline: bool = False, force: bool = False
+) -> Store:
     """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once, then found again.
 
     Safe to call from many processes at once. `force` builds it again. What the splits had to leave out or make up is
@@ -226,8 +231,8 @@ def _build(
                         what = f"'{letter}' at base {at + 1} is not DNA"
                         raise DataError(what, file=source.path, record=name, fix="see `genodiff data check`")
                 ids = np.frombuffer(data, np.uint8)
-                file.write(ids)
-                hasher.update(ids)
+                file.write(ids.data)
+                hasher.update(ids.data)
                 found = runs_of_n(ids)
                 runs.append(found + offset)
                 contigs.append(
@@ -270,7 +275,9 @@ def _records(paths: list[Path], recipe: Recipe) -> Iterator[tuple[str, bytes]]:
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        whole = (folder / "genome.ids").stat().st_size == manifest["bases"] == sum(c["length"] for c in manifest["contigs"])
+        whole = (
+            (folder / "genome.ids").stat().st_size == manifest["bases"] == sum(c["length"] for c in manifest["contigs"])
+        )
         rows = np.load(folder / "n_runs.npy", mmap_mode="r", allow_pickle=False).shape[0]
         if whole and manifest["format"] == FORMAT and rows == manifest["n_runs"]:
             return manifest

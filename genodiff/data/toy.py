@@ -5,8 +5,9 @@ base (A and T with probability at/2 each), or with probability q_m/2 on either s
 consensus with probability `fidelity` and one of the other three otherwise. Its hidden states are "background" and
 (motif, strand, position); the reverse complement maps the chain onto itself run backwards, so P(x) = P(rc x) exactly.
 
-Since every event ends in the same state, the forward algorithm runs over the ends of events. With e_m(n) the probability
-of the last w_m letters before n under motif m, and μ = 1 / E[event length] the chance that an event begins at a base,
+Since every event ends in the same state, the forward algorithm runs over the ends of events. With e_m(n) the
+probability of the last w_m letters before n under motif m, and μ = 1 / E[event length] the chance that an event
+begins at a base,
 
     f(n) = p(x_n) (1 − Σ q_m) f(n−1) + Σ_m q_m e_m(n) f(n−w_m),    f(0) = μ
 

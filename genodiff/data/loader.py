@@ -1,0 +1,226 @@
+"""Batches: windows with all the randomness a training or evaluation step needs, as pure functions of (seed, number).
+
+Training samples are numbered 0, 1, 2, … for ever. With n windows per epoch, sample g is the (g mod n)-th window of
+epoch g // n, in an order and at a tiling phase drawn for that epoch; its strand, mask and time are drawn for g. Step
+s holds the samples s·B .. (s+1)·B − 1, dealt to micro-batches and ranks in order. So neither workers, nor ranks, nor
+the number of micro-batches, nor a restart can change what is seen: progress is one integer.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import IterableDataset, get_worker_info
+
+from genodiff.alphabet import DNA, SOFT
+from genodiff.counter import Purpose, uniform_rows, uniforms
+from genodiff.data.windows import PHASES, Windows
+from genodiff.errors import UsageError
+
+SHARED = 1
+"""`sub_index` of the draws that a whole step or evaluation shares; a sample's own have 0."""
+
+_IDS = np.arange(256, dtype=np.uint8) & ~np.uint8(SOFT)
+_OTHER_STRAND = np.arange(256, dtype=np.uint8)
+_OTHER_STRAND[: DNA.padded_size] = DNA.rc(_OTHER_STRAND[: DNA.padded_size])[::-1]
+_OTHER_STRAND[SOFT : SOFT + DNA.padded_size] = _OTHER_STRAND[: DNA.padded_size] | SOFT
+_IS_TARGET = np.isin(_IDS, DNA.targets)
+
+
+class Batch(NamedTuple):
+    """Windows, right-padded, and the uniforms that decide their masks and times. B windows of L tokens.
+
+    `slot` and `n_slots` place each sample in the low-discrepancy set of times that `u_shared` shifts: the step's global
+    batch in training, all windows and repeats in evaluation.
+    """
+
+    x0: Tensor  # (B, L) int64
+    maskable: Tensor  # (B, L) bool: A, C, G or T; N, padding and specials never are
+    soft: Tensor  # (B, L) bool: lower case in the FASTA
+    lengths: Tensor  # (B,) int64
+    u_mask: Tensor  # (B, L) float64 in [0, 1)
+    u_time: Tensor  # (B,) float64 in [0, 1)
+    u_shared: float
+    slot: Tensor  # (B,) int64
+    n_slots: int
+    index: Tensor  # type: ignore[assignment]  # (B,) int64: sample number
+
+    def weight(self, soft_mask_weight: float) -> Tensor:
+        """(B, L) float32: `soft_mask_weight` where soft-masked, 1 elsewhere."""
+        return torch.where(self.soft, soft_mask_weight, 1.0).to(torch.float32)
+
+
+class TrainBatches:
+    """Micro-batches of a training split; `batch_size` is the global number of windows of an optimizer step."""
+
+    def __init__(
+        self,
+        windows: Windows,
+        seed: int,
+        batch_size: int,
+        accumulate: int = 1,
+        rank: int = 0,
+        world_size: int = 1,
+        rc_augment: bool = False,
+    ) -> None:
+        """Raises `UsageError` unless `batch_size` divides into `accumulate` micro-batches on `world_size` ranks."""
+        parts = accumulate * world_size
+        if batch_size < 1 or accumulate < 1 or not 0 <= rank < world_size or batch_size % parts:
+            raise UsageError(
+                f"a batch of {batch_size} windows cannot be dealt to {accumulate} micro-batches on {world_size} ranks",
+                fix=f"give a batch size that is a multiple of {parts}",
+            )
+        self.windows, self.seed, self.batch_size, self.accumulate = windows, seed, batch_size, accumulate
+        self.rank, self.world_size, self.rc_augment = rank, world_size, rc_augment
+        self.rows = batch_size // parts
+
+    def batch(self, k: int) -> Batch:
+        """Micro-batch k of this rank: part of step k // accumulate. A function of (seed, k) and the layout alone."""
+        step, micro = divmod(k, self.accumulate)
+        first = (micro * self.world_size + self.rank) * self.rows
+        slot = np.arange(first, first + self.rows)
+        index = step * self.batch_size + slot
+        data, lengths = self._read(index)
+        if self.rc_augment:
+            turn = uniform_rows(self.seed, Purpose.STRAND, index, 1)[:, 0] < 0.5
+            data[turn] = other_strand(data[turn], lengths[turn])
+        return _batch(
+            data,
+            lengths,
+            index,
+            slot,
+            self.batch_size,
+            u_mask=uniform_rows(self.seed, Purpose.MASK, index, self.windows.seq_len),
+            u_time=uniform_rows(self.seed, Purpose.TIME, index, 1)[:, 0],
+            u_shared=float(uniforms(self.seed, Purpose.TIME, step, 1, SHARED)[0]),
+        )
+
+    def place(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Flat start and length of the windows of these samples."""
+        n = self.windows.per_epoch
+        starts, lengths = np.empty_like(index), np.empty_like(index)
+        for epoch in np.unique(index // n):
+            rows = index // n == epoch
+            order, phase = _epoch(self.seed, int(epoch), self.windows)
+            starts[rows], lengths[rows] = self.windows.tiling(phase).at(order[index[rows] % n])
+        return starts, lengths
+
+    def from_batch(self, first: int, stop: int | None = None) -> "BatchStream":
+        """For `DataLoader(…, batch_size=None)` with any number of workers: micro-batches `first`, `first` + 1, …"""
+        return BatchStream(self, first, stop)
+
+    def _read(self, index: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        starts, lengths = self.place(index)
+        return self.windows.gather(starts, lengths, DNA.pad_id), lengths
+
+
+class BatchStream(IterableDataset[Batch]):
+    """Micro-batches in order; a `DataLoader` takes them from its workers in turn, so that the order stays."""
+
+    def __init__(self, batches: TrainBatches, first: int, stop: int | None = None) -> None:
+        self.batches, self.first, self.stop = batches, first, stop
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker = get_worker_info()
+        mine, step = (worker.id, worker.num_workers) if worker else (0, 1)
+        k = self.first + mine
+        while self.stop is None or k < self.stop:
+            yield self.batches.batch(k)
+            k += step
+
+
+class EvalBatches:
+    """Every window of a split, in order, `repeats` times. Sample number = repeat · len(windows) + window.
+
+    The slots walk through all times in steps near the golden section of their number, so that every stretch of
+    neighbouring windows (a contig, a repeat) meets all mask rates evenly, and not only the set as a whole.
+    """
+
+    def __init__(self, windows: Windows, batch_size: int, seed: int, repeats: int = 1) -> None:
+        if batch_size < 1 or repeats < 1:
+            raise UsageError(f"batch size {batch_size}, {repeats} repeats", fix="give 1 or more of each")
+        self.windows, self.batch_size, self.seed, self.repeats = windows, batch_size, seed, repeats
+        self.n_slots = len(windows) * repeats
+        self._stride = _golden_stride(self.n_slots)
+        self._shared = float(uniforms(seed, Purpose.EVAL_TIME, 0, 1, SHARED)[0])
+
+    def __len__(self) -> int:
+        return self.repeats * -(-len(self.windows) // self.batch_size)
+
+    def __iter__(self) -> Iterator[Batch]:
+        n = len(self.windows)
+        for repeat in range(self.repeats):
+            for first in range(0, n, self.batch_size):
+                yield self._batch(repeat, np.arange(first, min(first + self.batch_size, n)))
+
+    def _batch(self, repeat: int, window: NDArray[np.int64]) -> Batch:
+        windows, index = self.windows, repeat * len(self.windows) + window
+        lengths = windows.length[window]
+        return _batch(
+            windows.gather(windows.flat_start[window], lengths, DNA.pad_id),
+            lengths,
+            index,
+            (window * self.repeats + repeat) * self._stride % self.n_slots,
+            self.n_slots,
+            u_mask=uniform_rows(self.seed, Purpose.EVAL_MASK, index, windows.seq_len),
+            u_time=uniform_rows(self.seed, Purpose.EVAL_TIME, index, 1)[:, 0],
+            u_shared=self._shared,
+        )
+
+
+def other_strand(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The reverse complement of right-padded rows of stored bytes; case goes with its base, padding stays right."""
+    turned = _OTHER_STRAND[data[:, ::-1]]
+    width = data.shape[1]
+    for row in np.flatnonzero(lengths != width):
+        turned[row] = np.roll(turned[row], int(lengths[row]) - width)
+    return turned
+
+
+def _batch(
+    data: NDArray[np.uint8],
+    lengths: NDArray[np.int64],
+    index: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    n_slots: int,
+    *,
+    u_mask: NDArray[np.float64],
+    u_time: NDArray[np.float64],
+    u_shared: float,
+) -> Batch:
+    stored = torch.from_numpy(data)
+    return Batch(
+        x0=(stored & ~SOFT & 0xFF).long(),
+        maskable=torch.from_numpy(_IS_TARGET[data]),
+        soft=stored >= SOFT,
+        lengths=torch.from_numpy(lengths),
+        u_mask=torch.from_numpy(u_mask),
+        u_time=torch.from_numpy(u_time),
+        u_shared=u_shared,
+        slot=torch.from_numpy(slot),
+        n_slots=n_slots,
+        index=torch.from_numpy(index),
+    )
+
+
+@lru_cache(maxsize=4)
+def _epoch(seed: int, epoch: int, windows: Windows) -> tuple[NDArray[np.int64], int]:
+    """The order of an epoch's windows and its tiling phase. Sorted uniforms: numpy's `permutation` may change."""
+    phase = int(uniforms(seed, Purpose.WINDOW_PHASE, epoch, 1)[0] * PHASES)
+    n = len(windows.tiling(phase))
+    return np.argsort(uniforms(seed, Purpose.WINDOW_ORDER, epoch, n), kind="stable"), phase
+
+
+def _golden_stride(n: int) -> int:
+    """The number nearest to n / φ that has no divisor in common with n."""
+    middle = n * (math.sqrt(5) - 1) / 2
+    for distance in range(n + 1):
+        for candidate in (math.floor(middle) - distance, math.floor(middle) + 1 + distance):
+            if candidate >= 1 and math.gcd(candidate, n) == 1:
+                return candidate
+    return 1
