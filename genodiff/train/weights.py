@@ -170,7 +170,7 @@ def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
     known = ALPHABETS[alphabet.name].fingerprint()
     if alphabet.fingerprint() != known or values["alphabet_sha256"] != known:
         raise CheckpointError(
-            f"the vocabulary or its complement differs in order or content from '{alphabet.name}' (fingerprint {known[:12]})",
+            f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint {known[:12]})",
             file=path,
             fix=_AGAIN,
         )

@@ -1,0 +1,110 @@
+"""One optimiser step, as Lightning runs it: the loss of a micro-batch, and the check before the weights move.
+
+    loss = Σ_batch NELBO estimate in nats, soft-masked bases weighted / (windows per step · seq_len)
+
+The denominator is fixed, not the number of bases found in a batch, so that any split into micro-batches or ranks has
+the same objective, and a window with many N weighs as its bases do.
+"""
+
+import logging
+import math
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+
+from genodiff.backbones.caduceus import Caduceus
+from genodiff.data.loader import Batch
+from genodiff.diffusion.loss import LossTerms, continuous_time_loss, exact_count_loss
+from genodiff.diffusion.masked import MaskedDiffusion, counts, times
+from genodiff.errors import GenodiffError
+from genodiff.train.config import RunConfig
+from genodiff.train.optimizer import adamw
+
+_log = logging.getLogger("genodiff")
+
+
+def batch_loss(
+    diffusion: MaskedDiffusion, backbone: Caduceus, batch: Batch, config: RunConfig, soft_weight: float
+) -> tuple[LossTerms, Tensor]:
+    """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's own uniforms."""
+    weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
+    t = times(config.diffusion.time_sampling, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
+    lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
+    if config.diffusion.exact_count:
+        k = counts(t, batch.maskable.sum(-1))
+        terms = exact_count_loss(diffusion, backbone, batch.x0, batch.maskable, weight, k, batch.u_mask, lengths)
+    else:
+        terms = continuous_time_loss(diffusion, backbone, batch.x0, batch.maskable, weight, t, batch.u_mask, lengths)
+    return terms, weight.sum()
+
+
+class Pretraining(pl.LightningModule):
+    """The network in training. `totals` and `grad_norm` describe the step that has just been taken."""
+
+    def __init__(
+        self, backbone: Caduceus, diffusion: MaskedDiffusion, config: RunConfig, soft_weight: float, world_size: int = 1
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self._diffusion, self._config, self._soft_weight = diffusion, config, soft_weight
+        self._bases = config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
+        self.skipped = 0
+        self.grad_norm = 0.0
+        self.skip = False
+        self.begin_step(0)
+
+    def begin_step(self, step: int) -> None:
+        """Forget the step before; `step` counts from 0."""
+        self.step = step
+        self.totals = torch.zeros(4, dtype=torch.float64)
+        self.samples: list[Tensor] = []
+
+    def configure_optimizers(self) -> AdamW:
+        """AdamW over the network."""
+        return adamw(self.backbone, self._config.optim)
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        """The micro-batch's share of the loss; Lightning divides by the number of micro-batches."""
+        terms, weights = batch_loss(self._diffusion, self.backbone, batch, self._config, self._soft_weight)
+        found = torch.stack([terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]).double()
+        self.totals = self.totals.to(found.device) + found
+        self.samples.append(batch.index)
+        return terms.nats / self._bases
+
+    def configure_gradient_clipping(self, *_: Any, **__: Any) -> None:
+        """Clip the gradient; where it or the loss is not finite, drop it: the optimiser then does nothing."""
+        parameters = [p for p in self.backbone.parameters() if p.grad is not None]
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
+        self.totals = self.trainer.strategy.reduce(self.totals, reduce_op="sum")
+        self.grad_norm = float(norm)
+        self.skip = not (math.isfinite(self.grad_norm) and bool(torch.isfinite(self.totals).all()))
+        if self.skip:
+            self._refuse()
+        elif not self.totals[2]:
+            raise GenodiffError(f"step {self.step + 1} has no base to score", fix="use data with fewer N")
+
+    def _refuse(self) -> None:
+        named = [
+            n for n, p in self.backbone.named_parameters() if p.grad is not None and not torch.isfinite(p.grad).all()
+        ]
+        samples = torch.cat(self.samples).tolist()
+        self.skipped += 1
+        where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
+        shown = f"{samples[0]} to {samples[-1]}" if samples else "none"
+        what = f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, windows {shown})"
+        if self.skipped > self._config.train.max_skipped:
+            raise GenodiffError(
+                f"{what}; {self.skipped - 1} such steps were skipped before, and no more may be",
+                fix="lower --lr, use --precision fp32, or raise --max-skipped; the last checkpoint is sound",
+            )
+        _log.warning("%s: skipped, %d of at most %d", what, self.skipped, self._config.train.max_skipped)
+        for parameter in self.backbone.parameters():
+            parameter.grad = None
+
+    @property
+    def loss(self) -> float:
+        """What the last step optimised, in nats per base of a full batch."""
+        return float(self.totals[0]) / (self._config.train.batch_size * self._config.data.seq_len)

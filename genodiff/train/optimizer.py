@@ -1,0 +1,89 @@
+"""AdamW with its two groups, the learning rate as a pure function of the step, and the average of the weights.
+
+lr(i) = lr · i / w                                          for i < w, the warm-up
+lr(i) = lr · (r + (1 − r) (1 + cos(π (i − w) / (n − w))) / 2)   after it, n steps in all, r = lr_min_ratio
+θ̄ ← d θ̄ + (1 − d) θ,   d = min(decay, (1 + j) / (10 + j)) at the j-th update, j = 1, 2, ...     (MDLM's EMA)
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW
+from torch.optim.swa_utils import AveragedModel
+
+from genodiff.train.config import OptimSettings
+
+_EMBEDDINGS = ("embedding", "head")
+
+
+def decays(name: str, parameter: nn.Parameter) -> bool:
+    """Whether weight decay applies: to matrices, but not to A_log and D (`_no_weight_decay`) nor to embeddings."""
+    if getattr(parameter, "_no_weight_decay", False) or name.split(".")[-1] in _EMBEDDINGS:
+        return False
+    return parameter.ndim >= 2
+
+
+def adamw(backbone: nn.Module, settings: OptimSettings) -> AdamW:
+    """The optimiser of all parameters, in two groups: with and without weight decay."""
+    named = list(backbone.named_parameters())
+    groups: list[dict[str, Any]] = [
+        {"params": [p for n, p in named if decays(n, p)], "weight_decay": settings.weight_decay},
+        {"params": [p for n, p in named if not decays(n, p)], "weight_decay": 0.0},
+    ]
+    return AdamW([g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
+
+
+def learning_rate(step: int, settings: OptimSettings, horizon: int | None) -> float:
+    """The rate of the step after `step` steps of `horizon` (None: not known yet).
+
+    The warm-up is at most a tenth of the horizon. While the horizon is unknown, the rate is the warm-up's.
+    """
+    warmup = settings.warmup_steps
+    if settings.lr_schedule == "cosine" and horizon is not None:
+        warmup = min(warmup, horizon // 10)
+    if step < warmup:
+        return settings.lr * step / warmup
+    if settings.lr_schedule == "constant" or horizon is None:
+        return settings.lr
+    progress = min(1.0, (step - warmup) / max(1, horizon - warmup))
+    falling = (1 + math.cos(math.pi * progress)) / 2
+    return settings.lr * (settings.lr_min_ratio + (1 - settings.lr_min_ratio) * falling)
+
+
+def ema_decay(update: int, decay: float) -> float:
+    """The decay at the `update`-th update, from 1: small at first, so that the random start is forgotten."""
+    return min(decay, (1 + update) / (10 + update))
+
+
+def average_of(backbone: nn.Module, decay: float) -> AveragedModel:
+    """A copy of the network that `update_parameters(backbone)` moves; `n_averaged` − 1 updates are done."""
+
+    @torch.no_grad()
+    def move(averaged: Sequence[Tensor], current: Sequence[Tensor], done: Tensor | int) -> None:
+        torch._foreach_lerp_(list(averaged), list(current), 1 - ema_decay(int(done), decay))
+
+    average = AveragedModel(backbone, multi_avg_fn=move)
+    average.update_parameters(backbone)  # the first call copies; the j-th update then sees n_averaged = j
+    return average.eval().requires_grad_(False)
+
+
+def moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:
+    """AdamW's state by parameter name: `exp_avg.NAME`, `exp_avg_sq.NAME`, `step.NAME`."""
+    out = {}
+    for name, parameter in backbone.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            out[f"{key}.{name}"] = value
+    return out
+
+
+def set_moments(optimizer: AdamW, backbone: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Put back what `moments` gave."""
+    for name, parameter in backbone.named_parameters():
+        state = {
+            key: tensors[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in tensors
+        }
+        if state:
+            optimizer.state[parameter] = {key: value.to(parameter.device).clone() for key, value in state.items()}

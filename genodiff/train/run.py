@@ -1,0 +1,236 @@
+"""Train: one call, and the same call again goes on where the run was, whatever ended it.
+
+Lightning runs the loop (devices, precision, accumulation, processes); what a step means stands in `module` and
+`callbacks`. The whole data state is one integer, the step, since micro-batch k is a function of (seed, k).
+"""
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.plugins.environments import LightningEnvironment, TorchElasticEnvironment
+from lightning.pytorch.strategies import DDPStrategy
+from torch.utils.data import DataLoader
+
+from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.train import checkpoint, folder
+from genodiff.train.callbacks import Boundary, Counters
+from genodiff.train.checkpoint import State, diffusion_of
+from genodiff.train.config import RunConfig
+from genodiff.train.feed import Feed, feed_of, train_batches, valid_batches
+from genodiff.train.folder import RunFolder
+from genodiff.train.lock import forget, hold
+from genodiff.train.module import Pretraining
+from genodiff.train.optimizer import average_of
+from genodiff.train.plan import open_plan
+from genodiff.train.signals import Signals, calm_child
+from genodiff.train.weights import build, fill
+
+_log = logging.getLogger("genodiff")
+_TIMEOUT = 120
+_PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
+_NOISE = (
+    r".*does not have many workers which may be a bottleneck.*",
+    r".*`isinstance\(treespec, LeafSpec\)` is deprecated.*",
+)
+
+
+class RunResult(NamedTuple):
+    """How a run stands when `train` returns."""
+
+    run: Path
+    step: int
+    seconds: float
+    tokens: int
+    valid_bits: float | None
+    already_done: bool
+
+
+class World(NamedTuple):
+    """This process among those of the run, as torchrun tells it."""
+
+    rank: int
+    size: int
+    local: int
+
+
+def train(
+    config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = False, argv: list[str] | None = None
+) -> RunResult:
+    """Train into the folder `out` until the run's limit, from where it stands there; return how it stands then.
+
+    Raises `UsageError` where the folder is in use or holds another configuration's run, `DataError` where the data is
+    missing or has changed, `CheckpointError` where no checkpoint is usable, `Interrupted` (its state is saved) after a
+    signal, and `GenodiffError` where training fails.
+    """
+    world = world_of()
+    with ExitStack() as stack:
+        signals = stack.enter_context(Signals())
+        stack.enter_context(_quiet())
+        if world.rank == 0:
+            folder.prepare(out)
+            stack.enter_context(hold(out))
+            folder.check_config(out, config)
+        state = checkpoint.restore(out)
+        counters = Counters() if state is None else Counters(**{k: state.counters[k] for k in Counters.__annotations__})
+        if world.rank == 0 and state is not None:
+            done = _finished(config, out, state, counters)
+            if done is not None:
+                return done
+        feed = feed_of(config, offline=offline)
+        if state is not None:
+            feed.store.check_same(state.counters["data"])
+        return _fit(config, out, device, argv or sys.argv, world, signals, feed, state, counters)
+
+
+def _finished(config: RunConfig, out: Path, state: State, counters: Counters) -> RunResult | None:
+    plan = open_plan(out, config.train, state.step, counters.seconds, state.counters["plan"])
+    if not plan.finished(state.step):
+        return None
+    if not folder.published(out, state.step):
+        checkpoint.publish(out, state.step)
+    _log.info("%s: already at step %d of %d: nothing to do", out, state.step, plan.horizon(state.step))
+    return RunResult(out, state.step, counters.seconds, counters.tokens, None, True)
+
+
+def _fit(
+    config: RunConfig,
+    out: Path,
+    device: str,
+    argv: list[str],
+    world: World,
+    signals: Signals,
+    feed: Feed,
+    state: State | None,
+    counters: Counters,
+) -> RunResult:
+    diffusion = diffusion_of(config, feed.alphabet)
+    backbone = build(config, feed.alphabet)
+    average = average_of(backbone, config.optim.ema_decay)
+    if state is not None:
+        fill(backbone, {n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")})
+        fill(average.module, state.weights)
+        average.n_averaged.fill_(state.counters["averaged"])
+        _log.info("%s: going on from step %d", out, state.step)
+    plan = open_plan(out, config.train, counters.step, counters.seconds, state and state.counters["plan"])
+    files = session = None
+    if world.rank == 0:
+        folder.write_config(out, config)
+        session = folder.session_of(argv, device, counters.step)
+        folder.record(out, config, feed.store.identity(), session)
+        files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
+    else:
+        plan.path = None
+    boundary = Boundary(config, plan, average, diffusion, valid_batches(feed, config), signals, files, counters, state)
+    soft = feed.recipe.soft_mask_weight
+    module = Pretraining(backbone, diffusion, config, soft, world.size)
+    batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
+    workers = config.train.workers
+    loader: DataLoader[Any] = DataLoader(
+        batches.from_batch(counters.step * config.train.accumulate),
+        batch_size=None,
+        num_workers=workers,
+        timeout=_TIMEOUT if workers else 0,
+        worker_init_fn=_begin_worker,
+        pin_memory=device == "cuda",
+    )
+    trainer = _trainer(config, device, world, boundary)
+    _log.info(
+        "%s: %s", out, f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows"
+    )
+    try:
+        trainer.fit(module, loader)
+    except (RuntimeError, MemoryError) as fault:
+        raise _named(fault) from fault
+    finally:
+        if files is not None:
+            files.metrics.close()
+    if boundary.stopped_by is not None:
+        name = signals.caught.name if signals.caught else "a signal"
+        what = f"{out}: stopped by {name} at step {counters.step}, its state is saved"
+        raise Interrupted(what, boundary.stopped_by, fix="run the same command again to go on")
+    if files is not None and session is not None:
+        checkpoint.publish(out, counters.step)
+        ending = {"ended": folder.now(), "to_step": counters.step, "training_seconds": round(counters.seconds, 3)}
+        folder.record(out, config, feed.store.identity(), session | ending)
+    bits = boundary.last_valid[0] if boundary.last_valid else None
+    return RunResult(out, counters.step, counters.seconds, counters.tokens, bits, False)
+
+
+def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -> pl.Trainer:
+    return pl.Trainer(
+        accelerator="gpu" if device == "cuda" else "cpu",
+        devices=world.local,
+        num_nodes=world.size // world.local,
+        strategy=DDPStrategy(timeout=timedelta(seconds=_TIMEOUT)) if world.size > 1 else "auto",
+        plugins=[TorchElasticEnvironment() if world.size > 1 else LightningEnvironment()],
+        precision=_PRECISION[config.train.precision],  # type: ignore[arg-type]
+        max_epochs=1,
+        accumulate_grad_batches=config.train.accumulate,
+        callbacks=[boundary],
+        limit_val_batches=0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+
+
+def world_of() -> World:
+    """What the environment says of ranks. Raises `UsageError` where it says only half."""
+    size = os.environ.get("WORLD_SIZE", "1")
+    if size == "1":
+        return World(0, 1, 1)
+    missing = [
+        name
+        for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        if name not in os.environ
+    ]
+    if missing or not size.isdecimal():
+        raise UsageError(
+            f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set", fix="start with torchrun, or unset it"
+        )
+    return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Lightning's banners and tips, silenced; warnings of its own that do not apply here, by their text."""
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        for text in _NOISE:
+            warnings.filterwarnings("ignore", text)
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+def _begin_worker(_: int) -> None:
+    calm_child()
+    forget()
+
+
+def _named(fault: RuntimeError | MemoryError) -> Exception:
+    """The user's error behind an exception of torch, or the exception itself."""
+    text = str(fault)
+    if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
+        return MachineError(
+            "out of memory in training", fix="give a larger --accumulate, or a smaller --batch-size or --seq-len"
+        )
+    if "DataLoader worker" in text or "DataLoader timed out" in text:
+        return GenodiffError(text.splitlines()[0], fix="run the same command again; the last checkpoint stands")
+    return fault
