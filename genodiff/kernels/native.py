@@ -115,9 +115,9 @@ class _Scan(torch.autograd.Function):
         ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
         bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        u, delta, B, C, A = _rows(u), _rows(delta), _rows(B), _rows(C), A.contiguous()
+        u, delta, B, C = _rows(u), _rows(delta), _rows(B), _rows(C)
         D, bias, h0 = (None if x is None else x.contiguous() for x in (D, bias, h0))
-        (batch, length, channels), n_state = u.shape, A.shape[1]
+        (batch, length, channels), n_state, A = u.shape, A.shape[1], A.t().contiguous()
         y, last = u.new_empty(u.shape), u.new_empty(batch, channels, n_state)
         keep = any(ctx.needs_input_grad)
         states = u.new_empty(batch, -(-length // CHUNK), n_state, channels) if keep else None
@@ -130,11 +130,11 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         u, delta, A, B, C, D, bias, h0, states = ctx.saved_tensors
-        (batch, length, channels), n_state = u.shape, A.shape[1]
+        (batch, length, channels), n_state = u.shape, A.shape[0]
         gy, g_last = _rows(grads[0]), grads[1].contiguous()
         parts = -(-channels // _group(batch, channels))
         du, ddelta = u.new_empty(u.shape), u.new_empty(u.shape)
-        dA = u.new_empty(batch, channels, n_state)
+        dA = u.new_empty(batch, n_state, channels)
         dB, dC = (u.new_empty(parts, batch, length, n_state) for _ in range(2))
         dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
         dh0 = None if h0 is None else torch.empty_like(h0)
@@ -143,7 +143,7 @@ class _Scan(torch.autograd.Function):
         _run_scan(tensors, ctx.softplus, ctx.reverse, backward=True)
         dB, dC = (x[0] if parts == 1 else x.sum(0) for x in (dB, dC))
         return (
-            du, ddelta, dA.sum(0), dB, dC, None if D is None else dD.sum(0), None if bias is None else dbias.sum(0), None, None, dh0,
+            du, ddelta, dA.sum(0).t(), dB, dC, None if D is None else dD.sum(0), None if bias is None else dbias.sum(0), None, None, dh0,
         )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _run_scan(tensors: dict[str, Tensor | None], softplus: bool, reverse: bool, 
     arguments = _ScanArguments()
     _fill(arguments, tensors, ("u", "delta", "B", "C", "y", "gy", "du", "ddelta"))
     arguments.batch, arguments.L, arguments.E = u.shape  # type: ignore[attr-defined]
-    arguments.N = A.shape[1]  # type: ignore[attr-defined]
+    arguments.N = A.shape[0]  # type: ignore[attr-defined]
     arguments.group = _group(u.shape[0], u.shape[2])  # type: ignore[attr-defined]
     arguments.softplus, arguments.reverse = int(softplus), int(reverse)  # type: ignore[attr-defined]
     if u.numel():

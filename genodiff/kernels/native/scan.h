@@ -1,4 +1,4 @@
-/* The selective scan for vectors of W lanes, NB states to a pass. Included by native.c.
+/* The selective scan for vectors of W lanes, NB states to a pass. Included by native.c. A and dA come transposed, (N, E).
 
    Notation (Gu and Dao 2023, Mamba-1), per batch row and channel e, with dt = v_softplus(delta + bias):
      h_t[n] = exp(dt_t A[e,n]) h_{t-1}[n] + dt_t u_t B_t[n],      y_t = sum_n C_t[n] h_t[n] + D[e] u_t.
@@ -92,9 +92,7 @@ static inline __attribute__((always_inline)) void pass_fwd(const scan_args *s, s
 #pragma GCC unroll 16
     for (int n = 0; n < nb; n++) {
         h[n] = v_load(state + (n0 + n) * s->E + e, lanes);
-        vf a = v_splat(0.0f);
-        for (int i = 0; i < lanes; i++) a[i] = s->A[(e + i) * s->N + n0 + n];
-        A2[n] = a * 1.44269504088896f;
+        A2[n] = v_load(s->A + (n0 + n) * s->E + e, lanes) * 1.44269504088896f;
     }
     for (int i = 0; i < m; i++) {
         int64_t t = at(s, t0 + i);
@@ -157,9 +155,7 @@ static inline __attribute__((always_inline)) void pass_bwd(const scan_args *s, s
     for (int n = 0; n < nb; n++) {
         g[n] = v_load(adjoint + (n0 + n) * s->E + e, lanes);
         gA[n] = v_splat(0.0f);
-        vf a = v_splat(0.0f);
-        for (int i = 0; i < lanes; i++) a[i] = s->A[(e + i) * s->N + n0 + n];
-        A[n] = a;
+        A[n] = v_load(s->A + (n0 + n) * s->E + e, lanes);
     }
     for (int i = m - 1; i >= 0; i--) {
         int64_t t = at(s, t0 + i);
@@ -184,7 +180,8 @@ static inline __attribute__((always_inline)) void pass_bwd(const scan_args *s, s
 #pragma GCC unroll 16
     for (int n = 0; n < nb; n++) {
         v_store(adjoint + (n0 + n) * s->E + e, g[n], lanes);
-        for (int i = 0; i < lanes; i++) dA[(e + i) * s->N + n0 + n] += gA[n][i];
+        float *to = dA + (n0 + n) * s->E + e;
+        v_store(to, v_load(to, lanes) + gA[n], lanes);
     }
 }
 
@@ -205,7 +202,7 @@ static void backward_task(const scan_args *s, int64_t b, int64_t g, void *own, f
     for (int64_t n = 0; n < s->N; n++)
         for (int64_t e = e_lo; e < e_hi; e++) adjoint[n * s->E + e] = s->ghlast ? s->ghlast[(b * s->E + e) * s->N + n] : 0.0f;
     for (int64_t e = e_lo; e < e_hi; e++) {
-        for (int64_t n = 0; n < s->N; n++) dA[e * s->N + n] = 0.0f;
+        for (int64_t n = 0; n < s->N; n++) dA[n * s->E + e] = 0.0f;
         s->dD[b * s->E + e] = s->dbias[b * s->E + e] = 0.0f;
     }
     for (int64_t c = chunks - 1; c >= 0; c--) {
