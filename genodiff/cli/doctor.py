@@ -1,0 +1,68 @@
+"""`genodiff doctor`: what runs on this machine, what does not, and what to do about it."""
+
+import json as json_format
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from genodiff.cli.common import Common
+from genodiff.errors import MachineError, printable
+from genodiff.report.doctor import Check, look, report
+
+_COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def doctor(
+    *,
+    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
+    common: Common = Common(),
+) -> None:
+    """What runs on this machine, and why; exit code 5 where something needed does not."""
+    checks, scan = look(offline=common.offline), None
+    try:
+        common.apply()
+        from genodiff.report import selftest
+
+        more, scan = selftest.look()
+        checks += more
+    except ImportError as fault:
+        checks.append(
+            Check(
+                "torch",
+                "fail",
+                f"cannot be imported: {printable(fault, 160)}",
+                "install genodiff again in a new environment",
+            )
+        )
+    except MachineError as fault:
+        checks.append(Check("device", "fail", fault.what, fault.fix or ""))
+    if json:
+        print(json_format.dumps(report(checks, scan), indent=1))
+    else:
+        _print(checks)
+    failed = [c.name for c in checks if c.status == "fail"]
+    if failed:
+        raise MachineError(
+            f"genodiff cannot run well here: {', '.join(failed)}", fix="follow the arrows of `genodiff doctor`"
+        )
+
+
+def _print(checks: list[Check]) -> None:
+    """A table on a terminal, plain lines in a pipe. What is read off the machine is shown as it is, never as markup."""
+    if not sys.stdout.isatty():
+        for c in checks:
+            print(f"{c.status:4}  {c.name:14}  {c.detail}" + (f"\n      -> {c.fix}" if c.fix else ""))
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for c in checks:
+        table.add_row(Text(c.status, style=_COLOUR[c.status]), Text(c.name), Text(c.detail))
+        if c.fix:
+            table.add_row("", "", Text(f"-> {c.fix}"))
+    Console(highlight=False).print(table)

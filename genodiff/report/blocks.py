@@ -1,0 +1,274 @@
+"""The parts of the page as plain rows and sentences: what is said, and with how many digits. No HTML, no files."""
+
+import math
+import shlex
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from genodiff.alphabet import DNA
+from genodiff.generate.scorecard import Summary
+from genodiff.report.compare import Comparison
+from genodiff.report.figures import Line, Series
+from genodiff.report.findings import BASES, gap_closed
+from genodiff.report.folder import Evaluation, Folder, Group, Sample, dump
+
+MOST_CONTIGS = 40
+MOST_SAMPLES = 4
+MOST_BASES = 1200
+_LN2 = math.log(2)
+_REGIONS = {
+    "unique": "windows that share no {k}‑mer with the train split",
+    "repeat": "windows that share a {k}‑mer with the train split, on either strand",
+    "upper_case": "bases outside soft-masked repeats",
+    "soft_masked": "bases in lower case in the reference: repeats",
+}
+_WHAT = {
+    "uniform": "four equal letters",
+    "composition": "single-base frequencies of the train split",
+    "markov": "interpolated Markov model of the train split, both strands",
+    "model": "this model: an upper bound on its −log₂ p",
+    "source": "the true process that wrote the genome: no model can be better on average",
+}
+
+
+def quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
+
+
+def commands(folder: Folder) -> dict[str, str]:
+    """The commands that make what a run lacks."""
+    run = quoted(folder.path)
+    recipe = str(folder.config.get("recipe") or "RECIPE")
+    return {
+        "train": f"genodiff train {shlex.quote(recipe)} --out {run}",
+        "eval": f"genodiff eval {run}",
+        "sample": f"genodiff sample --checkpoint {run} --fasta {quoted(folder.path / 'samples.fa')} --n 64",
+    }
+
+
+def subtitle(folder: Folder) -> str:
+    """Recipe and network in a few words."""
+    parts = [str(folder.config.get("recipe") or "")]
+    if folder.config.get("fasta"):
+        parts.append(Path(str(folder.config["fasta"])).name)
+    if folder.settings is not None:
+        network = folder.settings.backbone
+        parts.append(folder.settings.preset or f"{network.kind} {network.d_model} × {network.n_layer}")
+        parts.append(f"{network.n_parameters(DNA.padded_size):,} parameters")
+        parts.append(f"windows of {folder.settings.data.seq_len:,} bases")
+    return " · ".join(p for p in parts if p)
+
+
+def interval(pair: tuple[float, float] | None, digits: int = 3) -> str:
+    """`1.401 to 1.423`, or nothing."""
+    return "" if pair is None else f"{pair[0]:.{digits}f} to {pair[1]:.{digits}f}"
+
+
+def lines(e: Evaluation) -> list[Line]:
+    """The lines of the number line, from the worst to the best that is possible."""
+    found = [Line("uniform", "uniform", e.uniform_bits)]
+    markov = e.markov()
+    if 0 in markov:
+        found.append(Line("composition", "order 0", markov[0]))
+    if better := {k: b for k, b in markov.items() if k > 0}:
+        best = min(better, key=lambda k: better[k])
+        found.append(Line("markov", f"Markov {best}", better[best]))
+    low, high = e.ci95_bits if e.ci95_bits is not None else (None, None)
+    found.append(Line("model", "this model", e.bits_per_base, low, high))
+    if e.source_bits is not None:
+        found.append(Line("source", "source", e.source_bits))
+    return found
+
+
+def line_rows(e: Evaluation, shown: list[Line]) -> list[dict[str, str]]:
+    """The table under the number line."""
+    pairs = {"model": e.ci95_bits, "source": e.source_ci95_bits}
+    return [
+        {
+            "role": x.role,
+            "name": x.name,
+            "bits": f"{x.bits:.4f}",
+            "perplexity": f"{2**x.bits:.3f}",
+            "interval": interval(pairs.get(x.role), 4),
+            "what": _WHAT[x.role],
+        }
+        for x in shown
+    ]
+
+
+def headline(e: Evaluation) -> dict[str, str]:
+    """The first thing a reader sees."""
+    size = f"{e.tokens:,} bases" + (f" in {e.windows:,} windows" if e.windows is not None else "")
+    markov = e.markov()
+    share = gap_closed(e)
+    said = f"Measured on {size} of the held-out {e.split} split; perplexity at most {e.perplexity:.3f}."
+    if share is not None and e.source_bits is not None:
+        said += (
+            f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to the source itself"
+            f" ({e.source_bits:.3f} bits), which no model can beat on average."
+        )
+    elif markov:
+        best = min(markov, key=lambda k: markov[k])
+        said += (
+            f" {_beside(markov[best] - e.bits_per_base)} the best Markov model of the same data"
+            f" (order {best}: {markov[best]:.3f} bits)."
+        )
+    caption = "Bits per base on the same held-out bases; further left is better."
+    if e.ci95_bits is not None:
+        caption += " The shaded band around the model is its 95 % interval (mask draws and the choice of windows)."
+    if e.source_bits is not None:
+        caption += " Left of the source lies what cannot be."
+    return {
+        "bits": f"{e.bits_per_base:.3f}", "interval": interval(e.ci95_bits), "sentence": said, "line_caption": caption,
+        "split": e.split, "size": size,
+    }  # fmt: skip
+
+
+def _beside(better: float) -> str:
+    return f"It is {abs(better):.3f} bits {'below' if better >= 0 else 'above'}"
+
+
+def validations(folder: Folder) -> list[tuple[float, float, float]]:
+    """(step, bits, half-width of the interval) of each validation."""
+    m = folder.metrics or {}
+    nothing = [math.nan] * len(m.get("step", []))
+    rows = zip(m.get("step", []), m.get("valid_bits", nothing), m.get("valid_ci", nothing), strict=True)
+    return [row for row in rows if math.isfinite(row[1])]
+
+
+def training(folder: Folder) -> str:
+    """How long and how fast, in one line."""
+    m = folder.metrics or {}
+    last = {name: next((x for x in reversed(column) if math.isfinite(x)), None) for name, column in m.items()}
+    parts = []
+    if (step := last.get("step")) is not None:
+        parts.append(f"{step:,.0f} steps")
+    if (tokens := last.get("tokens")) is not None:
+        parts.append(f"{tokens:,.0f} tokens")
+    if (seconds := last.get("seconds")) is not None:
+        parts.append(duration(seconds))
+        if tokens and seconds > 0:
+            parts.append(f"{tokens / seconds:,.0f} tokens/s")
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours as people say them."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def curve(e: Evaluation) -> list[tuple[float, float, float]]:
+    """(mask rate, bits, half-width of a 95 % interval) of each bin that has a figure."""
+    return [
+        ((p.rate_lo + p.rate_hi) / 2, p.nats / _LN2, 1.96 * (p.se or 0.0) / _LN2) for p in e.curve if p.nats is not None
+    ]
+
+
+def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
+    markov = {int(k): b for k, b in (g.markov_bits or {}).items() if b is not None and k.isdecimal()}
+    return {
+        "name": name, "what": what, "tokens": f"{g.tokens:,}",
+        "bits": "" if g.bits_per_base is None else f"{g.bits_per_base:.3f}",
+        "interval": interval(g.ci95_bits),
+        "perplexity": "" if g.perplexity is None else f"{g.perplexity:.3f}",
+        "zero": f"{markov[0]:.3f}" if 0 in markov else "",
+        "markov": f"{min(markov.values()):.3f}" if markov else "",
+    }  # fmt: skip
+
+
+def region_rows(e: Evaluation) -> list[dict[str, str]]:
+    """Bases by class."""
+    names = {
+        "unique": "unique",
+        "repeat": "repeated in train",
+        "upper_case": "upper case",
+        "soft_masked": "soft-masked",
+    }
+    return [
+        _group_row(names.get(k, k), g, _REGIONS.get(k, "").format(k=e.repeat_kmer or 24))
+        for k, g in e.regions.items()
+        if g.tokens
+    ]
+
+
+def contig_rows(e: Evaluation) -> list[dict[str, str]]:
+    """The contigs with the most bases."""
+    largest = sorted(e.contigs.items(), key=lambda item: -item[1].tokens)[:MOST_CONTIGS]
+    return [_group_row(name, g) for name, g in largest]
+
+
+def sample(s: Sample) -> dict[str, Any]:
+    """A record's title, its first bases as runs of one letter (class, text), and how many are left."""
+    shown = s.sequence[:MOST_BASES]
+    runs = [(letter, "".join(run)) for letter, run in groupby(shown, key=lambda c: c.upper() if c in BASES else "N")]
+    left = len(s.sequence) - len(shown)
+    title = s.description if s.description.startswith(s.name) else f"{s.name} {s.description}".strip()
+    return {"title": title, "runs": runs, "left": f"{left:,}" if left else ""}
+
+
+def series(comparison: Comparison, what: Literal["gc", "homopolymers"]) -> list[Series]:
+    """One figure of each set: real first, so that the others are drawn over it."""
+    found = [Series("real", "real", getattr(comparison.card.real, what))]
+    if comparison.card.markov is not None:
+        found.append(Series("markov", comparison.markov_name, getattr(comparison.card.markov, what)))
+    return [*found, Series("samples", "samples", getattr(comparison.card.samples, what))]
+
+
+class _Row(NamedTuple):
+    name: str
+    values: list[str]
+
+
+def card(comparison: Comparison) -> dict[str, Any]:
+    """The scorecard as a sentence and two tables."""
+    c = comparison.card
+    sets: list[Summary] = [c.samples, *([c.markov] if c.markov is not None else []), c.real]
+    rows = [
+        _Row("sequences", [f"{s.n:,}" for s in sets]),
+        _Row("bases", [f"{s.bases:,}" for s in sets]),
+        _Row("length", [_lengths(s.lengths) for s in sets]),
+        _Row("GC", [f"{s.gc_mean:.2%}" for s in sets]),
+        _Row("CpG observed / expected", [f"{s.cpg:.3f}" for s in sets]),
+    ]
+    for name, values in comparison.extra:
+        rows.append(_Row(name, values))
+    markov = c.js_markov or [math.nan] * len(c.kmer_sizes)
+    distances = [
+        {"k": k, "samples": f"{a:.4f}", "markov": f"{b:.4f}", "floor": f"{f:.4f}"}
+        for k, a, b, f in zip(c.kmer_sizes, c.js_samples, markov, c.js_floor, strict=True)
+    ]
+    return {
+        "sentence": comparison.sentence, "has_markov": c.markov is not None, "distances": distances, "rows": rows,
+        "columns": ["samples", *([comparison.markov_name] if c.markov is not None else []), "real"],
+    }  # fmt: skip
+
+
+def _lengths(lengths: list[int]) -> str:
+    if not lengths:
+        return ""
+    low, high = min(lengths), max(lengths)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+class Block(NamedTuple):
+    """A table of facts."""
+
+    name: str
+    rows: list[tuple[str, str]]
+
+
+def provenance(found: dict[str, Any] | None) -> list[Block]:
+    """provenance.json as tables: plain values first, then one table for each object in it."""
+    if not found:
+        return []
+    plain = [(k.replace("_", " "), dump(v)) for k, v in found.items() if not isinstance(v, dict)]
+    nested = [
+        Block(k.replace("_", " "), [(str(a).replace("_", " "), dump(b)) for a, b in v.items()])
+        for k, v in found.items()
+        if isinstance(v, dict) and v
+    ]
+    return [Block("", plain), *nested] if plain else nested

@@ -1,0 +1,233 @@
+"""What a run folder holds, read without trust and without complaint: a part may be missing, broken or hostile.
+
+A missing part is None (the page says which command makes it); a part that cannot be read becomes a line of `troubles`.
+Nothing is computed here.
+"""
+
+import csv
+import json
+import math
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from genodiff.errors import CheckpointError, GenodiffError, printable
+from genodiff.io.fasta import read_fasta
+from genodiff.settings import read_yaml
+from genodiff.train.config import RunConfig
+
+MOST_SAMPLES = 4096
+
+
+class _Part(BaseModel):
+    """Strict about the keys that the page needs, silent about all others."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+class Difference(_Part):
+    """A paired difference in bits per base and its interval."""
+
+    bits: float
+    ci95: tuple[float, float] | None = None
+
+
+class Group(_Part):
+    """The scores of one contig or one region class."""
+
+    tokens: int
+    windows: int | None = None
+    bits_per_base: float | None = None
+    perplexity: float | None = None
+    ci95_bits: tuple[float, float] | None = None
+    markov_bits: dict[str, float | None] | None = None
+
+
+class RatePoint(_Part):
+    """One bin of the C_k / k curve, in nats."""
+
+    rate_lo: float
+    rate_hi: float
+    nats: float | None = None
+    se: float | None = None
+    n: int = 0
+
+
+class Evaluation(_Part):
+    """One split of eval.json; genodiff/score/perplexity.py says what each key means."""
+
+    split: str
+    tokens: int
+    bits_per_base: float
+    perplexity: float
+    ci95_bits: tuple[float, float] | None = None
+    windows: int | None = None
+    windows_total: int | None = None
+    repeats: int | None = None
+    checkpoint: str | None = None
+    step: int | None = None
+    mask_se_bits: float | None = None
+    uniform_bits: float = 2.0
+    markov_bits: dict[str, float | None] | None = None
+    markov_minus_model_bits: dict[str, Difference] | None = None
+    source_bits: float | None = None
+    source_ci95_bits: tuple[float, float] | None = None
+    model_minus_source_bits: Difference | None = None
+    contigs: dict[str, Group] = {}
+    regions: dict[str, Group] = {}
+    repeat_kmer: int | None = None
+    repeat_share: float | None = None
+    curve: list[RatePoint] = []
+    seconds: float | None = None
+
+    def markov(self) -> dict[int, float]:
+        """Markov orders and their bits per base."""
+        return {
+            int(k): b for k, b in sorted((self.markov_bits or {}).items(), key=lambda x: int(x[0])) if b is not None
+        }
+
+
+class Sample(NamedTuple):
+    """One generated record."""
+
+    name: str
+    description: str
+    sequence: str
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The parts of a run folder that the report shows."""
+
+    path: Path
+    config_text: str
+    config: dict[str, Any]
+    settings: RunConfig | None = None  # `config` as this genodiff understands it
+    metrics: dict[str, list[float]] | None = None
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    samples: list[Sample] | None = None
+    sidecar: dict[str, Any] | None = None
+    provenance: dict[str, Any] | None = None
+    model: dict[str, Any] | None = None
+    troubles: list[str] = field(default_factory=list)
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The held-out test split; valid, or whatever there is, where test was not scored."""
+        return (
+            self.evaluations.get("test") or self.evaluations.get("valid") or next(iter(self.evaluations.values()), None)
+        )
+
+
+def read_folder(path: Path) -> Folder:
+    """The run at `path`. Raises CheckpointError where there is no run at all, that is no readable config.yaml."""
+    if not path.is_dir():
+        raise CheckpointError(
+            "is not a run folder", file=path, fix="give the folder that `genodiff train` wrote, such as runs/demo"
+        )
+    if not (path / "config.yaml").is_file():
+        raise CheckpointError("holds no config.yaml", file=path, fix="give the folder that `genodiff train` wrote")
+    config = read_yaml(path / "config.yaml", error=CheckpointError)
+    troubles: list[str] = []
+
+    def json_part(name: str) -> dict[str, Any] | None:
+        return _read_json(path / name, troubles)
+
+    return Folder(
+        path=path,
+        config_text=(path / "config.yaml").read_text(encoding="utf-8-sig"),
+        config=config if isinstance(config, dict) else {},
+        settings=_settings(config, troubles),
+        metrics=_read_metrics(path / "metrics.csv", troubles),
+        evaluations=_read_evaluations(json_part("eval.json"), troubles),
+        samples=_read_samples(path / "samples.fa", troubles),
+        sidecar=json_part("samples.fa.json"),
+        provenance=json_part("provenance.json"),
+        model=json_part("model.json"),
+        troubles=troubles,
+    )
+
+
+def _settings(config: Any, troubles: list[str]) -> RunConfig | None:
+    try:
+        return RunConfig.parse(config)
+    except GenodiffError as fault:
+        troubles.append(f"config.yaml is not a configuration of this genodiff: {fault.what}")
+        return None
+
+
+def _read_json(path: Path, troubles: list[str]) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as fault:
+        troubles.append(f"{path.name} cannot be read: {printable(fault, 120)}")
+        return None
+    if not isinstance(value, dict):
+        troubles.append(f"{path.name} holds no object")
+        return None
+    return value
+
+
+def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict[str, Evaluation]:
+    evaluations: dict[str, Evaluation] = {}
+    for split, value in (found or {}).items():
+        try:
+            evaluations[split] = Evaluation.model_validate(value)
+            evaluations[split].markov()
+        except (ValidationError, ValueError) as fault:
+            evaluations.pop(split, None)
+            first = (
+                fault.errors()[0]
+                if isinstance(fault, ValidationError)
+                else {"loc": ("markov_bits",), "msg": str(fault)}
+            )
+            where = ".".join(str(p) for p in first["loc"])
+            troubles.append(
+                f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: {printable(first['msg'], 80)}"
+            )
+    return evaluations
+
+
+def _read_metrics(path: Path, troubles: list[str]) -> dict[str, list[float]] | None:
+    """Columns of metrics.csv as floats, NaN where a cell is empty; loss_hex, which is no decimal, is left out."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            rows = [r for r in csv.DictReader(stream) if r.get("step")]
+        names = [n for n in (rows[0] if rows else {}) if n is not None and n != "loss_hex"]
+        columns = {n: [_number(r.get(n)) for r in rows] for n in names}
+    except (OSError, ValueError, csv.Error) as fault:
+        troubles.append(f"metrics.csv cannot be read: {printable(fault, 120)}")
+        return None
+    return columns or None
+
+
+def _number(cell: str | None) -> float:
+    return float(cell) if cell and cell.strip() else math.nan
+
+
+def _read_samples(path: Path, troubles: list[str]) -> list[Sample] | None:
+    if not path.is_file():
+        return None
+    try:
+        found = [
+            Sample(r.name, r.description, r.sequence.decode("ascii")) for r in islice(read_fasta(path), MOST_SAMPLES)
+        ]
+    except GenodiffError as fault:
+        troubles.append(f"samples.fa cannot be read: {fault}")
+        return None
+    return found
+
+
+def dump(value: object) -> str:
+    """`value` as short YAML text for a table cell."""
+    if isinstance(value, str | int | float) or value is None:
+        return "" if value is None else str(value)
+    return yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True, sort_keys=False).strip()

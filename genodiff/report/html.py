@@ -1,0 +1,108 @@
+"""`report.html`: one run on one page that needs no network, no fonts and no scripts, and says what it does not know.
+
+The page is made of plain values: `context` turns the parts of a run folder into them, the template only lays them out,
+with everything escaped but the figures, which are ours. The same inputs give the same bytes.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from genodiff import __version__
+from genodiff.io import atomic
+from genodiff.report import blocks, figures
+from genodiff.report.compare import Comparison
+from genodiff.report.findings import findings, gap_closed
+from genodiff.report.folder import Folder, read_folder
+from genodiff.report.reference import compare
+
+
+def write_report(run: Path, out: Path | None = None, *, offline: bool = True) -> Path:
+    """Write the report of the run folder `run` to `out` (default: `run`/report.html), atomically; returns where it is.
+
+    `offline`: real sequence to compare samples with is taken from data that are already here, never fetched.
+    Raises CheckpointError where `run` is no run folder.
+    """
+    folder = read_folder(run)
+    comparison, note = compare(folder, offline=offline)
+    target = run / "report.html" if out is None else out
+    atomic.write_text(target, render(folder, comparison, note))
+    return target
+
+
+def render(folder: Folder, comparison: Comparison | None = None, note: str = "") -> str:
+    """The page as text. `comparison`: generated beside real DNA; `note`: why there is none."""
+    environment = Environment(
+        loader=PackageLoader("genodiff", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja").render(context(folder, comparison, note))
+
+
+def context(folder: Folder, comparison: Comparison | None, note: str) -> dict[str, Any]:
+    """Everything that the template shows, as strings, numbers and lists."""
+    evaluation = folder.evaluation
+    lines = blocks.lines(evaluation) if evaluation is not None else []
+    samples = folder.samples or []
+    return {
+        "version": __version__,
+        "name": folder.path.resolve().name,
+        "subtitle": blocks.subtitle(folder),
+        "contents": [
+            ("headline", "Bits per base"),
+            ("training", "Training"),
+            ("detail", "Where the bits are"),
+            ("generated", "Generated DNA"),
+            ("configuration", "Configuration"),
+            ("provenance", "Provenance"),
+        ],
+        "commands": blocks.commands(folder),
+        "again": f"genodiff report {blocks.quoted(folder.path)}",
+        "headline": blocks.headline(evaluation) if evaluation is not None else None,
+        "findings": findings(folder),
+        "figures": {name: Markup(svg) for name, svg in _figures(folder, comparison, lines).items()},
+        "lines": blocks.line_rows(evaluation, lines) if evaluation is not None else [],
+        "training": blocks.training(folder),
+        "regions": blocks.region_rows(evaluation) if evaluation is not None else [],
+        "contigs": blocks.contig_rows(evaluation) if evaluation is not None else [],
+        "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS) if evaluation is not None else 0,
+        "card": blocks.card(comparison) if comparison is not None else None,
+        "card_note": note,
+        "samples": [blocks.sample(s) for s in samples[: blocks.MOST_SAMPLES]],
+        "samples_total": f"{len(samples):,}",
+        "config": folder.config_text,
+        "provenance": blocks.provenance(folder.provenance),
+    }
+
+
+def _figures(folder: Folder, comparison: Comparison | None, lines: list[figures.Line]) -> dict[str, str]:
+    """The figures that the parts at hand allow; the others are empty strings."""
+    drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
+    evaluation = folder.evaluation
+    anchors = [x for x in lines if x.role != "model"] or [figures.Line("uniform", "uniform", 2.0)]
+    model = next((x for x in lines if x.role == "model"), None)
+    if evaluation is not None:
+        drawn["line"] = figures.number_line(lines, gap_closed(evaluation))
+    if folder.metrics is not None and folder.metrics.get("loss_bits"):
+        drawn["curves"] = figures.curves(
+            folder.metrics["step"], folder.metrics["loss_bits"], blocks.validations(folder), anchors, model
+        )
+    if evaluation is not None and (curve := blocks.curve(evaluation)):
+        rate, bits, half = zip(*curve, strict=True)
+        drawn["mask_rate"] = figures.mask_rate_curve(rate, bits, half, evaluation.bits_per_base, anchors)
+    if comparison is not None:
+        drawn["kmers"] = figures.trinucleotides(comparison.words, comparison.spectra)
+        card = comparison.card
+        sets = [(figures.Series("samples", "samples", card.js_samples), "samples")]
+        if card.js_markov is not None:
+            sets.append((figures.Series("markov", "markov", card.js_markov), comparison.markov_name))
+        sets.append((figures.Series("real", "real", card.js_floor), "other real sequence (floor)"))
+        drawn["js"] = figures.distances(card.kmer_sizes, sets)
+        drawn["gc"] = figures.gc_histogram(blocks.series(comparison, "gc"))
+        drawn["runs"] = figures.homopolymers(blocks.series(comparison, "homopolymers"))
+    return drawn
