@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 from jaxtyping import install_import_hook
 
@@ -11,6 +12,11 @@ SHARED = Path(os.environ.get("GENODIFF_SHARED", ROOT.parent / "shared"))
 
 for _room in ("diffusion", "backbones", "kernels"):
     install_import_hook(f"genodiff.{_room}", "beartype.beartype")
+
+
+# No deadline (shared machines are slow now and then) and the same examples every time, so that a red test stays red.
+hypothesis.settings.register_profile("genodiff", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("genodiff")
 
 
 @pytest.fixture

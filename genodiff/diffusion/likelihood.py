@@ -1,12 +1,12 @@
 """The likelihood bound: its estimate window by window, its curve over mask rates, and its exact value in small worlds.
 
-    C_k            mean, over all sets of k of a window's n maskable positions, of the cross-entropy summed over the set
-    NELBO          sum over k = 1..n of C_k / k                                        no schedule in it, nothing cut off
-    NELBO_T        sum over i = 1..T of r(i) E[C_k],  k ~ Binomial(n, 1 - alpha(i/T))  what T sampling steps cost
+    C_k       cross-entropy summed over k masked positions of n, averaged over all sets of k
+    NELBO     sum over k = 1..n of C_k / k                                          no schedule in it, nothing cut off
+    NELBO_T   sum over i = 1..T of r(i) E[C_k], k ~ Binomial(n, 1 - alpha(i/T))     the bound of T sampling steps
 
-C_k / k is what a masked token costs when k of n are masked: the curve of the denoiser over mask rates, whose mean over k
-is the bound per token. NELBO is also the mean, over all orders, of the negative log-likelihood of the denoiser used one
-token at a time; r(i) is as in `loss`.
+C_k / k is what a masked token costs when k of n are masked: the denoiser's curve over mask rates, whose mean over k is
+the bound per token. NELBO is also the negative log-likelihood of the denoiser used one token at a time, averaged over
+all orders; r(i) is as in `loss`.
 """
 
 import itertools

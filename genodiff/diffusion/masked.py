@@ -47,7 +47,7 @@ class MaskedDiffusion:
 
     def __post_init__(self) -> None:
         if not self.targets or len(set(self.targets)) != len(self.targets) or self.mask_id in self.targets:
-            raise UsageError(f"targets {self.targets} must be distinct ids, at least one, none of them the mask's")
+            raise UsageError("the targets must be one or more distinct ids, none of them the mask's")
 
     def corrupt(
         self, x0: Int[Tensor, "B L"], t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
@@ -151,7 +151,7 @@ def times(
     elif method == "stratified":
         turn = (slot + u_own) / n_slots + u_shared
     elif method == "systematic":
-        turn = slot / n_slots + u_shared
+        turn = slot.to(u_own.dtype) / n_slots + u_shared
     else:
         raise UsageError(f"no time sampling '{method}'", fix="known: iid, stratified, systematic")
     t = turn % 1

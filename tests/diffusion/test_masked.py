@@ -1,0 +1,321 @@
+"""Corruption, SUBS, the reverse kernel, exact counts and times."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import Windows, seeds, windows
+
+from genodiff.diffusion.masked import LARGEST_SIGMA, MaskedDiffusion, counts, exact_count_mask, times
+from genodiff.diffusion.schedule import SCHEDULES, Geometric, Linear, Schedule, schedule
+from genodiff.errors import UsageError
+
+DNA = MaskedDiffusion(Linear(), mask_id=3, targets=(7, 8, 9, 10))
+EACH_SCHEDULE = [schedule(name) for name in SCHEDULES]
+
+
+def t_of(value: float, batch: int = 1) -> torch.Tensor:
+    return torch.full((batch,), value, dtype=torch.float64)
+
+
+# corruption
+
+
+@pytest.mark.parametrize("noise", EACH_SCHEDULE, ids=repr)
+@pytest.mark.parametrize("t", [0.05, 0.5, 0.9])
+def test_the_masked_share_is_one_minus_alpha_within_four_sigma(noise: Schedule, t: float) -> None:
+    n = 100_000
+    x0 = torch.full((1, n), 7)
+    u = torch.rand(1, n, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    xt = MaskedDiffusion(noise, 3, (7,)).corrupt(x0, t_of(t), u, torch.ones(1, n, dtype=torch.bool))
+    p = 1 - noise.alpha(t_of(t)).item()
+    assert abs((xt == 3).sum().item() - n * p) < 4 * math.sqrt(n * p * (1 - p)) + 1e-9
+
+
+@given(windows(), st.floats(0, 1))
+def test_corruption_changes_maskable_positions_only_and_only_to_masks(case: Windows, t: float) -> None:
+    diffusion, x0, maskable = case.diffusion, case.x0, case.maskable
+    before = x0.clone()
+    xt = diffusion.corrupt(x0, t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
+    changed = xt != x0
+    assert not (changed & ~maskable).any()
+    assert (xt[changed] == diffusion.mask_id).all()
+    assert torch.equal(x0, before)
+
+
+@given(windows(), st.floats(0, 1), st.floats(0, 1))
+def test_what_is_masked_earlier_stays_masked_later(case: Windows, a: float, b: float) -> None:
+    diffusion, x0, maskable = case.diffusion, case.x0, case.maskable
+    u = case.uniforms(*x0.shape)
+    early, late = (diffusion.draw_mask(t_of(t, len(x0)), u, maskable) for t in sorted((a, b)))
+    assert not (early & ~late).any()
+
+
+def test_nothing_is_masked_at_time_zero_and_everything_at_time_one() -> None:
+    x0, maskable = torch.full((1, 64), 8), torch.ones(1, 64, dtype=torch.bool)
+    u = torch.linspace(0, 1 - 2**-53, 64, dtype=torch.float64)[None]
+    assert (DNA.corrupt(x0, t_of(0.0), u, maskable) == 8).all()
+    assert (DNA.corrupt(x0, t_of(1.0), u, maskable) == 3).all()
+
+
+# SUBS
+
+
+@settings(max_examples=200)
+@given(
+    windows(),
+    st.sampled_from([torch.float64, torch.float32, torch.float16, torch.bfloat16]),
+    st.sampled_from([1e-3, 1.0, 100.0, 1e4]),
+    st.floats(0, 1),
+)
+def test_every_row_is_a_distribution_over_the_targets_or_the_visible_token_itself(
+    case: Windows, dtype: torch.dtype, size: float, t: float
+) -> None:
+    diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
+    logits = (logits.clamp(-3, 3) / 3 * size).to(dtype)
+    xt = diffusion.corrupt(x0, t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
+    given_logits, given_xt = logits.clone(), xt.clone()
+    logp = diffusion.log_x0(logits, xt)
+    p, masked = logp.exp(), xt == diffusion.mask_id
+    assert torch.equal(logits, given_logits)
+    assert torch.equal(xt, given_xt)
+    assert logp.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert not logp.isnan().any()
+    torch.testing.assert_close(p.sum(-1), torch.ones_like(p[..., 0]), rtol=0, atol=1e-5)
+    allowed = torch.zeros(logits.shape[-1], dtype=torch.bool).index_fill(0, torch.tensor(diffusion.targets), True)
+    assert (p[masked][:, ~allowed] == 0).all()
+    assert torch.isfinite(logp[masked][:, allowed]).all()
+    one_hot = torch.nn.functional.one_hot(xt, logits.shape[-1]).to(p.dtype)
+    assert torch.equal(p[~masked], one_hot[~masked])
+
+
+def test_log_x0_is_the_softmax_of_the_target_logits() -> None:
+    logits = torch.full((1, 1, 12), 50.0, dtype=torch.float64)
+    logits[..., 7:11] = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    p = DNA.log_x0(logits, torch.tensor([[3]]))[0, 0].exp()
+    weights = [math.exp(i) for i in (1, 2, 3, 4)]
+    assert p[7:11].tolist() == pytest.approx([w / sum(weights) for w in weights])
+    assert p[:7].sum() + p[11:].sum() == 0
+
+
+def test_the_mask_may_lie_outside_the_logits() -> None:
+    outside = MaskedDiffusion(Linear(), mask_id=4, targets=(0, 1, 2, 3))
+    logp = outside.log_x0(torch.zeros(1, 2, 4), torch.tensor([[4, 2]]))
+    assert logp[0].exp().tolist() == [[0.25] * 4, [0, 0, 1, 0]]
+    assert outside.nll(torch.zeros(1, 2, 4), torch.tensor([[1, 2]]), torch.tensor([[True, False]])).tolist() == [
+        [pytest.approx(math.log(4)), 0.0]
+    ]
+
+
+@given(windows(), st.floats(0, 1))
+def test_the_nll_is_minus_log_x0_of_the_clean_token_and_free_where_visible(case: Windows, t: float) -> None:
+    diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
+    masked = diffusion.draw_mask(t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
+    logp = diffusion.log_x0(logits, diffusion.mask(x0, masked))
+    gathered = -logp.gather(-1, x0[..., None])[..., 0]
+    torch.testing.assert_close(diffusion.nll(logits, x0, masked), gathered, rtol=1e-12, atol=1e-12)
+    assert (diffusion.nll(logits, x0, masked)[~masked] == 0).all()
+
+
+def test_masking_what_can_never_be_predicted_costs_infinity_not_a_wrong_number() -> None:
+    n_as_target = DNA.nll(torch.randn(1, 2, 12), torch.tensor([[11, 8]]), torch.tensor([[True, True]]))
+    assert n_as_target[0, 0] == math.inf
+    assert n_as_target[0, 1] < math.inf
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_gradients_are_finite_and_reach_the_targets_of_masked_positions_only(dtype: torch.dtype) -> None:
+    logits = (1e4 * torch.linspace(-1, 1, 2 * 5 * 12).reshape(2, 5, 12)).to(dtype).requires_grad_()
+    x0 = torch.tensor([[7, 8, 9, 10, 11], [10, 9, 8, 7, 4]])
+    masked = torch.tensor([[True, False, True, True, False], [False, True, True, False, False]])
+    for loss in (
+        DNA.nll(logits, x0, masked).sum(),
+        -DNA.log_x0(logits, DNA.mask(x0, masked)).gather(-1, x0[..., None]).sum(),
+    ):
+        (grad,) = torch.autograd.grad(loss, logits)
+        assert torch.isfinite(grad).all()
+        assert (grad[~masked] == 0).all()
+        assert (grad[..., :7] == 0).all()
+        assert (grad[..., 11:] == 0).all()
+        assert (grad[masked][:, 7:11].abs().sum(-1) > 0).any()
+
+
+def test_the_gradient_is_probability_minus_truth() -> None:
+    logits = torch.randn(1, 6, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    x0, masked = torch.tensor([[7, 8, 9, 10, 7, 8]]), torch.tensor([[True] * 5 + [False]])
+    (grad,) = torch.autograd.grad(DNA.nll(logits, x0, masked).sum(), logits)
+    p = torch.zeros(1, 6, 12, dtype=torch.float64)
+    p[..., 7:11] = logits.detach()[..., 7:11].softmax(-1)
+    torch.testing.assert_close(grad, (p - torch.nn.functional.one_hot(x0, 12)) * masked[..., None])
+
+
+@pytest.mark.parametrize("targets", [(), (7, 7), (7, 3)])
+def test_targets_that_make_no_sense_are_refused(targets: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="targets"):
+        MaskedDiffusion(Linear(), 3, targets)
+
+
+# the reverse kernel
+
+
+@given(windows(), st.floats(0.01, 1), st.floats(0, 0.99))
+def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible(
+    case: Windows, t: float, share: float
+) -> None:
+    diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
+    at = t_of(t, len(x0))
+    xt = diffusion.corrupt(x0, at, case.uniforms(*x0.shape), maskable)
+    logp = diffusion.log_x0(logits, xt)
+    before = logp.clone()
+    p = diffusion.reverse(logp, xt, at, share * at)
+    assert torch.equal(logp, before)
+    torch.testing.assert_close(p.sum(-1), torch.ones_like(p[..., 0]), rtol=0, atol=1e-12)
+    assert (p >= 0).all()
+    masked = xt == diffusion.mask_id
+    keep = diffusion.schedule.masked(share * at) / diffusion.schedule.masked(at)
+    torch.testing.assert_close(p[..., diffusion.mask_id][masked], keep[:, None].expand_as(xt)[masked], rtol=0, atol=1e-12)
+    assert (p.gather(-1, xt[..., None])[..., 0][~masked] == 1).all()
+
+
+@pytest.mark.parametrize("noise", EACH_SCHEDULE, ids=repr)
+def test_two_reverse_steps_compose_to_one(noise: Schedule) -> None:
+    diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10))
+    logits = torch.randn(1, 1, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    def kernel(t: float, s: float) -> torch.Tensor:
+        """Rows: p(xs | xt = id) for every id, the denoiser saying the same whatever it sees."""
+        xt = torch.arange(12)[:, None]
+        logp = diffusion.log_x0(logits.expand(12, 1, 12), xt)
+        return diffusion.reverse(logp, xt, t_of(t, 12), t_of(s, 12))[:, 0]
+
+    for t, s, r in [(1.0, 0.6, 0.2), (0.9, 0.5, 0.4), (0.3, 0.2, 0.1)]:
+        torch.testing.assert_close(kernel(t, s) @ kernel(s, r), kernel(t, r), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [s for s in EACH_SCHEDULE if s.masked(torch.zeros(1)) == 0], ids=repr)
+def test_the_last_step_reveals_everything(noise: Schedule) -> None:
+    assert MaskedDiffusion(noise, 3, (7,)).reveal(t_of(0.01), t_of(0.0)).item() == 1
+
+
+@pytest.mark.parametrize("noise", EACH_SCHEDULE, ids=repr)
+def test_the_chance_to_be_revealed_is_bayes_rule(noise: Schedule) -> None:
+    alpha_t, alpha_s = noise.alpha(t_of(0.7)).item(), noise.alpha(t_of(0.3)).item()
+    revealed = MaskedDiffusion(noise, 3, (7,)).reveal(t_of(0.7), t_of(0.3)).item()
+    assert revealed == pytest.approx((alpha_s - alpha_t) / (1 - alpha_t), rel=1e-9)
+
+
+# what the denoiser is told of the time
+
+
+def test_without_time_conditioning_the_denoiser_sees_no_noise_level() -> None:
+    assert DNA.sigma(torch.tensor([0.1, 0.5, 1.0])).tolist() == [0, 0, 0]
+
+
+def test_with_time_conditioning_it_sees_sigma_and_never_infinity() -> None:
+    told = MaskedDiffusion(Linear(), 3, (7,), time_conditioning=True).sigma(torch.tensor([0.5, 1.0]))
+    assert told.tolist() == pytest.approx([math.log(2), LARGEST_SIGMA])
+    told = MaskedDiffusion(Geometric(1e-3, 1.0), 3, (7,), time_conditioning=True).sigma(torch.tensor([1.0]))
+    assert told.item() == pytest.approx(1.0)
+
+
+# exact counts
+
+
+@given(windows(), st.integers(0, 14))
+def test_exactly_k_positions_are_masked_and_only_maskable_ones(case: Windows, k: int) -> None:
+    x0, maskable = case.x0, case.maskable
+    masked = exact_count_mask(maskable, torch.full((len(x0),), k), case.uniforms(*x0.shape))
+    assert torch.equal(masked.sum(-1), maskable.sum(-1).clamp(max=k))
+    assert not (masked & ~maskable).any()
+
+
+@given(windows(), st.integers(1, 12))
+def test_the_masked_are_those_with_the_smallest_uniforms(case: Windows, k: int) -> None:
+    x0, maskable = case.x0, case.maskable
+    u = case.uniforms(*x0.shape)
+    masked = exact_count_mask(maskable, torch.full((len(x0),), k), u)
+    largest_masked = u.masked_fill(~masked, -1).amax(-1)
+    smallest_spared = u.masked_fill(masked | ~maskable, 2).amin(-1)
+    assert (largest_masked < smallest_spared).all()
+
+
+@given(windows(), st.integers(0, 12))
+def test_equal_uniforms_still_give_exactly_k(case: Windows, k: int) -> None:
+    x0, maskable = case.x0, case.maskable
+    masked = exact_count_mask(maskable, torch.full((len(x0),), k), torch.zeros(x0.shape))
+    assert torch.equal(masked.sum(-1), maskable.sum(-1).clamp(max=k))
+
+
+def test_every_set_of_k_is_equally_likely() -> None:
+    """All orders of four uniforms, each once: each of the six pairs is masked by four of the 24."""
+    u = torch.tensor(list(itertools.permutations((0.1, 0.3, 0.5, 0.7))))
+    masked = exact_count_mask(torch.ones(24, 4, dtype=torch.bool), torch.full((24,), 2), u)
+    _, how_often = masked.int().unique(dim=0, return_counts=True)
+    assert how_often.tolist() == [4] * 6
+
+
+# times
+
+
+@given(st.sampled_from(["iid", "stratified", "systematic"]), st.integers(1, 9), seeds)
+def test_times_lie_above_zero_and_up_to_one(method: str, n_slots: int, seed: int) -> None:
+    g = torch.Generator().manual_seed(seed)
+    slot = torch.arange(n_slots)
+    for u_own in (torch.rand(n_slots, generator=g, dtype=torch.float64), torch.zeros(n_slots, dtype=torch.float64)):
+        for u_shared in (torch.rand(1, generator=g).item(), 0.0, 1 - 2**-53):
+            t = times(method, u_own, u_shared, slot, n_slots)
+            assert ((t > 0) & (t <= 1)).all()
+
+
+@given(st.sampled_from(["stratified", "systematic"]), st.integers(1, 40), seeds)
+def test_every_stratum_of_the_turned_circle_holds_one_time(method: str, n_slots: int, seed: int) -> None:
+    g = torch.Generator().manual_seed(seed)
+    u_own, shared = torch.rand(n_slots, generator=g, dtype=torch.float64), torch.rand(1, generator=g).item()
+    t = times(method, u_own, shared, torch.randperm(n_slots, generator=g), n_slots)
+    turned = (t - shared) % 1
+    if method == "systematic":
+        gaps = t.sort().values.diff()
+        torch.testing.assert_close(gaps, torch.full_like(gaps, 1 / n_slots), rtol=0, atol=1e-12)
+    else:
+        assert torch.floor(turned * n_slots).long().clamp(max=n_slots - 1).unique().numel() == n_slots
+
+
+@pytest.mark.parametrize("method", ["iid", "stratified", "systematic"])
+def test_each_sample_is_uniform_by_itself_whatever_its_slot(method: str) -> None:
+    """A slot tied to one part of [0, 1] would bias every window's own estimate."""
+    g = torch.Generator().manual_seed(5)
+    shared = torch.rand(4000, generator=g, dtype=torch.float64)
+    own = torch.rand(4000, 8, generator=g, dtype=torch.float64)
+    t = torch.stack([times(method, own[i], shared[i].item(), torch.arange(8), 8) for i in range(4000)])
+    deciles = torch.stack([(t <= d / 10).double().mean(0) for d in range(1, 10)])
+    expected = torch.arange(1, 10)[:, None] / 10
+    assert ((deciles - expected).abs() < 4 * torch.sqrt(expected * (1 - expected) / 4000)).all()
+
+
+def test_a_part_of_a_global_batch_gets_its_part_of_the_strata() -> None:
+    g = torch.Generator().manual_seed(2)
+    own = torch.rand(8, generator=g, dtype=torch.float64)
+    whole = times("stratified", own, 0.3, torch.arange(8), 8)
+    ranks = [times("stratified", own[r::2], 0.3, torch.arange(8)[r::2], 8) for r in range(2)]
+    assert torch.equal(torch.stack(ranks, 1).flatten(), whole)
+
+
+def test_an_unknown_time_sampling_is_refused() -> None:
+    with pytest.raises((UsageError, Exception), match="sobol"):
+        times("sobol", torch.zeros(1), 0.0, torch.zeros(1, dtype=torch.int64), 1)
+
+
+@given(st.integers(1, 300), st.integers(1, 7))
+def test_a_uniform_time_gives_a_uniform_count(n: int, repeats: int) -> None:
+    """Midpoints of n * repeats equal cells: each count from 1 to n exactly `repeats` times."""
+    t = (torch.arange(n * repeats, dtype=torch.float64) + 0.5) / (n * repeats)
+    k = counts(t, torch.full((n * repeats,), n))
+    assert torch.equal(k.bincount(minlength=n + 1), torch.tensor([0] + [repeats] * n))
+
+
+def test_counts_stay_in_range_at_the_ends_and_without_anything_to_mask() -> None:
+    t = torch.tensor([1e-300, 1.0, 0.5, 1.0], dtype=torch.float64)
+    assert counts(t, torch.tensor([9, 9, 0, 1])).tolist() == [1, 9, 0, 1]

@@ -1,0 +1,150 @@
+"""Noise schedules: ends, derivatives, inverses, accuracy, names."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genodiff.diffusion.schedule import (
+    SCHEDULES,
+    Cosine,
+    CosineSquared,
+    Geometric,
+    Linear,
+    LogLinear,
+    OneMinusCosine,
+    Polynomial,
+    Schedule,
+    SigmaLinear,
+    schedule,
+)
+from genodiff.errors import UsageError
+
+ALL = [cls() for cls in dict.fromkeys(SCHEDULES.values())] + [
+    Cosine(eps=1e-3),
+    CosineSquared(eps=1e-3),
+    OneMinusCosine(eps=0.01),
+    Polynomial(power=0.5),
+    Polynomial(power=3.0, eps=0.1),
+    SigmaLinear(0.0, 10.0),
+    Geometric(1e-3, 1.0),
+]
+FROM_ONE_TO_ZERO = [Linear(), Cosine(), OneMinusCosine(), CosineSquared(), Polynomial()]
+each = pytest.mark.parametrize("noise", ALL, ids=repr)
+INSIDE = torch.linspace(0.001, 0.999, 401, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("noise", FROM_ONE_TO_ZERO, ids=repr)
+def test_alpha_goes_from_one_to_exactly_zero(noise: Schedule) -> None:
+    start, end = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    assert noise.masked(start).item() == 0
+    assert noise.alpha(start).item() == pytest.approx(1, abs=2e-16)
+    assert noise.alpha(end).item() == 0
+    assert noise.masked(end).item() == pytest.approx(1, abs=3e-16)
+    assert noise.sigma(end).item() == math.inf
+
+
+@pytest.mark.parametrize("cls", [Linear, Cosine, OneMinusCosine, CosineSquared, Polynomial])
+def test_alpha_ends_at_eps_where_one_is_given(cls: type[Linear]) -> None:
+    assert cls(eps=0.01).alpha(torch.ones(1, dtype=torch.float64)).item() == pytest.approx(0.01, abs=1e-15)
+    assert cls(eps=0.01).alpha(torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize("cls", [SigmaLinear, Geometric])
+def test_a_schedule_given_by_its_noise_starts_and_ends_at_the_noise_it_names(cls: type[SigmaLinear]) -> None:
+    ends = cls(0.01, 5.0).sigma(torch.tensor([0.0, 1.0], dtype=torch.float64))
+    assert ends.tolist() == pytest.approx([0.01, 5.0])
+
+
+@each
+def test_alpha_falls_strictly(noise: Schedule) -> None:
+    assert (noise.alpha(INSIDE).diff() < 0).all()
+    assert (noise.masked(INSIDE).diff() > 0).all()
+
+
+@each
+def test_visible_and_masked_share_add_up_to_one(noise: Schedule) -> None:
+    torch.testing.assert_close(noise.alpha(INSIDE) + noise.masked(INSIDE), torch.ones_like(INSIDE), rtol=0, atol=1e-15)
+
+
+@each
+def test_the_derivatives_are_those_of_autograd(noise: Schedule) -> None:
+    t = INSIDE.clone().requires_grad_()
+    (dalpha,) = torch.autograd.grad(noise.alpha(t).sum(), t)
+    (dsigma,) = torch.autograd.grad(noise.sigma(t).sum(), t)
+    torch.testing.assert_close(noise.dalpha(INSIDE), dalpha, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(noise.rate(INSIDE), dsigma, rtol=1e-9, atol=1e-12)
+
+
+@each
+def test_sigma_is_minus_the_logarithm_of_alpha(noise: Schedule) -> None:
+    torch.testing.assert_close(torch.exp(-noise.sigma(INSIDE)), noise.alpha(INSIDE), rtol=1e-9, atol=1e-15)
+
+
+@each
+def test_the_weight_in_alpha_is_the_weight_in_sigma(noise: Schedule) -> None:
+    in_sigma = noise.rate(INSIDE) / torch.expm1(noise.sigma(INSIDE))
+    torch.testing.assert_close(noise.weight(INSIDE), in_sigma, rtol=1e-9, atol=1e-12)
+
+
+@each
+def test_the_inverse_finds_the_time_back(noise: Schedule) -> None:
+    t = torch.linspace(0.02, 0.98, 97, dtype=torch.float64)  # alpha is flat at some ends: no inverse is accurate there
+    torch.testing.assert_close(noise.inverse(noise.alpha(t)), t, rtol=0, atol=1e-8)
+
+
+@each
+def test_the_inverse_of_what_alpha_never_reaches_is_the_nearer_end(noise: Schedule) -> None:
+    beyond = noise.inverse(torch.tensor([0.0, 1.0], dtype=torch.float64))
+    assert beyond.tolist() == pytest.approx([1.0, 0.0], abs=1e-9)
+
+
+@each
+def test_single_precision_loses_nothing_near_time_zero(noise: Schedule) -> None:
+    t = torch.logspace(-4, -0.01, 200, dtype=torch.float64).float()
+    assert noise.weight(t).dtype == torch.float32
+    torch.testing.assert_close(noise.weight(t).double(), noise.weight(t.double()), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(noise.sigma(t).double(), noise.sigma(t.double()), rtol=1e-4, atol=0)
+
+
+def test_the_linear_weight_is_exactly_one_over_t() -> None:
+    assert torch.equal(Linear().weight(INSIDE), 1 / INSIDE)
+    torch.testing.assert_close(LogLinear().weight(INSIDE), 1 / INSIDE, rtol=1e-12, atol=0)
+
+
+@given(st.floats(0.01, 0.99))
+def test_the_two_cosines_are_two_functions_each_with_its_own_name(t: float) -> None:
+    at = torch.tensor([t], dtype=torch.float64)
+    assert schedule("cosine").alpha(at).item() == pytest.approx(math.cos(math.pi * t / 2), abs=1e-15)
+    assert schedule("one_minus_cosine").alpha(at).item() == pytest.approx(1 - math.cos(math.pi * (1 - t) / 2), abs=1e-15)
+    assert schedule("cosine_squared").alpha(at).item() == pytest.approx(math.cos(math.pi * t / 2) ** 2, abs=1e-15)
+    assert schedule("polynomial", power=2.0).alpha(at).item() == pytest.approx(1 - t**2, abs=1e-15)
+
+
+def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own() -> None:
+    assert schedule("loglinear") == schedule("linear") == Linear()
+    assert schedule("loglinear_eps", eps=1e-3) == LogLinear()
+    at = torch.tensor([0.3], dtype=torch.float64)
+    assert LogLinear(1e-3).sigma(at).item() == pytest.approx(-math.log1p(-(1 - 1e-3) * 0.3), abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("cosin", {}, "cosine"),
+        ("linear", {"power": 2.0}, "power"),
+        ("linear", {"eps": 1.0}, "eps"),
+        ("linear", {"eps": -0.1}, "eps"),
+        ("polynomial", {"power": 0.0}, "power"),
+        ("geometric", {"sigma_min": 0.0}, "sigma_min"),
+        ("geometric", {"sigma_min": 2.0, "sigma_max": 1.0}, "sigma"),
+        ("sigma_linear", {"sigma_max": math.inf}, "sigma"),
+        ("polynomial", {"power": math.nan}, "power"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused_in_one_line(name: str, settings: dict[str, float], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        schedule(name, **settings)
+    assert "\n" not in str(refused.value)
