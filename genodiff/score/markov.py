@@ -1,0 +1,198 @@
+"""Interpolated Markov models of DNA: what counting k-mers of the train split achieves, the line a network has to beat.
+
+With n(c a) the number of times that base a follows the k-base context c on either strand of the train split, and c' the
+context without its oldest base,
+
+    P_k(a | c) = (n(c a) + λ P_{k-1}(a | c')) / (n(c) + λ),    P_{-1}(a) = 1/4      (MacKay & Peto 1995)
+
+the posterior mean under a Dirichlet prior that is worth λ observations of the next lower order. λ = 20 is fixed, so
+that the lines mean the same on every genome; on yeast (test chrXIV, train all but chrXIV, chrXVI and chrM) it gives the
+reference perplexities 3.897, 3.871, 3.860, …, 3.831 of orders 0, 1, 2, …, 8 and 3.850, 3.876 of orders 10 and 12
+(field note §2.7), each to 0.001. It is not the best λ: `fit_pseudo` chooses one for each order on held-out counts.
+
+No k-mer spans an N, a contig's end or an interval's end; soft-masked bases count like others. Sequences are scored on
+their forward strand. A base with fewer than k bases before it is scored by the highest order it has the context for.
+
+Sequences are codes: A 0, C 1, G 2, T 3, anything else 4 (`base_codes` makes them of a store's bytes).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import DNA, SOFT
+from genodiff.errors import DataError
+
+PSEUDO = 20.0
+MAX_ORDER = 12
+_CHUNK = 1 << 21
+
+Codes = NDArray[np.uint8]
+
+LETTERS = np.frombuffer(b"ACGT", np.uint8)
+_CODE_OF = np.full(256, 4, np.uint8)
+_CODE_OF[list(DNA.targets)] = _CODE_OF[np.array(DNA.targets) | SOFT] = range(4)
+
+
+def base_codes(ids: NDArray[np.uint8]) -> Codes:
+    """The codes of DNA ids, with or without the store's soft-mask bit."""
+    return _CODE_OF[ids]
+
+
+class Coded:
+    """A long stretch of a store's bytes that turns into codes piece by piece, as it is read."""
+
+    def __init__(self, ids: NDArray[np.uint8]) -> None:
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, part: slice) -> Codes:
+        return base_codes(self.ids[part])
+
+
+Stretch = Codes | Coded
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each (k+1)-mer stands on either strand, for k = 0..order: `tables[k][context, base]`, int64.
+
+    The context's newest base is its lowest base-4 digit.
+    """
+
+    tables: tuple[NDArray[np.int64], ...]
+
+    @property
+    def order(self) -> int:
+        return len(self.tables) - 1
+
+    @property
+    def bases(self) -> int:
+        """How many bases were counted, each once per strand."""
+        return int(self.tables[0].sum())
+
+
+def count(stretches: Iterable[Stretch], order: int = 8) -> Counts:
+    """The counts of all (k+1)-mers, k = 0..order, within each stretch and its reverse complement.
+
+    Stretches may be memory-mapped and of any length: about 40 bytes per base of a 2-million-base chunk are held, and 16
+    per (order + 1)-mer. About 15 s per billion bases at order 8.
+    """
+    if not 0 <= order <= MAX_ORDER:
+        raise ValueError(f"order {order} is not in 0..{MAX_ORDER}")
+    # Words are counted at the highest order that their last base has the context for, and passed down from there.
+    found = [np.zeros(4 ** (k + 1), np.int64) for k in range(order + 1)]
+    for chunk, skip in _chunks(stretches, order):
+        run = _run_lengths(chunk)
+        word = np.zeros(len(chunk), np.int32)
+        for j in range(order + 1):
+            word[j:] |= (chunk[: len(chunk) - j] & 3).astype(np.int32) << (2 * j)
+        run[:skip] = -1
+        full = run >= order
+        found[order] += np.bincount(word if full.all() else word[full], minlength=4 ** (order + 1))
+        partial = np.flatnonzero((run >= 0) & ~full)
+        for k in np.unique(run[partial]).tolist():
+            ends = partial[run[partial] == k]
+            found[k] += np.bincount(word[ends] & (4 ** (k + 1) - 1), minlength=4 ** (k + 1))
+    for k in range(order, 0, -1):
+        found[k - 1] += found[k].reshape(4, -1).sum(0)
+    return Counts(tuple(_with_other_strand(t, k + 1).reshape(-1, 4) for k, t in enumerate(found)))
+
+
+def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes, int]]:
+    """Pieces of at most _CHUNK new bases, each with up to `overlap` bases before it, and how many those are."""
+    for stretch in stretches:
+        for start in range(0, len(stretch), _CHUNK):
+            skip = min(overlap, start)
+            yield stretch[start - skip : start + _CHUNK], skip
+
+
+def _run_lengths(codes: Codes) -> NDArray[np.int32]:
+    """For each position, how many consecutive bases stand directly before it; -1 where there is no base itself."""
+    position = np.arange(len(codes), dtype=np.int32)
+    other = codes > 3
+    last = np.maximum.accumulate(np.where(other, position, np.int32(-1)))
+    return np.where(other, np.int32(-1), position - last - 1).astype(np.int32)
+
+
+def _with_other_strand(words: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Counts of k-mers plus the counts of their reverse complements: axes reversed, every axis flipped."""
+    cube = words.reshape((4,) * k)
+    return (cube + np.flip(cube.transpose())).reshape(-1)
+
+
+@dataclass(frozen=True)
+class Markov:
+    """Orders 0..K at once: `tables[k][context, base]` = ln P_k(base | context), float32."""
+
+    tables: tuple[NDArray[np.float32], ...]
+
+    @property
+    def order(self) -> int:
+        return len(self.tables) - 1
+
+    def nll(self, codes: Codes) -> NDArray[np.float32]:
+        """−ln P_k of every base given the bases before it in `codes` (n,), for each order k: (order + 1, n), nats.
+
+        0 where there is no base; contexts start anew after such a place and at the start of `codes`.
+        """
+        run = _run_lengths(codes)
+        base = (codes & 3).astype(np.int32)
+        out = np.empty((self.order + 1, len(codes)), np.float32)
+        word = base.copy()
+        for k, table in enumerate(self.tables):
+            if k:
+                word[k:] |= base[: len(base) - k] << (2 * k)
+            known = -table.reshape(-1).take(word)
+            out[k] = np.where(run >= k, known, out[k - 1]) if k else known
+        out[:, run < 0] = 0
+        return out
+
+    def sample(self, n: int, length: int, generator: np.random.Generator, order: int | None = None) -> Codes:
+        """`n` sequences (n, length) of codes drawn from order `order` (default: the highest); see LETTERS."""
+        order = self.order if order is None else order
+        cdfs = [np.exp(t.astype(np.float64)).cumsum(1) for t in self.tables[: order + 1]]
+        context = np.zeros(n, np.int64)
+        out = np.empty((n, length), np.uint8)
+        for i in range(length):
+            cdf = cdfs[min(i, order)][context]
+            base = np.minimum((generator.random((n, 1)) * cdf[:, 3:] >= cdf).sum(1), 3)
+            out[:, i] = base
+            context = (context * 4 + base) % 4 ** min(i + 1, order)
+        return out
+
+
+def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
+    """The model of the module's equation; `pseudo` is λ, one for all orders or one for each."""
+    lambdas = [float(pseudo)] * len(counts.tables) if isinstance(pseudo, (int, float)) else [float(p) for p in pseudo]
+    if counts.bases == 0:
+        raise DataError("the train split holds no base to count", fix="check the recipe's splits and the FASTA file")
+    below = np.full((1, 4), 0.25)
+    tables = []
+    for table, lam in zip(counts.tables, lambdas, strict=True):
+        below = _interpolate(table, below, lam)
+        tables.append(np.log(below).astype(np.float32))
+    return Markov(tuple(tables))
+
+
+def _interpolate(table: NDArray[np.int64], below: NDArray[np.float64], lam: float) -> NDArray[np.float64]:
+    # Dropping the oldest base drops the highest digit: contexts that share a shorter one lie 4^(k-1) rows apart.
+    shorter = np.broadcast_to(below, (table.shape[0] // below.shape[0], *below.shape)).reshape(table.shape)
+    return (table + lam * shorter) / (table.sum(1, keepdims=True) + lam)
+
+
+def fit_pseudo(
+    counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(1, 13))
+) -> list[float]:
+    """λ for each order, lowest first, that gives the held-out counts the highest likelihood, each from `grid`."""
+    below = np.full((1, 4), 0.25)
+    chosen: list[float] = []
+    for table, seen in zip(counts.tables, held_out.tables, strict=True):
+        tried = {lam: _interpolate(table, below, lam) for lam in grid}
+        chosen.append(min(grid, key=lambda lam: -float((seen * np.log(tried[lam])).sum())))
+        below = tried[chosen[-1]]
+    return chosen
