@@ -13,7 +13,7 @@ than exp on a CPU.
 
 from collections.abc import Iterator
 from functools import cache
-from math import log2, prod
+from math import e, log2
 from typing import Any, NamedTuple
 
 import torch
@@ -23,8 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 _STEPS = 32  # least steps in a block: N/32 floats are saved per channel and token
-_NUMBERS = 2**18  # numbers in a buffer, where the shape allows
-_LOG2_E = log2(2.718281828459045)
+_NUMBERS = 2**18  # numbers in a buffer, where the shape allows: three buffers stay in the cache
 
 
 class _Block(NamedTuple):
@@ -35,34 +34,55 @@ class _Block(NamedTuple):
     number: int
 
 
+class _Buffers:
+    """Decays a, states h and adjoints g of a block, (T, b, N, E), and the lists of steps that the recurrences run over.
+
+    `states` has one step more than the others: the state before the block, at the end where time begins.
+    """
+
+    def __init__(self, like: Tensor, steps: int, rows: int, shape: torch.Size, reverse: bool, backward: bool) -> None:
+        self.a = like.new_empty(steps, rows, *shape)
+        self.states = like.new_empty(steps + 1, rows, *shape)
+        self.h, self.before = (self.states[:-1], self.states[1:]) if reverse else (self.states[1:], self.states[:-1])
+        way = -1 if reverse else 1
+        a, states = self.a.unbind(0)[::way], self.states.unbind(0)[::way]
+        self.first, self.last = states[0], states[-1]
+        self.scan = (states[1:], a, states[:-1])
+        if backward:
+            self.g = like.new_empty(steps, rows, *shape)
+            g = self.g.unbind(0)[::way]
+            self.a_first, self.g_first, self.g_last = a[0], g[0], g[-1]
+            self.adjoint = (g[-2::-1], a[:0:-1], g[:0:-1])
+
+
 class _Plan:
-    """How (B, L, E) × N is cut into blocks, and the buffers that all blocks share."""
+    """How (B, L, E) × N is cut into blocks, and the buffers that blocks of one shape share."""
 
-    def __init__(self, u: Tensor, n: int, reverse: bool, buffers: int) -> None:
-        batch, length, channels = u.shape
-        step = n * channels
-        self.steps = min(max(_STEPS, _NUMBERS // max(batch * step, 1)), max(length, 1))
-        rows = min(max(1, _NUMBERS // (self.steps * step)), batch)
-        spans = [slice(t, min(t + self.steps, length)) for t in range(0, length, self.steps)]
-        self.n_spans, self.reverse = len(spans), reverse
-        order = list(enumerate(spans))[:: -1 if reverse else 1]
+    def __init__(self, like: Tensor, n: int, reverse: bool, backward: bool) -> None:
+        batch, length, channels = like.shape
+        self.like, self.shape, self.reverse, self.backward = like, torch.Size((n, channels)), reverse, backward
+        state = max(n * channels, 1)
+        steps = min(max(_STEPS, min(2 * _STEPS, _NUMBERS // state), _NUMBERS // (batch * state)), length)
+        rows = min(max(1, _NUMBERS // (steps * state)), batch)
         self.rows = [slice(b, min(b + rows, batch)) for b in range(0, batch, rows)]
-        self.order = order
-        self.buffers = [u.new_empty(self.steps * rows * step) for _ in range(buffers)]
-        self.shape = (n, channels)
+        self.spans = [slice(t, min(t + steps, length)) for t in range(0, length, steps)]
+        self._buffers: dict[tuple[int, int], _Buffers] = {}
 
-    def blocks(self, rows: slice, backward: bool = False) -> Iterator[_Block]:
-        for number, span in self.order[::-1] if backward else self.order:
+    def blocks(self, rows: slice) -> Iterator[_Block]:
+        """The blocks of some rows in the order in which this pass visits them."""
+        order = list(enumerate(self.spans))
+        for number, span in reversed(order) if self.reverse != self.backward else order:
             yield _Block(rows, span, number)
 
-    def views(self, block: _Block) -> list[Tensor]:
-        """The buffers as (T, b, N, E)."""
-        shape = (block.span.stop - block.span.start, block.rows.stop - block.rows.start, *self.shape)
-        return [buffer[: prod(shape)].view(shape) for buffer in self.buffers]
+    def buffers(self, block: _Block) -> _Buffers:
+        size = (block.span.stop - block.span.start, block.rows.stop - block.rows.start)
+        if size not in self._buffers:
+            self._buffers[size] = _Buffers(self.like, *size, self.shape, self.reverse, self.backward)
+        return self._buffers[size]
 
 
 def _recur(x: tuple[Tensor, ...], a: tuple[Tensor, ...], before: tuple[Tensor, ...]) -> None:
-    """x_i += a_i before_i, strictly in order, for `before` may hold tensors of x."""
+    """x_i += a_i before_i, strictly in order, for `before` holds tensors of x."""
     if x and x[0].device.type == "cpu" and _foreach_is_in_order():
         torch._foreach_addcmul_(x, a, before)
     else:
@@ -83,39 +103,20 @@ def _time_first(x: Tensor, block: _Block) -> Tensor:
     return x[block.rows, block.span].transpose(0, 1)
 
 
-class _Work:
-    """One block's step sizes, decays and states."""
-
-    def __init__(
-        self, plan: _Plan, block: _Block, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, bias: Tensor | None,
-        softplus: bool, h: Tensor,
-    ) -> None:  # fmt: skip
-        self.a, self.states, *self.spare = plan.views(block)
-        self.u, self.B = _time_first(u, block), _time_first(B, block)
-        raw = _time_first(delta, block)
-        self.raw = raw if bias is None else raw + bias
-        self.dt = F.softplus(self.raw) if softplus else self.raw
-        self.x = self.dt * self.u
-        torch.exp2(torch.mul(self.dt.unsqueeze(2), A2, out=self.a), out=self.a)
-        torch.mul(self.x.unsqueeze(2), self.B.unsqueeze(3), out=self.states)
-        a, x = self.a.unbind(0), self.states.unbind(0)
-        if plan.reverse:
-            a, x = a[::-1], x[::-1]
-        _recur(x, a, (h, *x[:-1]))
-        self.last = x[-1]
-
-    def output(self, C: Tensor, D: Tensor | None) -> Tensor:
-        y = _by_state(C, self.states)
-        return y if D is None else torch.addcmul(y, self.u, D)
+def _run(buffers: _Buffers, x: Tensor, dt: Tensor, B: Tensor, A2: Tensor) -> None:
+    """Fill in a block's decays and states; the state before it stands in `buffers.first`. A2 is A log₂e, (N, E)."""
+    torch.exp2(torch.mul(dt.unsqueeze(2), A2, out=buffers.a), out=buffers.a)
+    torch.mul(x.unsqueeze(2), B.unsqueeze(3), out=buffers.h)
+    _recur(*buffers.scan)
 
 
-def _by_state(x: Tensor, y: Tensor) -> Tensor:
+def _over_states(x: Tensor, y: Tensor) -> Tensor:
     """Σ_n x_n y_ne: (T, b, N) and (T, b, N, E) → (T, b, E)."""
     steps, rows, n, channels = y.shape
     return torch.bmm(x.reshape(steps * rows, 1, n), y.view(steps * rows, n, channels)).view(steps, rows, channels)
 
 
-def _by_channel(x: Tensor, y: Tensor) -> Tensor:
+def _over_channels(x: Tensor, y: Tensor) -> Tensor:
     """Σ_e x_e y_ne: (T, b, E) and (T, b, N, E) → (T, b, N)."""
     steps, rows, n, channels = y.shape
     y = y.view(steps * rows, n, channels).transpose(1, 2)
@@ -125,23 +126,36 @@ def _by_channel(x: Tensor, y: Tensor) -> Tensor:
 def _forward(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
     bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
-) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
-    """Outputs, the last state (B, N, E), and with `keep` the state before each block (B, blocks, N, E)."""
-    plan = _Plan(u, A.shape[1], reverse, 2)
-    A2 = (A.t() * _LOG2_E).contiguous()
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    """Outputs, the last state (B, N, E), and with `keep` the step sizes and the state before each block (B, blocks, N, E)."""
+    plan = _Plan(u, A.shape[1], reverse, backward=False)
+    A2 = (A.t() * log2(e)).contiguous()
     state = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2).contiguous()
-    saved = u.new_empty(u.shape[0], plan.n_spans, *A2.shape) if keep else None
     y = torch.empty_like(u, memory_format=torch.contiguous_format)
+    saved = u.new_empty(u.shape[0], len(plan.spans), *A2.shape) if keep else None
+    dts = torch.empty_like(y) if keep else None
     for rows in plan.rows:
         h = state[rows]
         for block in plan.blocks(rows):
-            if saved is not None:
+            buffers = plan.buffers(block)
+            raw, u_ = _time_first(delta, block), _time_first(u, block)
+            dt = raw if bias is None else raw + bias
+            if softplus:
+                dt = F.softplus(dt)
+            if saved is not None and dts is not None:
                 saved[rows, block.number] = h
-            work = _Work(plan, block, u, delta, A2, B, bias, softplus, h)
-            out = work.output(_time_first(C, block), D)
-            _time_first(y, block).copy_(out if z is None else out * F.silu(_time_first(z, block)))
-            h.copy_(work.last)
-    return y, state, saved
+                _time_first(dts, block).copy_(dt)
+            buffers.first.copy_(h)
+            _run(buffers, dt * u_, dt, _time_first(B, block), A2)
+            out = _over_states(_time_first(C, block), buffers.h)
+            if D is not None:
+                out.addcmul_(u_, D)
+            if z is not None:
+                out.mul_(F.silu(_time_first(z, block)))
+            _time_first(y, block).copy_(out)
+            h = buffers.last
+        state[rows] = h
+    return y, state, dts, saved
 
 
 class _Scan(torch.autograd.Function):
@@ -150,67 +164,59 @@ class _Scan(torch.autograd.Function):
         ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
         bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        y, state, saved = _forward(u, delta, A, B, C, D, z, bias, softplus, reverse, h0, keep=True)
-        ctx.save_for_backward(u, delta, A, B, C, D, z, bias, saved)
-        ctx.softplus, ctx.reverse, ctx.has_h0 = softplus, reverse, h0 is not None
+        y, state, dts, saved = _forward(u, delta, A, B, C, D, z, bias, softplus, reverse, h0, keep=True)
+        ctx.save_for_backward(u, dts, A, B, C, D, z, saved)
+        ctx.softplus, ctx.reverse, ctx.has_bias, ctx.has_h0 = softplus, reverse, bias is not None, h0 is not None
         return y, state.transpose(1, 2).contiguous()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gy: Tensor, g_state: Tensor) -> tuple[Tensor | None, ...]:
-        u, delta, A, B, C, D, z, bias, saved = ctx.saved_tensors
-        plan = _Plan(u, A.shape[1], ctx.reverse, 3)
+        u, dts, A, B, C, D, z, saved = ctx.saved_tensors
+        plan = _Plan(u, A.shape[1], ctx.reverse, backward=True)
         At = A.t().contiguous()
-        A2 = At * _LOG2_E
+        A2 = At * log2(e)
         dA, dD = torch.zeros_like(At), None if D is None else torch.zeros_like(D)
-        du, ddelta, dB, dC = (torch.empty_like(x) for x in (u, delta, B, C))
-        dz = None if z is None else torch.empty_like(z)
+        du, ddt, dB, dC = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (u, dts, B, C))
+        dz = None if z is None else torch.empty_like(z, memory_format=torch.contiguous_format)
         carry = g_state.transpose(1, 2).contiguous()  # a_{t+1} g_{t+1} of the block after
-        ones = u.new_ones(1, plan.buffers[0].numel() // A.numel() if A.numel() else 0)
         for rows in plan.rows:
-            for block in plan.blocks(rows, backward=True):
-                work = _Work(plan, block, u, delta, A2, B, bias, ctx.softplus, saved[rows, block.number])
-                g, C_, gy_ = work.spare[0], _time_first(C, block), _time_first(gy, block)
-                if z is not None:
+            for block in plan.blocks(rows):
+                buffers = plan.buffers(block)
+                a, g = buffers.a, buffers.g
+                u_, dt, B_, C_, gy_ = (_time_first(x, block) for x in (u, dts, B, C, gy))
+                x = dt * u_
+                buffers.first.copy_(saved[rows, block.number])
+                _run(buffers, x, dt, B_, A2)
+                if z is not None and dz is not None:
                     z_ = _time_first(z, block)
                     gate = torch.sigmoid(z_)
-                    _time_first(dz, block).copy_(work.output(C_, D) * gy_ * gate * (1 + z_ * (1 - gate)))  # type: ignore[arg-type]
-                    gy_ = gy_ * z_ * gate
+                    out = _over_states(C_, buffers.h)
+                    if D is not None:
+                        out.addcmul_(u_, D)
+                    _time_first(dz, block).copy_(out.mul_(gy_).mul_(gate * (1 + z_ * (1 - gate))))
+                    gy_ = gy_ * gate.mul_(z_)
                 torch.mul(gy_.unsqueeze(2), C_.unsqueeze(3), out=g)
-                gs, a, h = g.unbind(0), work.a.unbind(0), work.states.unbind(0)
-                if ctx.reverse:
-                    gs, a = gs[::-1], a[::-1]
-                gs[-1].add_(carry[rows])
-                _recur(gs[-2::-1], a[:0:-1], gs[:0:-1])
-                torch.mul(a[0], gs[0], out=carry[rows])
-                _time_first(dC, block).copy_(_by_channel(gy_, work.states))
-                _time_first(dB, block).copy_(_by_channel(work.x, g))
-                w = work.a.mul_(g)
-                first = saved[rows, block.number]
-                if ctx.reverse:
-                    w[:-1].mul_(work.states[1:])
-                    w[-1].mul_(first)
-                else:
-                    w[1:].mul_(work.states[:-1])
-                    w[0].mul_(first)
-                product = work.states
-                torch.mul(w, work.dt.unsqueeze(2), out=product)
-                moments = product.numel() // A.numel() if A.numel() else 0
-                dA.view(1, -1).addmm_(ones[:, :moments], product.view(moments, -1))
-                dt_grad = torch.mul(w, At, out=product).sum(2)
-                dx = _by_state(work.B, g)
-                dt_grad.addcmul_(dx, work.u)
+                buffers.g_last.add_(carry[rows])
+                _recur(*buffers.adjoint)
+                _time_first(dC, block).copy_(_over_channels(gy_, buffers.h))
+                _time_first(dB, block).copy_(_over_channels(x, g))
+                torch.mul(buffers.a_first, buffers.g_first, out=carry[rows])
+                dx = _over_states(B_, g)
+                w = a.mul_(g).mul_(buffers.before)
+                product = torch.mul(w, dt.unsqueeze(2), out=g)
+                dA.view(1, -1).addmm_(g.new_ones(1, g.shape[0] * g.shape[1]), product.view(-1, At.numel()))
+                ddt_ = torch.mul(w, At, out=g).sum(2).addcmul_(dx, u_)
                 if ctx.softplus:
-                    dt_grad.mul_(torch.sigmoid(work.raw))
-                _time_first(ddelta, block).copy_(dt_grad)
-                dx.mul_(work.dt)
+                    ddt_.mul_(torch.expm1(-dt).neg_())  # softplus' slope in delta, 1 − exp(−dt)
+                _time_first(ddt, block).copy_(ddt_)
+                dx.mul_(dt)
                 if D is not None and dD is not None:
                     dx.addcmul_(gy_, D)
-                    dD += (gy_ * work.u).sum((0, 1))
+                    dD += (gy_ * u_).sum((0, 1))
                 _time_first(du, block).copy_(dx)
-        dbias = None if bias is None else ddelta.sum((0, 1))
-        dh0 = carry.transpose(1, 2) if ctx.has_h0 else None
-        return du, ddelta, dA.t(), dB, dC, dD, dz, dbias, None, None, dh0
+        dbias = ddt.sum((0, 1)) if ctx.has_bias else None
+        return du, ddt, dA.t(), dB, dC, dD, dz, dbias, None, None, carry.transpose(1, 2) if ctx.has_h0 else None
 
 
 def chunked_scan(
@@ -230,5 +236,5 @@ def chunked_scan(
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
         return _Scan.apply(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
-    y, state, _ = _forward(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0, keep=False)
+    y, state, *_ = _forward(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0, keep=False)
     return y, state.transpose(1, 2)
