@@ -239,7 +239,7 @@ def _progress(total: int) -> Callable[[Iterator[Sample]], Iterator[Sample]]:
         for drawn, rate, left in _timed(samples, total):
             if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
                 last = time.monotonic()
-                console.print(f"sampled {drawn.index + 1} of {total}, {rate}, {left} left", soft_wrap=True)
+                console.print(f"sampled {drawn.number + 1} of {total}, {rate}, {left} left", soft_wrap=True)
             yield drawn
 
     return bar if console.is_terminal else lines
@@ -251,7 +251,7 @@ def _timed(samples: Iterator[Sample], total: int) -> Iterator[tuple[Sample, str,
     for drawn in samples:
         bases += len(drawn.ids)
         passed = time.monotonic() - began
-        left = passed / (drawn.index + 1) * (total - drawn.index - 1)
+        left = passed / (drawn.number + 1) * (total - drawn.number - 1)
         yield drawn, f"{bases / max(passed, 1e-9):,.0f} bases/s", _duration(left)
 
 

@@ -6,6 +6,7 @@ A filled template keeps its name; its own description follows ours. The sidecar 
 FASTA file that it does not describe: the old one goes before the new FASTA takes its name, the new one comes after.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -45,7 +46,8 @@ def write_samples(
     """Write `n` new sequences of `length` bases (default: the trained length), or `n` fillings of each template.
 
     A path is written atomically and gets its sidecar beside it unless `sidecar` says where; an open binary file gets
-    none unless it does. `watch` wraps the stream of samples (a progress bar). Raises `UsageError`, `MachineError`.
+    none unless it does. `line_width` 0 writes each sequence on one line; `watch` wraps the stream of samples (a
+    progress bar). Raises `UsageError`, `MachineError`.
     """
     how = how or Sampling()
     if sidecar is None and isinstance(target, str | Path):
@@ -61,14 +63,14 @@ def write_samples(
 
     def records() -> Iterator[Record]:
         for sample in watch(infill(model, drafts(), how=how, seed=seed)):
-            name = f"genodiff_{sample.index + 1:06d}"
+            name = f"genodiff_{sample.number + 1:06d}"
             entry: dict[str, Any] = {"name": name, "length": len(sample.ids), "nfe": sample.nfe}
             described = ""
             if templates is None:
                 text = alphabet.decode(sample.ids).encode("ascii")
             else:
-                template = templates[sample.index // n]
-                entry["name"] = template.name if n == 1 else f"{template.name}.{sample.index % n + 1}"
+                template = templates[sample.number // n]
+                entry["name"] = template.name if n == 1 else f"{template.name}.{sample.number % n + 1}"
                 entry["filled"] = int(template.gaps.sum())
                 text, described = template.filled(sample.ids, alphabet), template.description
             entries.append(entry)
@@ -77,7 +79,7 @@ def write_samples(
         if sidecar is not None:
             Path(sidecar).unlink(missing_ok=True)
 
-    write_fasta(target, records(), line_width=line_width)
+    write_fasta(target, records(), line_width=line_width or sys.maxsize)
     written = Written(len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries))
     if sidecar is not None:
         write_json(

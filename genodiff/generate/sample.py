@@ -38,7 +38,7 @@ Denoiser = Callable[[Tensor, Tensor | None], Tensor]
 class Sample(NamedTuple):
     """One record: its number (from 0), its ids, and how often the network was evaluated for it."""
 
-    index: int
+    number: int
     ids: Ids
     nfe: int
 
@@ -114,6 +114,8 @@ def infill(model: Model, drafts: Iterable[Ids], *, how: Sampling | None = None, 
     window = model.config.data.seq_len
     if how.stride is not None and how.stride > window:
         raise UsageError(f"stride {how.stride} is above the trained length", fix=f"give at most {window}")
+    if not 0 <= seed < 1 << 64:
+        raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
     return _generate(model, iter(drafts), how, seed, window)
 
 
@@ -175,8 +177,8 @@ class _Filler:
                 u_order=torch.from_numpy(u[0]).to(self.device),
                 u_token=torch.from_numpy(u[1]).to(self.device),
                 steps=self.how.steps or AUTO_STEPS,
-                temperature=self.how.temperature,
-                top_p=self.how.top_p,
+                temperature=float(self.how.temperature),
+                top_p=float(self.how.top_p),
                 refine=self.refine,
             )
             return done.x0.cpu().numpy(), done.nfe.cpu().numpy()

@@ -41,8 +41,8 @@ def test_a_window_is_as_long_as_it_may_be_and_looks_left_by_what_the_stride_leav
         opens = np.flatnonzero(still_open[start:end])
         cut_by_a_gap = end < len(gaps) and still_open[end]
         assert end - start == window or (start == 0 and (end == len(gaps) or cut_by_a_gap))
-        if start > 0:
-            assert opens[-1] + 1 - opens[0] <= stride
+        left = min(start + opens[0], window - stride)
+        assert opens[-1] + 1 - opens[0] <= window - left
         still_open[start:end] = False
 
 

@@ -1,0 +1,297 @@
+"""Sampling in a world whose law is known, for records that depend on (seed, index) alone."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markov_world import BASES, Chain, chain_law, chi_square, codes, model, sequences, step_law, sticky, turned
+from torch import Tensor, nn
+
+from genodiff.alphabet import DNA
+from genodiff.counter import Purpose, uniforms
+from genodiff.diffusion.samplers import SAMPLERS
+from genodiff.errors import UsageError
+from genodiff.generate import sample as room
+from genodiff.generate.infill import Template
+from genodiff.generate.sample import Sampling, infill, sample
+
+MASK = DNA.mask_id
+
+
+def drawn(found: Any) -> np.ndarray:
+    return np.stack([s.ids for s in found])
+
+
+def draft(text: str) -> np.ndarray:
+    return Template("t", "", text.encode()).ids(DNA)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps: int) -> None:
+    chain = sticky(0.9)
+    law = step_law(chain, np.full(4, MASK), steps)
+    ids = drawn(sample(model(chain, 4), 8000, 4, seed=11, steps=steps, batch_size=4000))
+    assert abs(chi_square(np.bincount(codes(ids), minlength=256), law)) < 4
+    assert chi_square(np.bincount(codes(ids), minlength=256), chain_law(chain, 4)) > 10, "no law but its own"
+
+
+@pytest.mark.parametrize("sampler", ["first-hitting"])
+def test_one_base_at_a_time_follows_the_law_of_the_data(sampler: str) -> None:
+    chain = sticky(0.7)
+    ids = drawn(sample(model(chain, 4), 8000, 4, seed=12, sampler=sampler, batch_size=4000))
+    assert abs(chi_square(np.bincount(codes(ids), minlength=256), chain_law(chain, 4))) < 4
+
+
+@pytest.mark.parametrize("text", ["NANN", "CNNG", "NNNT"])
+@pytest.mark.parametrize("steps", [None, 2])
+def test_a_template_is_filled_by_the_exact_conditional_law(text: str, steps: int | None) -> None:
+    chain, start = sticky(0.7), draft(text)
+    law = chain_law(chain, 4) if steps is None else step_law(chain, start, steps)
+    law = np.where((sequences(4) == start)[:, start != MASK].all(1), law, 0)
+    how = Sampling(sampler="first-hitting" if steps is None else "ancestral", steps=steps, batch_size=4000)
+    ids = drawn(infill(model(chain, 4), [start] * 6000, how=how, seed=13))
+    assert abs(chi_square(np.bincount(codes(ids), minlength=256), law / law.sum())) < 4
+
+
+@pytest.mark.parametrize(("steps", "length"), [(16, 12), (64, 12), (5, 30), (1, 7)])
+def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, length: int) -> None:
+    found = list(sample(model(sticky(0.5), length), 3000, length, seed=14, steps=steps, batch_size=1000))
+    nfe = np.array([s.nfe for s in found])
+    expected = steps * (1 - (1 - 1 / steps) ** length)
+    assert nfe.max() <= min(steps, length)
+    assert abs(nfe.mean() - expected) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-12
+
+
+def test_evaluations_are_counted_where_they_are_made_and_only_active_sequences_go_through_the_network() -> None:
+    chain = sticky(0.5)
+    found = list(sample(model(chain, 8), 50, 20, seed=15, steps=10, stride=3, batch_size=20))
+    assert sum(s.nfe for s in found) == chain.rows
+
+
+@pytest.mark.parametrize("sampler", sorted(SAMPLERS))
+@pytest.mark.parametrize("length", [24, 61])
+def test_the_bytes_do_not_depend_on_batch_size_or_on_float_noise(sampler: str, length: int) -> None:
+    how = {"sampler": sampler, "steps": 12, "seed": 16}
+    n = 12 if sampler == "confidence" else 66
+    runs = [drawn(sample(model(sticky(0.6, 9e-5), 24), n, length, batch_size=b, **how)) for b in (1, 3, 64)]
+    calm = drawn(sample(model(sticky(0.6), 24), n, length, batch_size=64, **how))
+    assert all(np.array_equal(run, calm) for run in runs)
+
+
+@pytest.mark.parametrize("sampler", ["ancestral", "confidence"])
+def test_without_the_exact_network_float_noise_would_change_bytes(
+    sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_Refine", lambda *_: None)
+    how = {"sampler": sampler, "steps": 12, "seed": 16}
+    runs = [drawn(sample(model(sticky(0.6, 1e-3), 24), 200, 61, batch_size=b, **how)) for b in (100, 200)]
+    assert not np.array_equal(*runs)
+
+
+def test_the_exact_network_is_a_float64_copy_that_is_built_once_and_only_when_asked_for() -> None:
+    asked: list[tuple[torch.dtype, int]] = []
+
+    class Watched(Chain):
+        def forward(self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
+            asked.append((self.left.dtype, len(xt)))
+            return super().forward(xt, sigma, lengths)
+
+    fair = Watched(np.full((4, 4), 0.25), np.full(4, 0.25))
+    list(sample(model(fair, 8), 2, 8, seed=1))
+    assert {dtype for dtype, _ in asked} == {torch.float32}
+    list(sample(model(fair, 8), 3000, 8, seed=1, batch_size=500))
+    exact = [rows for dtype, rows in asked if dtype == torch.float64]
+    assert 0 < len(exact) < 100
+    assert set(exact) == {1}
+    assert fair.left.dtype == torch.float32
+
+
+def test_record_i_is_a_function_of_seed_and_i() -> None:
+    chain = sticky(0.6)
+    five = drawn(sample(model(chain, 16), 5, 16, seed=3, steps=8))
+    three = drawn(sample(model(chain, 16), 3, 16, seed=3, steps=8))
+    other = drawn(sample(model(chain, 16), 5, 16, seed=4, steps=8))
+    assert np.array_equal(five[:3], three)
+    assert (five != other).mean() > 0.4
+    assert len({row.tobytes() for row in five}) == 5
+
+
+def test_position_j_draws_the_jth_uniform_of_its_record_whatever_the_length() -> None:
+    independent = Chain(np.full((4, 4), 0.25), np.full(4, 0.25))
+    long = drawn(sample(model(independent, 8), 4, 30, seed=5, stride=3))
+    short = drawn(sample(model(independent, 8), 4, 11, seed=5))
+    assert np.array_equal(long[:, :11], short)
+    u = np.stack([uniforms(5, Purpose.SAMPLE_TOKEN, i, 30) for i in range(4)])
+    assert np.array_equal(long, BASES[(u * 4).astype(int)])
+
+
+@pytest.mark.parametrize(("length", "window", "stride"), [(40, 16, 8), (41, 16, 5), (17, 16, 8), (33, 16, 1)])
+def test_beyond_the_trained_length_each_window_starts_with_the_last_known_bases(
+    length: int, window: int, stride: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[np.ndarray] = []
+    plain = SAMPLERS["ancestral"]
+
+    def spy(diffusion: Any, denoiser: Any, xt: Tensor, **more: Any) -> Any:
+        shown.append(xt[0].numpy().copy())
+        return plain(diffusion, denoiser, xt, **more)
+
+    monkeypatch.setitem(SAMPLERS, "ancestral", spy)
+    (one,) = sample(model(sticky(0.6), window), 1, length, seed=6, steps=5, stride=stride)
+    assert len(one.ids) == length
+    assert np.isin(one.ids, BASES).all()
+    known = 0
+    for row in shown:
+        end = known + stride if known else window
+        end = min(end, length)
+        assert np.array_equal(row, np.r_[one.ids[end - window : known], np.full(end - known, MASK)])
+        known = end
+    assert known == length
+
+
+def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None:
+    chain, how = sticky(0.6), {"seed": 7, "steps": 6}
+    plain = drawn(sample(model(chain, 24), 3, 24, **how))
+    assert np.array_equal(drawn(sample(model(chain, 24), 3, 24, stride=24, **how)), plain)
+    joined = drawn(sample(model(chain, 12), 3, 36, stride=12, **how))
+    for i, w in itertools.product(range(3), range(3)):
+        at = slice(12 * w, 12 * w + 12)
+        u_order, u_token = (
+            torch.tensor(uniforms(7, p, i, 36)[None, at]) for p in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+        )
+        alone = SAMPLERS["ancestral"](
+            model(chain, 12).diffusion, chain, torch.full((1, 12), MASK), u_order=u_order, u_token=u_token, steps=6
+        )
+        assert np.array_equal(joined[i, at], alone.x0[0].numpy())
+
+
+def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows() -> None:
+    chain = sticky(0.8)
+    apart, window = model(chain, 8), 8
+    long = drawn(sample(apart, 1500, 20, seed=8, sampler="first-hitting", stride=4, batch_size=1500))
+    cut = drawn(sample(apart, 1500, 16, seed=8, sampler="first-hitting", stride=8, batch_size=1500))
+    law = np.outer(np.full(4, 0.25), np.ones(4)) * chain.exact[0][1, :4].numpy()
+    for joint in (window, window + 4, 16):
+        assert abs(chi_square(np.bincount(codes(long[:, joint - 1 : joint + 1]), minlength=16), law.ravel())) < 4
+    assert chi_square(np.bincount(codes(cut[:, 7:9]), minlength=16), law.ravel()) > 10, "windows apart know nothing"
+
+
+def test_a_gap_in_a_long_template_is_filled_from_both_sides() -> None:
+    chain = sticky(0.8)
+    text = np.frombuffer(b"A" * 30 + b"N" + b"C" * 30 + b"NN" + b"G" * 30, np.uint8).tobytes()
+    ids = drawn(infill(model(chain, 16), [draft(text.decode())] * 3000, how=Sampling("first-hitting", batch_size=500)))
+    p = chain.exact[0].numpy()
+    between = p[1, 0] * p[1, :4, 1]
+    assert abs(chi_square(np.bincount(ids[:, 30] - BASES[0], minlength=4), between / between.sum())) < 4
+    pair = (p[1, 1][:, None] * p[1, :4, :4] * p[1, :4, 2]).ravel()
+    assert abs(chi_square(np.bincount(codes(ids[:, 61:63]), minlength=16), pair / pair.sum())) < 4
+
+
+@given(st.lists(st.text("ACGTNacgtnRYm?", max_size=50), min_size=1, max_size=9), st.integers(1, 8), st.integers(1, 6))
+@settings(max_examples=25, deadline=None)
+def test_templates_of_any_length_keep_every_kept_base(texts: list[str], stride: int, batch_size: int) -> None:
+    templates = [Template(str(i), "", text.encode()) for i, text in enumerate(texts)]
+    how = Sampling(steps=4, stride=stride, batch_size=batch_size)
+    found = list(infill(model(sticky(0.6), 8), [t.ids(DNA) for t in templates], how=how))
+    assert [s.number for s in found] == list(range(len(texts)))
+    for template, one in zip(templates, found, strict=True):
+        done = template.filled(one.ids, DNA)
+        before, after = np.frombuffer(template.text, np.uint8), np.frombuffer(done, np.uint8)
+        assert np.array_equal(before[~template.gaps], after[~template.gaps])
+        assert set(bytes(after[template.gaps]).upper()) <= set(b"ACGT")
+        assert one.nfe <= template.gaps.sum()
+
+
+def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_one_by_one() -> None:
+    rng = np.random.default_rng(9)
+    texts = ["".join(rng.choice(list("ACGTacgtNNn?RY"), rng.integers(1, 60))) for _ in range(1000)]
+    drafts = [draft(text) for text in texts]
+    chain = model(sticky(0.7), 32)
+    found = list(infill(chain, drafts, how=Sampling(steps=8, batch_size=64)))
+    changed = sum(int((one.ids != before)[before != MASK].sum()) for one, before in zip(found, drafts, strict=True))
+    assert changed == 0
+    assert not any((one.ids == MASK).any() for one in found)
+    again = list(infill(chain, drafts[:40], how=Sampling(steps=8, batch_size=1)))
+    assert all(np.array_equal(a.ids, b.ids) and a.nfe == b.nfe for a, b in zip(again, found, strict=False))
+
+
+def test_a_template_without_gaps_costs_no_evaluation_and_one_that_is_all_gap_is_plain_sampling() -> None:
+    chain = sticky(0.7)
+    full = draft("ACGTRYacgt")
+    (kept,) = infill(model(chain, 8), [full])
+    assert (kept.nfe, chain.rows) == (0, 0)
+    assert np.array_equal(kept.ids, full)
+    gaps = drawn(infill(model(chain, 8), [draft("N" * 20)] * 4, how=Sampling(steps=6), seed=2))
+    assert np.array_equal(gaps, drawn(sample(model(chain, 8), 4, 20, steps=6, seed=2)))
+
+
+def test_only_bases_come_out_unless_n_is_allowed() -> None:
+    untrained = nn.Module()
+    untrained.forward = lambda xt, sigma=None, lengths=None: torch.zeros(*xt.shape, DNA.padded_size)  # type: ignore[method-assign]
+    plain = drawn(sample(model(untrained, 50), 40, 50, seed=1))
+    assert set(np.unique(plain)) == set(DNA.targets)
+    allowed = drawn(sample(model(untrained, 50), 40, 50, seed=1, allow_n=True))
+    assert set(np.unique(allowed)) == {*DNA.targets, int(DNA.encode("N")[0])}
+
+
+def test_temperature_0_takes_the_likeliest_base_and_top_p_drops_the_unlikely_ones() -> None:
+    chain = Chain(np.tile([0.1, 0.2, 0.6, 0.1], (4, 1)), np.array([0.1, 0.2, 0.6, 0.1]))
+    assert set(np.unique(drawn(sample(model(chain, 9), 20, 9, temperature=0)))) == {9}
+    assert set(np.unique(drawn(sample(model(chain, 9), 60, 9, top_p=0.7)))) == {8, 9}
+    cold = drawn(sample(model(chain, 20), 300, 20, temperature=0.5, batch_size=300))
+    p = np.array([0.1, 0.2, 0.6, 0.1]) ** 2
+    assert abs(chi_square(np.bincount(cold.ravel() - BASES[0], minlength=4), p / p.sum())) < 4
+
+
+@pytest.mark.parametrize("sampler", ["ancestral", "first-hitting"])
+def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> None:
+    chain = turned()
+    x = torch.tensor(np.array([draft("NANNCGN"), draft("GNNNNNT")]).astype(np.int64))
+    comp = torch.tensor(DNA.complement)
+    there, back = chain(x), chain(comp[x].flip(1)).flip(1)[..., comp]
+    targets = list(DNA.targets)
+    assert torch.allclose(there[..., targets].softmax(-1), back[..., targets].softmax(-1), atol=1e-5), (
+        "the toy denoiser is not equivariant: the test means nothing"
+    )
+    ids = drawn(sample(model(chain, 5), 20_000, 5, seed=21, sampler=sampler, steps=3, batch_size=5000))
+    counts = np.bincount(codes(ids), minlength=4**5)
+    mirror = counts[codes(DNA.rc(sequences(5)))]
+    both = counts + mirror
+    pairs = both > 20
+    chi = ((counts - mirror) ** 2 / np.maximum(both, 1))[pairs].sum() / 2
+    df = pairs.sum() / 2
+    assert df > 100
+    assert abs(chi - df) < 4 * np.sqrt(2 * df)
+    assert np.ptp(np.bincount(ids.ravel())[BASES] / ids.size) > 0.02, "a world without bias would show nothing"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"n": 0}, "number of sequences 0"),
+        ({"n": -3}, "number of sequences -3"),
+        ({"length": 0}, "length 0"),
+        ({"steps": 0}, "steps 0"),
+        ({"batch_size": 0}, "batch size 0"),
+        ({"stride": 0}, "stride 0"),
+        ({"stride": 9}, "stride 9"),
+        ({"temperature": float("nan")}, "temperature nan"),
+        ({"temperature": -1.0}, "temperature -1"),
+        ({"temperature": float("inf")}, "temperature inf"),
+        ({"top_p": 0.0}, "top-p 0"),
+        ({"top_p": 1.5}, "top-p 1.5"),
+        ({"top_p": float("nan")}, "top-p nan"),
+        ({"sampler": "ancestrol"}, "did you mean 'ancestral'"),
+        ({"seed": -1}, "seed -1"),
+        ({"seed": 1 << 64}, "seed 18446744073709551616"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_any_work(arguments: dict[str, Any], named: str) -> None:
+    chain = sticky(0.6)
+    with pytest.raises(UsageError, match=named):
+        sample(model(chain, 8), **{"n": 2, "length": 8, **arguments})
+    assert chain.calls == 0
