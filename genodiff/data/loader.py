@@ -193,11 +193,11 @@ def _batch(
     u_time: NDArray[np.float64],
     u_shared: float,
 ) -> Batch:
-    stored = torch.from_numpy(data)
+    # Computed by numpy, so that no thread pool of torch wakes up for it (or is forked).
     return Batch(
-        x0=(stored & ~SOFT & 0xFF).long(),
+        x0=torch.from_numpy(_IDS[data].astype(np.int64)),
         maskable=torch.from_numpy(_IS_TARGET[data]),
-        soft=stored >= SOFT,
+        soft=torch.from_numpy(data >= SOFT),
         lengths=torch.from_numpy(lengths),
         u_mask=torch.from_numpy(u_mask),
         u_time=torch.from_numpy(u_time),

@@ -36,8 +36,10 @@ class Intervals:
 
     @classmethod
     def of(cls, rows: Rows, lines: list[int] | None = None) -> "Intervals":
+        """Rows as arrays; empty intervals are left out."""
         table = np.array(rows, np.int64).reshape(-1, 3)
-        return cls(table[:, 0], table[:, 1], table[:, 2], np.array(lines or [0] * len(rows), np.int64))
+        table = np.column_stack((table, np.array(lines or [0] * len(rows), np.int64)))
+        return cls(*table[table[:, 2] > table[:, 1]].T.copy())
 
     def __len__(self) -> int:
         return len(self.contig)

@@ -1,0 +1,201 @@
+"""Splits: never a base in two of them, and nothing left out or made up without a word."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genodiff.data.recipe import SPLITS, Recipe, SplitRule, load_recipe
+from genodiff.data.splits import Intervals, Splits, merge, resolve, stretched
+from genodiff.errors import DataError
+
+
+def occupied(splits: Splits, contigs: dict[str, int]) -> np.ndarray:
+    """How many splits each base of all contigs is in."""
+    offset = np.concatenate(([0], np.cumsum([*contigs.values()])))
+    count = np.zeros(offset[-1], int)
+    for intervals in splits.intervals.values():
+        here = np.zeros(offset[-1], bool)
+        for c, s, e in zip(intervals.contig, intervals.start, intervals.end, strict=True):
+            assert 0 <= s < e <= [*contigs.values()][c]
+            here[offset[c] + s : offset[c] + e] = True
+        count += here
+    return count
+
+
+def bed_splits(folder: Path, text: str, contigs: dict[str, int]) -> Splits:
+    path = folder / "in.bed"
+    path.write_text(text)
+    return resolve(Recipe(name="x").with_bed(path), contigs, "in.fa")
+
+
+def rows(splits: Splits, split: str) -> list[tuple[int, int, int]]:
+    i = splits.intervals[split]
+    return [tuple(map(int, r)) for r in zip(i.contig, i.start, i.end, strict=True)]
+
+
+@pytest.mark.parametrize("name", ["ecoli_k12", "hg38", "mm39", "sacCer3", "toy"])
+def test_the_splits_of_every_recipe_are_disjoint_and_not_empty(name: str) -> None:
+    recipe = load_recipe(name)
+    splits = resolve(recipe, recipe.contigs, "x.fa", exact=True)
+    parts = [set(rows(splits, s)) for s in SPLITS]
+    assert all(parts)
+    assert not splits.notes
+    spans = sorted(r for p in parts for r in p)
+    for (c, _, end), (c2, start, _) in pairwise(spans):
+        assert c != c2 or end <= start
+
+
+def test_the_parts_of_ecoli_lie_ten_thousand_bases_apart_around_the_circle() -> None:
+    recipe = load_recipe("ecoli_k12")
+    spans = sorted(rows(resolve(recipe, recipe.contigs, "x"), s)[0] for s in SPLITS)
+    gaps = [b[1] - a[2] for a, b in pairwise(spans)]
+    around = spans[0][1] + recipe.contigs["NC_000913.3"] - spans[-1][2]
+    assert [*gaps, around] == [10_000] * 3
+
+
+@given(
+    st.dictionaries(st.text("abc", min_size=1), st.integers(0, 3000), min_size=1, max_size=60).filter(
+        lambda d: sum(d.values())
+    )
+)
+def test_a_file_without_a_rule_is_split_without_overlap_and_nothing_is_lost(contigs: dict[str, int]) -> None:
+    splits = resolve(Recipe(name="x"), contigs, "in.fa")
+    assert (occupied(splits, contigs) == 1).all()
+    assert any("split without a rule" in note for note in splits.notes)
+
+
+@given(st.integers(20, 400), st.integers(100, 1000))
+def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(n: int, length: int) -> None:
+    contigs = {f"c{i}": length + i for i in range(n)}
+    splits = resolve(Recipe(name="x"), contigs, "in.fa")
+    total = sum(contigs.values())
+    for split in ("valid", "test"):
+        assert 0.02 < splits.intervals[split].n_bases / total < 0.08
+        assert all(e - s == contigs[f"c{c}"] for c, s, e in rows(splits, split))
+
+
+def test_a_partial_genome_is_accepted_and_what_it_lacks_is_noted() -> None:
+    splits = resolve(load_recipe("hg38"), {"chr1": 1_000_000, "chr13": 200_000, "chr21": 46_709_983}, "part.fa")
+    assert rows(splits, "train") == [(0, 0, 1_000_000)]
+    assert rows(splits, "valid") == [(1, 0, 200_000)]
+    assert rows(splits, "test") == [(2, 0, 46_709_983)]
+    assert "lacks 21 of hg38's 24 contigs" in splits.notes[0]
+    assert "chr1 1,000,000 of 248,956,422" in splits.notes[1]
+
+
+def test_held_out_splits_without_a_contig_are_cut_from_the_ends_of_train() -> None:
+    splits = resolve(load_recipe("hg38"), {"chr1": 10_000, "chr21": 500}, "part.fa")
+    assert rows(splits, "train") == [(0, 0, 9_500)]
+    assert rows(splits, "valid") == [(0, 9_500, 10_000)]
+    assert rows(splits, "test") == [(1, 0, 500)]
+    assert "chr13, chr20" in splits.notes[-1]
+
+
+def test_a_genome_of_its_own_in_a_recipes_place_is_split_by_itself_with_a_note() -> None:
+    splits = resolve(load_recipe("hg38"), {"scaffold_1": 10_000}, "mine.fa")
+    assert [len(splits.intervals[s]) for s in SPLITS] == [1, 1, 1]
+    assert "none of its contigs (scaffold_1)" in splits.notes[0]
+
+
+def test_contigs_that_are_not_of_the_recipe_are_left_out_and_named() -> None:
+    splits = resolve(load_recipe("hg38"), {"chr1": 1000, "phage": 500, "chr13": 1000, "chr8": 1000}, "in.fa")
+    assert all(c != 1 for s in SPLITS for c, _, _ in rows(splits, s))
+    assert any("phage" in note for note in splits.notes)
+
+
+def test_a_longer_contig_is_another_assembly() -> None:
+    with pytest.raises(DataError, match=r"in\.fa \(record chr1\): has 249,250,621 bases, but 248,956,422 in hg38"):
+        resolve(load_recipe("hg38"), {"chr1": 249_250_621}, "in.fa")
+
+
+def test_the_same_contigs_under_other_names_are_refused_with_the_recipes_name() -> None:
+    with pytest.raises(DataError, match=r"record 1\): this contig is 'chr1' in the recipe hg38; rename"):
+        resolve(load_recipe("hg38"), {"1": 248_956_422}, "in.fa")
+
+
+@pytest.mark.parametrize("contigs", [{"chrI": 230_218}, {"chrI": 230_217}, {}])
+def test_a_fetched_genome_must_be_the_whole_recipe_exactly(contigs: dict[str, int]) -> None:
+    with pytest.raises(DataError):
+        resolve(load_recipe("sacCer3"), contigs, "in.fa", exact=True)
+
+
+def test_a_file_of_held_out_contigs_only_cannot_train() -> None:
+    with pytest.raises(DataError, match="none of its contigs trains"):
+        resolve(load_recipe("hg38"), {"chr13": 1000, "chr8": 1000}, "in.fa")
+
+
+def test_bed_intervals_are_honoured_exactly(tmp_path: Path) -> None:
+    text = "b\t100\t300\ttest\na\t0\t1000\ttrain\na\t1000\t1500\tvalid\nb\t0\t90\ttrain\n"
+    splits = bed_splits(tmp_path, text, {"a": 5000, "b": 400})
+    assert rows(splits, "train") == [(0, 0, 1000), (1, 0, 90)]
+    assert rows(splits, "valid") == [(0, 1000, 1500)]
+    assert rows(splits, "test") == [(1, 100, 300)]
+
+
+def test_rows_that_overlap_within_a_split_are_merged_and_counted_and_rows_that_touch_stay_apart(tmp_path: Path) -> None:
+    text = "a\t0\t100\ttrain\na\t0\t100\ttrain\na\t50\t200\ttrain\na\t200\t300\ttrain\na\t400\t500\tvalid\n"
+    splits = bed_splits(tmp_path, text, {"a": 5000})
+    assert rows(splits, "train") == [(0, 0, 200), (0, 200, 300)]
+    assert "2 rows of train" in splits.notes[0]
+
+
+@pytest.mark.parametrize("held_out", ["valid", "test"])
+def test_a_train_row_that_overlaps_a_held_out_row_is_refused_naming_both(tmp_path: Path, held_out: str) -> None:
+    text = f"a\t0\t100\ttrain\nb\t10\t20\ttrain\nb\t50\t90\t{held_out}\nb\t85\t99\ttrain\n"
+    with pytest.raises(DataError) as fault:
+        bed_splits(tmp_path, text, {"a": 100, "b": 100})
+    for part in ("in.bed", "line 4", "b:86-99", "b:51-90", "line 3", held_out):
+        assert part in str(fault.value)
+
+
+def test_one_shared_base_between_valid_and_test_is_refused_and_touching_is_not(tmp_path: Path) -> None:
+    good = "a\t0\t10\ttrain\na\t10\t20\tvalid\na\t20\t30\ttest\n"
+    bed_splits(tmp_path, good, {"a": 30})
+    with pytest.raises(DataError, match="overlaps"):
+        bed_splits(tmp_path, good.replace("a\t20", "a\t19"), {"a": 30})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a\t0\t10\ttrian\n", "line 1.*did you mean 'train'"),
+        ("a\t0\t10\n", "line 1.*4th column"),
+        ("a\t0\t10\tvalid\n", "no interval of the split train"),
+        ("a\t0\t10\ttrain\na\t0\t31\ttrain\n", "line 2"),
+        ("z\t0\t10\ttrain\n", "z"),
+        ("", r"in\.bed"),
+    ],
+)
+def test_a_bed_that_gives_no_split_is_refused_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(DataError, match=told) as fault:
+        bed_splits(tmp_path, text, {"a": 30})
+    assert "in.bed" in str(fault.value)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(1, 20)), max_size=12))
+def test_merging_keeps_the_bases_and_leaves_no_overlap(spans: list[tuple[int, int, int]]) -> None:
+    merged = merge(Intervals.of([(c, s, s + n) for c, s, n in spans]))
+    wanted = {(c, x) for c, s, n in spans for x in range(s, s + n)}
+    found = [(int(c), x) for c, s, e in zip(merged.contig, merged.start, merged.end, strict=True) for x in range(s, e)]
+    assert len(found) == len(set(found))
+    assert set(found) == wanted
+
+
+def test_legacy_tiling_stretches_to_a_mebibase_and_stops_at_the_contigs_end() -> None:
+    before = Intervals.of([(0, 100, 131_172), (0, 2_000_000, 2_131_072)])
+    after = stretched(before, np.array([2_500_000]))
+    assert list(after.start) == [100, 2_000_000]
+    assert list(after.end) == [100 + 2**20, 2_500_000]
+
+
+def test_a_rule_of_intervals_is_cut_where_a_partial_contig_ends() -> None:
+    rule = SplitRule(train=(("a", 0, 50),), valid=(("a", 50, 70),), test=(("a", 80, 100),))
+    recipe = Recipe(name="x", contigs={"a": 100}, splits=rule)
+    splits = resolve(recipe, {"a": 60}, "in.fa")
+    assert rows(splits, "valid") == [(0, 50, 60)]
+    assert (occupied(splits, {"a": 60}) <= 1).all()
+    assert len(splits.intervals["test"])
