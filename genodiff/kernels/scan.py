@@ -95,7 +95,7 @@ def _probe(name: str) -> Provider:
 
 def _self_test(scan: ScanFunction) -> str | None:
     """What is wrong with `scan` on a small problem, or None."""
-    with torch.enable_grad(), torch.autocast("cpu", enabled=False):
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
         for reverse in (False, True):
             wanted, got = _small_problem(naive_scan, reverse), _small_problem(scan, reverse)
             for a, b in zip(wanted, got, strict=True):
