@@ -14,7 +14,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class Windows:
-    """A process and a batch it could meet: x0 (B, L), what may be masked, logits (B, L, V), and a source of uniforms."""
+    """A process and a batch it could meet: x0 (B, L), what may be masked, logits (B, L, V), a source of uniforms."""
 
     schedule: str
     mask_id: int

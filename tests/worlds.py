@@ -4,8 +4,8 @@
     F2   copy task, all tokens equal                                    total dependence
     F3   independent tokens                                             no dependence
 
-The ids are scattered on purpose (targets not sorted, not contiguous, mask in between), and the logits of everything that
-is not a target are large, so code that confuses columns with ids, or lets a special token compete, is caught.
+The ids are scattered on purpose (targets not sorted, not contiguous, mask in between) and the logits of everything that
+is no target are large: code that confuses columns with ids, or lets a special token compete, is caught.
 """
 
 import itertools

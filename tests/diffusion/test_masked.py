@@ -176,7 +176,9 @@ def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible
     assert (p >= 0).all()
     masked = xt == diffusion.mask_id
     keep = diffusion.schedule.masked(share * at) / diffusion.schedule.masked(at)
-    torch.testing.assert_close(p[..., diffusion.mask_id][masked], keep[:, None].expand_as(xt)[masked], rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        p[..., diffusion.mask_id][masked], keep[:, None].expand_as(xt)[masked], rtol=0, atol=1e-12
+    )
     assert (p.gather(-1, xt[..., None])[..., 0][~masked] == 1).all()
 
 
