@@ -90,7 +90,7 @@ def count(stretches: Iterable[Stretch], order: int = 8) -> Counts:
         run = _run_lengths(chunk)
         word = np.zeros(len(chunk), np.int32)
         for j in range(order + 1):
-            word[j:] |= (chunk[: len(chunk) - j] & 3).astype(np.int32) << (2 * j)
+            word[j:] |= (chunk[: max(0, len(chunk) - j)] & 3).astype(np.int32) << (2 * j)
         run[:skip] = -1
         full = run >= order
         found[order] += np.bincount(word if full.all() else word[full], minlength=4 ** (order + 1))
@@ -146,7 +146,7 @@ class Markov:
         word = base.copy()
         for k, table in enumerate(self.tables):
             if k:
-                word[k:] |= base[: len(base) - k] << (2 * k)
+                word[k:] |= base[: max(0, len(base) - k)] << (2 * k)
             known = -table.reshape(-1).take(word)
             out[k] = np.where(run >= k, known, out[k - 1]) if k else known
         out[:, run < 0] = 0
