@@ -1,0 +1,349 @@
+"""FASTA, read strictly and written atomically.
+
+Reading accepts exactly what leaves no doubt: `>name description` lines and IUPAC DNA letters of either case; LF or
+CRLF line ends, lines of any length, blank lines, blanks at line ends, a byte order mark and gzip or BGZF compression
+change nothing. Everything else (protein, RNA, gaps, digits, NUL, a name that stands twice, no sequence, ...) is one
+`DataError` with file, line and record. Nothing is repaired silently and nothing is skipped.
+
+Speed comes from judging whole blocks with `bytes.translate`; single lines are looked at only where a block has a fault.
+"""
+
+import hashlib
+import re
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from Bio import bgzf
+
+from genodiff.errors import DataError, UsageError
+from genodiff.io.atomic import open_atomic
+from genodiff.io.foreign import file_format, stranger
+from genodiff.io.source import STDIN, Source, open_source
+
+_LETTERS = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
+_PLAIN = b"ACGTNacgtn\n"
+_AMBIGUOUS = b"RYSWKMBDHVryswkmbdhv"
+_UPPER_N = bytes.maketrans(b"acgtn" + _AMBIGUOUS, b"ACGTN" + b"N" * len(_AMBIGUOUS))
+_LONGEST_HEADER = 1 << 20
+_LONGEST_BLANK = 1 << 20
+_STEP = 1 << 15
+_HEAD = 4096
+_AMBIGUOUS_COUNT, _AMBIGUOUS_SHARE = 20, 1 / 3
+_BOM = b"\xef\xbb\xbf"
+_HEADER = ord(">")
+_NOTHING = "give a FASTA file with at least one record"
+
+
+class Record(NamedTuple):
+    """One sequence with its case kept; `line` is the line of its header, from 1."""
+
+    name: str
+    description: str
+    sequence: bytes
+    line: int
+
+
+class Digest(NamedTuple):
+    """A record's length and the sha256 (hex) of its sequence in upper case with ambiguity codes as N."""
+
+    name: str
+    length: int
+    sha: str
+
+
+class Header(NamedTuple):
+    """The start of a record; `offset` counts decompressed bytes from the start of the file to its first letter."""
+
+    name: str
+    description: str
+    line: int
+    offset: int
+
+
+class Piece(NamedTuple):
+    """A stretch of a record's lines, judged good. `raw` is False where blanks were cut, so that offsets are lost."""
+
+    data: bytes
+    raw: bool
+
+    def letters(self) -> bytes:
+        """The stretch without its line ends, case kept."""
+        return self.data.translate(None, b"\r\n")
+
+
+def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
+    """The records of a FASTA file one by one, each judged good as a whole; memory for one record at a time.
+
+    `path` may be gzip or BGZF under any name; "-" is stdin. `extra` bytes count as letters too (a template's `?`).
+    Raises `DataError` (see the module); since the file is a stream, records before a fault have been given by then.
+    """
+    header: Header | None = None
+    pieces: list[bytes] = []
+    with open_source(path) as source:
+        for event in scan(source, extra):
+            if isinstance(event, Piece):
+                pieces.append(event.letters())
+                continue
+            if header is not None:
+                yield Record(header.name, header.description, b"".join(pieces), header.line)
+            header, pieces = event, []
+        if header is not None:
+            yield Record(header.name, header.description, b"".join(pieces), header.line)
+
+
+def digests(path: str | Path) -> Iterator[Digest]:
+    """Name, length and checksum of every record, with the judgement of `read_fasta` and memory for one block only."""
+    name, length, sha = "", 0, None
+    with open_source(path) as source:
+        for event in scan(source):
+            if isinstance(event, Header):
+                if sha is not None:
+                    yield Digest(name, length, sha.hexdigest())
+                name, length, sha = event.name, 0, hashlib.sha256()
+            elif sha is not None:
+                letters = event.data.translate(_UPPER_N, b"\r\n")
+                length += len(letters)
+                sha.update(letters)
+    if sha is not None:
+        yield Digest(name, length, sha.hexdigest())
+
+
+def contig_lengths(path: str | Path) -> dict[str, int]:
+    """Name → length of every record, in the file's order, with the judgement of `read_fasta`. Writes nothing."""
+    lengths: dict[str, int] = {}
+    name = ""
+    with open_source(path) as source:
+        for event in scan(source):
+            if isinstance(event, Header):
+                name = event.name
+                lengths[name] = 0
+            else:
+                lengths[name] += len(event.letters())
+    return lengths
+
+
+def scan(source: Source, extra: bytes = b"") -> Iterator[Header | Piece]:
+    """The file as headers and good stretches of sequence. Raises `DataError` at the first fault."""
+    return _Scanner(source, extra).events()
+
+
+class _Scanner:
+    """Where the reading stands: line, column, the record that is open and what it has so far."""
+
+    def __init__(self, source: Source, extra: bytes = b"") -> None:
+        self.source = source
+        self.plain, self.letters_known = _PLAIN + extra, _LETTERS + extra
+        self.head = b""  # for a diagnosis
+        self.line = 1  # of the next byte
+        self.column = 0  # bytes of that line already judged
+        self.offset = 0  # of the next byte, decompressed
+        self.record: Header | None = None
+        self.seen: dict[str, int] = {}  # name → line of its header
+        self.letters = self.ambiguous = self.first_ambiguous = 0  # of the open record
+        self.total = 0
+
+    def events(self) -> Iterator[Header | Piece]:
+        rest = b""
+        for block in self._blocks():
+            rest = yield from self._judge(rest + block if rest else block, last=False)
+        yield from self._judge(rest, last=True)
+        self._finish_record(last=True)
+
+    def _blocks(self) -> Iterator[bytes]:
+        blocks = self.source.blocks()
+        for block in blocks:
+            self.head += block
+            if len(self.head) >= _HEAD:
+                break
+        start = self.head
+        self.head = self.head[:_HEAD]
+        if start.startswith(_BOM):
+            self.offset = len(_BOM)
+        yield start[self.offset :]
+        yield from blocks
+
+    def _judge(self, data: bytes, *, last: bool) -> Generator[Header | Piece, None, bytes]:
+        """Events of `data`; returns the tail that can only be judged together with what follows."""
+        at = 0
+        while at < len(data):
+            if self.column == 0 and data[at] == _HEADER:
+                end = data.find(b"\n", at)
+                if end < 0:
+                    if len(data) - at > _LONGEST_HEADER:
+                        what = f"header longer than {_LONGEST_HEADER:,} bytes (binary data?)"
+                        raise self._fault(what, "give a FASTA file", record=None)
+                    if not last:
+                        return data[at:]
+                    end = len(data)
+                self.offset += end + 1 - at
+                yield self._header(data[at + 1 : end])
+                at = end + 1
+                continue
+            end = data.find(b"\n>", at)
+            stretch = data[at : end + 1] if end >= 0 else data[at:]
+            if end < 0 and not last:
+                # Blanks and a carriage return are harmless at a line's end only: wait for what follows.
+                held = len(stretch)
+                stretch = stretch.rstrip(b" \t\r")
+                if held - len(stretch) > _LONGEST_BLANK:
+                    raise self._fault(f"more than {_LONGEST_BLANK:,} blanks in a row", "remove them")
+            at += len(stretch)
+            if stretch and self.record is None:
+                self._preamble(stretch)
+            elif stretch:
+                yield self._piece(stretch, last=last and end < 0)
+            if end < 0:
+                return data[at:]
+        return b""
+
+    def _piece(self, data: bytes, *, last: bool) -> Piece:
+        newlines, size, raw, returns = data.count(b"\n"), len(data), True, 0
+        strange = data.translate(None, self.plain)
+        if strange:
+            bad = strange.translate(None, _AMBIGUOUS)
+            returns = len(bad)
+            if len(strange) > returns and not self.ambiguous:
+                self.first_ambiguous = self.line + data.count(b"\n", 0, _search(_AMBIGUOUS, data))
+            self.ambiguous += len(strange) - returns
+            if bad.count(b"\r") != returns or data.count(b"\r\n") != returns:
+                data, raw, returns = self._cut_blanks(data, last=last), False, 0
+        self.letters += len(data) - newlines - returns
+        self._advance(size, newlines, data)
+        return Piece(data, raw)
+
+    def _advance(self, size: int, newlines: int, data: bytes) -> None:
+        self.offset += size
+        self.line += newlines
+        self.column = len(data) - data.rfind(b"\n") - 1 if newlines else self.column + len(data)
+
+    def _cut_blanks(self, data: bytes, *, last: bool) -> bytes:
+        """The lines without blanks and carriage returns at their ends; any other stranger is the fault to raise."""
+        lines = data.split(b"\n")
+        for i, line in enumerate(lines):
+            body = line[:-1] if line.endswith(b"\r") and i < len(lines) - 1 else line
+            lines[i] = body = body.rstrip(b" \t")
+            if body.translate(None, self.letters_known):
+                at = len(body) - len(body.lstrip(self.letters_known))
+                what, fix = stranger(line, at)
+                column = at + 1 + (self.column if i == 0 else 0)
+                raise self._fault(f"column {column:,}: {what}", fix, line=self.line + i)
+        return b"\n".join(lines)
+
+    def _preamble(self, data: bytes) -> None:
+        """What stands before the first header may only be blank."""
+        if data.strip(b" \t\r\n"):
+            at = len(data) - len(data.lstrip(b" \t\r\n"))
+            self.line += data.count(b"\n", 0, at)
+            line = data[data.rfind(b"\n", 0, at) + 1 :].split(b"\n", 1)[0]
+            found = line[:40].decode("utf-8", "backslashreplace")
+            what = f"no FASTA header: expected a line that starts with '>', found '{found}'"
+            fix = "put a line '>name' above the sequence"
+            known = stranger(line, 0) if line.lstrip().startswith(b">") else file_format(self.head)
+            raise self._fault(f"{what}; this is {known[0]}" if known else what, known[1] if known else fix)
+        self._advance(len(data), data.count(b"\n"), data)
+
+    def _header(self, raw: bytes) -> Header:
+        self._finish_record(last=False)
+        raw = raw.removesuffix(b"\r")
+        if b"\x00" in raw:
+            known = file_format(self.head)
+            what = "NUL byte in a header" + (f"; this is {known[0]}" if known else "")
+            raise self._fault(what, known[1] if known else "remove it", record=None)
+        if b"\r" in raw:
+            what, fix = stranger(b"\r", 0)
+            raise self._fault(f"{what} in a header", fix, record=None)
+        words = raw.split(None, 1)
+        if not words:
+            raise self._fault("header without a name after '>'", "give the record a name", record=None)
+        try:
+            name = words[0].decode()
+        except UnicodeDecodeError:
+            shown = words[0].decode("utf-8", "backslashreplace")
+            what = f"the record's name {shown[:80]!r} is not UTF-8"
+            raise self._fault(what, "convert the file: iconv -f LATIN1 -t UTF-8", record=None) from None
+        if not name.isprintable():
+            hidden = next(c for c in name if not c.isprintable())
+            what = f"the record's name has an invisible or control character {hidden!a}"
+            raise self._fault(what, "rename the record", record=name)
+        if name in self.seen:
+            what = f"duplicate name: it stands more than once (first at line {self.seen[name]})"
+            raise self._fault(what, "rename or remove one of the records", record=name)
+        self.seen[name] = self.line
+        description = words[1].decode("utf-8", "surrogateescape").strip() if len(words) > 1 else ""
+        self.record = Header(name, description, self.line, self.offset)
+        self.line += 1
+        return self.record
+
+    def _finish_record(self, *, last: bool) -> None:
+        if self.record is None:
+            if last:
+                blank = "holds no record, only blank lines" if self.source.size else "is empty (0 bytes, no sequence)"
+                raise DataError(blank, file=self.source.shown, fix=_NOTHING)
+            return
+        if self.ambiguous > _AMBIGUOUS_COUNT and self.ambiguous > self.letters * _AMBIGUOUS_SHARE:
+            what = f"{self.ambiguous:,} of {self.letters:,} letters are ambiguity codes: is this protein, not DNA?"
+            raise self._fault(what, "give DNA (write unknown bases as N)", line=self.first_ambiguous)
+        self.total += self.letters
+        if last and not self.letters:
+            every = "no sequence: all records are empty" if not self.total else "the last record is empty (no sequence)"
+            raise self._fault(f"{every}; the file may be cut short", _NOTHING, line=self.record.line)
+        self.letters = self.ambiguous = self.column = 0
+
+    def _fault(self, what: str, fix: str, *, line: int | None = None, record: str | None = "") -> DataError:
+        name = self.record.name if record == "" and self.record else record or None
+        return DataError(what, fix=fix, file=self.source.shown, line=line or self.line, record=name)
+
+
+def _search(letters: bytes, data: bytes) -> int:
+    """Position of the first byte of `data` that is one of `letters`; it has one."""
+    found = re.search(b"[" + letters + b"]", data)
+    return found.start() if found else 0
+
+
+def write_fasta(target: str | Path | IO[bytes], records: Iterable[Record], *, line_width: int = 60) -> None:
+    """Write records as FASTA: atomically to a path (BGZF where it ends in .gz, stdout where it is "-"), or to a file.
+
+    Raises `MachineError` where the path cannot be written and `UsageError` for a name that FASTA cannot hold.
+    """
+    with ExitStack() as stack:
+        if not isinstance(target, str | Path):
+            out: Any = target
+        elif str(target) == STDIN:
+            out = sys.stdout.buffer
+        else:
+            out = stack.enter_context(open_atomic(target))
+        zipped = isinstance(target, str | Path) and str(target).lower().endswith(".gz")
+        sink = bgzf.BgzfWriter(fileobj=_StaysOpen(out)) if zipped else out
+        for record in records:
+            text = to_fasta(record, line_width)
+            for at in range(0, len(text), _STEP):  # Bio's writer copies all that it is given once per 64 KiB
+                sink.write(text[at : at + _STEP])
+        if zipped:
+            sink.close()
+        out.flush()
+
+
+def to_fasta(record: Record, line_width: int = 60) -> bytes:
+    """One record as FASTA bytes. Raises `UsageError` for a name or description that would break the format."""
+    name, description, sequence = record.name, record.description, record.sequence
+    if not name or not name.isprintable() or len(name.split()) != 1 or {"\n", "\r"} & set(description):
+        raise UsageError(f"{name!r} cannot be the name of a FASTA record", fix="give one printable word")
+    header = f">{name} {description}".rstrip().encode("utf-8", "surrogateescape")
+    lines = (sequence[at : at + line_width] for at in range(0, len(sequence), line_width))
+    return b"\n".join([header, *lines, b""])
+
+
+class _StaysOpen:
+    """A file for Bio's writer, which would close it before it is synced and renamed."""
+
+    mode = "wb"
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,148 @@
+"""What a thing is that should not be there: foreign file formats by their first bytes, strangers among the letters.
+
+Used only once a fault is found, to say what it probably is and what to do. Nothing here decides whether data are good.
+"""
+
+import re
+import unicodedata
+
+Diagnosis = tuple[str, str]
+"""What it is, and what to do."""
+
+_IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
+_PROTEIN_ONLY = b"EFILPQZJOefilpqzjo"
+_DNA_FASTA = "give a DNA FASTA file"
+
+_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"\xff\xfe\x00\x00", "UTF-32 text", "save it as UTF-8 or ASCII"),
+    (b"\x00\x00\xfe\xff", "UTF-32 text", "save it as UTF-8 or ASCII"),
+    (b"\xff\xfe", "UTF-16 text", "convert the encoding: iconv -f UTF-16 -t UTF-8"),
+    (b"\xfe\xff", "UTF-16 text", "convert the encoding: iconv -f UTF-16 -t UTF-8"),
+    (b"\x1f\x8b", "gzip data inside gzip data", "decompress it once: gunzip"),
+    (b"BZh", "bzip2 data", "decompress it: bunzip2"),
+    (b"\xfd7zXZ\x00", "xz data", "decompress it: unxz"),
+    (b"\x28\xb5\x2f\xfd", "zstd data", "decompress it: zstd -d"),
+    (b"\x04\x22\x4d\x18", "lz4 data", "decompress it: lz4 -d"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
+    (b"PK\x03\x04", "a ZIP archive (or an Office file, or a PyTorch checkpoint)", "unpack it and give the file inside"),
+    (b"BAM\x01", "BAM (binary alignments)", "extract the sequence: samtools fasta"),
+    (b"CRAM", "CRAM (binary alignments)", "extract the sequence: samtools fasta"),
+    (b"BCF", "BCF (binary variants)", "convert it: bcftools view"),
+    (b"\x43\x27\x41\x1a", "2bit (binary sequence)", "convert it: twoBitToFa"),
+    (b"\x1a\x41\x27\x43", "2bit (binary sequence)", "convert it: twoBitToFa"),
+    (b"\x3a\x3d\xe9\x6b", "nib (binary sequence)", "convert it: nibFrag"),
+    (b"\x89HDF", "HDF5 (binary data)", _DNA_FASTA),
+    (b"\x93NUMPY", "a NumPy array (binary data)", _DNA_FASTA),
+    (b"PAR1", "Parquet (binary data)", _DNA_FASTA),
+    (b"SQLite format 3", "an SQLite database (binary data)", _DNA_FASTA),
+    (b"%PDF", "a PDF document", _DNA_FASTA),
+    (b"\x89PNG", "a PNG image", _DNA_FASTA),
+    (b"\x7fELF", "a program (binary data)", _DNA_FASTA),
+    (b"\xd0\xcf\x11\xe0", "an old Office document (binary data)", _DNA_FASTA),
+    (b"{\\rtf", "a rich-text document", "save it as plain text"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the file itself", "fetch the file: git lfs pull"),
+    (b"##fileformat=VCF", "VCF (variants)", "name it .vcf, or " + _DNA_FASTA),
+    (b"##gff-version", "GFF (annotation)", _DNA_FASTA),
+    (b"#NEXUS", "a NEXUS alignment", "convert it to FASTA and remove the gaps"),
+    (b"# STOCKHOLM", "a Stockholm alignment", "convert it to FASTA and remove the gaps"),
+    (b"CLUSTAL", "a Clustal alignment", "convert it to FASTA and remove the gaps"),
+    (b"LOCUS ", "GenBank", "convert it to FASTA"),
+    (b"ID   ", "EMBL", "convert it to FASTA"),
+    (b"@HD\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
+    (b"@SQ\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
+    (b"<", "HTML or XML (a web page saved in place of the file?)", "download the file again"),
+    (b"{", "JSON", _DNA_FASTA),
+    (b"[", "JSON", _DNA_FASTA),
+    (b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
+    (b";", "a ';' comment line (Pearson's old FASTA) before the first header", "remove the lines that start with ';'"),
+    (b"#", "a '#' comment line before the first header", "remove the comment lines"),
+)
+
+
+def file_format(head: bytes) -> Diagnosis | None:
+    """What a file that starts with `head` probably is, and the remedy; None where that cannot be told."""
+    for magic, what, fix in _MAGIC:
+        if head.startswith(magic):
+            return what, fix
+    if head[257:262] == b"ustar":
+        return "a tar archive", "unpack it and give the file inside"
+    if b"\x00" in head[:4096]:
+        nuls = head[:4096].count(b"\x00")
+        if nuls * 3 > len(head[:4096]) and not head[:4096].strip(b"\x00"):
+            return "NUL bytes only (a file cut off by a crash?)", "copy or download the file again"
+        if nuls * 3 > len(head[:4096]):
+            return "UTF-16 text or binary data (NUL bytes)", "save it as UTF-8 or ASCII"
+        return "binary data (NUL bytes)", _DNA_FASTA
+    line = head.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].rstrip(b"\r ")
+    fields = line.split(b"\t")
+    if len(fields) == 5 and all(f.isdigit() for f in fields[1:]):
+        return "a FASTA index (.fai), not the FASTA", "give the FASTA itself"
+    if len(fields) >= 3 and fields[1].isdigit() and fields[2].isdigit():
+        return "BED (intervals), not FASTA", "name it .bed, or " + _DNA_FASTA
+    if len(fields) > 1:
+        return "a table (TSV)", "write each sequence under a header line: >name"
+    if b"," in line:
+        return "a table (CSV)", "write each sequence under a header line: >name"
+    if line and not line.translate(None, _IUPAC + b"Uu*-"):
+        return "sequence without a header", "put a line '>name' above it"
+    return None
+
+
+def stranger(line: bytes, at: int) -> Diagnosis:
+    """What the byte at `at` of a sequence line is, and the remedy. `line` has no line end."""
+    byte = line[at : at + 1]
+    before, bare = line[:at], line.strip(b" \t")
+    if byte == b"\x00":
+        return "NUL byte in the sequence (binary data, or a file cut off by a crash)", "copy or download the file again"
+    if byte == b"\r":
+        return (
+            "carriage return without a line feed (classic Mac or mixed line ends)",
+            "convert the line ends (tr '\\r' '\\n', or mac2unix)",
+        )
+    if byte in b" \t" and not before.strip(b" \t"):
+        if bare.startswith(b">"):
+            return "a header indented by a blank: '>' must be the first character of its line", "remove the blank"
+        if bare[:1].isdigit():
+            return "a numbered sequence line (GenBank style: blanks and digits)", "convert the file to FASTA"
+    if byte in b" \t":
+        return f"{'blank' if byte == b' ' else 'tab'} (whitespace) inside the sequence", "remove blanks and tabs"
+    if byte == b">":
+        return "'>' inside a line (two files joined without a line end?)", "start the header on a line of its own"
+    if byte in b";#" and not before.strip():
+        return f"a comment line ('{byte.decode()}')", "remove comment lines"
+    if byte in b"@+" and not before.strip():
+        return f"unexpected character '{byte.decode()}' at the start of a line (FASTQ?)", "give FASTA, not FASTQ"
+    if line[at : at + 3] == b"\xef\xbb\xbf":
+        return "a byte order mark (BOM) inside the file (files joined?)", "remove it"
+    if byte[0] >= 0x80:
+        return f"non-ASCII character {_shown(line[at:])}", "remove it, or save the file as plain ASCII"
+    if byte[0] < 0x20 or byte[0] == 0x7F:
+        return f"control character {_shown(line[at:])}", "remove it"
+    if byte.isdigit():
+        return f"digit '{byte.decode()}' in the sequence (numbered lines?)", "remove line numbers and positions"
+    if set(line) & set(_PROTEIN_ONLY):
+        letter = next(chr(c) for c in line if c in _PROTEIN_ONLY)
+        return f"'{letter}' is not a DNA letter: this looks like protein, not DNA", _DNA_FASTA
+    if byte in b"Uu":
+        return f"'{byte.decode()}' is RNA, not DNA", "convert U to T"
+    if byte in b"Xx":
+        return f"'{byte.decode()}' is not an IUPAC DNA letter (a masked base, or protein)", "write unknown bases as N"
+    if byte in b"-.~":
+        return f"gap character '{byte.decode()}' (an alignment?)", "remove the gaps"
+    if byte == b"*":
+        return "'*' is not a DNA letter (a stop codon: protein?)", _DNA_FASTA
+    return f"invalid character {_shown(line[at:])} in the sequence", "give A, C, G, T, N or IUPAC codes"
+
+
+def _shown(tail: bytes) -> str:
+    """The first character of `tail` for a message: itself and its code point, or the byte where it is not UTF-8."""
+    for length in range(1, 5):
+        try:
+            character = tail[:length].decode()
+        except UnicodeDecodeError:
+            continue
+        if ord(character) < 0x20 or ord(character) == 0x7F:
+            return f"0x{ord(character):02X}"
+        name = "" if ord(character) < 0x80 else f" (U+{ord(character):04X} {unicodedata.name(character, '')})"
+        return f"'{character}'{re.sub(r' [)]$', ')', name)}"
+    return f"byte 0x{tail[0]:02X}"

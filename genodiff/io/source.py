@@ -1,0 +1,262 @@
+"""The bytes of a user's input file: opened without hanging, decompressed by content, checked to their end.
+
+A path is looked at before it is opened, so that a pipe without a writer, a directory or a device is an answer and not
+a hang. Compression is told by the first bytes and never by the name. gzip and BGZF (bgzip) are read to the last byte:
+checksums, a missing BGZF end block and trailing bytes are errors. Every fault is one `DataError` that names the file.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from genodiff.errors import DataError
+
+BLOCK = 1 << 22
+"""Bytes read and handed on at a time."""
+
+STDIN = "-"
+_GZIP = b"\x1f\x8b"
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)$")
+_AGAIN = "copy or download the file again (`gzip -t FILE` tests it)"
+
+
+class Source:
+    """One opened input. `blocks()` gives its decompressed bytes once; `compression` is known after the first block.
+
+    With `digest=True`, `sha256` covers the bytes on disk once `blocks()` is exhausted.
+    """
+
+    def __init__(self, descriptor: int, shown: str, *, digest: bool = False) -> None:
+        self.descriptor, self.shown = descriptor, shown
+        self.stat = os.fstat(descriptor)
+        self.compression = "none"
+        self.size = 0
+        self.sha256 = hashlib.sha256() if digest else None
+
+    def blocks(self) -> Iterator[bytes]:
+        """Decompressed bytes in pieces of any size; raises `DataError` for corrupt, cut or changing data."""
+        raw = self._raw()
+        head = next(raw, b"")
+        if not head.startswith(_GZIP):
+            yield head
+            yield from raw
+        else:
+            self.compression = "bgzf" if _bgzf_size(head, 0) else "gzip"
+            yield from _joined(self._bgzf(head, raw) if self.compression == "bgzf" else self._gzip(head, raw))
+        now = os.fstat(self.descriptor)
+        if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns) and stat.S_ISREG(now.st_mode):
+            raise DataError("changed while it was being read", file=self.shown, fix="wait until it is complete")
+
+    def _raw(self) -> Iterator[bytes]:
+        while True:
+            pieces: list[bytes] = []
+            while sum(map(len, pieces)) < BLOCK // 4:  # a pipe gives 64 KiB at a time
+                try:
+                    piece = os.read(self.descriptor, BLOCK)
+                except OSError as fault:
+                    what = f"cannot be read after byte {self.size:,}: {fault.strerror}"
+                    raise DataError(what, file=self.shown, fix="check the disk or the network mount") from None
+                if not piece:
+                    break
+                pieces.append(piece)
+                self.size += len(piece)
+            if not pieces:
+                return
+            block = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            if self.sha256 is not None:
+                self.sha256.update(block)
+            yield block
+
+    def _gzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
+        member, started = zlib.decompressobj(31), False
+        for block in _chain(head, raw):
+            # Small steps: what zlib does not use it copies, and one file may have thousands of members.
+            for at in range(0, len(block), 1 << 18):
+                piece = block[at : at + (1 << 18)]
+                while piece:
+                    if not started and not _GZIP.startswith(piece[:2]):
+                        raise self._trailing()
+                    started = True
+                    try:
+                        data = member.decompress(piece, BLOCK)
+                    except zlib.error as fault:
+                        raise self._corrupt(fault) from None
+                    if data:
+                        yield data
+                    if member.eof:
+                        piece, member, started = member.unused_data, zlib.decompressobj(31), False
+                    else:
+                        piece = member.unconsumed_tail
+        if started:
+            data = member.flush()
+            if data:
+                yield data
+            if not member.eof:
+                raise self._truncated("the compressed data stop in the middle")
+
+    def _bgzf(self, data: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
+        at, ended = 0, False
+        while True:
+            size = _bgzf_size(data, at)
+            if size is None or at + size > len(data):
+                more = next(raw, b"")
+                if more:
+                    data, at = data[at:] + more, 0
+                    continue
+                break
+            if size == 0:
+                break
+            member = zlib.decompressobj(31)
+            try:
+                piece = member.decompress(data[at : at + size])
+            except zlib.error as fault:
+                raise self._corrupt(fault) from None
+            if not member.eof or member.unused_data:
+                raise self._corrupt("a block is not as long as its header says")
+            at, ended = at + size, not piece
+            yield piece
+        if data[at : at + 2] == _GZIP and _bgzf_size(data, at) == 0:
+            yield from self._gzip(data[at:], raw)
+        elif at < len(data):
+            raise self._truncated("the compressed data stop in the middle") if _GZIP.startswith(
+                data[at : at + 2]
+            ) else self._trailing()
+        elif not ended:
+            raise self._truncated("the BGZF end-of-file block is missing")
+
+    def _corrupt(self, fault: Exception | str) -> DataError:
+        reason = re.sub(r"^Error -?\d+ while decompressing data: ", "", str(fault))
+        reason = {"incorrect data check": "CRC checksum mismatch", "incorrect length check": "wrong length"}.get(
+            reason, reason
+        )
+        return DataError(f"the {self.compression} data are corrupt ({reason})", file=self.shown, fix=_AGAIN)
+
+    def _truncated(self, why: str) -> DataError:
+        return DataError(f"truncated {self.compression} file: {why}", file=self.shown, fix=_AGAIN)
+
+    def _trailing(self) -> DataError:
+        what = f"trailing garbage after the {self.compression} data: the file is corrupt or two files were joined"
+        return DataError(what, file=self.shown, fix=_AGAIN)
+
+
+def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of a quarter BLOCK or more: a file of tiny members must not mean tiny steps."""
+    held: list[bytes] = []
+    size = 0
+    try:
+        for piece in pieces:
+            held.append(piece)
+            size += len(piece)
+            if size >= BLOCK // 4:
+                yield b"".join(held)
+                held, size = [], 0
+    except DataError:
+        yield b"".join(held)  # a fault in the text before the damage comes first
+        raise
+    yield b"".join(held)
+
+
+def _chain(head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from raw
+
+
+def _bgzf_size(data: bytes, at: int) -> int | None:
+    """Bytes of the BGZF block at `at`; 0 if it is none (SAM specification 4.1); None where more bytes are needed."""
+    magic, known = b"\x1f\x8b\x08\x04", len(data) - at
+    if not magic.startswith(data[at : at + 4]):
+        return 0
+    length = int.from_bytes(data[at + 10 : at + 12], "little")
+    if known < 12 or known < 12 + length:
+        return None
+    extra = data[at + 12 : at + 12 + length]
+    while len(extra) >= 4:
+        length = int.from_bytes(extra[2:4], "little")
+        if extra[:2] == b"BC" and length == 2:
+            return int.from_bytes(extra[4:6], "little") + 1
+        extra = extra[4 + length :]
+    return 0
+
+
+@contextmanager
+def open_source(path: str | Path, *, digest: bool = False) -> Iterator[Source]:
+    """`path` opened for reading ("-" is stdin). Raises `DataError` for what is no readable regular file.
+
+    Named pipes are refused, since without a writer they block for ever; stdin and `/dev/fd/N` may be pipes.
+    """
+    shown = "<stdin>" if str(path) == STDIN else str(path)
+    descriptor = _open(path, shown)
+    try:
+        yield Source(descriptor, shown, digest=digest)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: str | Path, shown: str) -> int:
+    inherited = _DESCRIPTOR.match(str(path))
+    try:
+        if str(path) in (STDIN, "/dev/stdin") or inherited:
+            descriptor = os.dup(int(inherited[1]) if inherited else 0)
+            if os.isatty(descriptor):
+                os.close(descriptor)
+                raise DataError("is a terminal, not data", file=shown, fix="give a file, or pipe one in")
+            return descriptor
+        _regular(os.stat(path), shown)
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            _regular(os.fstat(descriptor), shown)  # it may have been swapped since
+        except DataError:
+            os.close(descriptor)
+            raise
+        return descriptor
+    except OSError as fault:
+        raise _absent(path, shown, fault) from None
+    except ValueError:
+        raise DataError("is not a possible file name (NUL byte)", file=shown, fix="give the path of a file") from None
+
+
+def _regular(status: os.stat_result, shown: str) -> None:
+    mode = status.st_mode
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise DataError("is a directory, not a file", file=shown, fix="give the file inside it")
+    if stat.S_ISFIFO(mode):
+        what = "is a named pipe (FIFO), not a regular file"
+        raise DataError(what, file=shown, fix="give - as the file and redirect: < PIPE")
+    kind = "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "socket"
+    raise DataError(f"is a {kind}, not a regular file", file=shown, fix="give a regular file, or - for stdin")
+
+
+def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
+    fix: Any = "check the path"
+    if fault.errno == errno.ENOENT and os.path.islink(path):
+        what, fix = f"is a broken link to {os.readlink(path)} (no such file)", "point the link to an existing file"
+    elif fault.errno == errno.ENOENT:
+        what, near = "no such file", _near(Path(path))
+        fix = f"did you mean '{near}'?" if near else fix
+    elif fault.errno == errno.ELOOP:
+        what, fix = "is a loop of symbolic links", "point the link to an existing file"
+    elif fault.errno in (errno.EACCES, errno.EPERM):
+        what, fix = "permission denied", "make it readable (chmod +r) or ask its owner"
+    elif fault.errno == errno.EBADF:
+        what, fix = "is closed", "give a file, or pipe one in"
+    else:
+        what = f"cannot be opened: {fault.strerror or fault}"
+    return DataError(what, file=shown, fix=fix)
+
+
+def _near(path: Path) -> str | None:
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return None
+    return next(iter(get_close_matches(path.name, names[:10_000], n=1, cutoff=0.7)), None)
