@@ -1,38 +1,257 @@
 """How well a model knows DNA: an upper bound on −log p(x) in bits per base, with an interval, for one split.
 
-Notation: a window x0 has n bases that count (A, C, G or T; an N is seen but neither masked nor counted). For a mask of exactly k of
-them, S_k is the summed cross-entropy of the masked bases and C_k = E[S_k] over all masks of that size. Then
+A window x0 has n bases that count: A, C, G or T. (An N is seen, but is neither masked nor counted.) For masks of
+exactly k of them, S_k is the summed cross-entropy of the masked bases and C_k its mean over all masks. Then
 
-    −log p(x0) ≤ NELBO(x0) = Σ_{k=1..n} C_k / k = E_{k ~ U{1..n}} [ (n / k) S_k ]
+    −log p(x0) ≤ NELBO(x0) = Σ_{k=1..n} C_k / k = E_{k ~ U{1..n}} [ (n / k) S_k ]           (Ou et al. 2024, section 3)
 
-(field note §5.1; Ou et al. 2024). The estimate draws k on the closed range 1..n, so nothing is truncated and no base is free.
+The estimate draws k on the closed range 1..n, systematically over windows and repeats: nothing is truncated, no base is
+free. The part of it that falls on some bases (upper case, say) is their share of the bound.
 
-`RUN/eval.json` holds one object per split, `{"test": {...}, "valid": {...}}`, each with:
+`RUN/eval.json` holds one object for each split that was scored, `{"test": {...}, "valid": {...}}`. Data
+that the run was not trained on stands under "SPLIT of FILE". Each object has:
 
-    split, seed, repeats        as asked; repeats = masks per window
+    split, seed, repeats        as asked; repeats = masks for each window
     checkpoint, step            12 hex digits of the weights, and their training step
-    recipe, fasta, seq_len      the data: recipe name, file name or null, window length in bases
-    windows, windows_total      windows scored and in the split; fewer are scored under --max-windows or --max-minutes
-    tokens                      bases scored (with `soft_masked` 0 only those in upper case)
+    recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
+    seq_len                     window length in bases
+    windows, windows_total      windows scored, and in the split (fewer with --max-windows or --max-minutes)
+    dropped                     what of the split made no window, and why: {reason: how many}
+    tokens                      bases scored
     soft_masked                 1: soft-masked bases count like others; 0: they are masked and seen, but not counted
-    nelbo_nats                  the bound, nats per base; nelbo_nats_total over all scored bases
+    nelbo_nats                  the bound in nats per base; nelbo_nats_total is that of all scored bases
     bits_per_base, perplexity   nelbo_nats / ln 2 and exp(nelbo_nats)
-    ci95_bits [lo, hi]          95 % interval of bits_per_base: mask draws and the sampling of windows (see interval.py);
-                                null where fewer than two windows were scored
-    se_bits, mask_se_bits       its standard error, and the part that is due to the mask draws alone (null when repeats = 1)
+    ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see interval.py); null for
+                                a single window
+    se_bits, mask_se_bits       its standard error; the part of it due to mask draws alone (null when repeats = 1)
     uniform_bits 2.0
-    markov_bits, markov_perplexity   {"0": ..., ..., "8": ...}: interpolated Markov models of the train split on the same bases
-    markov_minus_model_bits     {"8": {"bits", "ci95": [lo, hi]}, ...}: paired difference, positive where the model is better
-    source_bits                 −log2 of the true source's probability of the same windows, per base (toy only), else null
-    source_ci95_bits            its interval over windows, else null
-    model_minus_source_bits     {"bits", "ci95"} paired difference (toy only), else null
-    contigs                     {name: part}, regions {name: part}: `part` has tokens, windows, nelbo_nats, bits_per_base, perplexity,
-                                ci95_bits, markov_bits, markov_perplexity; regions are "unique" and "repeat" (windows without and
-                                with a 24-mer of the train split, on either strand), "upper_case" and "soft_masked" (bases)
-    repeat_kmer 24, repeat_share     share of the scored windows that are "repeat" (null when the train split is absent)
-    curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, the mean cross-entropy of a masked base in
-                                nats, where the masked share k / n is in (rate_lo, rate_hi]; n window draws; nats and se may be null
+    markov_bits, markov_perplexity   {"0": ..., "8": ...}: Markov lines of the train split, same bases (see markov.py)
+    markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0 the model is better
+    source_bits                 the toy source's own −log2 P of the same windows, per base; null for other data
+    source_ci95_bits            its interval over windows, or null
+    model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
+    contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base, perplexity, ci95_bits,
+                                markov_bits, markov_perplexity. Regions of windows, by the bases that lie in 24-mers
+                                which the train split has too, on either strand: "unique" none, "touched" less than a
+                                quarter, "repeat" a quarter or more. Regions of bases: "upper_case", "soft_masked"
+    repeat_kmer 24, repeat_share, touched_share    shares of the windows that are "repeat" and "touched", or null
+    curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a masked base costs in
+                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
-Keys may be added; none of these will change its meaning.
+Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null. Keys may be added; none of these
+will change its meaning.
 """
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.data.loader import Batch, EvalBatches
+from genodiff.data.recipe import Recipe
+from genodiff.data.store import Store, build_store
+from genodiff.data.toy import ToySource
+from genodiff.data.windows import Windows
+from genodiff.diffusion.likelihood import window_nelbo
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, times
+from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.io import atomic
+from genodiff.score.lines import markov_nats, source_nats, train_counts, train_cover
+from genodiff.score.markov import fit
+from genodiff.score.summary import Lines, summarise
+from genodiff.train.checkpoint import Model
+from genodiff.train.feed import recipe_of
+from genodiff.train.folder import PROVENANCE
+from genodiff.train.weights import read_json
+
+log = logging.getLogger("genodiff")
+
+MARKOV_ORDER = 8
+_SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
+_PACED = 3  # batches that are measured
+EVAL = "eval.json"
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+class Bound(NamedTuple):
+    """The estimated bound of windows, in nats and in the windows' order; [0] upper-case bases, [1] soft-masked ones."""
+
+    nats: Floats  # (2, repeats, windows)
+    tokens: Floats  # (2, windows)
+    rate: Floats  # (repeats, windows): masked share k / n; 0 where a window has no base
+
+
+class Data(NamedTuple):
+    """What is scored."""
+
+    recipe: Recipe
+    store: Store
+    windows: Windows
+    total: int  # windows of the split
+
+
+@torch.no_grad()
+def bound_of(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    batches: EvalBatches,
+    device: torch.device | str = "cpu",
+    progress: Progress | None = None,
+) -> Bound:
+    """The bound of every window of `batches`, once for each of its repeats."""
+    n = len(batches.windows)
+    nats, tokens = np.zeros((2, batches.repeats, n)), np.zeros((2, n))
+    rate = np.zeros((batches.repeats, n))
+    for done, batch in enumerate(batches, 1):
+        repeat, window = np.divmod(batch.index.numpy(), n)
+        upper, soft, share = _batch_bound(diffusion, denoiser, batch, device)
+        nats[0, repeat, window], nats[1, repeat, window], rate[repeat, window] = upper, soft, share
+        tokens[0, window] = (batch.maskable & ~batch.soft).sum(-1).numpy()
+        tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
+        if progress is not None:
+            progress(done, len(batches))
+    if not np.isfinite(nats).all():
+        raise GenodiffError("the model's bound is not finite on some windows", fix="train with a lower --lr")
+    return Bound(nats, tokens, rate)
+
+
+def _batch_bound(
+    diffusion: MaskedDiffusion, denoiser: Denoiser, batch: Batch, device: torch.device | str
+) -> tuple[Floats, Floats, Floats]:
+    x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
+    t = times("systematic", batch.u_time, batch.u_shared, batch.slot, batch.n_slots).to(device)
+    full = bool((batch.lengths == x0.shape[1]).all())
+    k = counts(t, maskable.sum(-1))
+    found = window_nelbo(diffusion, denoiser, x0, maskable, k, u_mask, None if full else batch.lengths.to(device))
+    of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
+    upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
+    share = found.k.double() / found.n.clamp(min=1)
+    return upper.cpu().numpy(), of_soft.cpu().numpy(), share.cpu().numpy()
+
+
+def open_data(
+    model: Model, split: str = "test", *, fasta: str | None = None, bed: str | None = None, offline: bool = False
+) -> Data:
+    """The windows of a split of the model's own data, or of `fasta` and `bed` in their place. Raises `DataError`."""
+    given = {name: value for name, value in (("fasta", fasta), ("bed", bed)) if value is not None}
+    config = model.config.model_copy(update=given)
+    recipe = recipe_of(config)
+    store = build_store(recipe, None if config.fasta is None else Path(config.fasta), offline=offline)
+    legacy = config.data.legacy_caduceus_tiling
+    windows = Windows(store, recipe, split, config.data.seq_len, legacy_caduceus_tiling=legacy)
+    return Data(recipe, store, windows, len(windows))
+
+
+def evaluate(
+    model: Model,
+    split: str = "test",
+    *,
+    fasta: str | None = None,
+    bed: str | None = None,
+    repeats: int = 1,
+    batch_size: int = 32,
+    seed: int = 1,
+    soft_masked: bool = True,
+    max_windows: int | None = None,
+    max_minutes: float | None = None,
+    baselines: bool = True,
+    offline: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The bound of `model` on a split, beside what is known of the same bases: the object that the module describes.
+
+    It depends on the seed, the split and the numbers of windows and repeats, but not on the batch size (up to float32
+    error). `max_windows` and `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
+    where the data is missing or has no usable window, `UsageError` for numbers that cannot be meant.
+    """
+    for name, value in (("repeats", repeats), ("batch-size", batch_size), ("max-windows", max_windows)):
+        if value is not None and value < 1:
+            raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
+    if max_minutes is not None and not 0 < max_minutes < math.inf:
+        raise UsageError(f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes")
+    began = time.monotonic()
+    recipe, store, windows, total = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
+    device = next(model.backbone.parameters()).device
+    if max_windows is not None:
+        windows = windows.spread(max_windows)
+    if max_minutes is not None:
+        pace = seconds_per_window(model, windows, batch_size)
+        windows = windows.spread(max(1, int(60 * max_minutes * _SAFETY / (pace * repeats))))
+    log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
+    batches = EvalBatches(windows, batch_size, seed, repeats)
+    bound = bound_of(model.diffusion, model.backbone, batches, device, progress)
+    markov, cover = None, None
+    if baselines:
+        counted = train_counts(store, MARKOV_ORDER, legacy_caduceus_tiling=windows.legacy)
+        markov, cover = markov_nats(fit(counted), windows), train_cover(windows)
+    toy = recipe.generator == "toy" and store.source.path is None
+    source = source_nats(ToySource(), windows) if toy else None
+    if not bound.tokens[: 2 if soft_masked else 1].any():
+        what = f"every base of the split {split} is soft-masked"
+        raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
+    lines = Lines(markov, cover, source)
+    contig = windows.contig_index
+    return {
+        "split": split,
+        "seed": seed,
+        "repeats": repeats,
+        "checkpoint": model.digest,
+        "step": model.step,
+        "recipe": recipe.name,
+        "fasta": store.source.path,
+        "fingerprint": store.fingerprint,
+        "seq_len": windows.seq_len,
+        "windows": len(windows),
+        "windows_total": total,
+        "dropped": windows.dropped,
+        **summarise(bound.nats, bound.tokens, bound.rate, contig, store.names, lines, soft_masked=soft_masked),
+        "seconds": round(time.monotonic() - began, 3),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float:
+    """How long one window takes here, measured on a few batches after one to warm up."""
+    device = next(model.backbone.parameters()).device
+    sample = windows.spread(min(len(windows), batch_size))
+    elapsed = []
+    for seed in range(_PACED + 1):
+        start = time.monotonic()
+        bound_of(model.diffusion, model.backbone, EvalBatches(sample, batch_size, seed), device)
+        elapsed.append(time.monotonic() - start)
+    return max(sum(elapsed[1:]) / (_PACED * len(sample)), 1e-9)
+
+
+def write_evaluation(run: Path, result: dict[str, Any]) -> str:
+    """Put a result of `evaluate` into RUN/eval.json, beside those of other splits; return the name it stands under.
+
+    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands under "SPLIT of FILE".
+    Raises `MachineError`.
+    """
+    trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
+    name = str(result["split"])
+    if trained_on not in (None, result["fingerprint"]):
+        name += f" of {Path(result['fasta'] or result['recipe']).name}"
+    atomic.write_json(run / EVAL, {**_read(run / EVAL), name: result})
+    return name
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        return read_json(path)
+    except GenodiffError as fault:
+        log.warning("%s; it is passed over", fault)
+        return {}

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from yeast import yeast_codes
 
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError
 from genodiff.score import markov
 from genodiff.score.markov import Coded, Counts, base_codes, count, fit, fit_pseudo
-from yeast import yeast_codes
 
 TEXT = st.text("ACGTacgtN", max_size=60)
 

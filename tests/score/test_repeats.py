@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from yeast import yeast_codes
 
 from genodiff.alphabet import DNA
 from genodiff.score import repeats
 from genodiff.score.markov import Coded
 from genodiff.score.repeats import canonical_kmers, shared_cover, shared_kmers
-from yeast import yeast_codes
 
 K = 5
 SMALL = st.text("ACGTN", min_size=0, max_size=40)

@@ -5,9 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-
 from conftest import SHARED
+from numpy.typing import NDArray
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,210 @@
+"""`genodiff eval RUN`: bits per base with its interval, beside what counting k-mers achieves on the same bases."""
+
+import json as json_format
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from genodiff.cli.common import Common
+from genodiff.errors import CheckpointError
+from genodiff.score.perplexity import EVAL, evaluate, open_data, seconds_per_window, write_evaluation
+from genodiff.train.checkpoint import Model, load_model
+from genodiff.train.progress import clock
+
+log = logging.getLogger("genodiff")
+
+_FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
+_MOST_CONTIGS = 12
+_REGIONS = {
+    "unique": "windows without a 24-mer of the train split",
+    "touched": "windows with some",
+    "repeat": "windows with a quarter or more of their bases in some",
+    "upper_case": "bases in upper case",
+    "soft_masked": "soft-masked bases",
+}
+
+
+def eval(
+    run: Annotated[Path, Parameter(help="Run folder or checkpoint.")],
+    *,
+    split: Annotated[Literal["test", "valid", "train"], Parameter(help="Which split is scored.")] = "test",
+    fasta: Annotated[str | None, Parameter(help="FASTA file in place of the one that the run was trained on.")] = None,
+    bed: Annotated[str | None, Parameter(help="BED file whose 4th column names the splits.")] = None,
+    repeats: Annotated[int, Parameter(help="Masks for each window: more make the interval narrower.")] = 1,
+    max_windows: Annotated[
+        int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")
+    ] = None,
+    max_minutes: Annotated[
+        float | None, Parameter(help="Score as many windows, evenly spread, as fit into about this time.")
+    ] = None,
+    soft_masked: Annotated[Literal[0, 1], Parameter(help="0: soft-masked bases are seen but not counted.")] = 1,
+    baselines: Annotated[
+        bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")
+    ] = True,
+    batch_size: Annotated[int, Parameter(help="Windows at a time: changes the speed, not the figures.")] = 32,
+    domain: Annotated[Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")] = None,
+    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")] = False,
+    plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    common: Common = Common(),
+) -> None:
+    """Bits per base with its confidence interval, beside Markov baselines; written to RUN/eval.json too."""
+    device = common.apply()
+    model = load_model(run, device=device)
+    if domain not in (None, model.alphabet.domain):
+        raise CheckpointError(f"is a {model.alphabet.domain} model", file=run, fix=f"give a {domain} run")
+    if plan:
+        _print_plan(model, split, fasta, bed, repeats, max_windows, batch_size, common.offline, json)
+        return
+    with _Progress() as progress:
+        result = evaluate(
+            model,
+            split,
+            fasta=fasta,
+            bed=bed,
+            repeats=repeats,
+            batch_size=batch_size,
+            seed=common.seed,
+            soft_masked=bool(soft_masked),
+            max_windows=max_windows,
+            max_minutes=max_minutes,
+            baselines=baselines,
+            offline=common.offline,
+            progress=progress.show,
+        )
+    if json:
+        print(json_format.dumps(result, allow_nan=False))
+    else:
+        Console(file=sys.stdout).print(*tables(result), sep="\n")
+    sys.stdout.flush()
+    name = write_evaluation(model.run, result)
+    log.info("%s: %s", model.run / EVAL, name)
+
+
+def tables(result: dict[str, Any]) -> list[Table]:
+    """An evaluation as tables to read: the split and its lines, its regions, its contigs."""
+    head = Table(title=f"{result['split']} split of {result['recipe']}: {_size(result)}", title_justify="left")
+    for column in ("", "bits per base", "95 % interval", "perplexity", "line − model"):
+        head.add_column(column, justify="left" if not column else "right")
+    bits = result["bits_per_base"]
+    head.add_row("this model, at most", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
+    if result["source_bits"] is not None:
+        truth, gap = result["source_bits"], result["model_minus_source_bits"]
+        above = f"{-gap['bits']:+.4f} {_interval(gap['ci95'], -1)}"
+        head.add_row(
+            "the source itself", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", above
+        )
+    for k, line in result["markov_bits"].items():
+        gap = result["markov_minus_model_bits"][k]
+        head.add_row(
+            f"Markov order {k}", f"{line:.4f}", "", f"{2**line:.4f}", f"{gap['bits']:+.4f} {_interval(gap['ci95'])}"
+        )
+    head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
+    best = min(result["markov_bits"], key=result["markov_bits"].__getitem__, default=None)
+    found = [head]
+    for title, parts, labels in (("regions", result["regions"], _REGIONS), ("contigs", result["contigs"], {})):
+        if len(parts) > 1:
+            found.append(_parts(title, parts, labels, best))
+    return found
+
+
+def _parts(title: str, parts: dict[str, Any], labels: dict[str, str], best: str | None) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in ("", "bases", "bits per base", "95 % interval", *((f"Markov order {best}",) if best else ())):
+        table.add_column(column, justify="right" if column else "left")
+    for name, part in list(parts.items())[:_MOST_CONTIGS]:
+        line = (f"{part['markov_bits'][best]:.4f}",) if best else ()
+        bits = f"{part['bits_per_base']:.4f}"
+        table.add_row(labels.get(name, name), f"{part['tokens']:,}", bits, _interval(part["ci95_bits"]), *line)
+    if len(parts) > _MOST_CONTIGS:
+        table.add_row(f"and {len(parts) - _MOST_CONTIGS} more (--json lists them)", *[""] * (len(table.columns) - 1))
+    return table
+
+
+def _size(result: dict[str, Any]) -> str:
+    of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
+    again = f", {result['repeats']} masks each" if result["repeats"] > 1 else ""
+    return f"{result['tokens']:,} bases in {result['windows']:,}{of} windows{again}"
+
+
+def _interval(ends: list[float] | None, sign: int = 1) -> str:
+    return "" if ends is None else f"[{min(sign * e for e in ends):.4f}, {max(sign * e for e in ends):.4f}]"
+
+
+def _print_plan(
+    model: Model,
+    split: str,
+    fasta: str | None,
+    bed: str | None,
+    repeats: int,
+    max_windows: int | None,
+    batch_size: int,
+    offline: bool,
+    json: bool,
+) -> None:
+    data = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
+    windows = data.windows if max_windows is None else data.windows.spread(max_windows)
+    pace = seconds_per_window(model, windows, batch_size)
+    found = {
+        "parameters": sum(p.numel() for p in model.backbone.parameters()),
+        "checkpoint": model.digest,
+        "split": split,
+        "windows": len(windows),
+        "windows_total": data.total,
+        "tokens": int(windows.length.sum()) * repeats,
+        "seconds": round(pace * len(windows) * repeats, 1),
+        "files": [str(model.run / EVAL)],
+    }
+    if json:
+        print(json_format.dumps(found))
+        return
+    print(f"model    {found['parameters']:,} parameters, checkpoint {model.digest}")
+    print(f"windows  {len(windows):,} of {data.total:,} of the split {split}, {repeats} masks each")
+    print(f"bases    at most {found['tokens']:,} through the network")
+    print(f"time     about {clock(pace * len(windows) * repeats)}, and a pass over the train split for the baselines")
+    print(f"files    {model.run / EVAL}")
+
+
+class _Progress:
+    """Windows done and time to go, on stderr: a bar on a terminal, a line every so often elsewhere."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self._wait = _FIRST
+        self._bar: Progress | None = None
+        console = Console(stderr=True)
+        if console.is_terminal and log.isEnabledFor(logging.INFO):
+            columns = (TextColumn("scoring"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=console, transient=True)
+            self._task = self._bar.add_task("scoring", total=None)
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, done: int, total: int) -> None:
+        """After a batch."""
+        now = time.monotonic()
+        if done == 1:
+            self._began = now
+            if self._bar is not None:
+                self._bar.start()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total)
+        elif now - self._last >= self._wait and done > 1:
+            self._last, self._wait = now, min(_LONGEST, self._wait * _GROWTH)
+            log.info(
+                "scored %d of %d batches · %s to go",
+                done,
+                total,
+                clock((now - self._began) / (done - 1) * (total - done)),
+            )

@@ -1,0 +1,177 @@
+"""From figures per window to what is reported: totals, parts, paired differences, the curve over mask rates.
+
+Everything is a ratio of sums over windows (nats over bases) with the interval of `interval.ratio`; what the keys mean
+stands in `perplexity`. Numbers that cannot be known are None.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.score.interval import Interval, ratio
+from genodiff.score.repeats import K
+
+REPEAT_COVER = 0.25
+"""A window is a repeat when at least this share of its bases lies in k-mers that the train split has too."""
+
+RATE_BINS = 20
+_BITS = 1 / math.log(2)
+
+Floats = NDArray[np.float64]
+
+
+class Lines(NamedTuple):
+    """What else is known of the windows; None where it was not asked for or cannot be known. See `lines`."""
+
+    markov: Floats | None  # (orders, 2, windows) nats: upper case, soft-masked
+    cover: Floats | None  # (windows,) share of bases in k-mers of the train split
+    source: Floats | None  # (windows,) nats
+
+
+class _Table:
+    """The figures of windows, summed over the bases that count."""
+
+    def __init__(self, nats: Floats, tokens: Floats, markov: Floats | None) -> None:
+        self.nats, self.tokens, self.markov = nats, tokens, markov
+
+    def rows(self, of: NDArray[np.bool_]) -> "_Table":
+        return _Table(self.nats[of], self.tokens[of], None if self.markov is None else self.markov[:, of])
+
+    def part(self) -> dict[str, Any] | None:
+        """The figures of a contig or region; None where it has no base."""
+        if not self.tokens.sum():
+            return None
+        found = ratio(self.nats, self.tokens)
+        bits = found.scaled(_BITS)
+        return {
+            "tokens": int(self.tokens.sum()),
+            "windows": int((self.tokens > 0).sum()),
+            "nelbo_nats": found.value,
+            "bits_per_base": bits.value,
+            "perplexity": math.exp(found.value),
+            "ci95_bits": _pair(bits),
+            **_markov_keys(self),
+        }
+
+
+def summarise(
+    nats: Floats,
+    tokens: Floats,
+    rate: Floats,
+    contig: NDArray[np.int64],
+    names: Sequence[str],
+    lines: Lines,
+    *,
+    soft_masked: bool = True,
+) -> dict[str, Any]:
+    """The reported figures of windows in genome order.
+
+    `nats` (2, repeats, windows) and `tokens` (2, windows): upper case, soft-masked; `rate` (repeats, windows);
+    `contig` is the number in `names` of each window's. Raises `ValueError` where no base counts.
+    """
+    classes = [_of_class(nats, tokens, lines.markov, slice(i, i + 1)) for i in range(2)]
+    counted = slice(0, 2 if soft_masked else 1)
+    table = _of_class(nats, tokens, lines.markov, counted)
+    curve, mask_se = _curve(nats[counted].sum(0), table.tokens, rate)
+    found = ratio(table.nats, table.tokens)
+    bits, total = found.scaled(_BITS), table.tokens.sum()
+    source = None if lines.source is None or not _all_counted(tokens, counted) else lines.source
+    regions = {**_window_regions(table, lines.cover), **_base_regions(classes)}
+    by_contig = {names[i]: table.rows(contig == i).part() for i in np.unique(contig).tolist()}
+    return {
+        "tokens": int(total),
+        "soft_masked": int(soft_masked),
+        "nelbo_nats": found.value,
+        "nelbo_nats_total": float(table.nats.sum()),
+        "bits_per_base": bits.value,
+        "perplexity": math.exp(found.value),
+        "ci95_bits": _pair(bits),
+        "se_bits": bits.se,
+        "mask_se_bits": mask_se,
+        "uniform_bits": 2.0,
+        **_markov_keys(table),
+        "markov_minus_model_bits": {
+            str(k): _difference(line - table.nats, table.tokens)
+            for k, line in enumerate(table.markov if table.markov is not None else ())
+        },
+        "source_bits": None if source is None else float(source.sum() / total) * _BITS,
+        "source_ci95_bits": None if source is None else _pair(ratio(source, table.tokens).scaled(_BITS)),
+        "model_minus_source_bits": None if source is None else _difference(table.nats - source, table.tokens),
+        "contigs": {name: part for name, part in by_contig.items() if part is not None},
+        "regions": {name: part for name, part in regions.items() if part is not None},
+        "repeat_kmer": None if lines.cover is None else K,
+        "repeat_share": None if lines.cover is None else float((lines.cover >= REPEAT_COVER).mean()),
+        "touched_share": None
+        if lines.cover is None
+        else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
+        "curve": curve,
+    }
+
+
+def _of_class(nats: Floats, tokens: Floats, markov: Floats | None, which: slice) -> _Table:
+    return _Table(nats[which].sum(0).mean(0), tokens[which].sum(0), None if markov is None else markov[:, which].sum(1))
+
+
+def _all_counted(tokens: Floats, counted: slice) -> bool:
+    return bool(tokens[counted].sum() == tokens.sum())
+
+
+def _window_regions(table: _Table, cover: Floats | None) -> dict[str, dict[str, Any] | None]:
+    if cover is None:
+        return {}
+    repeat, unique = cover >= REPEAT_COVER, cover == 0
+    return {
+        "unique": table.rows(unique).part(),
+        "touched": table.rows(~unique & ~repeat).part(),
+        "repeat": table.rows(repeat).part(),
+    }
+
+
+def _base_regions(classes: list[_Table]) -> dict[str, dict[str, Any] | None]:
+    if not classes[1].tokens.sum():
+        return {}
+    return {"upper_case": classes[0].part(), "soft_masked": classes[1].part()}
+
+
+def _markov_keys(table: _Table) -> dict[str, Any]:
+    lines = [] if table.markov is None else [float(line.sum() / table.tokens.sum()) for line in table.markov]
+    return {
+        "markov_bits": {str(k): nats * _BITS for k, nats in enumerate(lines)},
+        "markov_perplexity": {str(k): math.exp(nats) for k, nats in enumerate(lines)},
+    }
+
+
+def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
+    found = ratio(nats, tokens).scaled(_BITS)
+    return {"bits": found.value, "ci95": _pair(found)}
+
+
+def _pair(found: Interval) -> list[float] | None:
+    return None if found.ci95 is None else list(found.ci95)
+
+
+def _curve(by_repeat: Floats, tokens: Floats, rate: Floats) -> tuple[list[dict[str, Any]], float | None]:
+    """Nats per masked base in equal bins of the masked share, and the bound's standard error due to masks, in bits.
+
+    Windows weigh as they do in the bound. The error is the spread of a window's repeats about the curve: the rates
+    themselves are spread evenly and add next to nothing.
+    """
+    place = np.ceil(rate * RATE_BINS - 1e-9).astype(int).clip(1, RATE_BINS) - 1
+    weights = np.broadcast_to(tokens, by_repeat.shape)
+    points, about = [], by_repeat.copy()
+    for i in range(RATE_BINS):
+        inside = (place == i) & (weights > 0)
+        y, n = by_repeat[inside], weights[inside]
+        point = {"rate_lo": i / RATE_BINS, "rate_hi": (i + 1) / RATE_BINS, "nats": None, "se": None, "n": len(n)}
+        if len(n):
+            mean = float(y.sum() / n.sum())
+            point["nats"], about[inside] = mean, y - mean * n
+        if len(n) > 1:
+            point["se"] = float(np.sqrt(len(n) / (len(n) - 1) * np.square(about[inside]).sum()) / n.sum())
+        points.append(point)
+    if len(about) < 2:
+        return points, None
+    return points, float(np.sqrt((about.var(0, ddof=1) / len(about)).sum()) / tokens.sum()) * _BITS
