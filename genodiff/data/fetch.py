@@ -5,9 +5,11 @@ A file appears under its final name only when it is complete and, where the reci
 """
 
 import hashlib
+import importlib.util
 import json
 import logging
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -89,7 +91,9 @@ def _download(recipe: Recipe, source: Source, path: Path) -> None:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
             part = Path(folder) / source.filename
             try:
-                pooch.HTTPDownloader(timeout=_TIMEOUT, allow_redirects=False)(_final_url(source.url), str(part), None)
+                hooks = {"response": _check}
+                read = pooch.HTTPDownloader(timeout=_TIMEOUT, hooks=hooks, progressbar=_shows_progress())
+                read(_allowed(source.url), str(part), None)
             except (requests.RequestException, OSError, ValueError) as fault:
                 reason = _why(fault)
                 continue
@@ -106,17 +110,20 @@ def _download(recipe: Recipe, source: Source, path: Path) -> None:
     raise _missing(recipe, source, f"it could not be fetched ({reason})")
 
 
-def _final_url(url: str) -> str:
-    """The URL behind the redirects, every one of them under an allowed scheme."""
-    for _ in range(10):
-        if urlsplit(url).scheme not in SCHEMES:
-            raise ValueError(f"refused: {url.split(':')[0]}:// is not {' or '.join(SCHEMES)}")
-        with requests.get(url, stream=True, timeout=_TIMEOUT, allow_redirects=False) as answer:
-            if not answer.is_redirect:
-                answer.raise_for_status()
-                return url
-            url = urljoin(url, answer.headers["location"])
-    raise ValueError("refused: too many redirects")
+def _shows_progress() -> bool:
+    return sys.stderr.isatty() and log.isEnabledFor(logging.INFO) and importlib.util.find_spec("tqdm") is not None
+
+
+def _check(answer: requests.Response, **_: Any) -> None:
+    """Refuse a redirect out of the allowed schemes before it is followed (https to http, file:, ftp:)."""
+    if answer.is_redirect:
+        _allowed(urljoin(answer.url, answer.headers["location"]))
+
+
+def _allowed(url: str) -> str:
+    if urlsplit(url).scheme not in SCHEMES:
+        raise ValueError(f"refused: {url.split(':')[0]}:// is not {' or '.join(SCHEMES)}")
+    return url
 
 
 def _missing(recipe: Recipe, source: Source, why: str) -> DataError:

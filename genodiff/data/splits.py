@@ -84,7 +84,7 @@ def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exac
         made = automatic(list(range(len(names))), [contigs[c] for c in names], ("valid", "test"))
         return Splits({s: Intervals.of(made[s]) for s in SPLITS}, (*notes, _cut_note(("valid", "test"), made)))
     rows = _from_rule(recipe, {c: contigs[c] for c in names if c in shared}, names)
-    missing = tuple(s for s in ("valid", "test") if not rows[s])
+    missing = tuple(s for s in ("valid", "test") if not rows[s] and _names(recipe, s))
     if not rows["train"]:
         raise DataError(
             f"none of its contigs trains: {', '.join(shared[:5])} are held out by the recipe {recipe.name}",

@@ -36,10 +36,10 @@ _COMPLEMENT = np.array([3, 2, 1, 0])
 class ToySource:
     """The source and the genome drawn from it (contigs toy1..; lengths in bases)."""
 
-    motifs: tuple[str, ...] = ("TGACTCAGCATT", "CCGGAAGTGACG", "GATAAGGCACCT")
-    motif_rate: float = 0.2
-    fidelity: float = 0.98
-    at: float = 0.5
+    motifs: tuple[str, ...] = ("TGACTCAGCATT", "CCGGAAGTGATT", "TATCTGATAAGG")
+    motif_rate: float = 0.12
+    fidelity: float = 0.97
+    at: float = 0.58
     seed: int = 1
     lengths: tuple[int, ...] = (65536,) * 10
 
@@ -69,8 +69,7 @@ class ToySource:
         kinds = kinds[: int(np.searchsorted(ends, length + skip)) + 1]
         starts = np.concatenate(([0], np.cumsum(widths[kinds])))[:-1]
         total = int(starts[-1] + widths[kinds[-1]])
-        law = np.full((total, 4), 0.25)
-        law[:] = self._background()[:4]
+        law = np.tile(self._background(), (total, 1))
         for k, word in enumerate(words, 1):
             at = starts[kinds == k]
             for j in range(len(word)):
@@ -83,15 +82,15 @@ class ToySource:
 
         Ids other than A, C, G, T (N, padding) are marginalised: a right-padded row has its own bases' likelihood.
         """
-        ids = np.atleast_1d(np.asarray(ids)) & ~np.uint8(SOFT) if np.asarray(ids).dtype == np.uint8 else np.asarray(ids)
+        ids = np.asarray(ids) & (SOFT - 1)
         rows = ids.reshape(-1, ids.shape[-1])
-        table = np.full(256, _OTHER, np.int64)
+        table = np.full(SOFT, _OTHER, np.int64)
         table[list(DNA.targets)] = range(4)
         return self._forward(table[rows.T]).reshape(ids.shape[:-1])
 
     def bits_per_base(self, ids: NDArray[Any]) -> float:
         """−log2 P per known base, over all rows of `ids` (…, L): what no model beats on average."""
-        known = int(np.isin(np.asarray(ids) & ~np.asarray(SOFT, np.asarray(ids).dtype), DNA.targets).sum())
+        known = int(np.isin(np.asarray(ids) & (SOFT - 1), DNA.targets).sum())
         return float(-self.log_likelihood(ids).sum() / (known * np.log(2)))
 
     def _background(self) -> NDArray[np.float64]:
@@ -145,7 +144,7 @@ class ToySource:
                 size = f[at - widest + 1 : at + 1].max(0)
                 f[at - widest + 1 : at + 1] /= size
                 scale += np.log(size)
-        ended = np.where(scale == 0, ended, 0) + f[widest + length]
+        ended += f[widest + length]
         for q, w in zip(rates, words, strict=True):
             for read in range(1, min(len(w) - 1, length) + 1):
                 ended += f[widest + length - read] * q * _product(w[:read], x[length - read :])

@@ -1,0 +1,163 @@
+"""Fetching over a loopback server with faults: nothing appears under its final name unless it is whole and right."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from genodiff.data import fetch
+from genodiff.data.recipe import Recipe, Source, load_recipe
+from genodiff.data.store import build_store
+from genodiff.errors import DataError
+
+FASTA = b">a\n" + b"ACGT" * 500 + b"\n"
+HASH = hashlib.sha256(FASTA).hexdigest()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves FASTA under faults: `plan` is a list of what to do for each download, the last one repeated."""
+
+    plan: tuple[str, ...] = ("good",)
+    served = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/genome.fa"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        act = self.server.plan[min(self.server.served, len(self.server.plan) - 1)]
+        self.server.served += 1
+        if act == "500":
+            self.send_error(500)
+            return
+        if act.startswith("->"):
+            self.send_response(302)
+            self.send_header("Location", act[2:])
+            self.end_headers()
+            return
+        body = FASTA.replace(b"A", b"C") if act == "wrong" else FASTA
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: len(body) // 2] if act == "cut" else body)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+    monkeypatch.setattr(fetch, "SCHEMES", ("http",))
+    monkeypatch.setattr(fetch, "PAUSE", 0.01)
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def recipe_for(url: str, sha256: str | None = HASH) -> Recipe:
+    source = Source.model_construct(url=url, filename="genome.fa", sha256=sha256, licence="none")
+    return Recipe(name="small", contigs={"a": 2000}).model_copy(update={"sources": (source,)})
+
+
+def leftovers(recipe: Recipe) -> list[str]:
+    folder = fetch.local_path(recipe.sources[0]).parent
+    return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".lock"))
+
+
+@pytest.mark.parametrize("plan", [("good",), ("500", "good"), ("cut", "cut", "good"), ("wrong", "500", "good")])
+def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(
+    server: Server, plan: tuple[str, ...]
+) -> None:
+    server.plan = plan
+    recipe = recipe_for(server.url)
+    (path,) = fetch.fetch(recipe)
+    assert path.read_bytes() == FASTA
+    assert leftovers(recipe) == ["genome.fa", "genome.fa.json"]
+    served = server.served
+    assert fetch.fetch(recipe, offline=True) == [path]
+    assert server.served == served
+
+
+@pytest.mark.parametrize("fault", ["500", "cut", "wrong", "->file:///etc/hostname", "->ftp://127.0.0.1/x"])
+def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(server: Server, fault: str) -> None:
+    server.plan = (fault,)
+    recipe = recipe_for(server.url)
+    with pytest.raises(DataError) as told:
+        fetch.fetch(recipe)
+    for part in ("genome.fa", "could not be fetched", server.url, "--fasta"):
+        assert part in str(told.value)
+    assert "\n" not in str(told.value)
+    assert leftovers(recipe) == []
+    assert server.served == fetch.TRIES
+
+
+def test_a_redirect_within_the_allowed_scheme_is_followed(server: Server) -> None:
+    other = Server(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=other.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        server.plan = (f"->{other.url}",)
+        assert fetch.fetch(recipe_for(server.url))[0].read_bytes() == FASTA
+    finally:
+        other.shutdown()
+        thread.join()
+        other.server_close()
+
+
+def test_plain_http_is_refused_before_a_byte_is_asked_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "SCHEMES", ("https",))
+    with pytest.raises(DataError, match=r"http:// is not https"):
+        fetch.fetch(recipe_for(server.url))
+    assert server.served == 0
+
+
+def test_no_server_is_told_as_no_connection(server: Server) -> None:
+    with pytest.raises(DataError, match="no connection"):
+        fetch.fetch(recipe_for("http://127.0.0.1:9/genome.fa"))
+
+
+def test_offline_says_what_is_missing_and_how_to_give_it(server: Server) -> None:
+    with pytest.raises(DataError) as told:
+        build_store(load_recipe("hg38"), offline=True)
+    for part in ("hg38.fa.gz of the recipe hg38", "--offline", "https://", "--fasta hg38.fa.gz"):
+        assert part in str(told.value)
+
+
+def test_a_fetched_file_that_changed_on_disk_is_fetched_again(server: Server) -> None:
+    recipe = recipe_for(server.url)
+    (path,) = fetch.fetch(recipe)
+    path.write_bytes(FASTA.replace(b"A", b"G"))
+    assert fetch.fetch(recipe)[0].read_bytes() == FASTA
+    path.write_bytes(b"short")
+    with pytest.raises(DataError, match="offline"):
+        fetch.fetch(recipe, offline=True)
+
+
+def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgotten(server: Server) -> None:
+    recipe = recipe_for(server.url, None)
+    assert build_store(recipe).contigs == {"a": 2000}
+    server.plan = ("wrong",)
+    build_store(recipe)  # still the file that was fetched
+    other = recipe.model_copy(update={"contigs": {"a": 2001}})
+    with pytest.raises(DataError, match="another assembly"):
+        build_store(other)
+    assert not fetch.present(other.sources[0])
+
+
+def test_a_recipe_without_a_source_asks_for_a_file() -> None:
+    with pytest.raises(DataError, match="--fasta"):
+        fetch.fetch(Recipe(name="own"))

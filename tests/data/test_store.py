@@ -1,0 +1,250 @@
+"""The store: the genome exactly, found again, shared by many processes, and never silently another one."""
+
+import gzip
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from genomes import random_dna, recipe_of, store_of, write_fasta
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genodiff.alphabet import DNA, SOFT
+from genodiff.data.recipe import Recipe, load_recipe
+from genodiff.data.store import Store, build_store, encoding_table
+from genodiff.errors import DataError
+
+LETTER = dict.fromkeys(range(128), "A")
+CONTIGS = {"a": "ACGTNacgtnRYSWKMBDHVrysw", "b": random_dna(300)}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv", min_size=1, max_size=50), min_size=1, max_size=4))
+def test_every_letter_and_its_case_come_back_from_the_store(
+    tmp_path_factory: pytest.TempPathFactory, sequences: list[str]
+) -> None:
+    contigs = {f"c{i}": s for i, s in enumerate(sequences)}
+    store, _ = store_of(tmp_path_factory.mktemp("s"), contigs)
+    for name, sequence in contigs.items():
+        ids = store.ids(name)
+        known = "".join(c if c in "ACGTNacgtn" else "N" if c.isupper() else "n" for c in sequence)
+        assert DNA.decode(ids & (SOFT - 1), ids >= SOFT) == known
+        assert ids.dtype == np.uint8
+    assert store.contigs == {name: len(s) for name, s in contigs.items()}
+
+
+def test_the_encoding_table_agrees_with_the_alphabet_for_every_byte() -> None:
+    for byte, stored in enumerate(encoding_table()):
+        try:
+            wanted = int(DNA.encode(bytes([byte]))[0]) | (SOFT if chr(byte).islower() else 0)
+        except DataError:
+            wanted = 0xFF
+        assert stored == wanted
+
+
+def test_ambiguity_codes_and_n_are_counted_per_contig(tmp_path: Path) -> None:
+    store, _ = store_of(tmp_path, CONTIGS)
+    first = store.manifest["contigs"][0]
+    assert first == {"name": "a", "length": 24, "n": 16, "soft": 9, "ambiguous": 14}
+    assert store.n_runs.tolist() == [[4, 5], [9, 24]]
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip", "crlf"])
+def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path: Path, form: str) -> None:
+    path = write_fasta(tmp_path / "in.fa", CONTIGS)
+    reference = build_store(recipe_of(CONTIGS), path)
+    data = path.read_bytes()
+    (tmp_path / "other").write_bytes(
+        {"plain": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n")}[form]
+    )
+    other = build_store(recipe_of(CONTIGS), tmp_path / "other")
+    assert (np.asarray(other.flat) == reference.flat).all()
+    assert other.manifest["ids_sha256"] == reference.manifest["ids_sha256"]
+    assert (other.fingerprint == reference.fingerprint) == (form == "plain")
+
+
+def test_a_store_is_built_once_and_found_again_under_any_name(tmp_path: Path) -> None:
+    one, recipe = store_of(tmp_path, CONTIGS)
+    stamp = (one.path / "genome.ids").stat().st_mtime_ns
+    moved = tmp_path / "moved.fa"
+    (tmp_path / "in.fa").rename(moved)
+    two = build_store(recipe, moved)
+    assert two.path == one.path
+    assert (two.path / "genome.ids").stat().st_mtime_ns == stamp
+    assert two.source.path == str(moved)
+    assert two.fingerprint == one.fingerprint
+
+
+def test_two_recipes_share_one_copy_of_the_bases_but_not_their_fingerprint(tmp_path: Path) -> None:
+    one, _ = store_of(tmp_path, CONTIGS)
+    two, _ = store_of(tmp_path, CONTIGS, recipe_of(CONTIGS, valid=("b",)))
+    assert one.path == two.path
+    assert one.fingerprint != two.fingerprint
+
+
+def test_ignored_contigs_are_not_stored(tmp_path: Path) -> None:
+    store, _ = store_of(tmp_path, CONTIGS, Recipe(name="x", ignore="^a$"))
+    assert [*store.contigs] == ["b"]
+    with pytest.raises(KeyError):
+        store.ids("a")
+
+
+@pytest.mark.parametrize("damage", ["cut", "grown", "manifest", "no ids", "empty", "runs"])
+def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
+    store, recipe = store_of(tmp_path, {**CONTIGS, "own": "ACGT" * len(damage) + damage[:1].translate(LETTER)})
+    good = np.array(store.flat)
+    ids = store.path / "genome.ids"
+    if damage == "cut":
+        os.truncate(ids, 5)
+    elif damage == "grown":
+        ids.write_bytes(good.tobytes() + b"x")
+    elif damage == "manifest":
+        (store.path / "manifest.json").write_text("{")
+    elif damage == "no ids":
+        ids.unlink()
+    elif damage == "empty":
+        (store.path / "manifest.json").write_bytes(b"")
+    else:
+        (store.path / "n_runs.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(DataError, match="not a whole store"):
+        Store(store.path, recipe, store.source)
+    assert (np.asarray(build_store(recipe, tmp_path / "in.fa").flat) == good).all()
+
+
+def test_a_flipped_bit_is_found_by_verify_and_cured_by_force(tmp_path: Path) -> None:
+    store, recipe = store_of(tmp_path, {"flip": random_dna(200, 9)})
+    store.verify()
+    data = bytearray((store.path / "genome.ids").read_bytes())
+    data[100] ^= 1
+    (store.path / "genome.ids").write_bytes(data)
+    with pytest.raises(DataError, match="was built as"):
+        build_store(recipe, tmp_path / "in.fa").verify()
+    build_store(recipe, tmp_path / "in.fa", force=True).verify()
+
+
+def test_a_store_travels_to_a_worker_by_its_path(tmp_path: Path) -> None:
+    store, _ = store_of(tmp_path, CONTIGS)
+    assert len(store.flat)
+    sent = pickle.dumps(store)
+    assert len(sent) < 20_000
+    assert (pickle.loads(sent).flat == store.flat).all()
+
+
+@pytest.mark.parametrize("change", ["replaced", "appended", "truncated"])
+def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(tmp_path: Path, change: str) -> None:
+    store, recipe = store_of(tmp_path, {"chr1": random_dna(2000), "chr2": random_dna(900, 1)}, Recipe(name="x"))
+    remembered = json.loads(json.dumps(store.identity()))
+    path = tmp_path / "in.fa"
+    store.check_same(remembered)
+    if change == "replaced":
+        write_fasta(path, {"chr1": random_dna(2000, 5), "chr2": random_dna(900, 6)})
+    elif change == "appended":
+        path.write_text(path.read_text() + ">chr3\nACGT\n")
+    else:
+        os.truncate(path, 1000)
+    with pytest.raises(DataError, match="has changed since the run began") as fault:
+        build_store(recipe, path).check_same(remembered)
+    assert remembered["source_sha256"] in str(fault.value)
+    assert str(path) in str(fault.value)
+
+
+def test_a_resumed_run_refuses_other_splits_of_the_same_file(tmp_path: Path) -> None:
+    store, _ = store_of(tmp_path, CONTIGS)
+    other, _ = store_of(tmp_path, CONTIGS, recipe_of(CONTIGS, valid=("b",)))
+    with pytest.raises(DataError, match="splits have changed"):
+        other.check_same(store.identity())
+
+
+@pytest.mark.parametrize(
+    ("change", "told"), [("removed", "disappeared"), ("truncated", "100 bytes now"), ("replaced", "changed")]
+)
+def test_a_source_changed_while_in_use_is_told_and_reading_goes_on(tmp_path: Path, change: str, told: str) -> None:
+    store, _ = store_of(tmp_path, {"chr1": random_dna(2000)})
+    path = tmp_path / "in.fa"
+    store.check_source()
+    before = np.array(store.flat)
+    if change == "removed":
+        path.unlink()
+    elif change == "truncated":
+        os.truncate(path, 100)
+    else:
+        (tmp_path / "new").write_text(path.read_text().replace("A", "C"))
+        os.replace(tmp_path / "new", path)
+    with pytest.raises(DataError, match=told) as fault:
+        store.check_source()
+    assert "in.fa" in str(fault.value)
+    assert (store.flat == before).all()
+
+
+def test_a_touched_but_equal_source_is_no_change(tmp_path: Path) -> None:
+    store, _ = store_of(tmp_path, {"chr1": random_dna(2000)})
+    os.utime(tmp_path / "in.fa", (1, 1))
+    store.check_source()
+
+
+def test_a_clock_that_runs_backwards_does_not_hide_another_genome(tmp_path: Path) -> None:
+    one, recipe = store_of(tmp_path, {"chr1": random_dna(2000)})
+    stat = os.stat(tmp_path / "in.fa")
+    write_fasta(tmp_path / "in.fa", {"chr1": random_dna(2000, 1)})
+    os.utime(tmp_path / "in.fa", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert build_store(recipe, tmp_path / "in.fa").fingerprint != one.fingerprint
+
+
+def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, own_cache: Path) -> None:
+    stores = own_cache / "stores"
+    (tmp_path / "in.fa").write_text(">a\nACGT\n>b\nACQT\n")
+    before = {p for p in stores.glob("*") if p.suffix != ".lock"}
+    with pytest.raises(DataError, match=r"in\.fa"):
+        build_store(Recipe(name="x"), tmp_path / "in.fa")
+    assert {p for p in stores.glob("*") if p.suffix != ".lock"} == before
+
+
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.fa")
+    for name in ("pipe.fa", "none.fa", "."):
+        with pytest.raises(DataError):
+            build_store(Recipe(name="x"), tmp_path / name)
+
+
+def test_the_toy_store_needs_no_file_and_no_network() -> None:
+    store = build_store(load_recipe("toy"), offline=True)
+    assert store.source.path is None
+    assert sum(store.contigs.values()) == 655_360
+    store.check_source()
+
+
+BUILD = """
+import sys, time
+from genodiff.data.recipe import Recipe
+from genodiff.data.store import build_store
+while time.time() < float(sys.argv[2]):
+    pass
+store = build_store(Recipe(name="x"), sys.argv[1])
+store.verify()
+print(store.fingerprint)
+"""
+
+
+def test_processes_that_build_one_store_at_once_all_get_it_whole(tmp_path: Path) -> None:
+    path = write_fasta(tmp_path / "in.fa", {"a": random_dna(200_000, 77), "b": "N" * 50_000})
+    start = str(time.time() + 3)
+    command = [sys.executable, "-c", BUILD, str(path), start]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    ends = [(*p.communicate(timeout=120), p.returncode) for p in running]
+    assert all(code == 0 for _, _, code in ends), ends
+    assert len({out for out, _, _ in ends}) == 1
+
+
+def test_building_keeps_up_with_a_hundred_million_bases_a_second_or_near_it(tmp_path: Path) -> None:
+    path = tmp_path / "in.fa"
+    line = (random_dna(5_000_000, 3) + "\n").encode()
+    path.write_bytes(b"".join(b">c%d\n" % i + line for i in range(4)))
+    start = time.process_time()
+    build_store(Recipe(name="x"), path)
+    assert 20e6 / (time.process_time() - start) > 25e6
