@@ -17,6 +17,7 @@ comes in as uniforms, so the same uniforms give the same masks on every machine 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -49,6 +50,23 @@ class MaskedDiffusion:
         if not self.targets or len(set(self.targets)) != len(self.targets) or self.mask_id in self.targets:
             raise UsageError("the targets must be one or more distinct ids, none of them the mask's")
 
+    @cached_property
+    def _consecutive(self) -> bool:
+        return self.targets == tuple(range(self.targets[0], self.targets[0] + len(self.targets)))
+
+    @cached_property
+    def _target_ids(self) -> Int[Tensor, "K"]:
+        with torch.inference_mode(False):  # it may be made in an evaluation and used in training
+            return torch.tensor(self.targets)
+
+    @cached_property
+    def _column_of(self) -> Int[Tensor, "M"]:
+        """Which target an id is, -1 for none; the last entry stands for all larger ids."""
+        with torch.inference_mode(False):
+            column_of = torch.full((max(self.targets) + 2,), -1)
+            column_of[self._target_ids] = torch.arange(len(self.targets))
+            return column_of
+
     def corrupt(
         self, x0: Int[Tensor, "B L"], t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
     ) -> Int[Tensor, "B L"]:
@@ -77,7 +95,10 @@ class MaskedDiffusion:
 
     def target_logits(self, logits: Float[Tensor, "*S V"]) -> Float[Tensor, "*S K"]:
         """The targets' columns of the logits, in at least single precision."""
-        columns = logits.index_select(-1, torch.tensor(self.targets, device=logits.device))
+        if self._consecutive:
+            columns = logits[..., self.targets[0] : self.targets[-1] + 1]
+        else:
+            columns = logits.index_select(-1, self._target_ids.to(logits.device))
         return columns if columns.dtype == torch.float64 else columns.float()
 
     def log_x0(self, logits: Float[Tensor, "B L V"], xt: Int[Tensor, "B L"]) -> Float[Tensor, "B L V"]:
@@ -88,7 +109,7 @@ class MaskedDiffusion:
         """
         log_target = self.target_logits(logits).log_softmax(-1)
         impossible = torch.full_like(logits, -torch.inf, dtype=log_target.dtype)
-        denoised = impossible.index_copy(-1, torch.tensor(self.targets, device=logits.device), log_target)
+        denoised = impossible.index_copy(-1, self._target_ids.to(logits.device), log_target)
         masked = (xt == self.mask_id)[..., None]
         visible = xt.masked_fill(masked[..., 0], 0).long()[..., None]
         return torch.where(masked, denoised, impossible.scatter(-1, visible, 0.0))
@@ -100,9 +121,8 @@ class MaskedDiffusion:
 
         A masked position whose clean token is not a target costs infinity, for the denoiser gives it no chance.
         """
-        column_of = torch.full((max(logits.shape[-1], *self.targets) + 1,), -1, device=x0.device)
-        column_of[torch.tensor(self.targets, device=x0.device)] = torch.arange(len(self.targets), device=x0.device)
-        column = column_of[x0.masked_fill(~masked, self.targets[0]).long()]
+        last = len(self._column_of) - 1
+        column = self._column_of.to(x0.device)[x0.masked_fill(~masked, self.targets[0]).long().clamp(max=last)]
         logp = self.target_logits(logits).log_softmax(-1)
         nll = -logp.gather(-1, column.clamp(min=0)[..., None])[..., 0]
         return torch.where(masked, nll.masked_fill(column < 0, torch.inf), 0.0)

@@ -240,7 +240,7 @@ class _Filling:
     ) -> None:
         self.diffusion, self.denoiser, self.refine = diffusion, denoiser, refine
         self.x, self.u_token, self.draw = xt.clone(), u_token, draw
-        self.tolerance = tolerance
+        self.tolerance = 0.0 if refine is None else tolerance
         self.targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)
         self.masked = xt == diffusion.mask_id
         self.nfe = torch.zeros(len(xt), dtype=torch.int64, device=xt.device)

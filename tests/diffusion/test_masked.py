@@ -152,6 +152,20 @@ def test_the_gradient_is_probability_minus_truth() -> None:
     torch.testing.assert_close(grad, (p - torch.nn.functional.one_hot(x0, 12)) * masked[..., None])
 
 
+def test_a_process_first_used_in_inference_mode_can_still_train() -> None:
+    for targets in ((7, 8, 9, 10), (9, 7)):
+        diffusion = MaskedDiffusion(Linear(), 3, targets)
+        x0, masked = torch.tensor([[7, 9]]), torch.tensor([[True, True]])
+        with torch.inference_mode():
+            diffusion.nll(torch.zeros(1, 2, 12), x0, masked)
+            diffusion.log_x0(torch.zeros(1, 2, 12), x0)
+        logits = torch.zeros(1, 2, 12, requires_grad=True)
+        diffusion.nll(logits, x0, masked).sum().backward()
+        diffusion.log_x0(logits, torch.full_like(x0, 3))[..., 9].sum().backward()
+        assert logits.grad is not None
+        assert torch.isfinite(logits.grad).all()
+
+
 @pytest.mark.parametrize("targets", [(), (7, 7), (7, 3)])
 def test_targets_that_make_no_sense_are_refused(targets: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match="targets"):
