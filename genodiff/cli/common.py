@@ -2,12 +2,21 @@
 
 import logging
 import os
+import sys
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from genodiff.errors import MachineError, UsageError
+
+
+class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to what `sys.stderr` is at that moment, so that a progress bar may stand in for it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
 
 
 @Parameter(name="*")
@@ -34,7 +43,12 @@ class Common:
                 raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
             torch.set_num_threads(threads)
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
-        logging.getLogger("genodiff").setLevel(level)
+        log = logging.getLogger("genodiff")
+        log.setLevel(level)
+        if not log.handlers:
+            log.addHandler(_ToStderr())
+            log.handlers[0].setFormatter(logging.Formatter("genodiff: %(message)s"))
+            log.propagate = False
         if self.device == "cuda" and not torch.cuda.is_available():
             raise MachineError("--device cuda: torch sees no CUDA device here", fix="use --device cpu, or see `genodiff doctor`")
         return "cuda" if self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available()) else "cpu"

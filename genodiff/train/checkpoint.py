@@ -243,6 +243,24 @@ def load_model(path: str | Path, device: str = "cpu") -> Model:
     raise missing
 
 
+def check(path: Path) -> dict[str, Any]:
+    """What stands in a run or checkpoint folder, all of it read and judged: step, digest, steps of all checkpoints.
+
+    Raises `CheckpointError` for the first thing that is not sound; nothing is passed over.
+    """
+    model = load_model(path)
+    steps = steps_of(path)
+    for step in steps:
+        verify(folder_of(path, step))
+    if (path / MANIFEST).exists():
+        verify(path)
+    return {"step": model.step, "digest": model.digest, "checkpoints": steps, "parameters": _size(model)}
+
+
+def _size(model: Model) -> int:
+    return sum(p.numel() for p in model.backbone.parameters())
+
+
 def candidates(path: Path) -> Iterator[Path]:
     """Folders that may hold the model of `path`, best first: newest step first, the top of a run before its copy."""
     steps = steps_of(path)

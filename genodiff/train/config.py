@@ -23,10 +23,13 @@ DEFAULT_PRESET = "caduceus-ps-470k"
 DEFAULT_STEPS = 10_000
 
 FREE = (
-    "preset", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep", "train.workers",
-    "train.accumulate",
+    "preset", "fasta", "bed", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
+    "train.workers", "train.accumulate",
 )  # fmt: skip
-"""Settings that may change when a run goes on. `accumulate` changes the last bits of a sum, never what is summed."""
+"""What may change when a run goes on: limits, machinery, and the names of files, whose content the store compares.
+
+`accumulate` changes the last bits of a sum, never what is summed.
+"""
 
 ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
 
@@ -241,7 +244,10 @@ def resolve(
     if name not in PRESETS:
         near = did_you_mean(str(name), PRESETS)
         raise UsageError(f"unknown preset '{name}'; {near}", file=None if top.get("preset") else file)
-    config = RunConfig.parse(merge(merge({"backbone": PRESETS[name].model_dump()}, under), top), file=file)
+    below = merge({"backbone": PRESETS[name].model_dump()}, under)
+    if top:
+        RunConfig.parse({"recipe": top.get("recipe", "")} | below, file=file)  # what the file says is the file's fault
+    config = RunConfig.parse(merge(below, top), file=None if top else file)
     named = next((n for n, settings in PRESETS.items() if settings == config.backbone), None)
     if config.train.max_steps is None and config.train.max_minutes is None:
         config = config.model_copy(update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})})

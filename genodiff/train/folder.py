@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import subprocess
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +24,7 @@ from genodiff.settings import to_yaml
 from genodiff.train import checkpoint
 from genodiff.train.checkpoint import State
 from genodiff.train.config import RunConfig, read_config
+from genodiff.train.lock import FILE as LOCK
 from genodiff.train.metrics import Metrics
 from genodiff.train.weights import CARD, read_card, read_json
 
@@ -60,6 +62,14 @@ def prepare(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise atomic.write_error(path, fault) from None
+
+
+def remove_unused(path: Path) -> None:
+    """Remove a folder in which no run ever began: one with nothing but its lock."""
+    with suppress(OSError):
+        if [entry.name for entry in path.iterdir()] == [LOCK]:
+            (path / LOCK).unlink()
+            path.rmdir()
 
 
 def check_config(path: Path, config: RunConfig) -> None:

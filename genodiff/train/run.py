@@ -77,6 +77,7 @@ def train(
         stack.enter_context(_quiet())
         if world.rank == 0:
             folder.prepare(out)
+            stack.callback(folder.remove_unused, out)
             stack.enter_context(hold(out))
             folder.check_config(out, config)
         state = checkpoint.restore(out)

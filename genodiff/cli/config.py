@@ -1,0 +1,59 @@
+"""`genodiff config`: the settings of a run, shown, checked and documented."""
+
+import json as jsonlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from genodiff.cli.flags import SettingsFlags, chosen
+from genodiff.data.recipe import load_recipe
+from genodiff.settings import read_yaml, to_yaml
+from genodiff.train.config import RunConfig, resolve
+
+app = App(name="config", help="Show, check and document settings.")
+
+
+@app.command
+def show(
+    recipe: Annotated[str, Parameter(help="A recipe's name.")] = "toy",
+    /,
+    *,
+    preset: Annotated[str | None, Parameter(help="Network.")] = None,
+    config: Annotated[Path | None, Parameter(help="YAML file of settings; flags go over it.")] = None,
+    settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
+    json: Annotated[bool, Parameter(negative="", help="JSON instead of YAML.")] = False,
+) -> None:
+    """The whole configuration that `genodiff train` would use, on stdout; `--config` takes it back."""
+    over = chosen(settings) | ({"preset": preset} if preset else {})
+    given = {} if config is None else read_yaml(config)
+    if not (isinstance(given, dict) and "recipe" in given):
+        over["recipe"] = recipe
+    found = resolve(given, file=config, over=over)
+    print(found.model_dump_json(indent=2) if json else to_yaml(found), end="\n" if json else "")
+
+
+@app.command
+def check(
+    file: Annotated[Path, Parameter(help="YAML file of settings.")],
+    /,
+    *,
+    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Read a file of settings and judge it; writes nothing. A file may leave the recipe to the command line."""
+    given = read_yaml(file)
+    named = isinstance(given, dict) and "recipe" in given
+    found = resolve(given, file=file, over=None if named else {"recipe": "toy"})
+    if named and found.recipe != "own":
+        load_recipe(found.recipe)
+    if json:
+        print(jsonlib.dumps({"file": str(file), "ok": True, "recipe": found.recipe if named else None}))
+    else:
+        print(f"{file}: sound{'' if named else ' (it names no recipe)'}", file=sys.stderr)
+
+
+@app.command
+def schema() -> None:
+    """The JSON schema of the settings, on stdout."""
+    print(jsonlib.dumps(RunConfig.model_json_schema(), indent=2))

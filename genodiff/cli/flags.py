@@ -1,0 +1,80 @@
+"""A flag for every setting of a run, made from the settings themselves: `--optim.lr 0.001`, for short `--lr 0.001`."""
+
+from typing import Annotated, Any, get_args, get_origin
+
+import yaml
+from cyclopts import Parameter
+from pydantic import BaseModel, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from genodiff.train.config import ALIASES, sections, short_names
+
+_TITLES = {
+    "data": "Data",
+    "backbone": "Network",
+    "diffusion": "Diffusion",
+    "optim": "Optimiser",
+    "train": "Training",
+}
+
+
+def _shape(annotation: Any) -> Any:
+    """What the command line reads: a switch, several numbers, or a word that YAML's rules turn into a value."""
+    kinds = [annotation, *get_args(annotation)]
+    for kind in kinds:
+        if get_origin(kind) is tuple or get_origin(kind) is dict:
+            return kind
+    return bool if annotation is bool else str
+
+
+def _choices(annotation: Any) -> list[str]:
+    return [value for part in (annotation, *get_args(annotation)) for value in get_args(part) if isinstance(value, str)]
+
+
+def _flag(section: str, name: str, field: FieldInfo) -> Any:
+    dashed = name.replace("_", "-")
+    names = [dashed]
+    if short_names().get(name) == (section, name):
+        names.append(f"--{dashed}")
+    names += [f"--{alias}" for alias, place in ALIASES.items() if place == (section, name)]
+    about = (field.description or name.replace("_", " ")).rstrip(".")
+    choices = _choices(field.annotation)
+    listed = f" ({', '.join(dict.fromkeys(choices))})" if choices else ""
+    default = "" if field.default in (None, PydanticUndefined) else f" [{field.default}]"
+    help_ = f"{about[:1].upper()}{about[1:]}{listed}{default}."
+    shape = _shape(field.annotation)
+    negative = [f"--no-{dashed}"] if shape is bool and len(names) > 1 else ""
+    return Annotated[
+        shape | None,
+        Parameter(name=names, help=help_, group=_TITLES[section], show_default=False, negative=negative),
+    ]
+
+
+def _model() -> type[BaseModel]:
+    parts: dict[str, Any] = {}
+    for section, model in sections().items():
+        fields: dict[str, Any] = {n: (_flag(section, n, f), None) for n, f in model.model_fields.items()}
+        part = create_model(f"{section.title()}Flags", **fields)
+        parts[section] = (Annotated[part, Parameter(name=section)], part())
+    return create_model("SettingsFlags", **parts)
+
+
+SettingsFlags = _model()
+
+
+def chosen(flags: BaseModel | None) -> dict[str, Any]:
+    """The settings that were given as flags, by section, for `train.config.resolve`."""
+    given = flags.model_dump(exclude_unset=True) if flags is not None else {}
+    return {
+        section: {name: _value(value) for name, value in values.items()} for section, values in given.items() if values
+    }
+
+
+def _value(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        return value
