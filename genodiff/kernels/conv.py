@@ -13,6 +13,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.native import native_conv, native_conv_fits
+from genodiff.kernels.scan import chosen
+
 _NUMBERS = 2**17  # numbers in a block
 
 
@@ -26,6 +29,8 @@ def causal_conv1d(
     """Outputs, in the dtype of x; positions outside the sequence count as zero. `activation` is "silu" or None."""
     if activation not in ("silu", None):
         raise ValueError(f"activation is 'silu' or None, not {activation!r}")
+    if chosen().name == "native" and native_conv_fits(x, weight, bias):
+        return native_conv(x, weight, bias, reverse, activation == "silu")
     y: Tensor = _Conv.apply(x, weight, bias, reverse, activation == "silu")
     return y
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from genodiff.errors import UsageError
 from genodiff.kernels.chunked import chunked_scan
 from genodiff.kernels.naive import naive_scan
+from genodiff.kernels.native import instruction_set, native_scan, why_not
 
 ScanFunction = Callable[..., tuple[Tensor, Tensor]]
 
@@ -33,6 +34,7 @@ class Provider:
 
 # In the order of preference. A provider takes `naive_scan`'s arguments and returns what it returns.
 _PROVIDERS: dict[str, tuple[ScanFunction, str]] = {
+    "native": (native_scan, "in C, on float32 and a CPU; elsewhere as torch"),
     "torch": (chunked_scan, "block by block in pure torch, with its own backward"),
     "naive": (naive_scan, "step by step, for checking the others: slow"),
 }
@@ -89,7 +91,11 @@ def chosen(provider: str = "auto") -> Provider:
 @cache
 def _probe(name: str) -> Provider:
     scan, about = _PROVIDERS[name]
-    fault = _self_test(scan) if scan is not naive_scan else None
+    fault = why_not() if name == "native" else None
+    if fault is None and scan is not naive_scan:
+        fault = _self_test(scan)
+    if name == "native" and fault is None:
+        about = f"{about} ({instruction_set()})"
     return Provider(name, fault is None, about if fault is None else fault)
 
 
