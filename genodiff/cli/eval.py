@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -22,12 +23,13 @@ log = logging.getLogger("genodiff")
 
 _FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
 _MOST_CONTIGS = 12
+_NARROWEST = 100
 _REGIONS = {
-    "unique": "windows without a 24-mer of the train split",
-    "touched": "windows with some",
-    "repeat": "windows with a quarter or more of their bases in some",
-    "upper_case": "bases in upper case",
-    "soft_masked": "soft-masked bases",
+    "unique": "no 24-mer of the train split",
+    "touched": "some, in under 1/4 of bases",
+    "repeat": "in 1/4 of bases or more",
+    "upper_case": "upper case",
+    "soft_masked": "soft-masked",
 }
 
 
@@ -81,7 +83,8 @@ def eval(
     if json:
         print(json_format.dumps(result, allow_nan=False))
     else:
-        Console(file=sys.stdout).print(*tables(result), sep="\n")
+        console = Console()
+        Console(width=max(console.width, _NARROWEST) if not console.is_terminal else None).print(*tables(result))
     sys.stdout.flush()
     name = write_evaluation(model.run, result)
     log.info("%s: %s", model.run / EVAL, name)
@@ -89,22 +92,19 @@ def eval(
 
 def tables(result: dict[str, Any]) -> list[Table]:
     """An evaluation as tables to read: the split and its lines, its regions, its contigs."""
-    head = Table(title=f"{result['split']} split of {result['recipe']}: {_size(result)}", title_justify="left")
-    for column in ("", "bits per base", "95 % interval", "perplexity", "line − model"):
-        head.add_column(column, justify="left" if not column else "right")
+    named = Path(result["fasta"]).name if result["fasta"] else result["recipe"]
+    head = _table(f"{result['split']} of {named}: {_size(result)}", "bits per base", "95 % interval", "perplexity")
+    head.add_column("line − model", justify="right", no_wrap=True)
     bits = result["bits_per_base"]
-    head.add_row("this model, at most", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
+    head.add_row("model, at most", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
-        above = f"{-gap['bits']:+.4f} {_interval(gap['ci95'], -1)}"
         head.add_row(
-            "the source itself", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", above
+            "source itself", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1)
         )
     for k, line in result["markov_bits"].items():
-        gap = result["markov_minus_model_bits"][k]
-        head.add_row(
-            f"Markov order {k}", f"{line:.4f}", "", f"{2**line:.4f}", f"{gap['bits']:+.4f} {_interval(gap['ci95'])}"
-        )
+        gap = _gap(result["markov_minus_model_bits"][k])
+        head.add_row(f"Markov {k}", f"{line:.4f}", "", f"{2**line:.4f}", gap)
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
     best = min(result["markov_bits"], key=result["markov_bits"].__getitem__, default=None)
     found = [head]
@@ -115,15 +115,21 @@ def tables(result: dict[str, Any]) -> list[Table]:
 
 
 def _parts(title: str, parts: dict[str, Any], labels: dict[str, str], best: str | None) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in ("", "bases", "bits per base", "95 % interval", *((f"Markov order {best}",) if best else ())):
-        table.add_column(column, justify="right" if column else "left")
+    table = _table(title, "bases", "bits per base", "95 % interval", *((f"Markov {best}",) if best else ()))
     for name, part in list(parts.items())[:_MOST_CONTIGS]:
         line = (f"{part['markov_bits'][best]:.4f}",) if best else ()
         bits = f"{part['bits_per_base']:.4f}"
         table.add_row(labels.get(name, name), f"{part['tokens']:,}", bits, _interval(part["ci95_bits"]), *line)
     if len(parts) > _MOST_CONTIGS:
-        table.add_row(f"and {len(parts) - _MOST_CONTIGS} more (--json lists them)", *[""] * (len(table.columns) - 1))
+        table.add_row(f"and {len(parts) - _MOST_CONTIGS} more", *[""] * (len(table.columns) - 1))
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
     return table
 
 
@@ -133,8 +139,13 @@ def _size(result: dict[str, Any]) -> str:
     return f"{result['tokens']:,} bases in {result['windows']:,}{of} windows{again}"
 
 
-def _interval(ends: list[float] | None, sign: int = 1) -> str:
-    return "" if ends is None else f"[{min(sign * e for e in ends):.4f}, {max(sign * e for e in ends):.4f}]"
+def _interval(ends: list[float] | None) -> str:
+    return "" if ends is None else f"{ends[0]:.4f} – {ends[1]:.4f}"
+
+
+def _gap(gap: dict[str, Any], sign: int = 1) -> str:
+    reach = "" if gap["ci95"] is None else f" ± {(gap['ci95'][1] - gap['ci95'][0]) / 2:.4f}"
+    return f"{sign * gap['bits']:+.4f}{reach}"
 
 
 def _print_plan(

@@ -52,7 +52,7 @@ class _Table:
             "nelbo_nats": found.value,
             "bits_per_base": bits.value,
             "perplexity": math.exp(found.value),
-            "ci95_bits": _pair(bits),
+            "ci95_bits": _pair(bits, 0.0),
             **_markov_keys(self),
         }
 
@@ -88,7 +88,7 @@ def summarise(
         "nelbo_nats_total": float(table.nats.sum()),
         "bits_per_base": bits.value,
         "perplexity": math.exp(found.value),
-        "ci95_bits": _pair(bits),
+        "ci95_bits": _pair(bits, 0.0),
         "se_bits": bits.se,
         "mask_se_bits": mask_se,
         "uniform_bits": 2.0,
@@ -98,7 +98,7 @@ def summarise(
             for k, line in enumerate(table.markov if table.markov is not None else ())
         },
         "source_bits": None if source is None else float(source.sum() / total) * _BITS,
-        "source_ci95_bits": None if source is None else _pair(ratio(source, table.tokens).scaled(_BITS)),
+        "source_ci95_bits": None if source is None else _pair(ratio(source, table.tokens).scaled(_BITS), 0.0),
         "model_minus_source_bits": None if source is None else _difference(table.nats - source, table.tokens),
         "contigs": {name: part for name, part in by_contig.items() if part is not None},
         "regions": {name: part for name, part in regions.items() if part is not None},
@@ -149,8 +149,8 @@ def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
     return {"bits": found.value, "ci95": _pair(found)}
 
 
-def _pair(found: Interval) -> list[float] | None:
-    return None if found.ci95 is None else list(found.ci95)
+def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
+    return None if found.ci95 is None else [max(end, least) for end in found.ci95]
 
 
 def _curve(by_repeat: Floats, tokens: Floats, rate: Floats) -> tuple[list[dict[str, Any]], float | None]:

@@ -1,0 +1,124 @@
+"""`genodiff eval` as a user meets it: figures on stdout, everything else on stderr, one line for what is wrong."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from tiny_run import write_run
+
+from genodiff.cli import main
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return write_run(tmp_path_factory.mktemp("run"))
+
+
+def called(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code: object = 0
+    try:
+        main(["eval", *map(str, words), "--threads", "1"])
+    except SystemExit as ending:
+        code = ending.code
+    out, err = capfd.readouterr()
+    assert isinstance(code, int)
+    return code, out, err
+
+
+def test_json_is_one_object_with_the_keys_of_the_contract(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = called(capfd, run, "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["split"] == "test"
+    assert found["perplexity"] == pytest.approx(math.exp(found["nelbo_nats"]))
+    assert found["perplexity"] == pytest.approx(2 ** found["bits_per_base"])
+    assert found["ci95_bits"][0] <= found["bits_per_base"] <= found["ci95_bits"][1]
+    assert {"0", "8"} <= set(found["markov_perplexity"])
+    assert found["source_bits"] is None
+    assert found["tokens"] > 0
+    assert json.loads((run / "eval.json").read_text())["test"] == found
+
+
+def test_the_table_shows_the_bound_its_interval_and_the_lines(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = called(capfd, run)
+    found = json.loads((run / "eval.json").read_text())["test"]
+    assert code == 0
+    for figure in (found["bits_per_base"], *found["ci95_bits"], *found["markov_bits"].values()):
+        assert f"{figure:.4f}" in out
+    for name in ("Markov 8", "uniform", "soft-masked", "c4"):
+        assert name in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_a_checkpoint_folder_is_scored_like_its_run(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    step = next((run / "checkpoints").iterdir())
+    one, other = (json.loads(called(capfd, path, "--json")[1]) for path in (run, step))
+    assert one["bits_per_base"] == other["bits_per_base"]
+    assert not (step / "eval.json").exists()
+
+
+def test_a_plan_says_what_would_be_done_and_does_nothing(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (run / "eval.json").unlink(missing_ok=True)
+    code, out, _ = called(capfd, run, "--plan", "--max-windows", 5)
+    assert code == 0
+    assert "5 of 10" in out
+    assert str(run / "eval.json") in out
+    assert not (run / "eval.json").exists()
+    assert json.loads(called(capfd, run, "--plan", "--json")[1])["windows"] == 10
+
+
+def test_flags_reach_the_evaluation(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ("--split", "valid", "--repeats", 3, "--seed", 5, "--soft-masked", 0, "--max-windows", 4, "--no-baselines")
+    found = json.loads(called(capfd, run, "--json", *words)[1])
+    asked = (found["split"], found["repeats"], found["seed"], found["soft_masked"], found["windows"])
+    assert asked == ("valid", 3, 5, 0, 4)
+    assert found["markov_bits"] == {}
+    assert found["mask_se_bits"] is not None
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--split", "tset"), 2, "split"),
+        (("--repeats", 0), 2, "--repeats 0"),
+        (("--batch-size", 0), 2, "--batch-size 0"),
+        (("--max-windows", -1), 2, "--max-windows -1"),
+        (("--max-minutes", 0), 2, "--max-minutes 0"),
+        (("--soft-masked", 2), 2, "soft-masked"),
+        (("--domain", "text"), 4, "dna model"),
+        (("--fasta", "nowhere.fa"), 3, "nowhere.fa"),
+        (("--bed", "nowhere.bed"), 3, "nowhere.bed"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_its_exit_code(
+    run: Path, capfd: pytest.CaptureFixture[str], words: tuple[object, ...], code: int, said: str
+) -> None:
+    found, out, err = called(capfd, run, *words)
+    lines = [line for line in err.splitlines() if line.startswith("genodiff: error: ")]
+    assert (found, out, len(lines)) == (code, "", 1)
+    assert said in lines[0]
+    assert "Traceback" not in err
+
+
+def test_a_folder_that_is_no_run_is_a_checkpoint_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert called(capfd, tmp_path)[0] == 4
+    assert called(capfd, tmp_path / "absent")[0] == 4
+
+
+def test_data_that_has_gone_is_named_with_a_remedy(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    fasta = run.parent / "genome.fa"
+    text = fasta.read_text()
+    fasta.unlink()
+    try:
+        code, _, err = called(capfd, run, "--offline")
+    finally:
+        fasta.write_text(text)
+    assert code == 3
+    assert "genome.fa" in err
+    moved = run.parent / "moved.fa"
+    moved.write_text(text)
+    found = json.loads(called(capfd, run, "--fasta", moved, "--json")[1])
+    assert found["bits_per_base"] == json.loads(called(capfd, run, "--json")[1])["bits_per_base"]

@@ -1,0 +1,55 @@
+"""A run folder with an untrained network of a few thousand weights, on a small genome that has everything awkward."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from genodiff.alphabet import DNA
+from genodiff.data.store import build_store
+from genodiff.train import checkpoint
+from genodiff.train.checkpoint import State
+from genodiff.train.config import RunConfig, resolve
+from genodiff.train.feed import recipe_of
+from genodiff.train.folder import record, write_config
+from genodiff.train.weights import build, own_tensors
+
+NETWORK = {"kind": "caduceus", "d_model": 16, "n_layer": 1, "d_state": 4, "strands": "paired"}
+SEQ_LEN = 64
+
+
+def genome_text(seed: int = 1) -> str:
+    """Contigs c1..c4 of different length: lower case, N, and in c1's end (test) a copy of its beginning (train)."""
+    rng = np.random.default_rng(seed)
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    records = []
+    for i, length in enumerate((6000, 4000, 3001, 1300)):
+        sequence = letters[rng.choice(4, length, p=[0.3, 0.2, 0.2, 0.3])].copy()
+        sequence[200:700] |= 0x20
+        sequence[length - 90 : length - 60] |= 0x20
+        sequence[length - 40 : length - 35] = ord("N")
+        if i == 0:
+            sequence[length - 290 : length - 190] = sequence[1000:1100]
+        records.append(f">c{i + 1}\n{sequence.tobytes().decode()}\n")
+    return "".join(records)
+
+
+def write_run(folder: Path, *, seed: int = 0) -> Path:
+    """A run at `folder`/run on `folder`/genome.fa, with one checkpoint."""
+    fasta, run = folder / "genome.fa", folder / "run"
+    fasta.write_text(genome_text())
+    config = resolve({"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}})
+    return save_run(run, config, seed)
+
+
+def save_run(run: Path, config: RunConfig, seed: int = 0) -> Path:
+    """A run folder with a checkpoint of step 1 of an untrained network."""
+    torch.manual_seed(seed)
+    backbone = build(config, DNA)
+    torch.nn.init.normal_(next(p for n, p in backbone.named_parameters() if "embed" in n.lower()), std=0.5)
+    store = build_store(recipe_of(config), config.fasta)
+    run.mkdir(parents=True)
+    write_config(run, config)
+    record(run, config, store.identity(), {"started": "now"})
+    checkpoint.save(run, State(1, own_tensors(backbone), {}, {}), config, DNA, store.identity())
+    return run
