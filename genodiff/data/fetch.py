@@ -9,6 +9,7 @@ import importlib.util
 import json
 import logging
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -84,6 +85,8 @@ def _fetch(recipe: Recipe, source: Source, offline: bool) -> Path:
 
 def _download(recipe: Recipe, source: Source, path: Path) -> None:
     reason = ""
+    for killed in path.parent.glob(".fetch-*"):  # the lock is ours, so nobody else is writing there
+        shutil.rmtree(killed, ignore_errors=True)
     for attempt in range(TRIES):
         if attempt:
             time.sleep(PAUSE * 2 ** (attempt - 1))

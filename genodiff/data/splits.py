@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.errors import DataError
+from genodiff.io.bed import read_bed
 from genodiff.settings import did_you_mean
 
 LEGACY_LENGTH = 1 << 20
@@ -69,6 +70,8 @@ def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exac
     `exact` every contig of the recipe must be there in full. Raises `DataError`.
     """
     if recipe.bed is not None:
+        if exact:
+            _compare(recipe, contigs, origin, exact)
         return _from_bed(recipe.bed, contigs, origin)
     names = list(contigs)
     shared = [c for c in names if c in recipe.contigs]
@@ -160,9 +163,7 @@ def _from_rule(recipe: Recipe, contigs: dict[str, int], names: list[str]) -> dic
             named = {c for other in ("valid", "test") for c in _names(recipe, other)}
             pieces = tuple(c for c in contigs if c not in named)
         placed = [(p, 0, contigs.get(p, 0)) if isinstance(p, str) else p for p in pieces]
-        rows[split] = [
-            (number[c], start, min(end, contigs[c])) for c, start, end in placed if c in contigs and start < contigs[c]
-        ]
+        rows[split] = [(number[c], start, min(end, contigs[c])) for c, start, end in placed if c in contigs and start < contigs[c]]
     return rows
 
 
@@ -211,25 +212,18 @@ def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | P
 
 
 def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
-    from genodiff.io.bed import read_bed
-
     table = read_bed(bed, contigs)
     names = list(contigs)
     number = {c: i for i, c in enumerate(names)}
-    lines = table["line"].to_list() if "line" in table.columns else list(range(1, table.height + 1))
-    labels = table["name"].to_list() if "name" in table.columns else [None] * table.height
     rows: dict[str, Rows] = {s: [] for s in SPLITS}
     places: dict[str, list[int]] = {s: [] for s in SPLITS}
-    for contig, start, end, label, line in zip(
-        table["contig"].to_list(), table["start"].to_list(), table["end"].to_list(), labels, lines, strict=True
-    ):
+    for contig, start, end, label, line in table.select("contig", "start", "end", "name", "line").iter_rows():
         split = _ALIASES.get(str(label).lower(), str(label).lower())
         if split not in rows:
             what = "has no 4th column" if label is None else f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
             raise DataError(what, file=bed, line=line, fix="write train, valid or test in the 4th column")
-        if end > start:
-            rows[split].append((number[contig], start, end))
-            places[split].append(line)
+        rows[split].append((number[contig], start, end))
+        places[split].append(line)
     if not rows["train"]:
         raise DataError("has no interval of the split train", file=bed, fix="write train in some rows' 4th column")
     given = {s: Intervals.of(rows[s], places[s]) for s in SPLITS}
@@ -270,8 +264,7 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
                 i = clash[0]
                 theirs = b.take((b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i]))
                 raise DataError(
-                    f"the {one} interval {_shown(left, i, names)} overlaps "
-                    f"the {other} interval {_shown(theirs, 0, names)}",
+                    f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval {_shown(theirs, 0, names)}",
                     file=origin,
                     line=int(left.line[i]) or None,
                     fix="make the splits disjoint",

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from filelock import FileLock
@@ -29,13 +29,16 @@ from genodiff.data.toy import ToySource
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
-from genodiff.io.fasta import read_fasta
+from genodiff.io.fasta import Header, scan
+from genodiff.io.source import STDIN, open_source
 
 log = logging.getLogger("genodiff")
 
 FORMAT = 1
 N_ID = DNA.tokens.index("N")
-_CHUNK = 1 << 24
+
+Content = str | tuple[NDArray[np.uint8], int]
+"""The start of a contig (its name), or a piece of it: stored bytes, and how many of its letters were ambiguity codes."""
 
 
 class StoreSource(NamedTuple):
@@ -138,28 +141,24 @@ class Store:
             was = f"{self.source.stamp[0]:,}"
             raise DataError(f"changed while in use: {stamp[0]:,} bytes now, {was} when it was read", file=path, fix=fix)
         if stamp != self.source.stamp and (found := sha256_of(path)) != self.source.sha256:
-            raise DataError(
-                f"changed while in use: sha256 {found}, but {self.source.sha256} when read", file=path, fix=fix
-            )
+            raise DataError(f"changed while in use: sha256 {found}, but {self.source.sha256} when read", file=path, fix=fix)
 
 
-def build_store(
-    recipe: Recipe, fasta: str | Path | None = None, *, offline: bool = False, force: bool = False
-) -> Store:
+def build_store(recipe: Recipe, fasta: str | Path | None = None, *, offline: bool = False, force: bool = False) -> Store:
     """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once, then found again.
 
     Safe to call from many processes at once. `force` builds it again. What the splits had to leave out or make up is
     logged. Raises `DataError`: the source is missing, is no exact FASTA, or is not the recipe's genome.
     """
-    contents: Iterable[tuple[str, bytes | NDArray[np.uint8]]]
+    contents: Iterator[Content]
     fetched = fasta is None and recipe.generator is None
     paths: list[Path] = []
     if fasta is not None or fetched:
         paths = fetch(recipe, offline=offline) if fetched else [_regular(Path(str(fasta)))]
-        source, contents = _source_of(paths), _records(paths, recipe)
+        source, contents = _source_of(paths), _from_files(paths, recipe)
     else:
         toy = ToySource()
-        source, contents = StoreSource(None, 0, toy.fingerprint()), toy.contigs()
+        source, contents = StoreSource(None, 0, toy.fingerprint()), _from_toy(toy)
     key = _sha256({"format": FORMAT, "alphabet": DNA.fingerprint(), "source": source.sha256, "ignore": recipe.ignore})
     folder = cache_dir() / "stores" / key[:32]
     try:
@@ -173,6 +172,7 @@ def build_store(
             if folder.exists():
                 log.info("building again: %s", folder)
                 shutil.rmtree(folder)
+            atomic.clear_leftovers(folder.parent)
             _build(folder, key, contents, source)
             if paths and _stamp(paths[0]) != source.stamp:
                 shutil.rmtree(folder)
@@ -200,84 +200,106 @@ def encoding_table() -> bytes:
 
 def runs_of_n(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
     """(runs, 2): start and end of every run of N in stored bytes."""
-    edges: list[NDArray[np.int64]] = []
-    previous = False
-    for start in range(0, len(ids), _CHUNK):
-        is_n = (ids[start : start + _CHUNK] & ~np.uint8(SOFT)) == N_ID
-        change = np.flatnonzero(is_n[1:] != is_n[:-1]) + 1 + start
-        edges.append(np.concatenate(([start], change)) if bool(is_n[0]) != previous else change)
-        previous = bool(is_n[-1])
-    if previous:
-        edges.append(np.array([len(ids)], np.int64))
-    return np.concatenate(edges or [np.zeros(0, np.int64)]).astype(np.int64).reshape(-1, 2)
+    is_n = np.concatenate(([False], (ids & ~np.uint8(SOFT)) == N_ID, [False]))
+    return np.flatnonzero(is_n[1:] != is_n[:-1]).reshape(-1, 2)
 
 
-def _build(
-    folder: Path, key: str, contents: Iterable[tuple[str, bytes | NDArray[np.uint8]]], source: StoreSource
-) -> None:
-    table, exact = encoding_table(), b"ACGTNacgtn"
-    contigs: list[dict[str, Any]] = []
-    runs: list[NDArray[np.int64]] = []
-    hasher, offset = hashlib.sha256(), 0
+def joined(runs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Runs of one contig, found piece by piece, with those that touch as one."""
+    apart = runs[1:, 0] != runs[:-1, 1]
+    first, last = np.concatenate(([True], apart)), np.concatenate((apart, [True]))
+    return np.column_stack((runs[first[: len(runs)], 0], runs[last[-len(runs) :] if len(runs) else [], 1]))
+
+
+class _Writer:
+    """The bytes of a store in the making, and what the manifest says of each contig."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.sha, self.bases = file, hashlib.sha256(), 0
+        self.contigs: list[dict[str, Any]] = []
+        self.runs: list[NDArray[np.int64]] = []
+        self._open: list[NDArray[np.int64]] = []
+
+    def begin(self, name: str) -> None:
+        self.end()
+        self.contigs.append({"name": name, "length": 0, "n": 0, "soft": 0, "ambiguous": 0})
+
+    def add(self, ids: NDArray[np.uint8], ambiguous: int) -> None:
+        self.file.write(ids.data)
+        self.sha.update(ids.data)
+        runs = runs_of_n(ids)
+        self._open.append(runs + self.bases)
+        self.bases += len(ids)
+        contig = self.contigs[-1]
+        contig["length"] += len(ids)
+        contig["n"] += int((runs[:, 1] - runs[:, 0]).sum())
+        contig["soft"] += int(np.count_nonzero(ids >= SOFT))
+        contig["ambiguous"] += ambiguous
+
+    def end(self) -> None:
+        if self._open:
+            self.runs.append(joined(np.concatenate(self._open)))
+            self._open = []
+
+
+def _build(folder: Path, key: str, contents: Iterable[Content], source: StoreSource) -> None:
     with atomic.atomic_directory(folder) as temporary:
         with open(temporary / "genome.ids", "wb") as file:
-            for name, content in contents:
-                data, ambiguous = content, 0
-                if isinstance(content, bytes):
-                    ambiguous = len(content.translate(None, exact))
-                    data = content.translate(table)
-                    if (at := data.find(b"\xff")) >= 0:
-                        letter = content[at : at + 1].decode("latin-1")
-                        what = f"'{letter}' at base {at + 1} is not DNA"
-                        raise DataError(what, file=source.path, record=name, fix="see `genodiff data check`")
-                ids = np.frombuffer(data, np.uint8)
-                file.write(ids.data)
-                hasher.update(ids.data)
-                found = runs_of_n(ids)
-                runs.append(found + offset)
-                contigs.append(
-                    {
-                        "name": name,
-                        "length": len(ids),
-                        "n": int((found[:, 1] - found[:, 0]).sum()),
-                        "soft": int(np.count_nonzero(ids & SOFT)),
-                        "ambiguous": ambiguous,
-                    }
-                )
-                offset += len(ids)
-        if not offset:
+            writer = _Writer(file)
+            for piece in contents:
+                if isinstance(piece, str):
+                    writer.begin(piece)
+                else:
+                    writer.add(*piece)
+            writer.end()
+        if not writer.bases:
             raise DataError("holds no sequence", file=source.path, fix="give a FASTA file with at least one base")
-        np.save(temporary / "n_runs.npy", np.concatenate(runs))
+        runs = np.concatenate(writer.runs)
+        np.save(temporary / "n_runs.npy", runs)
         manifest = {
             "format": FORMAT,
             "key": key,
             "alphabet": DNA.fingerprint(),
-            "ids_sha256": hasher.hexdigest(),
-            "bases": offset,
-            "n_runs": sum(len(r) for r in runs),
-            "contigs": contigs,
+            "ids_sha256": writer.sha.hexdigest(),
+            "bases": writer.bases,
+            "n_runs": len(runs),
+            "contigs": writer.contigs,
             "source": {"path": source.path, "size": source.size, "sha256": source.sha256},
         }
         (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    ambiguous = sum(c["ambiguous"] for c in contigs)
-    log.info("built the store of %s: %d contigs, %d bases", source.path or "the toy genome", len(contigs), offset)
+    ambiguous = sum(c["ambiguous"] for c in writer.contigs)
+    n_contigs = len(writer.contigs)
+    log.info("built the store of %s: %d contigs, %d bases", source.path or "the toy genome", n_contigs, writer.bases)
     if ambiguous:
         log.warning("%s: %d ambiguity codes (R, Y, …) are read as N", source.path, ambiguous)
 
 
-def _records(paths: list[Path], recipe: Recipe) -> Iterator[tuple[str, bytes]]:
+def _from_files(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
+    """The contigs that the recipe keeps, in pieces as the strict reader judges them: memory for one block."""
+    table, exact = encoding_table(), b"ACGTNacgtn\r\n"
     for path in paths:
-        for record in read_fasta(path):
-            if kept_contigs(recipe, record.name):
-                yield record.name, record.sequence
+        with open_source(path) as opened:
+            kept = True
+            for event in scan(opened):
+                if isinstance(event, Header):
+                    kept = kept_contigs(recipe, event.name)
+                    if kept:
+                        yield event.name
+                elif kept:
+                    ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
+                    yield ids, len(event.data.translate(None, exact))
+
+
+def _from_toy(toy: ToySource) -> Iterator[Content]:
+    for name, ids in toy.contigs():
+        yield name
+        yield ids, 0
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        whole = (
-            (folder / "genome.ids").stat().st_size == manifest["bases"] == sum(c["length"] for c in manifest["contigs"])
-        )
+        whole = (folder / "genome.ids").stat().st_size == manifest["bases"] == sum(c["length"] for c in manifest["contigs"])
         rows = np.load(folder / "n_runs.npy", mmap_mode="r", allow_pickle=False).shape[0]
         if whole and manifest["format"] == FORMAT and rows == manifest["n_runs"]:
             return manifest
@@ -294,12 +316,9 @@ def _is_whole(folder: Path, key: str) -> bool:
 
 
 def _regular(path: Path) -> Path:
-    try:
-        mode = os.stat(path).st_mode
-    except OSError as fault:
-        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="give an existing FASTA file") from None
-    if not stat.S_ISREG(mode):
-        raise DataError("is not a regular file", file=path, fix="give a FASTA file (plain, gzip or bgzip)")
+    with open_source(path) as opened:
+        if str(path) == STDIN or not stat.S_ISREG(opened.stat.st_mode):
+            raise DataError("is a stream", file=opened.shown, fix="give a file: a run that is resumed reads it again")
     return path
 
 

@@ -94,9 +94,7 @@ class Windows:
         self.dropped: dict[str, int] = {
             "windows_too_much_n": tiling.dropped,
             "intervals_too_short": int(too_short.sum()),
-            "tail_bases": int(
-                np.where(size >= seq_len, (size - seq_len) % self.stride, np.where(too_short, size, 0)).sum()
-            ),
+            "tail_bases": int(np.where(size >= seq_len, (size - seq_len) % self.stride, np.where(too_short, size, 0)).sum()),
         }
         if not len(tiling):
             self._refuse_empty(tiling)
@@ -182,9 +180,7 @@ class Windows:
         size = self.intervals.end - self.intervals.start
         needed = self.seq_len if self.split == "train" else min(self.shortest, self.seq_len)
         if not len(size):
-            raise DataError(
-                f"the split {self.split} is empty", file=origin, fix="give more contigs, or splits with --bed"
-            )
+            raise DataError(f"the split {self.split} is empty", file=origin, fix="give more contigs, or splits with --bed")
         if self.store.lengths[longest] < needed:
             raise DataError(
                 f"every contig is shorter than the seq_len of {self.seq_len}: "

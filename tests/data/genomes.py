@@ -18,9 +18,7 @@ def write_fasta(path: Path, contigs: dict[str, str]) -> Path:
     return path
 
 
-def recipe_of(
-    contigs: dict[str, str], *, valid: tuple = (), test: tuple = (), train: object = "rest", **more: object
-) -> Recipe:
+def recipe_of(contigs: dict[str, str], *, valid: tuple = (), test: tuple = (), train: object = "rest", **more: object) -> Recipe:
     rule = SplitRule(train=train, valid=valid, test=test) if valid or test else None
     return Recipe(name="small", contigs={c: len(s) for c, s in contigs.items()}, splits=rule, **more)
 

@@ -79,9 +79,7 @@ def leftovers(recipe: Recipe) -> list[str]:
 
 
 @pytest.mark.parametrize("plan", [("good",), ("500", "good"), ("cut", "cut", "good"), ("wrong", "500", "good")])
-def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(
-    server: Server, plan: tuple[str, ...]
-) -> None:
+def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(server: Server, plan: tuple[str, ...]) -> None:
     server.plan = plan
     recipe = recipe_for(server.url)
     (path,) = fetch.fetch(recipe)

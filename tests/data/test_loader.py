@@ -42,10 +42,7 @@ def same(one: Batch, two: Batch) -> bool:
 def together(parts: list[Batch]) -> Batch:
     """Micro-batches of one step as one batch in the order of their slots."""
     order = torch.argsort(torch.cat([p.slot for p in parts]))
-    columns = [
-        torch.cat(column)[order] if isinstance(column[0], torch.Tensor) else column[0]
-        for column in zip(*parts, strict=True)
-    ]
+    columns = [torch.cat(column)[order] if isinstance(column[0], torch.Tensor) else column[0] for column in zip(*parts, strict=True)]
     return Batch(*columns)
 
 
@@ -181,9 +178,7 @@ def test_soft_masked_bases_weigh_what_they_are_told_to(windows: Windows) -> None
 
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
-def test_evaluation_sees_every_window_once_a_repeat_in_order_with_its_own_slot(
-    windows: Windows, batch_size: int, repeats: int
-) -> None:
+def test_evaluation_sees_every_window_once_a_repeat_in_order_with_its_own_slot(windows: Windows, batch_size: int, repeats: int) -> None:
     batches = EvalBatches(windows, batch_size, 4, repeats)
     found = list(batches)
     assert len(found) == len(batches)

@@ -57,11 +57,7 @@ def test_the_parts_of_ecoli_lie_ten_thousand_bases_apart_around_the_circle() -> 
     assert [*gaps, around] == [10_000] * 3
 
 
-@given(
-    st.dictionaries(st.text("abc", min_size=1), st.integers(0, 3000), min_size=1, max_size=60).filter(
-        lambda d: sum(d.values())
-    )
-)
+@given(st.dictionaries(st.text("abc", min_size=1), st.integers(0, 3000), min_size=1, max_size=60).filter(lambda d: sum(d.values())))
 def test_a_file_without_a_rule_is_split_without_overlap_and_nothing_is_lost(contigs: dict[str, int]) -> None:
     splits = resolve(Recipe(name="x"), contigs, "in.fa")
     assert (occupied(splits, contigs) == 1).all()

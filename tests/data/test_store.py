@@ -26,9 +26,7 @@ CONTIGS = {"a": "ACGTNacgtnRYSWKMBDHVrysw", "b": random_dna(300)}
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv", min_size=1, max_size=50), min_size=1, max_size=4))
-def test_every_letter_and_its_case_come_back_from_the_store(
-    tmp_path_factory: pytest.TempPathFactory, sequences: list[str]
-) -> None:
+def test_every_letter_and_its_case_come_back_from_the_store(tmp_path_factory: pytest.TempPathFactory, sequences: list[str]) -> None:
     contigs = {f"c{i}": s for i, s in enumerate(sequences)}
     store, _ = store_of(tmp_path_factory.mktemp("s"), contigs)
     for name, sequence in contigs.items():
@@ -60,9 +58,7 @@ def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path: Path, fo
     path = write_fasta(tmp_path / "in.fa", CONTIGS)
     reference = build_store(recipe_of(CONTIGS), path)
     data = path.read_bytes()
-    (tmp_path / "other").write_bytes(
-        {"plain": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n")}[form]
-    )
+    (tmp_path / "other").write_bytes({"plain": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n")}[form])
     other = build_store(recipe_of(CONTIGS), tmp_path / "other")
     assert (np.asarray(other.flat) == reference.flat).all()
     assert other.manifest["ids_sha256"] == reference.manifest["ids_sha256"]
@@ -161,9 +157,7 @@ def test_a_resumed_run_refuses_other_splits_of_the_same_file(tmp_path: Path) -> 
         other.check_same(store.identity())
 
 
-@pytest.mark.parametrize(
-    ("change", "told"), [("removed", "disappeared"), ("truncated", "100 bytes now"), ("replaced", "changed")]
-)
+@pytest.mark.parametrize(("change", "told"), [("removed", "disappeared"), ("truncated", "100 bytes now"), ("replaced", "changed")])
 def test_a_source_changed_while_in_use_is_told_and_reading_goes_on(tmp_path: Path, change: str, told: str) -> None:
     store, _ = store_of(tmp_path, {"chr1": random_dna(2000)})
     path = tmp_path / "in.fa"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.data.recipe import SPLITS, SplitRule
-from genodiff.data.store import N_ID, runs_of_n
+from genodiff.data.store import N_ID, joined, runs_of_n
 from genodiff.data.windows import PHASES, Windows, _dropped
 from genodiff.errors import DataError, UsageError
 
@@ -28,9 +28,7 @@ def tilings(draw: st.DrawFn) -> tuple:
 def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_drops(case: tuple) -> None:
     genome, starts, lengths, counts, stride, most = case
     first = np.concatenate(([0], np.cumsum(counts)))
-    ranges = _dropped(
-        np.array(starts), np.array(lengths), np.array(counts), first[:-1], stride, runs_of_n(genome), most
-    )
+    ranges = _dropped(np.array(starts), np.array(lengths), np.array(counts), first[:-1], stride, runs_of_n(genome), most)
     found = [int(i) for low, high in ranges for i in range(low, high)]
     wanted = []
     for k, (s, n, c) in enumerate(zip(starts, lengths, counts, strict=True)):
@@ -43,10 +41,10 @@ def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_dr
 
 
 @given(st.lists(st.sampled_from([7, N_ID, N_ID | 0x80]), max_size=60), st.integers(1, 7))
-def test_runs_of_n_are_found_across_the_borders_of_chunks(ids: list[int], chunk: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genodiff.data.store._CHUNK", chunk)
-        runs = runs_of_n(np.array(ids, np.uint8))
+def test_runs_of_n_are_found_across_the_borders_of_pieces(ids: list[int], chunk: int) -> None:
+    pieces = [np.array(ids[i : i + chunk], np.uint8) for i in range(0, len(ids), chunk)]
+    found = [runs_of_n(piece) + i * chunk for i, piece in enumerate(pieces)]
+    runs = joined(np.concatenate([np.zeros((0, 2), np.int64), *found]))
     marked = np.zeros(len(ids), bool)
     for start, end in runs:
         assert start < end
