@@ -1,12 +1,13 @@
 """`genodiff sample`: new DNA to FASTA, from nothing or into a template's gaps."""
 
+import logging
 import os
 import shutil
 import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -16,44 +17,38 @@ import numpy as np
 import torch
 from cyclopts import Parameter
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from genodiff.cli.common import Common
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
-from genodiff.generate.infill import Template, read_templates, rounds
+from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.output import write_samples
-from genodiff.generate.sample import AUTO_STEPS, Sample, Sampling, at_least_one
+from genodiff.generate.sample import Sampling, Workload, at_least_one, workload
 from genodiff.train.checkpoint import Model, load_model
+from genodiff.train.progress import clock
 
+_log = logging.getLogger("genodiff")
 DEFAULT_N = 16
+_FIRST_WAIT, _LONGEST_WAIT = 2.0, 60.0
 _HEADER_BYTES = 110
 _MEMORY_PER_BASE = 32
-_SECONDS_BETWEEN_LINES = 10
 
 
 def sample(
     *,
     fasta: Annotated[str, Parameter(help="FASTA file to write; - for stdout, .gz for BGZF.")],
-    checkpoint: Annotated[
-        Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")
-    ] = None,
+    checkpoint: Annotated[Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")] = None,
     n: Annotated[
         int | None,
         Parameter(name=["--n", "--num"], help="Sequences (default 16), or fillings of each template (default 1)."),
     ] = None,
-    length: Annotated[
-        int | None, Parameter(help="Bases per sequence (default: the trained length); more grow window by window.")
-    ] = None,
-    template: Annotated[
-        str | None, Parameter(help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.")
-    ] = None,
+    length: Annotated[int | None, Parameter(help="Bases per sequence (default: the trained length); more grow window by window.")] = None,
+    template: Annotated[str | None, Parameter(help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.")] = None,
     sampler: Annotated[str, Parameter(help="ancestral, first-hitting or confidence.")] = "ancestral",
     steps: Annotated[int | Literal["auto"], Parameter(help="Steps per window (auto: 256).")] = "auto",
     temperature: Annotated[float, Parameter(help="1 is the model's own law, 0 its likeliest bases.")] = 1.0,
     top_p: Annotated[float, Parameter(help="Draw among the likeliest bases that hold this much probability.")] = 1.0,
-    stride: Annotated[
-        int | None, Parameter(help="New bases per window beyond the trained length (default: half of it).")
-    ] = None,
+    stride: Annotated[int | None, Parameter(help="New bases per window beyond the trained length (default: half of it).")] = None,
     allow_n: Annotated[bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")] = False,
     batch_size: Annotated[int, Parameter(help="Sequences at a time: changes the speed, never the bytes.")] = 32,
     line_width: Annotated[int, Parameter(help="Bases per line; 0: one line per sequence.")] = 60,
@@ -87,12 +82,13 @@ def sample(
     if templates is None:
         lengths = np.array([length or model.config.data.seq_len])
         check_room(fasta, n, lengths, line_width, batch_size)
+    gaps = [np.ones(lengths[0], bool)] if templates is None else (t.gaps for t in templates)
+    work = workload(model, gaps, how=how)
     if plan:
-        print_plan(model, how, n, lengths, templates, fasta)
+        print_plan(model, work, n, lengths, how, fasta)
         return
-    total = n * len(lengths)
-    with _stoppable():
-        write_samples(
+    with _stoppable(), _Progress(work, n) as progress:
+        written = write_samples(
             sys.stdout.buffer if fasta == "-" else fasta,
             model,
             n=n,
@@ -103,8 +99,9 @@ def sample(
             seed=common.seed,
             sidecar=json,
             line_width=line_width,
-            watch=iter if common.quiet else _progress(total),
+            tick=progress.tick,
         )
+    _log.info("%s: %d records, %d bases, %d evaluations", fasta, *written)
 
 
 def check_target(path: str) -> None:
@@ -169,35 +166,22 @@ def the_run(folder: Path) -> Path:
     return runs[0]
 
 
-def print_plan(
-    model: Model, how: Sampling, n: int, lengths: np.ndarray, templates: list[Template] | None, fasta: str
-) -> None:
-    """Say on stdout what sampling would take: windows, evaluations (at most), time on this machine, files."""
-    window = model.config.data.seq_len
-    stride = how.stride or max(1, window // 2)
-    gaps = [np.ones(lengths[0], bool)] if templates is None else [t.gaps for t in templates]
-    steps = how.steps or AUTO_STEPS
-    evaluations = windows = masked = 0
-    for gap in gaps:
-        masked += int(gap.sum())
-        for start, end in rounds(gap, window, stride):
-            windows += 1
-            open_here = int(gap[start:end].sum())
-            gap[start:end] = False
-            evaluations += open_here if how.sampler == "first-hitting" else min(open_here, steps)
-    xt = torch.full((min(how.batch_size, n * len(gaps)), min(window, int(lengths.max()))), model.alphabet.mask_id)
-    xt = xt.to(next(model.backbone.parameters()).device)
+def print_plan(model: Model, work: Workload, n: int, lengths: np.ndarray, how: Sampling, fasta: str) -> None:
+    """Say on stdout what sampling would take; the time comes from one evaluation on this machine."""
+    window = min(model.config.data.seq_len, int(lengths.max()))
+    device = next(model.backbone.parameters()).device
+    xt = torch.full((min(how.batch_size, n * len(lengths)), window), model.alphabet.mask_id, device=device)
     with torch.inference_mode():
         model.backbone(xt)
         began = time.perf_counter()
         model.backbone(xt).cpu()
         each = (time.perf_counter() - began) / len(xt)
     weights = sum(p.numel() for p in model.backbone.parameters())
-    print(f"model        {weights:,} parameters, trained on {window:,} bases, checkpoint {model.digest}")
-    print(f"records      {n * len(gaps):,} of {int(lengths.min()):,} to {int(lengths.max()):,} bases")
-    print(f"to fill      {n * masked:,} bases in {n * windows:,} windows")
-    print(f"evaluations  at most {n * evaluations:,} windows through the network")
-    print(f"time         at most about {_duration(n * evaluations * each)} on {xt.device}")
+    print(f"model        {weights:,} parameters, trained on {model.config.data.seq_len:,} bases, {model.digest}")
+    print(f"records      {n * len(lengths):,} of {int(lengths.min()):,} to {int(lengths.max()):,} bases")
+    print(f"to fill      {n * work.bases:,} bases in {n * work.windows:,} windows")
+    print(f"evaluations  about {n * work.evaluations:,.0f} of the network on one window")
+    print(f"time         about {clock(n * work.evaluations * each)} on {device}")
     print(f"files        {fasta}" + ("" if fasta == "-" else f", {fasta}.json"))
 
 
@@ -222,37 +206,40 @@ def _stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _progress(total: int) -> Callable[[Iterator[Sample]], Iterator[Sample]]:
-    """A bar on a terminal's stderr; in a pipe, a line every ten seconds."""
-    console = Console(stderr=True)
+class _Progress:
+    """Evaluations done of those expected: a bar on a terminal's stderr, else a line every so often."""
 
-    def bar(samples: Iterator[Sample]) -> Iterator[Sample]:
-        columns = (TextColumn("sampling"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-            task = progress.add_task("sampling", total=total, rate="")
-            for drawn, rate, _ in _timed(samples, total):
-                progress.update(task, advance=1, rate=rate)
-                yield drawn
+    def __init__(self, work: Workload, n: int) -> None:
+        self.total, self.bases = n * work.evaluations, n * work.bases
+        self.done, self.began = 0, time.monotonic()
+        self.wait, self.last = _FIRST_WAIT, self.began
+        self.bar: Progress | None = None
+        console = Console(stderr=True)
+        if console.is_terminal and _log.isEnabledFor(logging.INFO):
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+            self.bar = Progress(*columns, console=console, transient=True)
+            self.task = self.bar.add_task("sampling", total=self.total)
 
-    def lines(samples: Iterator[Sample]) -> Iterator[Sample]:
-        last = time.monotonic()
-        for drawn, rate, left in _timed(samples, total):
-            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                console.print(f"sampled {drawn.number + 1} of {total}, {rate}, {left} left", soft_wrap=True)
-            yield drawn
+    def __enter__(self) -> "_Progress":
+        if self.bar is not None:
+            self.bar.start()
+        return self
 
-    return bar if console.is_terminal else lines
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
 
-
-def _timed(samples: Iterator[Sample], total: int) -> Iterator[tuple[Sample, str, str]]:
-    """Each sample with the bases per second so far and the time that is left."""
-    began, bases = time.monotonic(), 0
-    for drawn in samples:
-        bases += len(drawn.ids)
-        passed = time.monotonic() - began
-        left = passed / (drawn.number + 1) * (total - drawn.number - 1)
-        yield drawn, f"{bases / max(passed, 1e-9):,.0f} bases/s", _duration(left)
+    def tick(self, windows: int) -> None:
+        """After an evaluation of the network on this many windows."""
+        self.done += windows
+        passed = time.monotonic() - self.began
+        part = min(1.0, self.done / max(self.total, 1.0))
+        text = f"{part * self.bases / max(passed, 1e-9):,.0f} bases/s · {clock(passed * (1 / part - 1))} to go"
+        if self.bar is not None:
+            self.bar.update(self.task, description=f"sampling · {text}", completed=self.done)
+        elif time.monotonic() - self.last >= self.wait:
+            self.last, self.wait = time.monotonic(), min(_LONGEST_WAIT, self.wait * 1.5)
+            _log.info("sampling · %.0f %% · %s", 100 * part, text)
 
 
 def _size(n: float) -> str:
@@ -261,8 +248,3 @@ def _size(n: float) -> str:
             return f"{n:,.0f} {unit}"
         n /= 1000
     return f"{n:,.0f} PB"
-
-
-def _duration(seconds: float) -> str:
-    whole = int(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

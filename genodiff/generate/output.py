@@ -15,7 +15,7 @@ import numpy as np
 
 from genodiff import __version__
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import AUTO_STEPS, Sample, Sampling, infill
+from genodiff.generate.sample import AUTO_STEPS, Sampling, infill, stride_of
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record, write_fasta
 from genodiff.train.checkpoint import Model
@@ -41,13 +41,13 @@ def write_samples(
     seed: int = 1,
     sidecar: str | Path | None = None,
     line_width: int = 60,
-    watch: Callable[[Iterator[Sample]], Iterator[Sample]] = iter,
+    tick: Callable[[int], None] | None = None,
 ) -> Written:
     """Write `n` new sequences of `length` bases (default: the trained length), or `n` fillings of each template.
 
     A path is written atomically and gets its sidecar beside it unless `sidecar` says where; an open binary file gets
-    none unless it does. `line_width` 0 writes each sequence on one line; `watch` wraps the stream of samples (a
-    progress bar). Raises `UsageError`, `MachineError`.
+    none unless it does. `line_width` 0 writes each sequence on one line; `tick` is told after each
+    call of the network how many windows it held. Raises `UsageError`, `MachineError`.
     """
     how = how or Sampling()
     if sidecar is None and isinstance(target, str | Path):
@@ -62,7 +62,7 @@ def write_samples(
             yield from (template.ids(alphabet) for template in templates for _ in range(n))
 
     def records() -> Iterator[Record]:
-        for sample in watch(infill(model, drafts(), how=how, seed=seed)):
+        for sample in infill(model, drafts(), how=how, seed=seed, tick=tick):
             name = f"genodiff_{sample.number + 1:06d}"
             entry: dict[str, Any] = {"name": name, "length": len(sample.ids), "nfe": sample.nfe}
             described = ""
@@ -91,7 +91,7 @@ def write_samples(
                 "steps": None if how.sampler == "first-hitting" else how.steps or AUTO_STEPS,
                 "temperature": how.temperature,
                 "top_p": how.top_p,
-                "stride": how.stride or max(1, model.config.data.seq_len // 2),
+                "stride": stride_of(model, how),
                 "allow_n": how.allow_n,
                 "template": template_file,
                 "run": model.run.name,

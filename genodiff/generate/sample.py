@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.samplers import SAMPLERS
+from genodiff.diffusion.samplers import SAMPLERS, revealed_share
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
 from genodiff.settings import did_you_mean
@@ -33,6 +33,15 @@ from genodiff.train.checkpoint import Model
 AUTO_STEPS = 256
 Ids = NDArray[np.uint8]
 Denoiser = Callable[[Tensor, Tensor | None], Tensor]
+
+
+class Workload(NamedTuple):
+    """What a request takes: texts, bases to fill, windows, and evaluations of the network on one window, expected."""
+
+    records: int
+    bases: int
+    windows: int
+    evaluations: float
 
 
 class Sample(NamedTuple):
@@ -93,19 +102,29 @@ def sample(
     stride: int | None = None,
     allow_n: bool = False,
     batch_size: int = 32,
+    tick: Callable[[int], None] | None = None,
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.
 
     `length` may exceed the trained length (see `rounds`). `batch_size` changes the speed only. Only A, C, G and T come
-    out unless `allow_n`. Raises `UsageError` for impossible settings, before any work.
+    out unless `allow_n`. `tick` is told after each call of the network how many windows it held. Raises `UsageError`
+    for impossible settings, before any work.
     """
     at_least_one("number of sequences", n)
     at_least_one("length", length)
     how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size)
-    return infill(model, (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n)), how=how, seed=seed)
+    drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
+    return infill(model, drafts, how=how, seed=seed, tick=tick)
 
 
-def infill(model: Model, drafts: Iterable[Ids], *, how: Sampling | None = None, seed: int = 1) -> Iterator[Sample]:
+def infill(
+    model: Model,
+    drafts: Iterable[Ids],
+    *,
+    how: Sampling | None = None,
+    seed: int = 1,
+    tick: Callable[[int], None] | None = None,
+) -> Iterator[Sample]:
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
@@ -116,11 +135,39 @@ def infill(model: Model, drafts: Iterable[Ids], *, how: Sampling | None = None, 
         raise UsageError(f"stride {how.stride} is above the trained length", fix=f"give at most {window}")
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
-    return _generate(model, iter(drafts), how, seed, window)
+    return _generate(_Filler(model, how, seed, tick), iter(drafts), how)
 
 
-def _generate(model: Model, drafts: Iterator[Ids], how: Sampling, seed: int, window: int) -> Iterator[Sample]:
-    filler = _Filler(model, how, seed, window)
+def workload(model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None) -> Workload:
+    """What filling the `gaps` (True where a base is to be drawn) of each text takes; the network is not run."""
+    how = how or Sampling()
+    window, stride = model.config.data.seq_len, stride_of(model, how)
+    share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS).numpy()
+    records = bases = windows = 0
+    evaluations = 0.0
+    for text in gaps:
+        records += 1
+        left = text.copy()
+        for start, end in rounds(text, window, stride):
+            n = int(left[start:end].sum())
+            left[start:end] = False
+            bases += n
+            windows += 1
+            if how.sampler == "ancestral":
+                evaluations += float((1 - (1 - np.diff(share, prepend=0.0)) ** n).sum())
+            elif how.sampler == "confidence":
+                evaluations += float((np.diff(np.round(n * share), prepend=0.0) > 0).sum())
+            else:
+                evaluations += n
+    return Workload(records, bases, windows, evaluations)
+
+
+def stride_of(model: Model, how: Sampling) -> int:
+    """How many new bases a window adds beyond the trained length."""
+    return how.stride or max(1, model.config.data.seq_len // 2)
+
+
+def _generate(filler: "_Filler", drafts: Iterator[Ids], how: Sampling) -> Iterator[Sample]:
     index = 0
     while group := list(islice(drafts, how.batch_size)):
         yield from filler.fill(index, group)
@@ -130,15 +177,15 @@ def _generate(model: Model, drafts: Iterator[Ids], how: Sampling, seed: int, win
 class _Filler:
     """A model and a way to sample, ready to fill groups of drafts."""
 
-    def __init__(self, model: Model, how: Sampling, seed: int, window: int) -> None:
-        self.alphabet, self.how, self.seed, self.window = model.alphabet, how, seed, window
-        self.stride = how.stride or max(1, window // 2)
+    def __init__(self, model: Model, how: Sampling, seed: int, tick: Callable[[int], None] | None) -> None:
+        self.alphabet, self.how, self.seed = model.alphabet, how, seed
+        self.window, self.stride = model.config.data.seq_len, stride_of(model, how)
         self.diffusion: MaskedDiffusion = model.diffusion
         if how.allow_n:
             extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
             self.diffusion = replace(self.diffusion, targets=(*self.diffusion.targets, *sorted(extra)))
         self.device = next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
-        self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id)
+        self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id, tick)
         self.refine = _Refine(model.backbone, self.alphabet.pad_id)
 
     def fill(self, first: int, drafts: list[Ids]) -> list[Sample]:
@@ -184,13 +231,15 @@ class _Filler:
             return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
 
 
-def _denoiser(backbone: nn.Module, pad_id: int) -> Denoiser:
+def _denoiser(backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None) -> Denoiser:
     """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their lengths."""
 
     def logits(xt: Tensor, sigma: Tensor | None = None) -> Tensor:
         lengths = (xt != pad_id).sum(1)
         padded = bool((lengths < xt.shape[1]).any())
         found: Tensor = backbone(xt, sigma, lengths if padded else None)
+        if tick is not None:
+            tick(len(xt))
         return found
 
     return logits

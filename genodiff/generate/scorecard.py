@@ -149,9 +149,7 @@ def _fingerprints(index: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
     return value[whole]
 
 
-def longest_matches(
-    sequences: Sequence[Ids], reference: Sequence[Ids], longest: int = 256, both_strands: bool = True
-) -> NDArray[np.int64]:
+def longest_matches(sequences: Sequence[Ids], reference: Sequence[Ids], longest: int = 256, both_strands: bool = True) -> NDArray[np.int64]:
     """The longest stretch of each sequence that stands exactly in `reference` (either strand), at most `longest` bases.
 
     Copied training data shows as matches far longer than those of held-out real sequence. Stretches are compared by
@@ -188,9 +186,7 @@ def longest_matches(
     return found
 
 
-def markov_sequences(
-    reference: Sequence[Ids], order: int, u: NDArray[np.float64], pseudocount: float = 1.0
-) -> list[Ids]:
+def markov_sequences(reference: Sequence[Ids], order: int, u: NDArray[np.float64], pseudocount: float = 1.0) -> list[Ids]:
     """Sequences (n, L) drawn from the order-`order` Markov chain of `reference`, one per row of the uniforms `u`.
 
     Both strands are counted, `pseudocount` is spread over the four bases of each context, and a sequence's first

@@ -48,9 +48,7 @@ class Chain(nn.Module):
         a = torch.where(before >= 0, code.gather(1, before.clamp(min=0)), 4)
         b = torch.where(after < L, code.gather(1, after.clamp(max=L - 1)), 4)
         p = left[(at - before).clamp(max=_FARTHEST - 1) - (before < 0).long(), a] * right[(after - at).clamp(max=63), b]
-        logits = torch.full(
-            (B, L, DNA.padded_size), 30.0, dtype=p.dtype
-        )  # forbidden ids are the likeliest: SUBS must cut
+        logits = torch.full((B, L, DNA.padded_size), 30.0, dtype=p.dtype)  # forbidden ids are the likeliest: SUBS must cut
         logits[..., list(DNA.targets)] = p.log().clamp(min=-1e4)
         self.calls, self.rows = self.calls + 1, self.rows + B
         if single and self.noise:

@@ -17,7 +17,7 @@ from genodiff.diffusion.samplers import SAMPLERS
 from genodiff.errors import UsageError
 from genodiff.generate import sample as room
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import Sampling, infill, sample
+from genodiff.generate.sample import Sampling, infill, sample, workload
 
 MASK = DNA.mask_id
 
@@ -66,6 +66,21 @@ def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, l
     assert abs(nfe.mean() - expected) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-12
 
 
+@pytest.mark.parametrize("name", ["linear", "cosine", "one_minus_cosine"])
+@pytest.mark.parametrize("sampler", sorted(SAMPLERS))
+def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> None:
+    how = Sampling(sampler, steps=9, stride=5, batch_size=100)
+    texts = ["N" * 30, "ACGT", "ANNNNG" + "A" * 20 + "NCNNCN"]
+    world, calls = model(sticky(0.6), 12, name), []
+    told = workload(world, (Template("", "", t.encode()).gaps for t in texts), how=how)
+    found = list(infill(world, [draft(t) for t in texts] * 100, how=how, tick=calls.append))
+    assert (told.records, told.bases) == (3, 38)
+    assert told.windows == (1 + 4) + (1 + 2)
+    nfe = np.array([s.nfe for s in found]).reshape(100, 3).sum(1)
+    assert sum(calls) == nfe.sum()
+    assert abs(nfe.mean() - told.evaluations) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-9
+
+
 def test_evaluations_are_counted_where_they_are_made_and_only_active_sequences_go_through_the_network() -> None:
     chain = sticky(0.5)
     found = list(sample(model(chain, 8), 50, 20, seed=15, steps=10, stride=3, batch_size=20))
@@ -83,9 +98,7 @@ def test_the_bytes_do_not_depend_on_batch_size_or_on_float_noise(sampler: str, l
 
 
 @pytest.mark.parametrize("sampler", ["ancestral", "confidence"])
-def test_without_the_exact_network_float_noise_would_change_bytes(
-    sampler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_exact_network_float_noise_would_change_bytes(sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_Refine", lambda *_: None)
     how = {"sampler": sampler, "steps": 12, "seed": 16}
     runs = [drawn(sample(model(sticky(0.6, 1e-3), 24), 200, 61, batch_size=b, **how)) for b in (100, 200)]
@@ -160,9 +173,7 @@ def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None
     joined = drawn(sample(model(chain, 12), 3, 36, stride=12, **how))
     for i, w in itertools.product(range(3), range(3)):
         at = slice(12 * w, 12 * w + 12)
-        u_order, u_token = (
-            torch.tensor(uniforms(7, p, i, 36)[None, at]) for p in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
-        )
+        u_order, u_token = (torch.tensor(uniforms(7, p, i, 36)[None, at]) for p in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN))
         alone = SAMPLERS["ancestral"](
             model(chain, 12).diffusion, chain, torch.full((1, 12), MASK), u_order=u_order, u_token=u_token, steps=6
         )

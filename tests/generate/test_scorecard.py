@@ -72,9 +72,7 @@ def test_homopolymers_are_shares_of_bases_and_n_ends_a_run() -> None:
     assert card.homopolymer_shares([ids("NN"), ids("")], longest=3).tolist() == [0, 0, 0]
 
 
-@given(
-    st.lists(st.text("ACGN", max_size=12), min_size=1, max_size=4), st.lists(st.text("ACGTN", max_size=30), max_size=3)
-)
+@given(st.lists(st.text("ACGN", max_size=12), min_size=1, max_size=4), st.lists(st.text("ACGTN", max_size=30), max_size=3))
 @settings(max_examples=60, deadline=None)
 def test_the_longest_match_is_what_a_slow_search_finds(samples: list[str], reference: list[str]) -> None:
     def slow(sample: str) -> int:
