@@ -16,10 +16,12 @@ from genodiff.report.folder import Evaluation, Folder, Group, Sample, dump
 MOST_CONTIGS = 40
 MOST_SAMPLES = 4
 MOST_BASES = 1200
+MOST_SESSIONS = 4
 _LN2 = math.log(2)
 _REGIONS = {
-    "unique": "windows that share no {k}‑mer with the train split",
-    "repeat": "windows that share a {k}‑mer with the train split, on either strand",
+    "unique": "windows that share no {k}‑mer with the train split, on either strand",
+    "touched": "windows with less than a quarter of their bases in shared {k}‑mers",
+    "repeat": "windows with a quarter or more of their bases in shared {k}‑mers",
     "upper_case": "bases outside soft-masked repeats",
     "soft_masked": "bases in lower case in the reference: repeats",
 }
@@ -112,8 +114,7 @@ def headline(e: Evaluation) -> dict[str, str]:
     elif markov:
         best = min(markov, key=lambda k: markov[k])
         said += (
-            f" {_beside(markov[best] - e.bits_per_base)} the best Markov model of the same data"
-            f" (order {best}: {markov[best]:.3f} bits)."
+            f" {_beside(markov[best] - e.bits_per_base)} the best Markov model of the same data (order {best}: {markov[best]:.3f} bits)."
         )
     caption = "Bits per base on the same held-out bases; further left is better."
     if e.ci95_bits is not None:
@@ -163,9 +164,7 @@ def duration(seconds: float) -> str:
 
 def curve(e: Evaluation) -> list[tuple[float, float, float]]:
     """(mask rate, bits, half-width of a 95 % interval) of each bin that has a figure."""
-    return [
-        ((p.rate_lo + p.rate_hi) / 2, p.nats / _LN2, 1.96 * (p.se or 0.0) / _LN2) for p in e.curve if p.nats is not None
-    ]
+    return [((p.rate_lo + p.rate_hi) / 2, p.nats / _LN2, 1.96 * (p.se or 0.0) / _LN2) for p in e.curve if p.nats is not None]
 
 
 def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
@@ -181,24 +180,19 @@ def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
 
 
 def region_rows(e: Evaluation) -> list[dict[str, str]]:
-    """Bases by class."""
-    names = {
-        "unique": "unique",
-        "repeat": "repeated in train",
-        "upper_case": "upper case",
-        "soft_masked": "soft-masked",
-    }
+    """Bases by class; a class without bases is left out."""
+    k = e.repeat_kmer or 24
     return [
-        _group_row(names.get(k, k), g, _REGIONS.get(k, "").format(k=e.repeat_kmer or 24))
-        for k, g in e.regions.items()
-        if g.tokens
+        _group_row(name.replace("_", " "), g, _REGIONS.get(name, "").format(k=k))
+        for name, g in e.regions.items()
+        if g is not None and g.tokens
     ]
 
 
 def contig_rows(e: Evaluation) -> list[dict[str, str]]:
     """The contigs with the most bases."""
-    largest = sorted(e.contigs.items(), key=lambda item: -item[1].tokens)[:MOST_CONTIGS]
-    return [_group_row(name, g) for name, g in largest]
+    scored = [(name, g) for name, g in e.contigs.items() if g is not None]
+    return [_group_row(name, g) for name, g in sorted(scored, key=lambda item: -item[1].tokens)[:MOST_CONTIGS]]
 
 
 def sample(s: Sample) -> dict[str, Any]:
@@ -261,14 +255,36 @@ class Block(NamedTuple):
     rows: list[tuple[str, str]]
 
 
-def provenance(found: dict[str, Any] | None) -> list[Block]:
-    """provenance.json as tables: plain values first, then one table for each object in it."""
-    if not found:
-        return []
-    plain = [(k.replace("_", " "), dump(v)) for k, v in found.items() if not isinstance(v, dict)]
-    nested = [
-        Block(k.replace("_", " "), [(str(a).replace("_", " "), dump(b)) for a, b in v.items()])
-        for k, v in found.items()
-        if isinstance(v, dict) and v
-    ]
-    return [Block("", plain), *nested] if plain else nested
+def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> list[Block]:
+    """provenance.json as tables: plain values, a table for each object in it, and what was left out of the splits."""
+    found = found or {}
+    plain = [(_name(k), dump(v)) for k, v in found.items() if not _tables(k, v)]
+    parts = [block for k, v in found.items() for block in _tables(k, v)]
+    left = [Block("windows", windows)] if windows else []
+    return [*([Block("", plain)] if plain else []), *parts, *left]
+
+
+def _tables(key: str, value: object) -> list[Block]:
+    """An object as one table, a list of objects (the sessions of a run) as one each; anything else is no table."""
+    if isinstance(value, dict):
+        return [Block(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])] if value else []
+    if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+        name = _name(key).removesuffix("s")
+        many = len(value) > 1
+        return [
+            Block(f"{name} {i}" if many else name, [(_name(k), _cell(k, x)) for k, x in v.items()])
+            for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]
+        ]
+    return []
+
+
+def _name(key: object) -> str:
+    return str(key).replace("_", " ")
+
+
+def _cell(key: str, value: object) -> str:
+    if key == "argv" and isinstance(value, list):
+        return shlex.join(str(word) for word in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {dump(v)}" for k, v in value.items())
+    return dump(value)

@@ -4,7 +4,6 @@ Real sequence is the held-out split that the run was evaluated on; the Markov se
 scored best there, counted on the train split. On the toy genome the source itself also scores each set: the truth.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import reverse_complement
-from genodiff.generate.scorecard import Scorecard, kmer_spectrum, longest_matches, scorecard
+from genodiff.generate.scorecard import Scorecard, kmer_spectrum, scorecard
 from genodiff.report.figures import Series
 
 Ids = NDArray[np.uint8]
@@ -38,10 +37,10 @@ def compare_sequences(
     *,
     markov_name: str = "Markov",
     source_bits: Callable[[Sequence[Ids]], float] | None = None,
-    train: Sequence[Ids] | None = None,
+    copied: Callable[[Sequence[Ids]], float] | None = None,
 ) -> Comparison:
     """The comparison of finished sets. `source_bits`: the true source's bits per base of a set, where there is one;
-    `train`: where copies are looked for. `real` must hold at least two sequences."""
+    `copied`: the share of a set's bases that stand in train as well. `real` must hold at least two sequences."""
     card = scorecard(samples, real, markov)
     sets: list[Sequence[Ids]] = [samples, *([markov] if markov is not None else []), real]
     words, places = canonical_words(WORD)
@@ -52,8 +51,8 @@ def compare_sequences(
     extra = []
     if source_bits is not None:
         extra.append(("bits per base by the source", [f"{source_bits(s):.3f}" for s in sets]))
-    if train is not None:
-        extra.append(("longest copy of train, median", [f"{_middle(longest_matches(s, train)):.0f}" for s in sets]))
+    if copied is not None:
+        extra.append(("bases in 24‑mers of train", [f"{copied(s):.1%}" for s in sets]))
     return Comparison(card, words, spectra, markov_name, _sentence(card, markov_name), extra)
 
 
@@ -70,10 +69,6 @@ def canonical_words(k: int) -> tuple[list[str], list[list[int]]]:
 def _pooled(sequences: Sequence[Ids], places: list[list[int]]) -> list[float]:
     spectrum = kmer_spectrum(sequences, WORD)
     return [float(spectrum[p].sum()) for p in places]
-
-
-def _middle(values: NDArray[np.int64]) -> float:
-    return float(np.median(values)) if len(values) else math.nan
 
 
 def _sentence(card: Scorecard, markov_name: str) -> str:

@@ -117,9 +117,7 @@ def number_line(lines: Sequence[Line], closed: float | None = None) -> str:
             )
         source = [x.bits for x in lines if x.role == "source"]
         if source:
-            ax.axvspan(
-                left, source[0], ymax=_fraction(ax, 0.34), ymin=_fraction(ax, 0), color=BAD, alpha=0.13, linewidth=0
-            )
+            ax.axvspan(left, source[0], ymax=_fraction(ax, 0.34), ymin=_fraction(ax, 0), color=BAD, alpha=0.13, linewidth=0)
         if closed is not None and source:
             start = next(x.bits for x in lines if x.role == "composition")
             here = next(x.bits for x in lines if x.role == "model")
@@ -188,11 +186,7 @@ def curves(
                 capsize=2, label="validation bound (EMA weights), 95 %",
             )  # fmt: skip
         if accent is not None and len(y):
-            bars = (
-                None
-                if accent.low is None or accent.high is None
-                else [[accent.bits - accent.low], [accent.high - accent.bits]]
-            )
+            bars = None if accent.low is None or accent.high is None else [[accent.bits - accent.low], [accent.high - accent.bits]]
             ax.errorbar(
                 [x[-1]], [accent.bits], yerr=bars, color=MODEL, marker="D", markersize=6, markeredgecolor=PAPER,
                 linestyle="none", capsize=3, label="test bound, 95 %", zorder=5,
@@ -232,15 +226,11 @@ def _running_mean(y: np.ndarray, half: int) -> np.ndarray:
     return (total[high] - total[low]) / (high - low)
 
 
-def mask_rate_curve(
-    rate: Sequence[float], bits: Sequence[float], half: Sequence[float], bound: float, lines: Sequence[Line]
-) -> str:
+def mask_rate_curve(rate: Sequence[float], bits: Sequence[float], half: Sequence[float], bound: float, lines: Sequence[Line]) -> str:
     """C_k/k against the masked share k/n: how hard a masked base is, by how much of its window is hidden."""
     with canvas(WIDE, TALL) as figure:
         ax = figure.add_subplot()
-        ax.errorbar(
-            rate, bits, yerr=half, color=MODEL, marker="o", markersize=4, linewidth=1.5, elinewidth=0.9, capsize=2
-        )
+        ax.errorbar(rate, bits, yerr=half, color=MODEL, marker="o", markersize=4, linewidth=1.5, elinewidth=0.9, capsize=2)
         ax.fill_between([0, 1], 0, bound, color=MODEL, alpha=0.08, linewidth=0)
         ax.axhline(bound, color=MODEL, linewidth=1.0)
         ax.set_xlim(0, 1)

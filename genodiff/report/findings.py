@@ -89,9 +89,7 @@ def _of_training(folder: Folder) -> list[Finding]:
     asked = train.get("max_steps") if isinstance(train, dict) else None
     steps = [x for x in metrics.get("step", []) if math.isfinite(x)]
     if isinstance(asked, int) and steps and steps[-1] < asked:
-        found.append(
-            Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}; the same command goes on.")
-        )
+        found.append(Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}; the same command goes on."))
     return found
 
 

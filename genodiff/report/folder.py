@@ -77,18 +77,17 @@ class Evaluation(_Part):
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
-    contigs: dict[str, Group] = {}
-    regions: dict[str, Group] = {}
+    contigs: dict[str, Group | None] = {}
+    regions: dict[str, Group | None] = {}
     repeat_kmer: int | None = None
     repeat_share: float | None = None
+    dropped: dict[str, int] = {}
     curve: list[RatePoint] = []
     seconds: float | None = None
 
     def markov(self) -> dict[int, float]:
         """Markov orders and their bits per base."""
-        return {
-            int(k): b for k, b in sorted((self.markov_bits or {}).items(), key=lambda x: int(x[0])) if b is not None
-        }
+        return {int(k): b for k, b in sorted((self.markov_bits or {}).items(), key=lambda x: int(x[0])) if b is not None}
 
 
 class Sample(NamedTuple):
@@ -118,17 +117,13 @@ class Folder:
     @property
     def evaluation(self) -> Evaluation | None:
         """The held-out test split; valid, or whatever there is, where test was not scored."""
-        return (
-            self.evaluations.get("test") or self.evaluations.get("valid") or next(iter(self.evaluations.values()), None)
-        )
+        return self.evaluations.get("test") or self.evaluations.get("valid") or next(iter(self.evaluations.values()), None)
 
 
 def read_folder(path: Path) -> Folder:
     """The run at `path`. Raises CheckpointError where there is no run at all, that is no readable config.yaml."""
     if not path.is_dir():
-        raise CheckpointError(
-            "is not a run folder", file=path, fix="give the folder that `genodiff train` wrote, such as runs/demo"
-        )
+        raise CheckpointError("is not a run folder", file=path, fix="give the folder that `genodiff train` wrote, such as runs/demo")
     if not (path / "config.yaml").is_file():
         raise CheckpointError("holds no config.yaml", file=path, fix="give the folder that `genodiff train` wrote")
     config = read_yaml(path / "config.yaml", error=CheckpointError)
@@ -182,15 +177,9 @@ def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict
             evaluations[split].markov()
         except (ValidationError, ValueError) as fault:
             evaluations.pop(split, None)
-            first = (
-                fault.errors()[0]
-                if isinstance(fault, ValidationError)
-                else {"loc": ("markov_bits",), "msg": str(fault)}
-            )
+            first = fault.errors()[0] if isinstance(fault, ValidationError) else {"loc": ("markov_bits",), "msg": str(fault)}
             where = ".".join(str(p) for p in first["loc"])
-            troubles.append(
-                f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: {printable(first['msg'], 80)}"
-            )
+            troubles.append(f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: {printable(first['msg'], 80)}")
     return evaluations
 
 
@@ -217,9 +206,7 @@ def _read_samples(path: Path, troubles: list[str]) -> list[Sample] | None:
     if not path.is_file():
         return None
     try:
-        found = [
-            Sample(r.name, r.description, r.sequence.decode("ascii")) for r in islice(read_fasta(path), MOST_SAMPLES)
-        ]
+        found = [Sample(r.name, r.description, r.sequence.decode("ascii")) for r in islice(read_fasta(path), MOST_SAMPLES)]
     except GenodiffError as fault:
         troubles.append(f"samples.fa cannot be read: {fault}")
         return None

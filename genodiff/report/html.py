@@ -4,6 +4,7 @@ The page is made of plain values: `context` turns the parts of a run folder into
 with everything escaped but the figures, which are ours. The same inputs give the same bytes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from genodiff.report import blocks, figures
 from genodiff.report.compare import Comparison
 from genodiff.report.findings import findings, gap_closed
 from genodiff.report.folder import Folder, read_folder
-from genodiff.report.reference import compare
+from genodiff.report.reference import open_reference
 
 
 def write_report(run: Path, out: Path | None = None, *, offline: bool = True) -> Path:
@@ -26,14 +27,16 @@ def write_report(run: Path, out: Path | None = None, *, offline: bool = True) ->
     Raises CheckpointError where `run` is no run folder.
     """
     folder = read_folder(run)
-    comparison, note = compare(folder, offline=offline)
+    reference, note = open_reference(folder, offline=offline)
+    comparison = None if reference is None else reference.comparison(folder)
+    windows = [] if reference is None else reference.windows()
     target = run / "report.html" if out is None else out
-    atomic.write_text(target, render(folder, comparison, note))
+    atomic.write_text(target, render(folder, comparison, note, windows))
     return target
 
 
-def render(folder: Folder, comparison: Comparison | None = None, note: str = "") -> str:
-    """The page as text. `comparison`: generated beside real DNA; `note`: why there is none."""
+def render(folder: Folder, comparison: Comparison | None = None, note: str = "", windows: Sequence[tuple[str, str]] = ()) -> str:
+    """The page as text. `comparison`: samples beside real DNA; `note`: why there is none; `windows`: of each split."""
     environment = Environment(
         loader=PackageLoader("genodiff", "report"),
         autoescape=True,
@@ -41,10 +44,10 @@ def render(folder: Folder, comparison: Comparison | None = None, note: str = "")
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.jinja").render(context(folder, comparison, note))
+    return environment.get_template("page.html.jinja").render(context(folder, comparison, note, list(windows)))
 
 
-def context(folder: Folder, comparison: Comparison | None, note: str) -> dict[str, Any]:
+def context(folder: Folder, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]) -> dict[str, Any]:
     """Everything that the template shows, as strings, numbers and lists."""
     evaluation = folder.evaluation
     lines = blocks.lines(evaluation) if evaluation is not None else []
@@ -76,7 +79,7 @@ def context(folder: Folder, comparison: Comparison | None, note: str) -> dict[st
         "samples": [blocks.sample(s) for s in samples[: blocks.MOST_SAMPLES]],
         "samples_total": f"{len(samples):,}",
         "config": folder.config_text,
-        "provenance": blocks.provenance(folder.provenance),
+        "provenance": blocks.provenance(folder.provenance, windows),
     }
 
 
@@ -89,9 +92,7 @@ def _figures(folder: Folder, comparison: Comparison | None, lines: list[figures.
     if evaluation is not None:
         drawn["line"] = figures.number_line(lines, gap_closed(evaluation))
     if folder.metrics is not None and folder.metrics.get("loss_bits"):
-        drawn["curves"] = figures.curves(
-            folder.metrics["step"], folder.metrics["loss_bits"], blocks.validations(folder), anchors, model
-        )
+        drawn["curves"] = figures.curves(folder.metrics["step"], folder.metrics["loss_bits"], blocks.validations(folder), anchors, model)
     if evaluation is not None and (curve := blocks.curve(evaluation)):
         rate, bits, half = zip(*curve, strict=True)
         drawn["mask_rate"] = figures.mask_rate_curve(rate, bits, half, evaluation.bits_per_base, anchors)

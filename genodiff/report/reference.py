@@ -1,90 +1,104 @@
 """What samples are compared with: held-out real sequence, a Markov model of the train split, on the toy the source.
 
-Everything comes from the run's own recipe and files, as far as they are on this machine. A large train split is
-represented by pieces spread over it.
+Everything comes from the run's own recipe and files, as far as they are on this machine. The k-mer
+counts of the train split are the ones that the evaluation made.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
+from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.data.store import Store, build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import GenodiffError
 from genodiff.report.compare import Comparison, Ids, compare_sequences
 from genodiff.report.folder import Folder
-from genodiff.score.markov import LETTERS, count, fit
+from genodiff.score.lines import train_counts, train_stretches
+from genodiff.score.markov import LETTERS, base_codes, fit
+from genodiff.score.perplexity import MARKOV_ORDER
+from genodiff.score.repeats import shared_cover, shared_kmers
 from genodiff.train.config import RunConfig
 from genodiff.train.feed import recipe_of
 
 MOST_REAL = 512  # windows
-MOST_COUNTED = 1 << 25  # bases of the train split that the Markov model is counted on: a second per 16 Mb
-MOST_COPIED = 1 << 22  # bases of a train split in which copies are looked for: it takes a minute per 16 Mb
+MOST_LENGTH = 1 << 14  # bases of each, and of each Markov sequence
+MOST_COPIED = 1 << 27  # bases of a train split in which copies are looked for: beyond, it takes a minute or more
 ORDER = 5  # of the Markov sequence where no evaluation says which order is best
-_PIECE = 1 << 20
-_CODES = np.full(256, 4, np.uint8)
-_CODES[list(DNA.targets)] = range(4)
 
 
-def compare(folder: Folder, *, offline: bool = True) -> tuple[Comparison | None, str]:
-    """The run's samples beside real and Markov sequence; where that cannot be, None and why, in words."""
-    if not folder.samples:
-        return None, ""
+class Reference(NamedTuple):
+    """The data of a run, open for reading."""
+
+    recipe: Recipe
+    store: Store
+    config: RunConfig
+
+    def windows(self) -> list[tuple[str, str]]:
+        """Of each split, how many windows it has and what was left out of it."""
+        found = []
+        for split in SPLITS:
+            try:
+                found.append((split, self._windows(split, self.config.data.seq_len).summary()))
+            except GenodiffError as fault:
+                found.append((split, fault.what))
+        return found
+
+    def comparison(self, folder: Folder) -> Comparison | None:
+        """The run's samples beside real and Markov sequence; None where there are none, or hardly any real windows."""
+        samples = [DNA.encode(s.sequence) for s in folder.samples or [] if s.sequence]
+        if not samples:
+            return None
+        evaluation = folder.evaluation
+        split = evaluation.split if evaluation is not None and evaluation.split in SPLITS else "test"
+        length = min(int(np.median([len(s) for s in samples])), MOST_LENGTH)
+        tiles = self._windows(split, length).spread(MOST_REAL)
+        if len(tiles) < 2:
+            return None
+        real = [_plain(self.store.flat[a : a + n]) for a, n in zip(tiles.flat_start, tiles.length, strict=True)]
+        lines = {k: b for k, b in evaluation.markov().items() if k > 0} if evaluation is not None else {}
+        order = min(lines, key=lambda k: lines[k], default=ORDER)
+        markov = fit(train_counts(self.store, MARKOV_ORDER, legacy_caduceus_tiling=tiles.legacy))
+        drawn = markov.sample(len(samples), length, generator(self.config.seed, Purpose.BASELINE), order)
+        toy = self.recipe.generator == "toy" and self.store.source.path is None
+        return compare_sequences(
+            samples,
+            real,
+            [DNA.encode(LETTERS[row].tobytes()) for row in drawn],
+            markov_name=f"Markov {order}",
+            source_bits=source_bits if toy else None,
+            copied=self._copied if self.store.splits.intervals["train"].n_bases <= MOST_COPIED else None,
+        )
+
+    def _copied(self, sequences: Sequence[Ids]) -> float:
+        """The share of the bases of `sequences` in 24-mers that the train split has too, on either strand."""
+        codes = [base_codes(ids) for ids in sequences]
+        train = train_stretches(self.store, legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling)
+        share = shared_cover(codes, shared_kmers(codes, train))
+        return float(np.average(share, weights=[max(len(c), 1) for c in codes]))
+
+    def _windows(self, split: str, length: int) -> Windows:
+        legacy = self.config.data.legacy_caduceus_tiling
+        return Windows(self.store, self.recipe, split, length, legacy_caduceus_tiling=legacy)
+
+
+def open_reference(folder: Folder, *, offline: bool = True) -> tuple[Reference | None, str]:
+    """The data of the run in `folder`; where they are not at hand, None and why, in words."""
     if folder.settings is None:
         return None, "The samples are not compared with real sequence: the run's configuration cannot be read."
+    config = folder.settings
     try:
-        return _compare(folder, folder.settings, offline), ""
+        recipe = recipe_of(config)
+        fasta = None if config.fasta is None else Path(config.fasta)
+        return Reference(recipe, build_store(recipe, fasta, offline=offline), config), ""
     except (GenodiffError, OSError) as fault:
         return None, f"The samples are not compared with real sequence, which is not at hand: {fault}"
-
-
-def _compare(folder: Folder, config: RunConfig, offline: bool) -> Comparison:
-    samples = [DNA.encode(s.sequence) for s in folder.samples or []]
-    recipe = recipe_of(config)
-    store = build_store(recipe, None if config.fasta is None else Path(config.fasta), offline=offline)
-    length = min(int(np.median([len(s) for s in samples])), 1 << 16)
-    split = (
-        folder.evaluation.split
-        if folder.evaluation is not None and folder.evaluation.split in store.splits.intervals
-        else "test"
-    )
-    windows = Windows(store, recipe, split, max(length, 8), max_n_fraction=recipe.max_n_fraction).spread(MOST_REAL)
-    real = [_plain(store.flat[start : start + n]) for start, n in zip(windows.flat_start, windows.length, strict=True)]
-    train = train_stretches(store, MOST_COUNTED)
-    lines = folder.evaluation.markov() if folder.evaluation is not None else {}
-    order = min((k for k in lines if k > 0), key=lambda k: lines[k], default=ORDER)
-    model = fit(count((_CODES[s] for s in train), order))
-    drawn = model.sample(len(samples), length, generator(config.seed, Purpose.BASELINE))
-    total = store.splits.intervals["train"].n_bases
-    return compare_sequences(
-        samples,
-        real,
-        [_letters(row) for row in drawn],
-        markov_name=f"Markov {order}",
-        source_bits=source_bits if recipe.generator == "toy" and config.fasta is None else None,
-        train=train if total <= MOST_COPIED else None,
-    )
-
-
-def train_stretches(store: Store, most: int) -> list[Ids]:
-    """The train split as plain ids, whole where it has at most `most` bases, else evenly spread pieces of it."""
-    intervals = store.splits.intervals["train"]
-    starts = store.offsets[intervals.contig] + intervals.start
-    spans = [
-        (int(a), min(int(a) + _PIECE, int(end)))
-        for start, end in zip(starts, starts + intervals.end - intervals.start, strict=True)
-        for a in range(int(start), int(end), _PIECE)
-    ]
-    if intervals.n_bases <= most:
-        spans = [(int(a), int(b)) for a, b in zip(starts, starts + intervals.end - intervals.start, strict=True)]
-    else:
-        spans = spans[:: -(-intervals.n_bases // most)]
-    return [_plain(store.flat[a:b]) for a, b in spans]
 
 
 def source_bits(sequences: Sequence[Ids]) -> float:
@@ -99,7 +113,3 @@ def source_bits(sequences: Sequence[Ids]) -> float:
 
 def _plain(stored: NDArray[np.uint8]) -> Ids:
     return np.asarray(stored) & np.uint8(0xFF ^ SOFT)
-
-
-def _letters(codes: NDArray[np.uint8]) -> Ids:
-    return DNA.encode(LETTERS[codes].tobytes())

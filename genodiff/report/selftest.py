@@ -67,9 +67,7 @@ def scans() -> tuple[list[Check], str | None]:
     try:
         found, best = providers(), chosen()
     except (GenodiffError, StopIteration) as fault:
-        return [
-            Check("scan", "fail", str(fault) or "no scan runs here", "unset GENODIFF_SCAN, or install genodiff again")
-        ], None
+        return [Check("scan", "fail", str(fault) or "no scan runs here", "unset GENODIFF_SCAN, or install genodiff again")], None
     others = [p for p in found if p.name != best.name]
     checks = [Check("scan", "ok", f"{best.name}: {best.reason}")]
     for p in others:
@@ -144,7 +142,5 @@ def strands() -> Check:
         here, there = network(x), network(complement[x].flip(1))
     worst = float((here - there.flip(1)[..., complement]).abs().max())
     if not worst <= TOLERANCE:
-        return Check(
-            "strands", "fail", f"the two strands differ by {worst:.0e}", "set GENODIFF_SCAN=torch and report this"
-        )
+        return Check("strands", "fail", f"the two strands differ by {worst:.0e}", "set GENODIFF_SCAN=torch and report this")
     return Check("strands", "ok", f"a Caduceus-PS treats both alike within {worst:.0e}")

@@ -64,9 +64,7 @@ def evaluation(bits: float = 1.372, source: float | None = 1.214) -> dict[str, A
         "regions": {"unique": part(1.372, 99_000), "soft_masked": {"tokens": 0, "windows": 0, "bits_per_base": None}},
         "repeat_kmer": 24,
         "repeat_share": 0.01,
-        "curve": [
-            {"rate_lo": i / 10, "rate_hi": (i + 1) / 10, "nats": 0.6 + i / 20, "se": 0.01, "n": 39} for i in range(9)
-        ]
+        "curve": [{"rate_lo": i / 10, "rate_hi": (i + 1) / 10, "nats": 0.6 + i / 20, "se": 0.01, "n": 39} for i in range(9)]
         + [{"rate_lo": 0.9, "rate_hi": 1.0, "nats": None, "se": None, "n": 0}],
         "seconds": 12.0,
         "device": "cpu",

@@ -46,14 +46,15 @@ def test_the_sentence_gives_the_samples_the_floor_and_the_baseline() -> None:
     assert "Markov" not in alone.sentence
 
 
-def test_the_source_scores_each_set_and_copies_are_found() -> None:
-    train = sets(2, 3000, 0.5, 9)
-    copies = [train[0][100:400], train[1][5:305]]
+def test_the_source_and_the_search_for_copies_judge_each_set() -> None:
     found = compare_sequences(
-        copies, sets(6, 300, 0.5, 2), sets(2, 300, 0.5, 3), source_bits=lambda s: float(len(s)), train=train
+        sets(3, 300, 0.5, 1),
+        sets(6, 300, 0.5, 2),
+        sets(2, 300, 0.5, 3),
+        source_bits=lambda s: float(len(s)),
+        copied=lambda s: len(s) / 100,
     )
-    rows = dict(found.extra)
-    assert rows["bits per base by the source"] == ["2.000", "2.000", "6.000"]
-    longest = [int(x) for x in rows["longest copy of train, median"]]
-    assert longest[0] == 256
-    assert max(longest[1:]) < 30
+    assert dict(found.extra) == {
+        "bits per base by the source": ["3.000", "2.000", "6.000"],
+        "bases in 24‑mers of train": ["3.0%", "2.0%", "6.0%"],
+    }

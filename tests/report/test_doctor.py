@@ -50,9 +50,7 @@ def test_the_object_is_json_with_the_documented_keys() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("version", "status"), [((3, 10), "fail"), ((3, 11), "ok"), ((3, 14), "ok"), ((3, 15), "warn")]
-)
+@pytest.mark.parametrize(("version", "status"), [((3, 10), "fail"), ((3, 11), "ok"), ((3, 14), "ok"), ((3, 15), "warn")])
 def test_only_pythons_that_are_tested_are_ok(version: tuple[int, int], status: str) -> None:
     assert doctor.python(version).status == status
 
@@ -83,9 +81,7 @@ def test_extras_are_not_required() -> None:
     assert "pytest" not in names
 
 
-def test_an_optional_package_that_cannot_be_imported_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_optional_package_that_cannot_be_imported_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tokenizers.py").write_text("raise ImportError('undefined symbol: \\x1b[31m')\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -107,9 +103,7 @@ def test_a_folder_that_cannot_hold_the_cache_fails(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(("free", "status"), [(10 << 30, "ok"), (500 << 20, "warn"), (1 << 20, "fail")])
-def test_a_disk_that_is_nearly_full_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str
-) -> None:
+def test_a_disk_that_is_nearly_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str) -> None:
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free})())
     assert doctor.disk(tmp_path).status == status
 

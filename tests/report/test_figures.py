@@ -29,9 +29,7 @@ def drawn() -> dict[str, str]:
     words = [Series(s.role, s.name, [0.6, 0.4]) for s in SETS]
     return {
         "number_line": figures.number_line([*LINES, MODEL], 0.75),
-        "curves": figures.curves(
-            steps, [2.0 - s / 100 for s in steps], [(20, 1.8, 0.02), (40, 1.6, math.nan)], LINES, MODEL
-        ),
+        "curves": figures.curves(steps, [2.0 - s / 100 for s in steps], [(20, 1.8, 0.02), (40, 1.6, math.nan)], LINES, MODEL),
         "mask_rate": figures.mask_rate_curve([0.25, 0.75], [1.0, 1.8], [0.01, 0.02], 1.4, LINES),
         "trinucleotides": figures.trinucleotides(["AAA", "AAC"], words),
         "distances": figures.distances([1, 2], js),
@@ -141,9 +139,7 @@ def test_the_running_mean_of_a_line_is_the_line() -> None:
 
 
 def test_coordinates_are_rounded_and_groups_without_purpose_are_gone() -> None:
-    places = [
-        v for e in ET.fromstring(DRAWN["curves"]).iter() for k, v in e.attrib.items() if k in ("d", "x", "transform")
-    ]
+    places = [v for e in ET.fromstring(DRAWN["curves"]).iter() for k, v in e.attrib.items() if k in ("d", "x", "transform")]
     assert places
     assert not [v for v in places if re.search(r"\.\d{3,}", v)]
     assert "<g>" not in DRAWN["curves"]
