@@ -58,7 +58,7 @@ class Plan:
 
         The pace is measured since `begin` or the mark before; a session's first, slow step is left out.
         """
-        if self.max_seconds is None or self.finished(step) or any(at > step for at, _ in self.decisions):
+        if self.max_seconds is None or self.finished(step) or any(at >= step for at, _ in self.decisions):
             return
         done, elapsed = step - self._since[0], seconds - self._since[1]
         pace = elapsed / done
@@ -80,9 +80,8 @@ class Plan:
     def decide(self, step: int, horizon: int) -> None:
         """Record that `horizon` steps are planned from `step` on, and write the record down."""
         horizon = horizon if self.max_steps is None else min(horizon, self.max_steps)
-        if horizon != self.horizon(step):
-            self.decisions = [d for d in self.decisions if d[0] < step] + [(step, horizon)]
-            self.write()
+        self.decisions = [d for d in self.decisions if d[0] < step] + [(step, horizon)]
+        self.write()
 
     def values(self) -> dict[str, Any]:
         """The record as plain values."""
@@ -136,5 +135,6 @@ def open_plan(run: Path, settings: TrainSettings, step: int, seconds: float, sav
     elif now.max_seconds is not None and now.decisions:
         left = now.max_seconds > seconds
         now.decide(step, step + now._fits(seconds, seconds / step) if left else step)
-    now.write()
+    else:
+        now.write()
     return now

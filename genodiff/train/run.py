@@ -21,6 +21,7 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.io.atomic import clear_leftovers
 from genodiff.train import checkpoint, folder
 from genodiff.train.callbacks import Boundary, Counters
 from genodiff.train.checkpoint import State, diffusion_of
@@ -80,6 +81,8 @@ def train(
             stack.callback(folder.remove_unused, out)
             stack.enter_context(hold(out))
             folder.check_config(out, config)
+            for leftover in (*clear_leftovers(out), *clear_leftovers(out / checkpoint.FOLDER)):
+                _log.info("removed %s, left by a run that was killed", leftover)
         state = checkpoint.restore(out)
         counters = Counters() if state is None else Counters(**{k: state.counters[k] for k in Counters.__annotations__})
         if world.rank == 0 and state is not None:

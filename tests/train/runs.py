@@ -1,0 +1,31 @@
+"""Runs of a few thousand weights on the toy genome: what the tests of this room train."""
+
+from pathlib import Path
+from typing import Any
+
+from genodiff.train.config import RunConfig, resolve
+from genodiff.train.run import RunResult, train
+
+TINY: dict[str, Any] = {
+    "recipe": "toy",
+    "seq_len": 64,
+    "preset": "caduceus-ps-tiny",
+    "d_model": 16,
+    "n_layer": 1,
+    "d_state": 4,
+    "batch_size": 4,
+    "steps": 6,
+    "checkpoint_every": 2,
+    "validate_every": 3,
+    "validate_windows": 8,
+}
+
+
+def tiny(**changes: Any) -> RunConfig:
+    """The tiny configuration with settings changed, by their short names."""
+    return resolve(TINY | changes)
+
+
+def run_tiny(out: Path, **changes: Any) -> RunResult:
+    """Train it into `out`."""
+    return train(tiny(**changes), out, argv=["test"])
