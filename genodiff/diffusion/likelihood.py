@@ -65,9 +65,7 @@ class RateCurve(NamedTuple):
     n_windows: Int[Tensor, "S"]
 
 
-def rate_curve(
-    masked_nats: Float[Tensor, "B"], k: Int[Tensor, "B"], n: Int[Tensor, "B"], n_bins: int = 20
-) -> RateCurve:
+def rate_curve(masked_nats: Float[Tensor, "B"], k: Int[Tensor, "B"], n: Int[Tensor, "B"], n_bins: int = 20) -> RateCurve:
     """C_k / k over mask rates from the windows of an evaluation, each weighted by its tokens."""
     some = n > 0
     masked_nats, k, n = masked_nats[some].double(), k[some], n[some]
@@ -78,9 +76,7 @@ def rate_curve(
 
 
 @torch.no_grad()
-def count_terms(
-    diffusion: MaskedDiffusion, denoiser: Denoiser, x0: Int[Tensor, "L"], maskable: Bool[Tensor, "L"]
-) -> Float[Tensor, "K"]:
+def count_terms(diffusion: MaskedDiffusion, denoiser: Denoiser, x0: Int[Tensor, "L"], maskable: Bool[Tensor, "L"]) -> Float[Tensor, "K"]:
     """C_0 .. C_n of one window of n <= 16 maskable positions, by enumerating its 2^n masks; K = n + 1."""
     where = maskable.nonzero()[:, 0]
     n = len(where)

@@ -73,9 +73,7 @@ class MaskedDiffusion:
         """xt ~ q(xt | x0): a maskable position is masked where its uniform u in [0, 1) is below 1 - alpha(t)."""
         return self.mask(x0, self.draw_mask(t, u, maskable))
 
-    def draw_mask(
-        self, t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
-    ) -> Bool[Tensor, "B L"]:
+    def draw_mask(self, t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]) -> Bool[Tensor, "B L"]:
         """Which maskable positions are masked at time t; those at t' < t are among those at t."""
         return maskable & (u < self.schedule.masked(t)[:, None])
 
@@ -114,9 +112,7 @@ class MaskedDiffusion:
         visible = xt.masked_fill(masked[..., 0], 0).long()[..., None]
         return torch.where(masked, denoised, impossible.scatter(-1, visible, 0.0))
 
-    def nll(
-        self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
-    ) -> Float[Tensor, "B L"]:
+    def nll(self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]) -> Float[Tensor, "B L"]:
         """-log x_theta of the clean token at the `masked` positions, 0 elsewhere; nats. Equals -log_x0 gathered at x0.
 
         A masked position whose clean token is not a target costs infinity, for the denoiser gives it no chance.
@@ -142,9 +138,7 @@ class MaskedDiffusion:
         return p
 
 
-def exact_count_mask(
-    maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]
-) -> Bool[Tensor, "B L"]:
+def exact_count_mask(maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]) -> Bool[Tensor, "B L"]:
     """Exactly k of each row's maskable positions: those with the smallest uniforms. All of them where k is larger."""
     rank = u.masked_fill(~maskable, torch.inf).argsort(dim=-1, stable=True).argsort(-1)
     return maskable & (rank < k[:, None])

@@ -2,8 +2,9 @@
 
     sampler(diffusion, denoiser, xt, *, u_order, u_token, steps, ...) -> Sampled(x0, nfe)
 
-    u_order     when a position is revealed            u_token     which token it then takes
-    ancestral   MDLM's reverse chain on a grid of `steps` equal steps in time
+    u_order         when a position is revealed
+    u_token         which token it then takes
+    ancestral       MDLM's reverse chain on a grid of `steps` equal steps in time
     first_hitting   the same chain in continuous time: one position per evaluation, in a uniformly random order
     confidence      the most predictable positions first, as many per step as the schedule reveals
 
@@ -133,9 +134,7 @@ def confidence(
         score = torch.where(filling.is_masked(rows), torch.round(best / TIE), -torch.inf)
         by_u = u_order[rows].argsort(dim=-1, stable=True)
         order = by_u.gather(1, score.gather(1, by_u).argsort(dim=-1, stable=True, descending=True))
-        due = torch.zeros_like(score, dtype=torch.bool).scatter(
-            1, order, torch.arange(score.shape[1]).to(n) < n[:, None]
-        )
+        due = torch.zeros_like(score, dtype=torch.bool).scatter(1, order, torch.arange(score.shape[1]).to(n) < n[:, None])
         gap = score.masked_fill(~due, torch.inf).amin(-1) - score.masked_fill(due, -torch.inf).amax(-1)
         return due, gap * TIE
 
@@ -182,15 +181,11 @@ class _Draw:
             raise UsageError(f"top-p {top_p}", fix="use a number above 0 and at most 1 (1 keeps every token)")
         self.temperature, self.top_p = temperature, top_p
 
-    def __call__(
-        self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float
-    ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
+    def __call__(self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
         """The column drawn in each row, and whether errors of `tolerance` in the logits could change it."""
         lead = logits.double() - logits.double().amax(-1, keepdim=True)
         if lead.isnan().any():
-            raise GenodiffError(
-                "the denoiser gave no finite logits", fix="use a checkpoint from before the loss diverged"
-            )
+            raise GenodiffError("the denoiser gave no finite logits", fix="use a checkpoint from before the loss diverged")
         if self.temperature == 0:
             scaled, slack = torch.where(lead >= -TIE, 0.0, -torch.inf), 0.0
             close = (lead >= -2 * tolerance).sum(-1) > 1
@@ -203,8 +198,7 @@ class _Draw:
         cdf = scaled.softmax(-1).cumsum(-1)
         token = (cdf[:, :-1] <= u.double()[:, None] * cdf[:, -1:]).sum(-1)
         if slack:
-            below, above = scaled[:, :-1].logcumsumexp(-1), scaled[:, 1:].flip(-1).logcumsumexp(-1).flip(-1)
-            close = close | ((below - above - torch.logit(u.double())[:, None]).abs() <= slack).any(-1)
+            close = close | ((_log_odds(scaled) - torch.logit(u.double())[:, None]).abs() <= slack).any(-1)
         return token, close
 
     def _nucleus(self, scaled: Float[Tensor, "R K"], slack: float) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R"]]:
@@ -218,11 +212,15 @@ class _Draw:
         keep = torch.zeros_like(kept).scatter(-1, order, kept)
         if not slack:
             return keep, torch.zeros_like(kept[:, 0])
-        below, above = ranked[:, :-1].logcumsumexp(-1), ranked[:, 1:].flip(-1).logcumsumexp(-1).flip(-1)
         edge = math.log(self.top_p) - math.log1p(-self.top_p)
-        doubt = ((below - above - edge).abs() <= slack).any(-1)
+        doubt = ((_log_odds(ranked) - edge).abs() <= slack).any(-1)
         gap = scaled.masked_fill(~keep, torch.inf).amin(-1) - scaled.masked_fill(keep, -torch.inf).amax(-1)
         return keep, doubt | (gap <= slack)
+
+
+def _log_odds(weights: Float[Tensor, "R K"]) -> Float[Tensor, "R J"]:
+    """Of the first 1 .. K - 1 columns of each row against its other columns, from log-weights."""
+    return weights[:, :-1].logcumsumexp(-1) - weights[:, 1:].flip(-1).logcumsumexp(-1).flip(-1)
 
 
 class _Filling:
@@ -244,21 +242,24 @@ class _Filling:
         self.targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)
         self.masked = xt == diffusion.mask_id
         self.nfe = torch.zeros(len(xt), dtype=torch.int64, device=xt.device)
+        self.exact: dict[int, Tensor] = {}
 
     def is_masked(self, rows: Int[Tensor, "A"]) -> Bool[Tensor, "A L"]:
         return self.x[rows] == self.diffusion.mask_id
 
-    def evaluate(
-        self, rows: Int[Tensor, "A"], t: Float[Tensor, "A"]
-    ) -> tuple[Float[Tensor, "A L V"], Float[Tensor, "A"]]:
+    def evaluate(self, rows: Int[Tensor, "A"], t: Float[Tensor, "A"]) -> tuple[Float[Tensor, "A L V"], Float[Tensor, "A"]]:
         """The logits of these sequences at their times, and the sigma that the denoiser saw."""
         self.nfe[rows] += 1
+        self.exact.clear()
         sigma = self.diffusion.sigma(t)
         return self.denoiser(self.x[rows], sigma), sigma
 
     def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
+        """The double-precision logits of one sequence alone, computed at most once between two reveals."""
         assert self.refine is not None
-        return self.refine(self.x[row], sigma)
+        if row.item() not in self.exact:
+            self.exact[int(row)] = self.refine(self.x[row], sigma)
+        return self.exact[int(row)]
 
     def reveal(
         self,

@@ -248,9 +248,7 @@ class Geometric(_Noise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sigma_min == 0:
-            raise UsageError(
-                "a geometric schedule cannot start at sigma_min = 0", fix="use a small number such as 1e-4"
-            )
+            raise UsageError("a geometric schedule cannot start at sigma_min = 0", fix="use a small number such as 1e-4")
 
     def sigma(self, t: Time) -> Time:
         return self.sigma_min ** (1 - t) * self.sigma_max**t

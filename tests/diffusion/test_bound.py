@@ -50,10 +50,7 @@ F1_NELBO = {  # T: linear, cosine, cosine squared, one minus cosine, 1 - t^2; si
 def world_terms(world: World, denoiser: Callable[..., Tensor] | None = None) -> Tensor:
     """C_0 .. C_L averaged over the world."""
     ok = torch.ones(world.length, dtype=torch.bool)
-    return sum(
-        p * count_terms(world.diffusion(), denoiser or world.denoiser, x, ok)
-        for x, p in zip(world.sequences, world.p, strict=True)
-    )
+    return sum(p * count_terms(world.diffusion(), denoiser or world.denoiser, x, ok) for x, p in zip(world.sequences, world.p, strict=True))
 
 
 def enumerated_nelbo(world: World, noise: Schedule, n_steps: int) -> float:
@@ -137,9 +134,7 @@ def test_one_step_costs_the_total_correlation_more_than_the_entropy() -> None:
 @given(seeds, st.floats(0.1, 5))
 def test_no_denoiser_falls_below_the_entropy(seed: int, size: float) -> None:
     """The strongest single check: a deflated bound would."""
-    table = size * torch.randn(
-        F1.vocab_size, 4, 4, F1.vocab_size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-    )
+    table = size * torch.randn(F1.vocab_size, 4, 4, F1.vocab_size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
         return F1.denoiser(xt, sigma) + table[xt, torch.arange(4)].sum(1)
@@ -293,11 +288,7 @@ def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_i
             terms = decompose(world.diffusion(noise), world.denoiser, x0, ok, t, u, unigram)
             total += weight * (p * chance_of(masked, noise.masked(t)[0].item()) * terms.diffusion).sum().item()
         at_start = chance_of(masked, noise.masked(torch.zeros(1, dtype=torch.float64)).item())
-        return (
-            total
-            + (p * (at_start * terms.reconstruction)).sum().item()
-            + (world.p * terms.prior[:: 2**world.length]).sum().item()
-        )
+        return total + (p * (at_start * terms.reconstruction)).sum().item() + (world.p * terms.prior[:: 2**world.length]).sum().item()
 
     tokens = independent(2, (0.1, 0.2, 0.7))
     unigram = torch.zeros(16, dtype=torch.float64)
@@ -388,10 +379,7 @@ def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(case
     n = case.maskable.sum(-1)
     held = torch.minimum(rows.clamp(min=1), n)
     u = case.uniforms(*case.x0.shape)
-    losses = [
-        exact_count_loss(case.diffusion, lambda xt, s: case.logits, case.x0, case.maskable, None, which, u)
-        for which in (rows, held)
-    ]
+    losses = [exact_count_loss(case.diffusion, lambda xt, s: case.logits, case.x0, case.maskable, None, which, u) for which in (rows, held)]
     assert torch.equal(losses[0].nats, losses[1].nats)
 
 
@@ -478,10 +466,7 @@ def test_window_estimates_add_up_to_the_loss(case: Windows) -> None:
 def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound() -> None:
     ok = torch.ones(24, 4, dtype=torch.bool)
     x0 = F1.sequences[3]
-    parts = [
-        window_nelbo(F1.diffusion(), F1.denoiser, x0.expand(24, 4), ok, torch.full((24,), k), all_orders(4))
-        for k in range(1, 5)
-    ]
+    parts = [window_nelbo(F1.diffusion(), F1.denoiser, x0.expand(24, 4), ok, torch.full((24,), k), all_orders(4)) for k in range(1, 5)]
     masked_nats, k, n = (torch.cat([getattr(part, name) for part in parts]) for name in ("masked_nats", "k", "n"))
     curve = rate_curve(masked_nats, k, n, n_bins=4)
     terms = count_terms(F1.diffusion(), F1.denoiser, x0, ok[0])
@@ -504,9 +489,7 @@ def test_the_curve_weights_windows_by_their_tokens_and_leaves_empty_ones_out() -
 
 @settings(max_examples=40)
 @given(seeds, st.integers(1, 9))
-def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_the_same_loss(
-    seed: int, length: int
-) -> None:
+def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_the_same_loss(seed: int, length: int) -> None:
     complement = torch.tensor([0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 15])
     g = torch.Generator().manual_seed(seed)
     near, far = torch.randn(2, 16, 16, generator=g, dtype=torch.float64)

@@ -176,9 +176,7 @@ def test_targets_that_make_no_sense_are_refused(targets: tuple[int, ...]) -> Non
 
 
 @given(windows(), st.floats(0.01, 1), st.floats(0, 0.99))
-def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible(
-    case: Windows, t: float, share: float
-) -> None:
+def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible(case: Windows, t: float, share: float) -> None:
     diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
     at = t_of(t, len(x0))
     xt = diffusion.corrupt(x0, at, case.uniforms(*x0.shape), maskable)
@@ -190,9 +188,7 @@ def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible
     assert (p >= 0).all()
     masked = xt == diffusion.mask_id
     keep = diffusion.schedule.masked(share * at) / diffusion.schedule.masked(at)
-    torch.testing.assert_close(
-        p[..., diffusion.mask_id][masked], keep[:, None].expand_as(xt)[masked], rtol=0, atol=1e-12
-    )
+    torch.testing.assert_close(p[..., diffusion.mask_id][masked], keep[:, None].expand_as(xt)[masked], rtol=0, atol=1e-12)
     assert (p.gather(-1, xt[..., None])[..., 0][~masked] == 1).all()
 
 

@@ -51,11 +51,7 @@ def mixing(length: int, size: float = 1.5, vocab_size: int = 12) -> Callable[[Te
         seen = torch.nn.functional.one_hot(xt, vocab_size).double()
         place = torch.arange(length, dtype=torch.float64)
         near = torch.exp(-(place[:, None] - place).abs())
-        return (
-            torch.einsum("blv,lvw->blw", seen, own)
-            + torch.einsum("bmv,lm,mvw->blw", seen, near, other)
-            + sigma[:, None, None]
-        )
+        return torch.einsum("blv,lvw->blw", seen, own) + torch.einsum("bmv,lm,mvw->blw", seen, near, other) + sigma[:, None, None]
 
     return denoiser
 
@@ -103,9 +99,7 @@ def test_the_reverse_kernels_lead_to_the_published_law(steps: int) -> None:
 
 @pytest.mark.parametrize("noise", [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial()], ids=repr)
 @pytest.mark.parametrize("steps", [1, 3, 10])
-def test_sampling_error_is_at_most_what_the_bound_of_t_steps_exceeds_the_entropy_by(
-    noise: Schedule, steps: int
-) -> None:
+def test_sampling_error_is_at_most_what_the_bound_of_t_steps_exceeds_the_entropy_by(noise: Schedule, steps: int) -> None:
     ok = torch.ones(4, dtype=torch.bool)
     terms = sum(p * count_terms(F1.diffusion(), F1.denoiser, x, ok) for x, p in zip(F1.sequences, F1.p, strict=True))
     excess = nelbo_discrete(terms, noise, steps).item() - F1.entropy
@@ -143,9 +137,7 @@ def test_a_hundred_thousand_ancestral_samples_follow_the_exact_law_of_t_steps(no
 def test_one_position_per_evaluation_follows_the_data_in_every_order(order_temperature: float) -> None:
     n = 100_000
     assert_law(F1, first_hitting(F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4)).x0, F1.p)
-    ordered = confidence(
-        F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4), steps=4, order_temperature=order_temperature
-    )
+    ordered = confidence(F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4), steps=4, order_temperature=order_temperature)
     assert_law(F1, ordered.x0, F1.p)
 
 
@@ -242,9 +234,7 @@ def test_a_denoiser_that_has_diverged_stops_the_sampler(sampler: Callable[..., S
 
 
 @each_sampler
-@pytest.mark.parametrize(
-    "bad", [{"steps": 0}, {"temperature": -1.0}, {"temperature": math.inf}, {"top_p": 0.0}, {"top_p": 1.5}]
-)
+@pytest.mark.parametrize("bad", [{"steps": 0}, {"temperature": -1.0}, {"temperature": math.inf}, {"top_p": 0.0}, {"top_p": 1.5}])
 def test_settings_that_cannot_be_are_refused(sampler: Callable[..., Sampled], bad: dict[str, float]) -> None:
     if sampler is first_hitting and "steps" in bad:
         return  # it takes no steps
@@ -324,9 +314,7 @@ def every_step_evaluated(
 
 @pytest.mark.parametrize("time_conditioning", [False, True])
 @pytest.mark.parametrize("noise", [Linear(), OneMinusCosine(), LogLinear(0.1)], ids=repr)
-def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning(
-    noise: Schedule, time_conditioning: bool
-) -> None:
+def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning(noise: Schedule, time_conditioning: bool) -> None:
     diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10), time_conditioning)
     base = mixing(9)
 
@@ -351,9 +339,7 @@ def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step() -> None:
     for sampler in (ancestral, confidence):
         told.clear()
         sampler(diffusion, watching, masks(1, 40), **u, steps=4)
-        assert told == pytest.approx(
-            diffusion.sigma(torch.tensor([1.0, 0.75, 0.5, 0.25], dtype=torch.float64)).tolist()
-        )
+        assert told == pytest.approx(diffusion.sigma(torch.tensor([1.0, 0.75, 0.5, 0.25], dtype=torch.float64)).tolist())
     told.clear()
     first_hitting(diffusion, watching, masks(1, 40), **u)
     alpha = torch.exp(-torch.tensor(told, dtype=torch.float64))
@@ -363,9 +349,7 @@ def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step() -> None:
 # nobody else's business
 
 
-def in_parts(
-    sampler: Callable[..., Sampled], parts: list[list[int]], xt: Tensor, u: dict[str, Tensor], **rest: object
-) -> Sampled:
+def in_parts(sampler: Callable[..., Sampled], parts: list[list[int]], xt: Tensor, u: dict[str, Tensor], **rest: object) -> Sampled:
     x0, nfe = torch.zeros_like(xt), torch.zeros(len(xt), dtype=torch.int64)
     for rows in parts:
         done = sampler(xt=xt[rows], u_order=u["u_order"][rows], u_token=u["u_token"][rows], **rest)
@@ -378,9 +362,7 @@ PARTS = [[[5, 0, 3], [1, 2, 4, 7, 6]], [[i] for i in range(8)]]
 
 @each_sampler
 @pytest.mark.parametrize("parts", PARTS, ids=["shuffled", "alone"])
-def test_companions_change_neither_tokens_nor_evaluations(
-    sampler: Callable[..., Sampled], parts: list[list[int]]
-) -> None:
+def test_companions_change_neither_tokens_nor_evaluations(sampler: Callable[..., Sampled], parts: list[list[int]]) -> None:
     u, xt = draws(8, 12), masks(8, 12)
     xt[3, :6], xt[5] = 9, 8
     rest = {"diffusion": DNA, "denoiser": mixing(12), "steps": 7}
@@ -405,9 +387,7 @@ LAWS = [(1.0, 1.0), (0.7, 1.0), (0.05, 1.0), (0.0, 1.0), (1.0, 0.8), (1.3, 0.5)]
 
 @each_sampler
 @pytest.mark.parametrize(("temperature", "top_p"), LAWS)
-def test_with_refinement_rounding_errors_change_no_token(
-    sampler: Callable[..., Sampled], temperature: float, top_p: float
-) -> None:
+def test_with_refinement_rounding_errors_change_no_token(sampler: Callable[..., Sampled], temperature: float, top_p: float) -> None:
     u, xt, exact, size = draws(8, 24), masks(8, 24), mixing(24, 0.6), 0.05
     rest = {"diffusion": DNA, "steps": 12, "temperature": temperature, "top_p": top_p}
     truth = sampler(xt=xt, **u, **rest, denoiser=exact)
@@ -422,9 +402,7 @@ def test_without_refinement_the_same_errors_do_change_tokens(sampler: Callable[.
     """Else the test above would show nothing."""
     u, xt, exact = draws(8, 24), masks(8, 24), mixing(24, 0.6)
     rest = {"diffusion": DNA, "steps": 12}
-    assert not torch.equal(
-        sampler(xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0, sampler(xt=xt, **u, **rest, denoiser=exact).x0
-    )
+    assert not torch.equal(sampler(xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0, sampler(xt=xt, **u, **rest, denoiser=exact).x0)
 
 
 def test_refinement_is_rare_and_sees_one_sequence_alone() -> None:
@@ -448,9 +426,7 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
         return lambda x, s: 1e-13 * torch.randn(*x.shape, 12, generator=g, dtype=torch.float64)
 
     for sampler, rest in itertools.product(SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})):
-        results = [
-            sampler(DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest).x0 for seed in range(3)
-        ]
+        results = [sampler(DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest).x0 for seed in range(3)]
         assert torch.equal(results[0], results[1])
         assert torch.equal(results[0], results[2])
 
@@ -505,9 +481,7 @@ def test_a_forbidden_token_is_never_drawn_not_even_by_the_extreme_uniforms() -> 
     logits[[7, 10]] = -math.inf
     for u in (0.0, 1 - 2**-53):
         u_token = torch.full((1, 1), u, dtype=torch.float64)
-        done = ancestral(
-            DNA, lambda x, s: logits.expand(*x.shape, 12), masks(1, 1), u_order=u_token, u_token=u_token, steps=3
-        )
+        done = ancestral(DNA, lambda x, s: logits.expand(*x.shape, 12), masks(1, 1), u_order=u_token, u_token=u_token, steps=3)
         assert done.x0.item() == (8 if u == 0 else 9)
 
 

@@ -118,9 +118,7 @@ def test_the_linear_weight_is_exactly_one_over_t() -> None:
 def test_the_two_cosines_are_two_functions_each_with_its_own_name(t: float) -> None:
     at = torch.tensor([t], dtype=torch.float64)
     assert schedule("cosine").alpha(at).item() == pytest.approx(math.cos(math.pi * t / 2), abs=1e-15)
-    assert schedule("one_minus_cosine").alpha(at).item() == pytest.approx(
-        1 - math.cos(math.pi * (1 - t) / 2), abs=1e-15
-    )
+    assert schedule("one_minus_cosine").alpha(at).item() == pytest.approx(1 - math.cos(math.pi * (1 - t) / 2), abs=1e-15)
     assert schedule("cosine_squared").alpha(at).item() == pytest.approx(math.cos(math.pi * t / 2) ** 2, abs=1e-15)
     assert schedule("polynomial", power=2.0).alpha(at).item() == pytest.approx(1 - t**2, abs=1e-15)
 
