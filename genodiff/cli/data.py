@@ -3,43 +3,91 @@
 `check` reads and judges and writes nothing. It must start at once, so nothing heavy is imported before it is needed.
 """
 
-import json as json_module
+import json as json_format
+import logging
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from genodiff.cli.common import Common
-from genodiff.io.fasta import digests
+from genodiff.errors import UsageError, printable
+from genodiff.io.fasta import contig_lengths, digests
 
 app = App(name="data", help="Check, get, build and list data.")
 
 _SPOOL = 1 << 26
+_BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
+_VCF = (".vcf", ".bcf")
+_ZIPPED = (".gz", ".bgz")
 
 
 @app.command
 def check(
-    file: Annotated[str, Parameter(help="A FASTA file, plain, gzip or bgzip; - is stdin.")],
+    file: Annotated[str, Parameter(help="FASTA or BED file, plain, gzip or bgzip; - is FASTA from stdin.")],
     /,
     *,
-    json: Annotated[bool, Parameter(negative="", help="One JSON line per record: name, length, sha.")] = False,
+    json: Annotated[bool, Parameter(negative="", help="One JSON line per record on stdout.")] = False,
+    fasta: Annotated[str | None, Parameter(help="The FASTA whose contigs a BED must fit.")] = None,
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the file should hold.")] = "dna",
     common: Common = Common(),
 ) -> None:
-    """Read a file from end to end and judge it; exit 3 with one line where it is not sound."""
-    _print_when_sound(({"name": d.name, "length": d.length, "sha": d.sha} for d in digests(file)), json=json)
+    """Read a file from end to end and judge it; exit 3 with one line where it is not sound. Nothing is written.
+
+    With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence, IUPAC codes as N); BED {"contig",
+    "start", "end", "name", "strand"}.
+    """
+    logging.getLogger("genodiff").setLevel(logging.ERROR if common.quiet else logging.INFO)
+    kind = _kind(file, domain)
+    if fasta is not None and kind != "BED":
+        raise UsageError(f"--fasta: {printable(file)} is read as {kind}, which needs no reference", fix="leave it out")
+    if kind == "FASTA":
+        rows = ({"name": d.name, "length": d.length, "sha": d.sha} for d in digests(file))
+        _answer(file, rows, json, ("record", "base", lambda row: row["length"]))
+    elif kind == "BED":
+        rows = _intervals(file, None if fasta is None else contig_lengths(fasta))
+        _answer(file, rows, json, ("interval", "base", lambda row: row["end"] - row["start"]))
+    else:
+        raise UsageError(f"{printable(file)}: checking {kind} is not here yet", fix="this version checks FASTA and BED")
 
 
-def _print_when_sound(rows: Iterator[dict[str, Any]], *, json: bool) -> None:
-    """Rows on stdout, but only once all of them are known to be good: half an answer is none."""
+def _kind(file: str, domain: str) -> str:
+    if domain == "text":
+        return "text"
+    name = Path(file).name.lower()
+    for ending in _ZIPPED:
+        name = name.removesuffix(ending)
+    return "BED" if name.endswith(_BED) else "VCF" if name.endswith(_VCF) else "FASTA"
+
+
+def _intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
+    from genodiff.io.bed import check_splits, read_bed  # polars
+
+    table = read_bed(file, contigs)
+    check_splits(table, file)
+    yield from table.select("contig", "start", "end", "name", "strand").iter_rows(named=True)
+
+
+def _answer(file: str, rows: Iterator[dict[str, Any]], json: bool, unit: tuple[str, str, Any]) -> None:
+    """Rows (or their sum) on stdout, but only once all of them are known to be good: half an answer is none."""
+    thing, part, size_of = unit
+    n = total = 0
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="ascii") as kept:
-        n = 0
         for row in rows:
             n += 1
+            total += size_of(row)
             if json:
-                kept.write(json_module.dumps(row) + "\n")
-        kept.seek(0)
-        for line in kept:
-            sys.stdout.write(line)
+                kept.write(json_format.dumps(row) + "\n")
+        if json:
+            kept.seek(0)
+            for line in kept:
+                sys.stdout.write(line)
+            return
+    print(f"{printable(file)}: sound; {_count(n, thing)}, {_count(total, part)}")
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'s' * (n != 1)}"

@@ -13,7 +13,7 @@ _IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PROTEIN_ONLY = b"EFILPQZJOefilpqzjo"
 _DNA_FASTA = "give a DNA FASTA file"
 
-_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+_BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\xff\xfe\x00\x00", "UTF-32 text", "save it as UTF-8 or ASCII"),
     (b"\x00\x00\xfe\xff", "UTF-32 text", "save it as UTF-8 or ASCII"),
     (b"\xff\xfe", "UTF-16 text", "convert the encoding: iconv -f UTF-16 -t UTF-8"),
@@ -39,8 +39,10 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG", "a PNG image", _DNA_FASTA),
     (b"\x7fELF", "a program (binary data)", _DNA_FASTA),
     (b"\xd0\xcf\x11\xe0", "an old Office document (binary data)", _DNA_FASTA),
-    (b"{\\rtf", "a rich-text document", "save it as plain text"),
     (b"version https://git-lfs", "a Git LFS pointer, not the file itself", "fetch the file: git lfs pull"),
+)
+_TEXT: tuple[tuple[bytes, str, str], ...] = (
+    (b"{\\rtf", "a rich-text document", "save it as plain text"),
     (b"##fileformat=VCF", "VCF (variants)", "name it .vcf, or " + _DNA_FASTA),
     (b"##gff-version", "GFF (annotation)", _DNA_FASTA),
     (b"#NEXUS", "a NEXUS alignment", "convert it to FASTA and remove the gaps"),
@@ -59,20 +61,29 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
 )
 
 
-def file_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` probably is, and the remedy; None where that cannot be told."""
-    for magic, what, fix in _MAGIC:
+def binary_format(head: bytes) -> Diagnosis | None:
+    """What a file that starts with `head` is, where it is no text in UTF-8 at all; and the remedy."""
+    for magic, what, fix in _BINARY:
         if head.startswith(magic):
             return what, fix
     if head[257:262] == b"ustar":
         return "a tar archive", "unpack it and give the file inside"
-    if b"\x00" in head[:4096]:
-        nuls = head[:4096].count(b"\x00")
-        if nuls * 3 > len(head[:4096]) and not head[:4096].strip(b"\x00"):
-            return "NUL bytes only (a file cut off by a crash?)", "copy or download the file again"
-        if nuls * 3 > len(head[:4096]):
-            return "UTF-16 text or binary data (NUL bytes)", "save it as UTF-8 or ASCII"
-        return "binary data (NUL bytes)", _DNA_FASTA
+    nuls = head[:4096].count(b"\x00")
+    if nuls and not head[:4096].strip(b"\x00"):
+        return "NUL bytes only (a file cut off by a crash?)", "copy or download the file again"
+    if nuls * 3 > len(head[:4096]):
+        return "UTF-16 text or binary data (NUL bytes)", "save it as UTF-8 or ASCII"
+    return ("binary data (NUL bytes)", _DNA_FASTA) if nuls else None
+
+
+def file_format(head: bytes) -> Diagnosis | None:
+    """What a file that starts with `head` probably is if it is no FASTA, and the remedy; None where nobody can tell."""
+    known = binary_format(head)
+    if known:
+        return known
+    for magic, what, fix in _TEXT:
+        if head.startswith(magic):
+            return what, fix
     line = head.lstrip(b"\xef\xbb\xbf \t\r\n").split(b"\n", 1)[0].rstrip(b"\r ")
     fields = line.split(b"\t")
     if len(fields) == 5 and all(f.isdigit() for f in fields[1:]):

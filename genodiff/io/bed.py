@@ -1,0 +1,155 @@
+"""BED intervals (0-based, half-open), read strictly: every row means exactly what it says, or it is an error.
+
+Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank lines, CRLF, blanks
+and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED and says nothing: it is dropped and counted.
+"""
+
+import logging
+import re
+from pathlib import Path
+from typing import NoReturn
+
+import polars as pl
+
+from genodiff.errors import DataError
+from genodiff.io.lines import text_lines
+from genodiff.io.regions import contig_hint
+from genodiff.settings import did_you_mean
+
+log = logging.getLogger("genodiff")
+
+SCHEMA = {
+    "contig": pl.String, "start": pl.Int64, "end": pl.Int64, "name": pl.String,
+    "score": pl.String, "strand": pl.String, "line": pl.Int64,
+}  # fmt: skip
+"""`name`, `score` and `strand` are null where the file has fewer columns; `line` is the row's line, from 1."""
+
+_SPLITS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
+_LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
+_DIGITS = re.compile(r"[0-9]{1,13}", re.ASCII)
+_Row = tuple[str, int, int, str | None, str | None, str | None, int]
+
+
+def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.DataFrame:
+    """The intervals of a BED file, in its order, as columns `SCHEMA`; further columns are not read.
+
+    With `contigs` (name → length), every interval must lie within its contig. Raises `DataError` naming the line;
+    also where no interval is left. Dropped empty and repeated rows are counted in the log.
+    """
+    rows: list[_Row] = []
+    columns = empty = 0
+    for number, text in text_lines(path, "BED"):
+        line = text.rstrip(" \t")
+        if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
+            continue
+        fields = line.split("\t")
+        if len(fields) < 3:
+            raise _too_few(path, number, line)
+        if columns and len(fields) != columns:
+            what = f"has {len(fields)} columns where the rows before have {columns}"
+            raise _fault(path, number, what, "give every row the same columns ('.' for an unknown value)")
+        columns = len(fields)
+        row = _row(path, number, fields, contigs)
+        if row[1] == row[2]:
+            empty += 1
+        else:
+            rows.append(row)
+    if not rows:
+        what = f"holds no interval with any base ({empty} empty)" if empty else "is empty: no interval"
+        raise DataError(what, file=path, fix="give rows of CONTIG, START and END, separated by tabs")
+    table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    again = table.height - table.n_unique(subset=["contig", "start", "end", "name", "strand"])
+    if empty:
+        log.warning("%s: %d intervals of length 0 dropped", path, empty)
+    if again:
+        log.warning("%s: %d rows stand more than once", path, again)
+    return table
+
+
+def check_splits(table: pl.DataFrame, path: str | Path) -> None:
+    """Where column 4 names splits (train, valid, test): raise `DataError` for an unknown or missing split or a leak.
+
+    Column 4 is taken to name splits if all its values are splits, or if one of them is `train`.
+    """
+    names = {str(name).lower() for name in table["name"].unique()}
+    if "train" not in names and not names <= set(_SPLITS):
+        return
+    for name, line in zip(table["name"].to_list(), table["line"].to_list(), strict=True):
+        if str(name).lower() not in _SPLITS:
+            near = did_you_mean(str(name).lower(), ("train", "valid", "test"))
+            raise _fault(path, line, f"unknown split '{name}'", f"{near} (column 4 names the split)")
+    if "train" not in names:
+        raise DataError("has no interval of the split train", file=path, fix="write train in some rows' 4th column")
+    reach: dict[str, tuple[str, int, int]] = {}  # split → contig, furthest end, line
+    for contig, start, end, name, line in table.sort("contig", "start").select(
+        "contig", "start", "end", "name", "line"
+    ).iter_rows():
+        split = _SPLITS[name.lower()]
+        for other, (where, far, theirs) in reach.items():
+            if other != split and where == contig and far > start:
+                what = f"the {split} interval {contig}:{start}-{end} overlaps a {other} interval (line {theirs})"
+                raise _fault(path, line, what, "make the splits disjoint")
+        where, far, _ = reach.get(split, ("", 0, 0))
+        if where != contig or end > far:
+            reach[split] = (contig, end, line)
+
+
+def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, int] | None) -> _Row:
+    contig = fields[0]
+    name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
+    if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
+        raise _fault(path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'")
+    start, end = (_position(path, number, fields[i], which) for i, which in ((1, "start"), (2, "end")))
+    if end < start:
+        raise _fault(path, number, f"the end {end} is before the start {start}", "exchange or correct them")
+    if contigs is not None:
+        if contig not in contigs:
+            raise _fault(path, number, f"unknown contig '{contig}': not in the FASTA", contig_hint(contig, contigs))
+        length = contigs[contig]
+        if end > length:
+            which = f"start {start} and the end {end} are" if start >= length else f"end {end} is"
+            hint = "; is the file 1-based?" if end == length + 1 and start > 0 else ""
+            what = f"the {which} past the end of {contig} (length {length}){hint}"
+            raise _fault(path, number, what, "BED is 0-based and half-open: correct the row, or give the right FASTA")
+    if strand not in (None, "+", "-", "."):
+        raise _fault(path, number, f"'{strand}' is no strand", "write +, - or . in column 6")
+    return contig, start, end, name, score, strand, number
+
+
+def _position(path: str | Path, number: int, text: str, which: str) -> int:
+    if _DIGITS.fullmatch(text) and int(text) <= _LARGEST:
+        return int(text)
+    fix = "write a whole number from 0 without separators"
+    if re.fullmatch(r"-[0-9]+", text):
+        what, fix = f"negative {which} {text}", "BED is 0-based: the first base is 0"
+    elif re.fullmatch(r"[0-9]+", text):
+        what = f"the {which} {text} is out of range: larger than any contig is long"
+    elif re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
+        what = f"the {which} '{text}' has thousands separators: not an integer"
+    elif number == 1 and re.fullmatch(r"[A-Za-z_ ]+", text):
+        what, fix = f"the {which} '{text}' is not an integer", "start a line of column names with '#', or remove it"
+    else:
+        what = f"the {which} '{text}' is not an integer"
+    return _refuse(path, number, what, fix)
+
+
+def _too_few(path: str | Path, number: int, line: str) -> DataError:
+    if line.startswith((">", "@")):
+        kind = "FASTA" if line[0] == ">" else "FASTQ or SAM"
+        return _fault(path, number, f"no BED: a row has fewer than 3 columns; this is {kind}", "give a BED file")
+    words = line.split()
+    if "\t" not in line and len(words) >= 3:
+        return _fault(path, number, "columns are separated by blanks, not tabs", "BED needs tabs: tr -s ' ' '\\t'")
+    if "\t" not in line and line.count(",") >= 2:
+        return _fault(path, number, "columns are separated by commas, not tabs (CSV)", "BED needs tabs: tr , '\\t'")
+    n = line.count("\t") + 1
+    fix = "give CONTIG, START and END, separated by tabs"
+    return _fault(path, number, f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)
+
+
+def _refuse(path: str | Path, number: int, what: str, fix: str) -> NoReturn:
+    raise _fault(path, number, what, fix)
+
+
+def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:
+    return DataError(what, file=path, line=number, fix=fix)

@@ -1,0 +1,65 @@
+"""Lines of text from a user's file, strictly: UTF-8, no control characters, LF or CRLF ends, plain, gzip or BGZF."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from genodiff.errors import DataError
+from genodiff.io.foreign import binary_format
+from genodiff.io.source import open_source
+
+_BOM = b"\xef\xbb\xbf"
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+_LONGEST = 1 << 26
+
+
+def text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of every line, without its end. `kind` is what the file should be, for messages.
+
+    A line may hold tabs but no other control character. Raises `DataError` naming the line.
+    """
+    number, rest, first = 1, b"", True
+    with open_source(path) as source:
+        for block in source.blocks():
+            data = rest + block
+            if first:
+                known = binary_format(data[:4096])
+                if known:
+                    raise DataError(f"not {kind}: this is {known[0]}", file=source.shown, line=1, fix=known[1])
+                data, first = data.removeprefix(_BOM), False
+            cut = data.rfind(b"\n") + 1
+            rest = data[cut:]
+            if len(rest) > _LONGEST:
+                what = f"a line is longer than {_LONGEST:,} bytes"
+                raise DataError(what, file=source.shown, line=number, fix=f"give {kind}")
+            if cut:
+                lines = _decoded(data[: cut - 1], number, source.shown, last=False)
+                yield from enumerate(lines, number)
+                number += len(lines)
+        if rest:
+            yield number, _decoded(rest, number, source.shown, last=True)[0]
+
+
+def _decoded(data: bytes, number: int, shown: str, *, last: bool) -> list[str]:
+    """The lines of `data`, which lacks the end of its last line (or, with `last`, has none there)."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as fault:
+        line = number + data.count(b"\n", 0, fault.start)
+        what = f"byte 0x{data[fault.start]:02X} is not UTF-8 text"
+        raise DataError(what, file=shown, line=line, fix="convert the encoding: iconv -f LATIN1 -t UTF-8") from None
+    lines = text.split("\n")
+    if "\r" in text:
+        ended = len(lines) - last
+        lines = [line.removesuffix("\r") for line in lines[:ended]] + lines[ended:]
+    if _CONTROL.search(text.replace("\r\n", "\n").removesuffix("\r" * (not last))):
+        for line, content in enumerate(lines, number):
+            found = _CONTROL.search(content)
+            if found and found[0] == "\r":
+                what, fix = "carriage return inside a line (classic Mac line ends)", "convert the line ends (mac2unix)"
+                raise DataError(what, file=shown, line=line, fix=fix)
+            if found:
+                name = "NUL byte" if found[0] == "\0" else f"control character 0x{ord(found[0]):02X}"
+                what, fix = f"{name} (binary data?)", "remove it, or copy the file again"
+                raise DataError(what, file=shown, line=line, fix=fix)
+    return lines

@@ -1,0 +1,66 @@
+"""Places in a genome as users write them: `chr1:1,000-2,000` is 1-based and inclusive, as samtools has it."""
+
+import re
+
+from genodiff.errors import UsageError
+from genodiff.settings import did_you_mean
+
+_RANGE = re.compile(r"(?P<contig>.+):(?P<start>[0-9][0-9,]*)(?:(?P<dash>-)(?P<end>[0-9][0-9,]*)?)?\Z", re.DOTALL)
+_FORM = "write it as CONTIG:START-END, 1-based and inclusive, for example chr1:1,000-2,000"
+
+
+def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
+    """(contig, start, end), 0-based and half-open, of `chr1:1,000-2,000`, `chr1:1,000-` (to the end),
+    `chr1:1,000` (one base) or `chr1` (all of it). `contigs` gives names and lengths.
+
+    A contig's own name wins, since names may hold colons (`HLA-A*01:01:01:01`); `{name}:1-20` leaves no doubt.
+    Raises `UsageError` for an unknown contig, or a range that is empty or beyond the contig.
+    """
+    if text in contigs:
+        return text, 0, contigs[text]
+    found = _RANGE.match(text)
+    if found is None:
+        braced = text[1:-1] if text.startswith("{") and text.endswith("}") else text
+        if braced in contigs:
+            return braced, 0, contigs[braced]
+        if ":" in text and text.rsplit(":", 1)[0] in contigs:
+            raise UsageError(f"region '{text}' has no range that can be read", fix=_FORM)
+        raise UsageError(f"region '{text}': no contig of that name", fix=contig_hint(text, contigs))
+    contig = found["contig"]
+    if contig.startswith("{") and contig.endswith("}") and contig not in contigs:
+        contig = contig[1:-1]
+    if contig not in contigs:
+        raise UsageError(f"region '{text}': no contig '{contig}'", fix=contig_hint(contig, contigs))
+    length = contigs[contig]
+    start = _number(found["start"], text)
+    end = _number(found["end"], text) if found["end"] else length if found["dash"] else start
+    if start == 0:
+        raise UsageError(f"region '{text}': positions start at 1 (only BED is 0-based)", fix=_FORM)
+    if start > end and found["end"]:
+        raise UsageError(f"region '{text}' ends before it starts", fix=_FORM)
+    if end > length or start > length:
+        what = f"region '{text}' is past the end of {contig} (length {length:,})"
+        raise UsageError(what, fix="give a range within it")
+    return contig, start - 1, end
+
+
+def contig_hint(name: str, contigs: dict[str, int]) -> str:
+    """What to do about an unknown contig: the same contig under the other naming habit, or the nearest name."""
+    bare = name[3:] if name.lower().startswith("chr") else name
+    habits = (f"chr{bare}", bare, *(("chrM", "MT", "M") if bare in ("M", "MT") else ()))
+    for other in habits:
+        if other in contigs and other != name:
+            return f"did you mean '{other}'? rename the contigs so that both files agree"
+    if len(contigs) > 25:
+        hint = did_you_mean(name, contigs)
+        return hint if hint.startswith("did") else f"it is not among the {len(contigs):,} contigs of the FASTA"
+    return did_you_mean(name, contigs)
+
+
+def _number(digits: str, text: str) -> int:
+    if "," in digits and not re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", digits):
+        raise UsageError(f"region '{text}': '{digits}' is no number", fix=_FORM)
+    plain = digits.replace(",", "")
+    if len(plain) > 18:
+        raise UsageError(f"region '{text}': {plain} is past the end of any contig", fix=_FORM)
+    return int(plain)

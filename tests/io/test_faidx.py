@@ -1,0 +1,362 @@
+"""Random access gives the letters of the strict reader, whatever lies beside the file and whoever opens it at once."""
+
+import gzip
+import json
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genodiff.errors import DataError
+from genodiff.io import atomic, faidx
+from genodiff.io.cache import cache_dir
+from genodiff.io.faidx import Genome
+from genodiff.io.fasta import Record, read_fasta, write_fasta
+
+ENDS = [b"\n", b"\r\n", b" \n", b"\n\n"]
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def wrapped(name: bytes, sequence: bytes, width: int, end: bytes = b"\n") -> bytes:
+    lines = [sequence[at : at + width] + end for at in range(0, len(sequence), width)]
+    return b">" + name + end + b"".join(lines)
+
+
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths for which an index is built from now on."""
+    seen: list[str] = []
+    real = faidx._build
+    monkeypatch.setattr(faidx, "_build", lambda path, *rest: (seen.append(path), real(path, *rest))[1])
+    return seen
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    data = draw(st.sampled_from([b"", b"\xef\xbb\xbf", b"\n"]))
+    for i in range(draw(st.integers(1, 4))):
+        sequence = draw(st.text("ACGTNacgtnR", max_size=40)).encode()
+        end = draw(st.sampled_from(ENDS[:2]))
+        record = wrapped(b"c%d x" % i, sequence, draw(st.integers(1, 20)), end)
+        if draw(st.booleans()):
+            record = record.replace(end, draw(st.sampled_from(ENDS)), draw(st.integers(1, 3)))
+        data += record + draw(st.sampled_from([b"", b"\n", b"\n\n", b"\r\n"]))
+    return data + b">last\nA" + draw(st.sampled_from([b"", b"\n", b"\r\n", b"\n\n"]))
+
+
+@settings(max_examples=80, deadline=None)
+@given(files(), st.sampled_from([4, 12, 1 << 20]), st.booleans())
+def test_every_range_is_the_slice_of_what_the_reader_gives(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, block: int, zipped: bool
+) -> None:
+    path = tmp_path_factory.mktemp("genome") / "in.fa"
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    records = {r.name: r.sequence for r in read_fasta(path)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genodiff.io.source.BLOCK", block)
+        patch.setattr("genodiff.io.fasta._HEAD", 3)
+        genome = Genome(path)
+    assert genome.contigs == {name: len(sequence) for name, sequence in records.items()}
+    for name, sequence in records.items():
+        for start in range(0, len(sequence) + 1, 3):
+            for end in range(start, len(sequence) + 1):
+                assert genome.fetch(name, start, end) == sequence[start:end]
+
+
+def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(tmp_path: Path, empty_cache: Path) -> None:
+    even = wrapped(b"a", b"ACGTN" * 30, 60) + b"\n" + wrapped(b"b", b"ACGT" * 30, 50, b"\r\n") + b">e\n\n>c\nACGT"
+    (tmp_path / "even.fa").write_bytes(even)
+    assert Genome(tmp_path / "even.fa").fetch("b", 48, 53) == b"ACGTA"
+    assert list(empty_cache.rglob("*.fa")) == []
+    uneven = {"long_last": b">a\nACGT\nACGTA\n", "blank": b">a\nACGT\n\nACGT\n", "short": b">a\nAC\nACGT\n",
+              "mixed": b">a\nACGT\r\nACGT\nACGT\n", "zip": gzip.compress(even)}  # fmt: skip
+    for n, (name, data) in enumerate(uneven.items(), 1):
+        (tmp_path / name).write_bytes(data)
+        Genome(tmp_path / name)
+        assert len(list(empty_cache.rglob("*.fa"))) == n
+    (tmp_path / "plain.fa.gz").write_bytes(even)
+    assert Genome(tmp_path / "plain.fa.gz").fetch("b", 48, 53) == b"ACGTA"
+
+
+FAIS = [b"chr1\t100\t6\t60\t61\n", b"", b"chr1\t1\t0\t0\t0\n", b"\xff", b"chr1\t9223372036854775808\t-6\t0\t0\n"]
+
+
+@pytest.mark.parametrize("fai", FAIS)
+@pytest.mark.parametrize("age", [-10_000, 10_000])
+def test_an_index_beside_the_file_is_neither_believed_nor_touched(tmp_path: Path, fai: bytes, age: int) -> None:
+    data = wrapped(b"chr1", b"ACGTTGCA" * 50, 50) + wrapped(b"chr2", b"TTTT" * 50, 50)
+    (tmp_path / "in.fa").write_bytes(data)
+    (tmp_path / "in.fa.fai").write_bytes(fai)
+    os.utime(tmp_path / "in.fa.fai", (time.time() + age, time.time() + age))
+    genome = Genome(tmp_path / "in.fa")
+    assert genome.contigs == {"chr1": 400, "chr2": 200}
+    assert genome.fetch("chr1", 96, 104) == b"ACGTTGCA"
+    assert (tmp_path / "in.fa.fai").read_bytes() == fai
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cache", "in.fa", "in.fa.fai"]
+
+
+def test_the_index_is_built_once_and_again_only_when_the_content_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, seen = tmp_path / "in.fa", builds(monkeypatch)
+    path.write_bytes(wrapped(b"a", b"ACGT" * 100, 60))
+    assert Genome(path).fetch("a", 0, 4) == b"ACGT"
+    Genome(path)
+    path.chmod(0o600)
+    os.utime(path, (1, 1))
+    os.rename(path, tmp_path / "x")
+    os.link(tmp_path / "x", path)
+    assert Genome(path).fetch("a", 0, 4) == b"ACGT"
+    assert len(seen) == 1, "touching a file does not change it"
+    status = path.stat()
+    path.write_bytes(wrapped(b"a", b"TTTT" * 100, 60))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert Genome(path).fetch("a", 0, 4) == b"TTTT", "same size, same mtime, other content"
+    assert len(seen) == 2
+
+
+def test_a_file_rewritten_at_once_is_never_read_through_the_old_index(tmp_path: Path) -> None:
+    path = tmp_path / "in.fa"
+    for i in range(60):
+        sequence = (b"ACGT"[i % 4 : i % 4 + 1] + b"CATG" * 20)[: 60 + i % 3]
+        path.write_bytes(wrapped(b"n%d" % (i % 2), sequence, 7 + i % 2))
+        genome = Genome(path)
+        assert genome.fetch(f"n{i % 2}", 0, len(sequence)) == sequence
+        genome.close()
+
+
+def test_an_old_file_is_believed_by_its_times_and_samples_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "in.fa"
+    path.write_bytes(wrapped(b"a", b"ACGT" * 100, 60))
+    monkeypatch.setattr(faidx, "_YOUNG", -(10**18))
+    Genome(path)
+    monkeypatch.setattr(faidx, "_sha256", lambda _: pytest.fail("read it all"))
+    assert Genome(path).fetch("a", 1, 3) == b"CG"
+
+
+def test_a_file_changed_while_open_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "in.fa"
+    path.write_bytes(wrapped(b"a", b"ACGT" * 5000, 60))
+    genome = Genome(path)
+    os.rename(path, tmp_path / "moved.fa")
+    path.write_bytes(b">a\nT\n")
+    assert genome.fetch("a", 0, 4) == b"ACGT", "the opened file is still the old one"
+    os.truncate(tmp_path / "moved.fa", 100)
+    with pytest.raises(DataError, match="changed while in use"):
+        genome.fetch("a", 0, 4)
+    with pytest.raises(DataError, match="changed while in use"):
+        genome.fetch("a", 10_000, 10_004)
+
+
+def test_the_file_is_judged_as_strictly_as_by_the_reader(tmp_path: Path) -> None:
+    (tmp_path / "in.fa").write_bytes(b">a\nACGT\nAC-T\n")
+    with pytest.raises(DataError, match=r"line 3 \(record a\): column 3: gap"):
+        Genome(tmp_path / "in.fa")
+    with pytest.raises(DataError, match="no such file"):
+        Genome(tmp_path / "gone.fa")
+    with pytest.raises(DataError, match="stdin cannot be read at random"):
+        Genome("-")
+
+
+@pytest.mark.parametrize(
+    ("contig", "start", "end", "words"),
+    [
+        ("1", 0, 1, "no contig '1'; did you mean 'chr1'"),
+        ("chr1", -1, 1, "not within"),
+        ("chr1", 0, 9, "length 8"),
+        ("chr1", 3, 2, "not within"),
+    ],
+)
+def test_what_is_not_there_is_an_error_and_never_a_shorter_answer(
+    tmp_path: Path, contig: str, start: int, end: int, words: str
+) -> None:
+    (tmp_path / "in.fa").write_bytes(b">chr1\nACGTACGT\n")
+    with pytest.raises(DataError, match=words):
+        Genome(tmp_path / "in.fa").fetch(contig, start, end)
+
+
+def test_a_damaged_index_is_built_again(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.fa").write_bytes(wrapped(b"a", b"ACGTTGCA" * 20, 60) + wrapped(b"b", b"CCCC" * 20, 60))
+    Genome(tmp_path / "in.fa").close()
+    index, seen = next(empty_cache.rglob("index.json")), builds(monkeypatch)
+    good = index.read_bytes()
+    broken = [b"", b"{", b"null", b"[]", b"\xff" * 10, good[:-1], good[: len(good) // 2], good.replace(b"160", b"161")]
+    broken += [bytes([*good[:at], good[at] ^ 1, *good[at + 1 :]]) for at in range(0, len(good), 37)]
+    for n, bad in enumerate(broken, 1):
+        index.write_bytes(bad)
+        with Genome(tmp_path / "in.fa") as genome:
+            assert genome.contigs == {"a": 160, "b": 80}
+            assert genome.fetch("a", 58, 66) == (b"ACGTTGCA" * 20)[58:66]
+        assert len(seen) == n
+
+
+def test_a_damaged_copy_is_built_again(tmp_path: Path, empty_cache: Path) -> None:
+    (tmp_path / "in.fa").write_bytes(gzip.compress(wrapped(b"a", b"ACGTTGCA" * 20, 60)))
+    Genome(tmp_path / "in.fa")
+    copy = next(empty_cache.rglob("*.fa"))
+    copy.write_bytes(copy.read_bytes().replace(b"A", b"T"))
+    assert Genome(tmp_path / "in.fa").fetch("a", 0, 8) == b"ACGTTGCA"
+    copy.unlink()
+    assert Genome(tmp_path / "in.fa").fetch("a", 0, 8) == b"ACGTTGCA"
+    (tmp_path / "in.fa").write_bytes(gzip.compress(wrapped(b"a", b"TTTT" * 20, 60)))
+    assert Genome(tmp_path / "in.fa").fetch("a", 0, 8) == b"TTTTTTTT"
+    assert len(list(empty_cache.rglob("*.fa"))) == 1, "the copy of what is gone is gone"
+
+
+def test_without_a_cache_to_write_to_all_works_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "in.fa").write_bytes(wrapped(b"a", b"ACGTTGCA" * 20, 60))
+    (tmp_path / "in.gz").write_bytes(gzip.compress(wrapped(b"a", b"ACGTTGCA" * 20, 60)))
+    (tmp_path / "blocked").write_text("a file where a folder should be")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "blocked"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    for name in ("in.fa", "in.gz"):
+        with Genome(tmp_path / name) as genome:
+            assert genome.fetch("a", 58, 66) == (b"ACGTTGCA" * 20)[58:66]
+    assert "kept in memory" in caplog.text
+    assert "temporary folder" in caplog.text
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_killed_at_any_moment_of_building_the_next_opening_is_right(tmp_path: Path, empty_cache: Path) -> None:
+    sequence = b"ACGTTGCA" * 20
+    (tmp_path / "in.gz").write_bytes(gzip.compress(wrapped(b"a", sequence, 60)))
+    code = "from genodiff.io.faidx import Genome; Genome('in.gz')"
+    for n in range(1, 30):
+        env = {**os.environ, "GENODIFF_CRASH_AT": str(n)}
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, timeout=60)
+        with Genome(tmp_path / "in.gz") as genome:
+            assert genome.fetch("a", 1, 9) == sequence[1:9]
+        if done.returncode == 0:
+            break
+        assert done.returncode == -9
+        for left in empty_cache.rglob("*"):
+            if left.is_file():
+                left.unlink()
+    assert n > 8
+    assert not list(empty_cache.rglob("*.tmp"))
+
+
+def _fetch_all(path: str, expected: bytes, out: "multiprocessing.Queue[str]", start: "object") -> None:
+    try:
+        start.wait()  # type: ignore[attr-defined]
+        with Genome(path) as genome:
+            found = b"|".join(n.encode() + b"=" + genome.fetch(n, 0, size) for n, size in genome.contigs.items())
+        out.put("right" if found == expected else f"wrong: {found[:200]!r}")
+    except BaseException as fault:
+        out.put(f"error: {fault!r}")
+
+
+def race(tmp_path: Path, rounds: int, processes: int) -> dict[str, int]:
+    """How often `processes` that open one new FASTA in the same moment get it right, over `rounds` new files."""
+    context = multiprocessing.get_context("fork")
+    counts: dict[str, int] = {}
+    path = tmp_path / "in.fa"
+    for i in range(rounds):
+        records = [Record(f"c{k}", "", bytes(b"ACGT"[(i + k + j * j) % 4] for j in range(1000 + i + k)), 1) for k in range(3)]
+        if i % 4 == 3:
+            write_fasta(tmp_path / "new.fa.gz", records)
+            os.replace(tmp_path / "new.fa.gz", path)
+        else:
+            write_fasta(path, records, line_width=50 + i % 7)
+        expected = b"|".join(r.name.encode() + b"=" + r.sequence for r in records)
+        out, start = context.Queue(), context.Barrier(processes)
+        workers = [context.Process(target=_fetch_all, args=(str(path), expected, out, start)) for _ in range(processes)]
+        for worker in workers:
+            worker.start()
+        for _ in workers:
+            answer = out.get(timeout=60)
+            counts[answer] = counts.get(answer, 0) + 1
+        for worker in workers:
+            worker.join(timeout=60)
+    return counts
+
+
+def test_six_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path: Path) -> None:
+    assert race(tmp_path, 12, 6) == {"right": 72}
+
+
+@pytest.mark.slow
+def test_six_processes_that_open_one_new_file_at_once_all_get_it_right_two_hundred_times(tmp_path: Path) -> None:
+    assert race(tmp_path, 200, 6) == {"right": 1200}
+
+
+def test_a_forked_child_and_its_parent_do_not_read_each_others_place(tmp_path: Path) -> None:
+    sequence = bytes(b"ACGT"[(j * j + j // 7) % 4] for j in range(200_000))
+    (tmp_path / "in.fa").write_bytes(wrapped(b"a", sequence, 60))
+    genome = Genome(tmp_path / "in.fa")
+    context = multiprocessing.get_context("fork")
+
+    def read(seed: int) -> None:
+        starts = [(seed * 7919 + i * 104_729) % 190_000 for i in range(3000)]
+        assert all(genome.fetch("a", s, s + 500) == sequence[s : s + 500] for s in starts)
+
+    workers = [context.Process(target=read, args=(i,)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    read(99)
+    for worker in workers:
+        worker.join(timeout=60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+
+
+def test_threads_share_one_genome(tmp_path: Path) -> None:
+    sequence = bytes(b"ACGT"[(j * j + j // 7) % 4] for j in range(50_000))
+    (tmp_path / "in.fa").write_bytes(wrapped(b"a", sequence, 60))
+    genome, wrong = Genome(tmp_path / "in.fa"), []
+
+    def read(seed: int) -> None:
+        for i in range(500):
+            start = (seed * 7919 + i * 104_729) % 49_000
+            if genome.fetch("a", start, start + 500) != sequence[start : start + 500]:
+                wrong.append(start)
+
+    threads = [threading.Thread(target=read, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_genome_travels_by_pickle_unless_its_file_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "in.fa").write_bytes(b">a\nACGT\n")
+    genome = Genome(tmp_path / "in.fa")
+    packed = pickle.dumps(genome)
+    assert pickle.loads(packed).fetch("a", 0, 4) == b"ACGT"
+    (tmp_path / "in.fa").write_bytes(b">a\nACGA\n")
+    with pytest.raises(DataError, match="changed while in use"):
+        pickle.loads(packed)
+
+
+def test_names_with_colons_and_slashes_and_a_strange_path_work(tmp_path: Path) -> None:
+    path = tmp_path / "it's $(here) `x` %s ü .fa"
+    path.write_bytes(b">HLA-A*01:01\nACGT\n>../../etc/passwd\nTTTT\n>\xe6\x9f\x93\nGG\n")
+    genome = Genome(path)
+    assert [genome.fetch(n, 0, size) for n, size in genome.contigs.items()] == [b"ACGT", b"TTTT", b"GG"]
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_dir() == tmp_path / "cache"
+    monkeypatch.delenv("GENODIFF_CACHE")
+    assert cache_dir().name == "genodiff"
+    (tmp_path / "in.fa").write_bytes(b">a\nACGT\n")
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "other"))
+    Genome(tmp_path / "in.fa")
+    found = json.loads(next((tmp_path / "other").rglob("index.json")).read_text())
+    assert found["places"] == [["a", 4, 3, 4, 5]]
+    assert atomic.clear_leftovers(tmp_path / "other") == []
