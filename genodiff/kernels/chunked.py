@@ -22,6 +22,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.gemm import plain_matmul
+
 _STEPS = 32  # least steps in a block: N/32 floats are saved per channel and token
 _NUMBERS = 2**18  # numbers in a buffer, where the shape allows: three buffers stay in the cache
 
@@ -123,6 +125,7 @@ def _over_channels(x: Tensor, y: Tensor) -> Tensor:
     return torch.bmm(x.reshape(steps * rows, 1, channels), y).view(steps, rows, n)
 
 
+@plain_matmul()
 def _forward(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
     bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
@@ -171,6 +174,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @plain_matmul()
     def backward(ctx: Any, gy: Tensor, g_state: Tensor) -> tuple[Tensor | None, ...]:
         u, dts, A, B, C, D, z, saved = ctx.saved_tensors
         plan = _Plan(u, A.shape[1], ctx.reverse, backward=True)

@@ -1,0 +1,87 @@
+"""Where float32 matrix products run on a CPU: torch's default (MKL), or oneDNN where that is as exact and faster.
+
+On AMD processors MKL takes a slow path, at a quarter to a half of the machine's speed. The setting that sends float32 products to
+oneDNN is called 'bf16', because oneDNN may then round their inputs to bfloat16. It does so only where matrix tiles (AMX) exist;
+elsewhere the arithmetic stays float32. The choice rests on what the processor is and on a check against float64, never on a
+stopwatch: a run that resumes must take the same path to the same bits.
+"""
+
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import torch
+
+_ROUTED = "bf16"
+_EXACT = 1e-5  # rounding to bfloat16 would show as 1e-3
+
+
+@contextmanager
+def routed_matmul(enabled: bool = True) -> Iterator[bool]:
+    """Within, float32 products on the CPU go to oneDNN where that is exact and pays; yields whether they do.
+
+    The setting is torch's, for the whole process; it is put back at the end.
+    """
+    routed = enabled and routing()[0]
+    with _precision(_ROUTED if routed else None):
+        yield routed
+
+
+@contextmanager
+def plain_matmul() -> Iterator[None]:
+    """Within, products take torch's default path: batches of very thin ones are faster there."""
+    with _precision("none"):
+        yield
+
+
+@cache
+def routing() -> tuple[bool, str]:
+    """Whether `routed_matmul` routes on this machine, and why (not), in words."""
+    if not hasattr(torch.backends.mkldnn, "matmul") or not torch.backends.mkldnn.is_available():
+        return False, "this torch has no switch for it"
+    if torch.cpu._is_amx_tile_supported():
+        return False, "this processor has matrix tiles, on which the switch would round to bfloat16"
+    if torch.backends.cpu.get_cpu_capability() != "AVX512" or not _is_amd():
+        return False, "MKL is as fast on this processor"
+    error = _error()
+    if error > _EXACT:
+        return False, f"oneDNN's products differ from float64 by {error:.0e} here"
+    return True, f"oneDNN is faster on this processor and agrees with float64 to {error:.0e}"
+
+
+@contextmanager
+def _precision(value: str | None) -> Iterator[None]:
+    matmul = getattr(torch.backends.mkldnn, "matmul", None)
+    if matmul is None or value is None or matmul.fp32_precision == value:
+        yield
+        return
+    before = matmul.fp32_precision
+    matmul.fp32_precision = value
+    try:
+        yield
+    finally:
+        matmul.fp32_precision = before
+
+
+def _is_amd() -> bool:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    try:
+        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return "AuthenticAMD" in platform.processor()
+
+
+def _error() -> float:
+    """The largest relative error of routed products of a mixer's shapes, forward and both gradients."""
+    worst = 0.0
+    with _precision(_ROUTED), torch.no_grad(), torch.autocast("cpu", enabled=False):
+        for rows, inputs, outputs in ((512, 118, 472), (512, 236, 118), (512, 236, 40), (512, 8, 236)):
+            x, w = (torch.sin(torch.arange(float(n * inputs)) * 0.37).view(n, inputs) for n in (rows, outputs))
+            g = torch.cos(torch.arange(float(rows * outputs)) * 0.73).view(rows, outputs)
+            for a, b in ((x, w.t()), (g, w), (g.t(), x)):
+                exact = a.double() @ b.double()
+                worst = max(worst, float((a @ b - exact).norm() / exact.norm()))
+    return worst
