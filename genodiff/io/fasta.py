@@ -34,7 +34,7 @@ _HEAD = 4096
 _AMBIGUOUS_COUNT, _AMBIGUOUS_SHARE = 20, 1 / 3
 _BOM = b"\xef\xbb\xbf"
 _HEADER = ord(">")
-_NOTHING = "give a FASTA file with at least one record"
+_NOTHING = "give a DNA FASTA file with at least one record"
 
 
 class Record(NamedTuple):
@@ -242,7 +242,9 @@ class _Scanner:
             what = f"no FASTA header: expected a line that starts with '>', found '{found}'"
             fix = "put a line '>name' above the sequence"
             known = stranger(line, 0) if line.lstrip().startswith(b">") else file_format(self.head)
-            raise self._fault(f"{what}; this is {known[0]}" if known else what, known[1] if known else fix)
+            if known:
+                what, fix = f"{what}; this is {known[0]}", known[1] or _NOTHING
+            raise self._fault(what, fix)
         self._advance(len(data), data.count(b"\n"), data)
 
     def _header(self, raw: bytes) -> Header:
@@ -251,7 +253,7 @@ class _Scanner:
         if b"\x00" in raw:
             known = file_format(self.head)
             what = "NUL byte in a header" + (f"; this is {known[0]}" if known else "")
-            raise self._fault(what, known[1] if known else "remove it", record=None)
+            raise self._fault(what, known[1] if known and known[1] else _NOTHING, record=None)
         if b"\r" in raw:
             what, fix = stranger(b"\r", 0)
             raise self._fault(f"{what} in a header", fix, record=None)

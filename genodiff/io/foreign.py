@@ -12,6 +12,7 @@ Diagnosis = tuple[str, str]
 _IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PROTEIN_ONLY = b"EFILPQZJOefilpqzjo"
 _DNA_FASTA = "give a DNA FASTA file"
+_OWN = ""  # nothing better to say than to give the right kind of file
 
 _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\xff\xfe\x00\x00", "UTF-32 text", "save it as UTF-8 or ASCII"),
@@ -31,20 +32,20 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\x43\x27\x41\x1a", "2bit (binary sequence)", "convert it: twoBitToFa"),
     (b"\x1a\x41\x27\x43", "2bit (binary sequence)", "convert it: twoBitToFa"),
     (b"\x3a\x3d\xe9\x6b", "nib (binary sequence)", "convert it: nibFrag"),
-    (b"\x89HDF", "HDF5 (binary data)", _DNA_FASTA),
-    (b"\x93NUMPY", "a NumPy array (binary data)", _DNA_FASTA),
-    (b"PAR1", "Parquet (binary data)", _DNA_FASTA),
-    (b"SQLite format 3", "an SQLite database (binary data)", _DNA_FASTA),
-    (b"%PDF", "a PDF document", _DNA_FASTA),
-    (b"\x89PNG", "a PNG image", _DNA_FASTA),
-    (b"\x7fELF", "a program (binary data)", _DNA_FASTA),
-    (b"\xd0\xcf\x11\xe0", "an old Office document (binary data)", _DNA_FASTA),
+    (b"\x89HDF", "HDF5 (binary data)", _OWN),
+    (b"\x93NUMPY", "a NumPy array (binary data)", _OWN),
+    (b"PAR1", "Parquet (binary data)", _OWN),
+    (b"SQLite format 3", "an SQLite database (binary data)", _OWN),
+    (b"%PDF", "a PDF document", _OWN),
+    (b"\x89PNG", "a PNG image", _OWN),
+    (b"\x7fELF", "a program (binary data)", _OWN),
+    (b"\xd0\xcf\x11\xe0", "an old Office document (binary data)", _OWN),
     (b"version https://git-lfs", "a Git LFS pointer, not the file itself", "fetch the file: git lfs pull"),
 )
 _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"{\\rtf", "a rich-text document", "save it as plain text"),
-    (b"##fileformat=VCF", "VCF (variants)", "name it .vcf, or " + _DNA_FASTA),
-    (b"##gff-version", "GFF (annotation)", _DNA_FASTA),
+    (b"##fileformat=VCF", "VCF (variants)", "name it .vcf"),
+    (b"##gff-version", "GFF (annotation)", _OWN),
     (b"#NEXUS", "a NEXUS alignment", "convert it to FASTA and remove the gaps"),
     (b"# STOCKHOLM", "a Stockholm alignment", "convert it to FASTA and remove the gaps"),
     (b"CLUSTAL", "a Clustal alignment", "convert it to FASTA and remove the gaps"),
@@ -53,8 +54,8 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"@HD\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"@SQ\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"<", "HTML or XML (a web page saved in place of the file?)", "download the file again"),
-    (b"{", "JSON", _DNA_FASTA),
-    (b"[", "JSON", _DNA_FASTA),
+    (b"{", "JSON", _OWN),
+    (b"[", "JSON", _OWN),
     (b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
     (b";", "a ';' comment line (Pearson's old FASTA) before the first header", "remove the lines that start with ';'"),
     (b"#", "a '#' comment line before the first header", "remove the comment lines"),
@@ -62,7 +63,7 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
 
 
 def binary_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` is, where it is no text in UTF-8 at all; and the remedy."""
+    """What a file that starts with `head` is, where it is no text in UTF-8 at all, and the remedy (may be empty)."""
     for magic, what, fix in _BINARY:
         if head.startswith(magic):
             return what, fix
@@ -73,14 +74,16 @@ def binary_format(head: bytes) -> Diagnosis | None:
         return "NUL bytes only (a file cut off by a crash?)", "copy or download the file again"
     if nuls * 3 > len(head[:4096]):
         return "UTF-16 text or binary data (NUL bytes)", "save it as UTF-8 or ASCII"
-    return ("binary data (NUL bytes)", _DNA_FASTA) if nuls else None
+    return None
 
 
 def file_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` probably is if it is no FASTA, and the remedy; None where nobody can tell."""
+    """What a file that starts with `head` probably is if it is no FASTA, the remedy (may be empty); None: unknown."""
     known = binary_format(head)
     if known:
         return known
+    if b"\x00" in head:
+        return "binary data (NUL bytes)", _OWN
     for magic, what, fix in _TEXT:
         if head.startswith(magic):
             return what, fix
@@ -89,7 +92,7 @@ def file_format(head: bytes) -> Diagnosis | None:
     if len(fields) == 5 and all(f.isdigit() for f in fields[1:]):
         return "a FASTA index (.fai), not the FASTA", "give the FASTA itself"
     if len(fields) >= 3 and fields[1].isdigit() and fields[2].isdigit():
-        return "BED (intervals), not FASTA", "name it .bed, or " + _DNA_FASTA
+        return "BED (intervals), not FASTA", "name it .bed"
     if len(fields) > 1:
         return "a table (TSV)", "write each sequence under a header line: >name"
     if b"," in line:

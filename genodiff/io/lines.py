@@ -25,7 +25,7 @@ def text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
             if first:
                 known = binary_format(data[:4096])
                 if known:
-                    raise DataError(f"not {kind}: this is {known[0]}", file=source.shown, line=1, fix=known[1])
+                    raise DataError(f"not {kind}: this is {known[0]}", file=source.shown, line=1, fix=known[1] or f"give {kind}")
                 data, first = data.removeprefix(_BOM), False
             cut = data.rfind(b"\n") + 1
             rest = data[cut:]

@@ -1,0 +1,220 @@
+"""BED rows mean exactly what they say, or are an error with their line."""
+
+import gzip
+import logging
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genodiff.errors import DataError, UsageError
+from genodiff.io import source
+from genodiff.io.bed import SCHEMA, check_splits, read_bed
+from genodiff.io.regions import parse_region
+
+CONTIGS = {"chr1": 10_000, "chr2": 5_000, "chrM": 500, "HLA-A*01:01": 40, "chr6:29-31": 90, "chr6": 130}
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Path:
+    return tmp_path / "in.bed"
+
+
+def test_rows_come_back_in_the_files_order_with_their_lines(bed: Path) -> None:
+    bed.write_bytes(
+        b"\xef\xbb\xbfbrowser position chr1:1-100\ntrack name=x\n#chrom\tstart\tend\r\n"
+        b"chr2\t100\t1124\ttest\t0\t+\r\n\n  \nchr1\t0\t10000\tgene a\t.\t.\t0\t0\nchr1\t5\t6\t\t\t-\n".replace(b"\t0\t0\n", b"\n")
+    )
+    table = read_bed(bed, CONTIGS)
+    assert table.schema == pl.Schema(SCHEMA)
+    assert table.rows() == [
+        ("chr2", 100, 1124, "test", "0", "+", 4),
+        ("chr1", 0, 10_000, "gene a", ".", ".", 7),
+        ("chr1", 5, 6, "", "", "-", 8),
+    ]
+
+
+def test_columns_that_are_not_there_are_null(bed: Path) -> None:
+    bed.write_bytes(b"chr1\t0\t1\nchr1\t1\t2\n")
+    assert read_bed(bed).rows() == [("chr1", 0, 1, None, None, None, 1), ("chr1", 1, 2, None, None, None, 2)]
+
+
+def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed: Path) -> None:
+    bed.write_bytes(b"chr1\t0\t1024\ttrain\nchr2\t1\t9\ttest\n")
+    plain = read_bed(bed, CONTIGS)
+    for other in (
+        b"chr1\t0\t1024\ttrain\t \nchr2\t1\t9\ttest\t\t",
+        b"chr1\t0\t1024\ttrain \r\nchr2\t1\t9\ttest\r\n",
+        gzip.compress(b"chr1\t0\t1024\ttrain\nchr2\t1\t9\ttest\n"),
+    ):
+        bed.write_bytes(other)
+        assert read_bed(bed, CONTIGS).equals(plain)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(list(CONTIGS)), st.integers(0, 39), st.integers(1, 40)), min_size=1, max_size=20),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.sampled_from([4, 16, 1 << 20]),
+)
+def test_sound_rows_are_read_exactly_wherever_blocks_end(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, int]], end: bytes, block: int
+) -> None:
+    rows = [(c, min(a, b - 1), b) for c, a, b in rows]
+    path = tmp_path_factory.mktemp("bed") / "in.bed"
+    path.write_bytes(end.join(f"{c}\t{a}\t{b}".encode() for c, a, b in rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "BLOCK", block)
+        table = read_bed(path, CONTIGS)
+    assert table.select("contig", "start", "end", "line").rows() == [(*row, n) for n, row in enumerate(rows, 1)]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (b"chr1", "1 column, fewer than 3"),
+        (b"chr1\t1", "2 columns, fewer than 3"),
+        (b"chr1 0 100 train", "blanks, not tabs"),
+        (b"chr1,0,100", "commas, not tabs"),
+        (b">chr1", "this is FASTA"),
+        (b"chr1\t-1\t100", "negative start -1.*0-based"),
+        (b"chr1\t0\t-100", "negative end -100"),
+        (b"chr1\tten\t100", "'ten' is not an integer"),
+        (b"chr1\t0\t1e3", "'1e3' is not an integer"),
+        (b"chr1\t0\t100.0", "'100.0' is not an integer"),
+        (b"chr1\t+1\t100", "not an integer"),
+        (b"chr1\t1_0\t100", "not an integer"),
+        (b"chr1\t 1\t100", "not an integer"),
+        (b"chr1\t\t100", "'' is not an integer"),
+        ("chr1\t١\t100".encode(), "not an integer"),
+        (b'"chr1"\t0\t100', "not the name of a contig.*quotes"),
+        (b" chr1\t0\t100", "not the name of a contig"),
+        (b"\t0\t100", "not the name of a contig"),
+        (b"chr1\t1,000\t2,000", "thousands separators"),
+        (b"chr1\t0\t99999999999999999999", "out of range"),
+        (b"chr1\t0\t9223372036854775808", "out of range"),
+        (b"chr1\t200\t100", "end 100 is before the start 200"),
+        (b"chr2\t4000\t5001", r"end 5001 is past the end of chr2 \(length 5000\); is the file 1-based"),
+        (b"chr2\t0\t5001", r"end 5001 is past the end of chr2 \(length 5000\); BED"),
+        (b"chrM\t600\t700", "start 600 and the end 700 are past the end of chrM"),
+        (b"chrM\t500\t501", "start 500 and the end 501 are past"),
+        (b"1\t0\t100", "unknown contig '1'.*did you mean 'chr1'"),
+        (b"MT\t0\t100", "unknown contig 'MT'.*did you mean 'chrM'"),
+        (b"CHR1\t0\t100", "unknown contig 'CHR1'.*did you mean 'chr1'"),
+        (b"chrX\t0\t100", "unknown contig 'chrX'"),
+        (b"chr1\t0\t100\tn\t0\t?", r"'\?' is no strand"),
+        (b"chr1\t0\t100\tn\t0\t1", "'1' is no strand"),
+        (b"chr1\t0\t100\tn\x00", "NUL byte"),
+        (b"chr1\t0\t100\tn\x1b[2J", "control character 0x1B"),
+        (b"chr1\t0\t100\tn\xe9", "0xE9 is not UTF-8"),
+        (b"chr1\t0\t100\rchr1\t0\t100", "carriage return inside a line"),
+    ],
+)
+def test_each_fault_is_named_with_its_line(bed: Path, row: bytes, words: str) -> None:
+    for above, below in ((b"", b""), (b"#c\ntrack x\n\n", b"\nchr1\t0\t10\n")):
+        bed.write_bytes(above + row + below)
+        with pytest.raises(DataError, match=words) as caught:
+            read_bed(bed, CONTIGS)
+        assert caught.value.line == above.count(b"\n") + 1
+        assert str(caught.value).startswith(f"{bed}, line ")
+        assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty: no interval"),
+        (b"\n#x\ntrack a\n", "no interval"),
+        (b"chr1\t5\t5\n", "no interval with any base .1 empty"),
+        ("chr1\t0\t1\n".encode("utf-16"), "UTF-16"),
+        (b"\0" * 100, "NUL bytes only"),
+        (b"PK\x03\x04", "ZIP"),
+        (b"chr1\t0\t10\ttrain\nchr1\t20\t30\n", "line 2: has 3 columns where the rows before have 4"),
+        (b"chrom\tstart\tend\nchr1\t0\t1\n", "line 1: the start 'start' is not an integer; start a line of column names with '#'"),
+        (b"chr1\tHAVANA\tgene\t11869\t14409\t.\t+\n", "not an integer"),
+        (gzip.compress(b"chr1\t0\t1\n")[:-9], "truncated"),
+    ],
+)
+def test_a_file_that_is_no_bed_is_refused(bed: Path, data: bytes, words: str) -> None:
+    bed.write_bytes(data)
+    with pytest.raises(DataError, match=words):
+        read_bed(bed)
+
+
+def test_empty_and_repeated_intervals_are_counted(bed: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bed.write_bytes(b"chr1\t0\t10\nchr1\t5\t5\nchr1\t0\t10\n")
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        assert read_bed(bed).height == 2
+    assert "1 intervals of length 0 dropped" in caplog.text
+    assert "1 rows stand more than once" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("chr1 0 9 valid,chr1 9 20 valid,chr2 1 9 test", "no interval of the split train"),
+        ("chr1 0 9 train,chr1 8 20 valid", r"line 2: the valid interval chr1:8-20 overlaps a train interval \(line 1\)"),
+        ("chr1 8 20 test,chr1 0 9 Train", r"line 1: the test interval chr1:8-20 overlaps a train interval \(line 2\)"),
+        ("chr1 0 100 train,chr1 5 6 train,chr1 50 60 val", r"line 3: the valid .* train interval \(line 1\)"),
+        ("chr2 0 9 train,chr1 5 6 test,chr1 0 9 validation", "overlaps a valid interval"),
+        ("chr1 0 9 train,chr1 9 20 trian", "line 2: unknown split 'trian'; did you mean 'train'"),
+        ("chr1 0 9 train,chr1 9 20 .", "line 2: unknown split '.'"),
+    ],
+)
+def test_a_leak_or_a_wrong_split_is_refused(bed: Path, rows: str, words: str) -> None:
+    bed.write_text(rows.replace(" ", "\t").replace(",", "\n"))
+    with pytest.raises(DataError, match=words):
+        check_splits(read_bed(bed), bed)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["chr1 0 9 train,chr1 9 20 valid,chr2 0 9 test,chr1 20 30 train", "chr1 0 9 geneA,chr1 5 20 geneB", "chr1 0 9,chr1 5 20",
+     "chr1 0 9 train,chr1 5 20 train,chr2 5 9 test"],
+)  # fmt: skip
+def test_disjoint_splits_and_other_names_are_sound(bed: Path, rows: str) -> None:
+    bed.write_text(rows.replace(" ", "\t").replace(",", "\n"))
+    check_splits(read_bed(bed), bed)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("chr1:1,000-2,000", ("chr1", 999, 2000)),
+        ("chr1:1-1", ("chr1", 0, 1)),
+        ("chr1", ("chr1", 0, 10_000)),
+        ("chr2:4000", ("chr2", 3999, 4000)),
+        ("chr2:4001-", ("chr2", 4000, 5000)),
+        ("HLA-A*01:01", ("HLA-A*01:01", 0, 40)),
+        ("HLA-A*01:01:3-5", ("HLA-A*01:01", 2, 5)),
+        ("chr6:29-31", ("chr6:29-31", 0, 90)),
+        ("{chr6}:29-31", ("chr6", 28, 31)),
+        ("{chr6:29-31}:1-2", ("chr6:29-31", 0, 2)),
+        ("{chr6}", ("chr6", 0, 130)),
+    ],
+)
+def test_a_region_is_one_based_and_inclusive(text: str, place: tuple[str, int, int]) -> None:
+    assert parse_region(text, CONTIGS) == place
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("chr1:0-5", "positions start at 1"),
+        ("chr1:5-4", "ends before it starts"),
+        ("chr1:1-10,001", r"past the end of chr1 \(length 10,000\)"),
+        ("chr2:5001-", "past the end"),
+        ("chr1:1,00-200", "'1,00' is no number"),
+        ("chr1:a-b", "no range that can be read"),
+        ("chr1:-5", "no range that can be read"),
+        ("chr1:99999999999999999999", "past the end of any contig"),
+        ("1:1-5", "no contig '1'; did you mean 'chr1'"),
+        ("MT", "did you mean 'chrM'"),
+        ("", "no contig of that name"),
+    ],
+)
+def test_a_region_that_cannot_be_meant_is_a_usage_error(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_region(text, CONTIGS)
