@@ -36,7 +36,9 @@ class CaduceusSettings(Settings):
     d_state: int = Field(default=16, ge=1, description="states per channel")
     d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
     expand: int = Field(default=2, ge=1, description="channels of the mixer per channel of the residual stream")
-    dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(default="auto", description="rank of the step sizes; auto: d_model/16, rounded up")
+    dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        default="auto", description="rank of the step sizes; auto: d_model/16, rounded up"
+    )
     bidirectional: bool = True
     bidirectional_strategy: Literal["add", "ew_multiply"] = Field(default="add", description="how the two directions meet")
     tie_directions: bool = Field(default=True, description="both directions share their input and output projections")

@@ -53,9 +53,7 @@ class Direction(nn.Module):
         for parameter in (self.dt_bias, self.A_log, self.D):
             parameter._no_weight_decay = True  # type: ignore[attr-defined]
 
-    def forward(
-        self, x: Float[Tensor, "B L E"], mask: Float[Tensor, "B L 1"] | None, reverse: bool
-    ) -> Float[Tensor, "B L E"]:
+    def forward(self, x: Float[Tensor, "B L E"], mask: Float[Tensor, "B L 1"] | None, reverse: bool) -> Float[Tensor, "B L E"]:
         c = causal_conv1d(x, self.conv_weight, self.conv_bias, reverse)
         if mask is not None:
             c = c * mask
@@ -121,8 +119,7 @@ class Mamba(nn.Module):
             x_back, z_back = self._project_in(self.in_proj_back, h, mask, mirrored)
             y_back, out_back = self.back(x_back, mask, not mirrored), self.out_proj_back
         out, other = (
-            self._project_out(proj, y * F.silu(z), mirrored)
-            for proj, y, z in ((self.out_proj, y, z), (out_back, y_back, z_back))
+            self._project_out(proj, y * F.silu(z), mirrored) for proj, y, z in ((self.out_proj, y, z), (out_back, y_back, z_back))
         )
         return out + other if self.strategy == "add" else out * other
 

@@ -19,9 +19,7 @@ def flip_positions(x: Shaped[Tensor, "B L *rest"], lengths: Int[Tensor, " B"] | 
     return x.gather(1, source.reshape(*source.shape, *[1] * (x.ndim - 2)).expand(x.shape))
 
 
-def both_strands(
-    xt: Int[Tensor, "B L"], complement: Int[Tensor, " V"], lengths: Int[Tensor, " B"] | None = None
-) -> Int[Tensor, "2*B L"]:
+def both_strands(xt: Int[Tensor, "B L"], complement: Int[Tensor, " V"], lengths: Int[Tensor, " B"] | None = None) -> Int[Tensor, "2*B L"]:
     """The rows [x; rc x]."""
     return torch.cat([xt, flip_positions(complement[xt], lengths)])
 

@@ -1,0 +1,22 @@
+"""`run(case)`: the product's own answers to a golden case, for `compare.py --fn tests.conformance.adapter:run`.
+
+A case is recognised by its metadata and tensors, never by its name.
+"""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import adapter_diffusion
+import adapter_networks
+
+
+def run(case: SimpleNamespace) -> dict[str, Tensor]:
+    """The tensors of `case.wanted` that genodiff can produce, possibly none."""
+    if adapter_diffusion.handles(case):
+        return adapter_diffusion.run(case)
+    return adapter_networks.run(case)
