@@ -101,7 +101,7 @@ class TrainSettings(Settings):
     """The loop."""
 
     batch_size: Annotated[int, Field(ge=1, le=1 << 20, description="Windows per optimiser step, over all devices.")] = (
-        32
+        16
     )
     accumulate: Annotated[
         int, Field(ge=1, le=1 << 20, description="Parts that a batch is computed in, to save memory.")
