@@ -145,9 +145,7 @@ class Boundary(pl.Callback):
         assert isinstance(averaged, Caduceus)
         found = validate(self.diffusion, averaged, self.valid, module.device)
         if not math.isfinite(found[0]):
-            raise GenodiffError(
-                f"step {step}: the validation bound is not finite", fix="lower --lr; resume goes back a little"
-            )
+            raise GenodiffError(f"step {step}: the validation bound is not finite", fix="lower --lr; resume goes back a little")
         self.last_valid = found
         if self.reporter is not None:
             self.reporter.valid(step, *found)

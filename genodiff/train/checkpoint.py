@@ -105,9 +105,7 @@ def save(run: Path, state: State, config: RunConfig, alphabet: Alphabet, data: d
         atomic.write_bytes(folder / STATE, to_bytes(state.tensors))
         atomic.write_json(folder / STATE_CARD, {"step": state.step, **state.counters})
         files = {name: _stamp(read_bytes(folder / name)) for name in _MEMBERS}
-        atomic.write_json(
-            folder / MANIFEST, seal({"format_version": FORMAT_VERSION, "step": state.step, "files": files})
-        )
+        atomic.write_json(folder / MANIFEST, seal({"format_version": FORMAT_VERSION, "step": state.step, "files": files}))
     return target
 
 
@@ -130,9 +128,7 @@ def verify(folder: Path) -> State:
     card, _ = verify_files(folder)
     counters = read_json(folder / STATE_CARD)
     if counters.get("step") != card.step:
-        raise CheckpointError(
-            f"is of step {counters.get('step')}, the weights of {card.step}", file=folder / STATE_CARD, fix=_AGAIN
-        )
+        raise CheckpointError(f"is of step {counters.get('step')}, the weights of {card.step}", file=folder / STATE_CARD, fix=_AGAIN)
     weights = read_tensors(folder / WEIGHTS, sha256=card.weights_sha256)
     return State(card.step, weights, read_tensors(folder / STATE), counters)
 
@@ -143,9 +139,7 @@ def verify_files(folder: Path) -> tuple[Card, dict[str, Any]]:
     manifest = read_json(folder / MANIFEST)
     check_version(manifest, folder / MANIFEST)
     if seal(manifest) != manifest or not isinstance(manifest.get("files"), dict):
-        raise CheckpointError(
-            "the manifest was changed after it was written (checksum differs)", file=folder / MANIFEST, fix=_AGAIN
-        )
+        raise CheckpointError("the manifest was changed after it was written (checksum differs)", file=folder / MANIFEST, fix=_AGAIN)
     files: dict[str, Any] = manifest["files"]
     for name in _MEMBERS:
         if name not in files:
@@ -155,18 +149,12 @@ def verify_files(folder: Path) -> tuple[Card, dict[str, Any]]:
             raise CheckpointError(f"lists '{name}', a path outside the folder", file=folder / MANIFEST, fix=_AGAIN)
         stamp = _stamp(read_bytes(folder / name))
         if stamp != files[name]:
-            what = (
-                "size" if not isinstance(files[name], dict) or stamp["bytes"] != files[name].get("bytes") else "sha256"
-            )
-            raise CheckpointError(
-                f"is corrupt: its {what} differs from the manifest (checksum)", file=folder / name, fix=_AGAIN
-            )
+            what = "size" if not isinstance(files[name], dict) or stamp["bytes"] != files[name].get("bytes") else "sha256"
+            raise CheckpointError(f"is corrupt: its {what} differs from the manifest (checksum)", file=folder / name, fix=_AGAIN)
     card = read_card(folder)
     named = _STEP.fullmatch(folder.name)
     if manifest.get("step") != card.step or (named and int(named[1]) != card.step):
-        raise CheckpointError(
-            f"is of step {card.step}, the folder or manifest of another", file=folder / CARD, fix=_AGAIN
-        )
+        raise CheckpointError(f"is of step {card.step}, the folder or manifest of another", file=folder / CARD, fix=_AGAIN)
     return card, manifest
 
 
@@ -225,9 +213,7 @@ def load_model(path: str | Path, device: str = "cpu") -> Model:
         kind = "pickles and archives are not supported: refused" if pickled else "is a file, not a folder"
         raise CheckpointError(kind, file=path, fix="give a run folder with model.safetensors and model.json")
     refuse_pickles(path)
-    missing = CheckpointError(
-        "is missing (not found)", file=path / CARD, fix="give a run folder or a checkpoint folder"
-    )
+    missing = CheckpointError("is missing (not found)", file=path / CARD, fix="give a run folder or a checkpoint folder")
     for folder in candidates(path):
         try:
             if folder != path or (folder / MANIFEST).exists():
@@ -287,9 +273,7 @@ def _model(folder: Path, card: Card, run: Path, device: str) -> Model:
 
 def diffusion_of(config: RunConfig, alphabet: Alphabet) -> MaskedDiffusion:
     """The diffusion that a configuration names."""
-    return MaskedDiffusion(
-        schedule(config.diffusion.schedule, **config.diffusion.schedule_options), alphabet.mask_id, alphabet.targets
-    )
+    return MaskedDiffusion(schedule(config.diffusion.schedule, **config.diffusion.schedule_options), alphabet.mask_id, alphabet.targets)
 
 
 def refuse_pickles(folder: Path) -> None:

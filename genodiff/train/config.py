@@ -48,9 +48,7 @@ class DataSettings(Settings):
     max_n_fraction: Annotated[
         float | None, Field(ge=0, le=1, description="Drop windows with a larger share of N (default: the recipe's).")
     ] = None
-    legacy_caduceus_tiling: Annotated[bool, Field(description="Stretch BED intervals as the Caduceus loader does.")] = (
-        False
-    )
+    legacy_caduceus_tiling: Annotated[bool, Field(description="Stretch BED intervals as the Caduceus loader does.")] = False
 
 
 class DiffusionSettings(Settings):
@@ -59,12 +57,10 @@ class DiffusionSettings(Settings):
     objective: Annotated[Literal["mdlm"], Field(description="Masked diffusion with SUBS.")] = "mdlm"
     schedule: Annotated[str, Field(description="Noise schedule.")] = "linear"
     schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
-    time_sampling: Annotated[
-        Literal["iid", "stratified", "systematic"], Field(description="How the times of a batch are spread.")
-    ] = "systematic"
-    exact_count: Annotated[
-        bool, Field(description="Mask exactly k of n bases, weight n/k, rather than each by a coin.")
-    ] = True
+    time_sampling: Annotated[Literal["iid", "stratified", "systematic"], Field(description="How the times of a batch are spread.")] = (
+        "systematic"
+    )
+    exact_count: Annotated[bool, Field(description="Mask exactly k of n bases, weight n/k, rather than each by a coin.")] = True
 
     @field_validator("schedule")
     @classmethod
@@ -85,9 +81,9 @@ class OptimSettings(Settings):
     betas: Annotated[tuple[float, float], Field(description="AdamW's two decay rates.")] = (0.9, 0.999)
     eps: Annotated[float, Field(gt=0, le=1, description="AdamW's epsilon.")] = 1e-8
     clip: Annotated[float, Field(gt=0, description="Largest gradient norm.")] = 1.0
-    ema_decay: Annotated[
-        float, Field(ge=0, lt=1, description="Decay of the weights' average, warmed up as min(decay, (1+n)/(10+n)).")
-    ] = 0.9999
+    ema_decay: Annotated[float, Field(ge=0, lt=1, description="Decay of the weights' average, warmed up as min(decay, (1+n)/(10+n)).")] = (
+        0.9999
+    )
 
     @field_validator("betas")
     @classmethod
@@ -100,24 +96,16 @@ class OptimSettings(Settings):
 class TrainSettings(Settings):
     """The loop."""
 
-    batch_size: Annotated[int, Field(ge=1, le=1 << 20, description="Windows per optimiser step, over all devices.")] = (
-        16
+    batch_size: Annotated[int, Field(ge=1, le=1 << 20, description="Windows per optimiser step, over all devices.")] = 16
+    accumulate: Annotated[int, Field(ge=1, le=1 << 20, description="Parts that a batch is computed in, to save memory.")] = 1
+    max_steps: Annotated[int | None, Field(ge=1, le=10**12, description="Stop after this many steps (10,000 where no limit is given).")] = (
+        None
     )
-    accumulate: Annotated[
-        int, Field(ge=1, le=1 << 20, description="Parts that a batch is computed in, to save memory.")
-    ] = 1
-    max_steps: Annotated[
-        int | None, Field(ge=1, le=10**12, description="Stop after this many steps (10,000 where no limit is given).")
-    ] = None
-    max_minutes: Annotated[
-        float | None, Field(gt=0, le=10**7, description="Stop after this many minutes of training.")
-    ] = None
+    max_minutes: Annotated[float | None, Field(gt=0, le=10**7, description="Stop after this many minutes of training.")] = None
     precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast, the scan stays fp32.")] = "fp32"
     checkpoint_every: Annotated[int, Field(ge=1, le=10**12, description="Steps between checkpoints.")] = 500
     validate_every: Annotated[int, Field(ge=1, le=10**12, description="Steps between validations.")] = 500
-    validate_windows: Annotated[
-        int, Field(ge=0, le=10**9, description="Windows of the valid split that are used; 0: no validation.")
-    ] = 64
+    validate_windows: Annotated[int, Field(ge=0, le=10**9, description="Windows of the valid split that are used; 0: no validation.")] = 64
     keep: Annotated[int, Field(ge=1, le=10**6, description="Newest checkpoints kept.")] = 2
     workers: Annotated[int, Field(ge=0, le=256, description="Processes that prepare batches.")] = 0
     max_skipped: Annotated[int, Field(ge=0, le=10**9, description="Non-finite steps that may be skipped.")] = 3

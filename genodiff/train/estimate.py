@@ -66,9 +66,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
 
 def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device: str) -> Tensor:
     targets = torch.tensor((*alphabet.targets, alphabet.mask_id), device=device)
-    return targets[torch.arange(rows * length, device=device).remainder(7919).remainder(len(targets))].view(
-        rows, length
-    )
+    return targets[torch.arange(rows * length, device=device).remainder(7919).remainder(len(targets))].view(rows, length)
 
 
 def seconds_per_base(backbone: Caduceus, config: RunConfig, alphabet: Alphabet, device: str) -> float:

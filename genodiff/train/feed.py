@@ -33,7 +33,7 @@ def recipe_of(config: RunConfig) -> Recipe:
     if config.recipe == OWN:
         if config.fasta is None:
             raise UsageError(f"recipe '{OWN}' means your own FASTA, and there is none", fix="give --fasta FILE")
-        recipe = user_recipe(config.fasta, config.bed)
+        recipe = user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
     else:
         recipe = load_recipe(config.recipe, bed=config.bed)
     chosen = {name: getattr(config.data, name) for name in ("max_n_fraction", "soft_mask_weight")}

@@ -153,9 +153,7 @@ def git_revision() -> str | None:
         return None
     try:
         sha, changed = (
-            subprocess.run(
-                ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True
-            ).stdout
+            subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10, check=True).stdout
             for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
         )
     except (OSError, subprocess.SubprocessError):

@@ -34,6 +34,8 @@ def hold(run: Path) -> Iterator[None]:
         raise write_error(path, fault) from None
     try:
         _take(run, descriptor)
+        if not path.exists() or not os.path.samestat(path.stat(), os.fstat(descriptor)):
+            raise UsageError("another run is just leaving this folder", file=run, fix="try again")
         about = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -76,9 +78,7 @@ def _take(run: Path, descriptor: int) -> None:
             f"another run is writing here: {_holder(descriptor)}", file=run, fix="wait for it, or choose another --out"
         ) from None
     except OSError as fault:
-        raise MachineError(
-            f"cannot be locked ({fault.strerror})", file=run / FILE, fix="choose an --out on a local disk"
-        ) from None
+        raise MachineError(f"cannot be locked ({fault.strerror})", file=run / FILE, fix="choose an --out on a local disk") from None
 
 
 def _holder(descriptor: int) -> str:

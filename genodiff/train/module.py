@@ -44,9 +44,7 @@ def batch_loss(
 class Pretraining(pl.LightningModule):
     """The network in training. `totals` and `grad_norm` describe the step that has just been taken."""
 
-    def __init__(
-        self, backbone: Caduceus, diffusion: MaskedDiffusion, config: RunConfig, soft_weight: float, world_size: int = 1
-    ) -> None:
+    def __init__(self, backbone: Caduceus, diffusion: MaskedDiffusion, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
         super().__init__()
         self.backbone = backbone
         self._diffusion, self._config, self._soft_weight = diffusion, config, soft_weight
@@ -87,9 +85,7 @@ class Pretraining(pl.LightningModule):
             raise GenodiffError(f"step {self.step + 1} has no base to score", fix="use data with fewer N")
 
     def _refuse(self) -> None:
-        named = [
-            n for n, p in self.backbone.named_parameters() if p.grad is not None and not torch.isfinite(p.grad).all()
-        ]
+        named = [n for n, p in self.backbone.named_parameters() if p.grad is not None and not torch.isfinite(p.grad).all()]
         samples = torch.cat(self.samples).tolist()
         self.skipped += 1
         where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"

@@ -82,8 +82,6 @@ def moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:
 def set_moments(optimizer: AdamW, backbone: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put back what `moments` gave."""
     for name, parameter in backbone.named_parameters():
-        state = {
-            key: tensors[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in tensors
-        }
+        state = {key: tensors[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in tensors}
         if state:
             optimizer.state[parameter] = {key: value.to(parameter.device).clone() for key, value in state.items()}

@@ -105,9 +105,7 @@ def parse(values: Any, path: Path) -> Plan:
             raise ValueError("the decisions are not in order")
         return Plan(values["max_steps"], values["max_seconds"], decisions, path)
     except (KeyError, TypeError, ValueError) as fault:
-        raise CheckpointError(
-            f"is no plan: corrupt ({fault})", file=path, fix="remove it; the checkpoint has a copy"
-        ) from None
+        raise CheckpointError(f"is no plan: corrupt ({fault})", file=path, fix="remove it; the checkpoint has a copy") from None
 
 
 def open_plan(run: Path, settings: TrainSettings, step: int, seconds: float, saved: Any) -> Plan:

@@ -63,9 +63,7 @@ class World(NamedTuple):
     local: int
 
 
-def train(
-    config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = False, argv: list[str] | None = None
-) -> RunResult:
+def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = False, argv: list[str] | None = None) -> RunResult:
     """Train into the folder `out` until the run's limit, from where it stands there; return how it stands then.
 
     Raises `UsageError` where the folder is in use or holds another configuration's run, `DataError` where the data is
@@ -78,8 +76,8 @@ def train(
         stack.enter_context(_quiet())
         if world.rank == 0:
             folder.prepare(out)
-            stack.callback(folder.remove_unused, out)
             stack.enter_context(hold(out))
+            stack.callback(folder.remove_unused, out)
             folder.check_config(out, config)
             for leftover in (*clear_leftovers(out), *clear_leftovers(out / checkpoint.FOLDER)):
                 _log.info("removed %s, left by a run that was killed", leftover)
@@ -147,9 +145,7 @@ def _fit(
         pin_memory=device == "cuda",
     )
     trainer = _trainer(config, device, world, boundary)
-    _log.info(
-        "%s: %s", out, f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows"
-    )
+    _log.info("%s: %s", out, f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows")
     try:
         trainer.fit(module, loader)
     except (RuntimeError, MemoryError) as fault:
@@ -194,15 +190,9 @@ def world_of() -> World:
     size = os.environ.get("WORLD_SIZE", "1")
     if size == "1":
         return World(0, 1, 1)
-    missing = [
-        name
-        for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-        if name not in os.environ
-    ]
+    missing = [name for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing or not size.isdecimal():
-        raise UsageError(
-            f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set", fix="start with torchrun, or unset it"
-        )
+        raise UsageError(f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set", fix="start with torchrun, or unset it")
     return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
 
 
@@ -232,9 +222,7 @@ def _named(fault: RuntimeError | MemoryError) -> Exception:
     """The user's error behind an exception of torch, or the exception itself."""
     text = str(fault)
     if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
-        return MachineError(
-            "out of memory in training", fix="give a larger --accumulate, or a smaller --batch-size or --seq-len"
-        )
+        return MachineError("out of memory in training", fix="give a larger --accumulate, or a smaller --batch-size or --seq-len")
     if "DataLoader worker" in text or "DataLoader timed out" in text:
         return GenodiffError(text.splitlines()[0], fix="run the same command again; the last checkpoint stands")
     return fault

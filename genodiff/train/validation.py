@@ -11,9 +11,7 @@ from genodiff.diffusion.masked import MaskedDiffusion, counts, times
 
 
 @torch.no_grad()
-def validate(
-    diffusion: MaskedDiffusion, backbone: Caduceus, batches: EvalBatches, device: torch.device | str
-) -> tuple[float, float]:
+def validate(diffusion: MaskedDiffusion, backbone: Caduceus, batches: EvalBatches, device: torch.device | str) -> tuple[float, float]:
     """Bits per base (exact-count estimate, systematic over the windows) and its 95 % half-width over windows.
 
     `backbone` is used as it is; hand in the averaged one. The half-width takes windows as independent draws.

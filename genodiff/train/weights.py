@@ -55,13 +55,9 @@ def read_bytes(path: Path, largest: int | None = None) -> bytes:
             raise CheckpointError(f"is {found.st_size} bytes large, more than {largest}", file=path, fix=_AGAIN)
         return path.read_bytes()
     except FileNotFoundError:
-        raise CheckpointError(
-            "is missing (not found)", file=path, fix="give a complete run folder or checkpoint"
-        ) from None
+        raise CheckpointError("is missing (not found)", file=path, fix="give a complete run folder or checkpoint") from None
     except OSError as fault:
-        raise CheckpointError(
-            f"cannot be read ({fault.strerror})", file=path, fix="check the path and its permissions"
-        ) from None
+        raise CheckpointError(f"cannot be read ({fault.strerror})", file=path, fix="check the path and its permissions") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -105,9 +101,7 @@ def check_version(values: dict[str, Any], path: Path) -> None:
         )
 
 
-def describe(
-    config: RunConfig, alphabet: Alphabet, step: int, weights_sha256: str, data: dict[str, Any]
-) -> dict[str, Any]:
+def describe(config: RunConfig, alphabet: Alphabet, step: int, weights_sha256: str, data: dict[str, Any]) -> dict[str, Any]:
     """The content of `model.json`."""
     return seal(
         {
@@ -143,9 +137,7 @@ def read_card(folder: Path) -> Card:
         raise CheckpointError("config is not an object: invalid", file=path, fix=_AGAIN)
     config = RunConfig.parse(values["config"], file=path, error=CheckpointError)
     if config.domain != alphabet.domain:
-        raise CheckpointError(
-            f"config is of domain {config.domain}, the vocabulary of {alphabet.domain}", file=path, fix=_AGAIN
-        )
+        raise CheckpointError(f"config is of domain {config.domain}, the vocabulary of {alphabet.domain}", file=path, fix=_AGAIN)
     step, digest, data = values["step"], values["weights_sha256"], values["data"]
     if type(step) is not int or step < 0 or not isinstance(digest, str) or not isinstance(data, dict):
         raise CheckpointError("step, weights_sha256 or data has an invalid value", file=path, fix=_AGAIN)
@@ -193,9 +185,7 @@ def to_bytes(tensors: dict[str, Tensor]) -> bytes:
     return safetensors.torch.save({name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)})
 
 
-def read_tensors(
-    path: Path, wanted: dict[str, tuple[int, ...]] | None = None, sha256: str | None = None
-) -> dict[str, Tensor]:
+def read_tensors(path: Path, wanted: dict[str, tuple[int, ...]] | None = None, sha256: str | None = None) -> dict[str, Tensor]:
     """All tensors of a safetensors file, finite, in float32 or int64; with `wanted`, of those names and shapes exactly.
 
     Names, shapes and types come from the header, before any tensor is made. Raises `CheckpointError`.
@@ -204,9 +194,7 @@ def read_tensors(
     if sha256 is None or hashlib.sha256(raw).hexdigest() != sha256:
         _judge_header(path, raw, wanted)
         if sha256 is not None:
-            raise CheckpointError(
-                "does not match its recorded hash: corrupt (sha256 checksum differs)", file=path, fix=_AGAIN
-            )
+            raise CheckpointError("does not match its recorded hash: corrupt (sha256 checksum differs)", file=path, fix=_AGAIN)
     elif wanted is not None:
         _judge_header(path, raw, wanted)
     try:
@@ -236,9 +224,7 @@ def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | N
         raise CheckpointError(f"tensor {name} {where}", file=path, fix=_AGAIN)
     for name, (shape, kind) in found.items():
         if shape != wanted[name]:
-            raise CheckpointError(
-                f"tensor {name} has shape {list(shape)}, not {list(wanted[name])}", file=path, fix=_AGAIN
-            )
+            raise CheckpointError(f"tensor {name} has shape {list(shape)}, not {list(wanted[name])}", file=path, fix=_AGAIN)
         if kind != "F32":
             raise CheckpointError(f"tensor {name} has dtype {kind}, not F32", file=path, fix=_AGAIN)
 

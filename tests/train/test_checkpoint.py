@@ -111,7 +111,11 @@ def test_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_it_taken(
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.sampled_from(["model.safetensors", "model.json", "trainer.safetensors", "trainer.json", "manifest.json"]), st.floats(0, 1), st.integers(0, 7))
+@given(
+    st.sampled_from(["model.safetensors", "model.json", "trainer.safetensors", "trainer.json", "manifest.json"]),
+    st.floats(0, 1),
+    st.integers(0, 7),
+)
 def test_no_flipped_bit_goes_unseen(tmp_path: Path, name: str, where: float, bit: int) -> None:
     folder = tmp_path / "checkpoints" / "step_00000020"
     if not folder.exists():
@@ -235,7 +239,10 @@ def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> N
 
 
 BAD_WEIGHTS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], Any], str]] = {
-    "one of another shape": (lambda t: t.update(embedding=t["embedding"][:, :4].contiguous()), r"embedding has shape \[16, 4\], not \[16, 16\]"),
+    "one of another shape": (
+        lambda t: t.update(embedding=t["embedding"][:, :4].contiguous()),
+        r"embedding has shape \[16, 4\], not \[16, 16\]",
+    ),
     "one too few": (lambda t: t.pop("embedding"), "embedding is missing"),
     "one too many": (lambda t: t.update(extra=torch.zeros(1)), "extra does not belong"),
     "half precision": (lambda t: t.update(embedding=t["embedding"].half()), "dtype F16"),

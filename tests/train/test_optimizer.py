@@ -91,7 +91,10 @@ def test_average_and_moments_survive_a_round_trip() -> None:
     optimizer, average = adamw(backbone, settings), average_of(backbone, 0.99)
     step(backbone, optimizer, average)
     step(backbone, optimizer, average)
-    saved = [{n: t.clone() for n, t in tensors.items()} for tensors in (own_tensors(backbone), own_tensors(average.module), moments(optimizer, backbone))]
+    saved = [
+        {n: t.clone() for n, t in tensors.items()}
+        for tensors in (own_tensors(backbone), own_tensors(average.module), moments(optimizer, backbone))
+    ]
     step(backbone, optimizer, average)
     other = build(tiny(seed=5), DNA)
     other_optimizer, other_average = adamw(other, settings), average_of(other, 0.99)

@@ -1,0 +1,212 @@
+"""`genodiff train`, `config` and `checkpoint` as a user meets them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from genodiff.cli import main
+from genodiff.train.config import resolve, sections, short_names
+
+TINY = (
+    "--preset caduceus-ps-tiny --d-model 16 --n-layer 1 --d-state 4 --seq-len 64 --batch-size 4 --checkpoint-every 2 "
+    "--validate-every 3 --validate-windows 8 --threads 1 --device cpu"
+).split()
+
+
+def call(*words: str) -> int:
+    """The exit code of `genodiff WORDS` in this process."""
+    try:
+        main(list(words))
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The error, which is one line on stderr and the only thing said."""
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = [line for line in said.err.splitlines() if line.startswith("genodiff: error: ")]
+    assert len(lines) == 1
+    assert "Traceback" not in said.err
+    return lines[0]
+
+
+def test_train_then_train_again_then_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    assert call("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "done at step 4" in said.err
+    assert "validation" in said.err
+    names = {p.name for p in run.iterdir()}
+    wanted = {"config.yaml", "metrics.csv", "checkpoints", "model.safetensors", "model.json", "provenance.json"}
+    assert wanted <= names
+    assert call("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
+    assert "already at step 4 of 4" in capsys.readouterr().err
+    assert call("train", "--resume", str(run)) == 0
+    assert call("train", "--config", str(run / "config.yaml"), "--out", str(run)) == 0
+    assert call("train", "--resume", str(run), "--max-steps", "5") == 0
+    assert "done at step 5" in capsys.readouterr().err
+    assert call("checkpoint", "check", str(run), "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["step"], found["checkpoints"]) == (5, [5, 4])
+    provenance = json.loads((run / "provenance.json").read_text())
+    assert [(s["from_step"], s["to_step"]) for s in provenance["sessions"]] == [(0, 4), (4, 5)]
+    assert provenance["data"]["fingerprint"]
+    (run / "checkpoints" / "step_00000004" / "trainer.json").write_text("{}")
+    assert call("checkpoint", "check", str(run)) == 4
+    assert "trainer.json" in one_line(capsys)
+
+
+def test_a_users_own_fasta_needs_no_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.fa").write_text(">a\n" + "ACGTTGCA" * 600 + "\n")
+    assert call("train", "--fasta", "mine.fa", *TINY, "--steps", "2") == 0
+    run = Path("runs/mine-caduceus")
+    written = yaml.safe_load((run / "config.yaml").read_text())
+    assert (written["recipe"], written["fasta"]) == ("own", str(tmp_path / "mine.fa"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["trian", "hg38"], 2, "train"),
+        (["train"], 2, "no recipe"),
+        (["train", "hg83"], 2, "hg38"),
+        (["train", "toy", "--bogus", "1"], 2, "bogus"),
+        (["train", "toy", "--bacth-size", "1"], 2, "batch-size"),
+        (["train", "toy", "--batch-size", "0"], 2, "batch_size"),
+        (["train", "toy", "--lr", "x"], 2, "optim.lr"),
+        (["train", "toy", "--lr", "nan"], 2, "optim.lr"),
+        (["train", "toy", "--preset", "caduceus-ps-470"], 2, "caduceus-ps-470k"),
+        (["train", "toy", "--resume", "gone"], 2, "gone"),
+        (["train", "toy", "--resume", "r", "--from-scratch"], 2, "exclude"),
+        (["train", "toy", "--init", "x"], 2, "--init"),
+        (["train", "toy", "--domain", "text"], 2, "text"),
+        (["train", "toy", "--threads", "0"], 2, "threads"),
+        (["train", "toy", "--seed", "-1"], 2, "seed"),
+        (["train", "toy", "--config", "gone.yaml"], 2, "gone.yaml"),
+        (["train", "hg38", "--offline"], 3, "--fasta"),
+        (["train", "toy", "--fasta", "gone.fa"], 3, "gone.fa"),
+        (["checkpoint", "check", "gone"], 4, "gone"),
+        (["config", "check", "gone.yaml"], 2, "gone.yaml"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(*words) == code
+    assert said in one_line(capsys)
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_cuda_where_there_is_none_is_the_machines_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device here")
+    assert call("train", "toy", "--device", "cuda") == 5
+    assert "cuda" in one_line(capsys)
+
+
+def test_half_a_torchrun_environment_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    assert call("train", "toy", *TINY) == 2
+    assert "RANK" in one_line(capsys)
+
+
+def test_the_plan_is_told_and_nothing_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("train", "hg38", *TINY, "--steps", "50", "--plan", "--json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["parameters"] == resolve({"recipe": "hg38", "d_model": 16, "n_layer": 1, "d_state": 4}).backbone.n_parameters(16)
+    assert (plan["tokens_per_step"], plan["steps"], plan["tokens"]) == (256, 50, 12800)
+    assert plan["seconds"] > 0
+    assert plan["memory_bytes"] > 0
+    assert call("train", "hg38", *TINY, "--max-minutes", "0.5", "--plan") == 0
+    assert "parameters" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str]) -> None:
+    for section, model in sections().items():
+        for name in model.model_fields:
+            before = resolve({"recipe": "toy"})
+            value = getattr(getattr(before, section), name)
+            if isinstance(value, bool) or isinstance(value, dict | tuple) or name in ("kind", "objective"):
+                continue
+            assert call("config", "show", "toy", f"--{section}.{name.replace('_', '-')}", "null" if value is None else str(value)) == 0
+            shown = yaml.safe_load(capsys.readouterr().out)
+            assert resolve(shown) == before
+    assert call("config", "show", "--betas", "0.5", "0.6", "--no-exact-count", "--schedule-options.eps", "0.25", "--lr", "3e-4") == 0
+    shown = resolve(yaml.safe_load(capsys.readouterr().out))
+    assert (shown.optim.betas, shown.optim.lr) == ((0.5, 0.6), 3e-4)
+    assert (shown.diffusion.exact_count, shown.diffusion.schedule_options) == (False, {"eps": 0.25})
+    assert "lr" in short_names()
+
+
+def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("config", "schema") == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert {"recipe", "data", "backbone", "diffusion", "optim", "train"} <= schema["properties"].keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("seq_len: 128\nsteps: 20\nlr: 0.001\nseed: 1\nmodel: caduceus\nd_model: 8\nn_layer: 1\nbatch_size: 4\n", 0),
+        ("recipe: toy\noptim:\n  lr: 0.1\n", 0),
+        ("recipe: toi\n", 2),
+        ("seq_len: 128\nbacth_size: 4\n", 2),
+        ("lr: .inf\n", 2),
+        ("!!python/object/apply:os.system ['true']\n", 2),
+        ("", 2),
+        ("lr: 1\nlr: 2\n", 2),
+    ],
+)
+def test_config_check_judges_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    assert call("config", "check", str(path)) == code
+    said = capsys.readouterr()
+    assert "run.yaml" in said.err or "toi" in said.err
+    assert [p.name for p in tmp_path.iterdir()] == ["run.yaml"]
+
+
+def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = ["train", "toy", *TINY, "--steps", "100000", "--out", str(run)]
+    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "genodiff", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+    )
+    assert process.stderr is not None
+    while not (run / "checkpoints" / "step_00000002").exists():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    for _ in range(1000):
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert call("checkpoint", "check", str(run)) == 0 or not (run / "model.json").exists()
