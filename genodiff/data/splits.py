@@ -99,7 +99,9 @@ def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exac
         absent = "; ".join(f"{s} ({', '.join(_names(recipe, s))})" for s in missing)
         notes.append(f"it has no contig of {absent}: the ends of its train contigs are held out instead")
         rows |= cut
-    return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
+    splits = {s: Intervals.of(rows[s]) for s in SPLITS}
+    refuse_overlap(splits, names, f"recipe {recipe.name}")
+    return Splits(splits, tuple(notes))
 
 
 def stretched(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:

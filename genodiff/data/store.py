@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from genodiff.alphabet import AMBIGUOUS, DNA, SOFT
@@ -164,7 +164,11 @@ def build_store(recipe: Recipe, fasta: str | Path | None = None, *, offline: boo
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{folder}.lock")
-        lock.acquire()
+        try:
+            lock.acquire(timeout=2)
+        except Timeout:
+            log.info("another process builds the same store; waiting for it")
+            lock.acquire()
     except OSError as fault:
         raise atomic.write_error(folder, fault) from None
     try:

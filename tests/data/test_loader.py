@@ -194,6 +194,14 @@ def test_evaluation_draws_do_not_depend_on_the_batch_size(windows: Windows) -> N
         assert torch.equal(torch.cat([getattr(b, field) for b in one]), getattr(two[0], field))
 
 
+def test_the_slots_of_one_windows_repeats_and_of_its_neighbours_lie_apart(windows: Windows) -> None:
+    found = list(EvalBatches(windows, 1000, 4, 3))
+    slots = torch.stack([b.slot for b in found])
+    n = found[0].n_slots
+    assert (slots.sort(0).values.diff(dim=0) > n / 8).all()
+    assert ((slots[0].diff().abs() > n / 20) & (slots[0].diff().abs() < 19 * n / 20)).all()
+
+
 @given(st.integers(1, 3000))
 def test_slots_of_neighbours_are_spread_and_none_is_taken_twice(n: int) -> None:
     slots = np.arange(n) * _golden_stride(n) % n

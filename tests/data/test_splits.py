@@ -181,6 +181,20 @@ def test_merging_keeps_the_bases_and_leaves_no_overlap(spans: list[tuple[int, in
     assert set(found) == wanted
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"train": (("a", 0, 51),), "valid": (("a", 50, 70),), "test": ()},
+        {"train": ("a",), "valid": (), "test": (("a", 99, 100),)},
+        {"train": ("b",), "valid": ("a",), "test": ("a",)},
+    ],
+)
+def test_a_recipe_whose_own_splits_overlap_is_refused(values: dict) -> None:
+    recipe = Recipe(name="x", contigs={"a": 100, "b": 100}, splits=SplitRule(**values))
+    with pytest.raises(DataError, match=r"recipe x: the .* interval a:.* overlaps the .* interval a:"):
+        resolve(recipe, recipe.contigs, "in.fa")
+
+
 def test_legacy_tiling_stretches_to_a_mebibase_and_stops_at_the_contigs_end() -> None:
     before = Intervals.of([(0, 100, 131_172), (0, 2_000_000, 2_131_072)])
     after = stretched(before, np.array([2_500_000]))

@@ -21,7 +21,7 @@ def tilings(draw: st.DrawFn) -> tuple:
     starts = draw(st.lists(st.integers(0, len(genome) - 1), min_size=1, max_size=4, unique=True))
     lengths = [draw(st.integers(1, min(seq_len, len(genome) - s))) for s in starts]
     counts = [draw(st.integers(1, (len(genome) - s - n) // stride + 1)) for s, n in zip(starts, lengths, strict=True)]
-    return genome, starts, lengths, counts, stride, draw(st.sampled_from([0.0, 0.3, 0.5, 0.99]))
+    return genome, starts, lengths, counts, stride, draw(st.sampled_from([0.0, 0.3, 0.5, 0.99, 1.0]))
 
 
 @given(tilings())
