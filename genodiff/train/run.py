@@ -22,6 +22,7 @@ from torch.utils.data import DataLoader
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.io.atomic import clear_leftovers
+from genodiff.kernels.gemm import routed_matmul
 from genodiff.train import checkpoint, folder
 from genodiff.train.callbacks import Boundary, Counters
 from genodiff.train.checkpoint import State, diffusion_of
@@ -147,7 +148,8 @@ def _fit(
     trainer = _trainer(config, device, world, boundary)
     _log.info("%s: %s", out, f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows")
     try:
-        trainer.fit(module, loader)
+        with routed_matmul():
+            trainer.fit(module, loader)
     except (RuntimeError, MemoryError) as fault:
         raise _named(fault) from fault
     finally:
