@@ -13,11 +13,15 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from genodiff.cli import data_store
 from genodiff.cli.common import Common
-from genodiff.errors import UsageError, printable
+from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.fasta import contig_lengths, digests
+from genodiff.io.source import STDIN
+from genodiff.io.text import text_digest
 
 app = App(name="data", help="Check, get, build and list data.")
+data_store.register(app)
 
 _SPOOL = 1 << 26
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
@@ -27,29 +31,40 @@ _ZIPPED = (".gz", ".bgz")
 
 @app.command
 def check(
-    file: Annotated[str, Parameter(help="FASTA or BED file, plain, gzip or bgzip; - is FASTA from stdin.")],
+    file: Annotated[
+        str | None, Parameter(help="FASTA or BED file, plain, gzip or bgzip; - is FASTA from stdin.")
+    ] = None,
     /,
     *,
+    stdin: Annotated[bool, Parameter(name=STDIN, negative="", show=False)] = False,  # cyclopts takes "-" for a flag
     json: Annotated[bool, Parameter(negative="", help="One JSON line per record on stdout.")] = False,
     fasta: Annotated[str | None, Parameter(help="The FASTA whose contigs a BED must fit.")] = None,
+    seq_len: Annotated[int | None, Parameter(help="Refuse FASTA or text without one window of this length.")] = None,
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the file should hold.")] = "dna",
     common: Common = Common(),
 ) -> None:
     """Read a file from end to end and judge it; exit 3 with one line where it is not sound. Nothing is written.
 
     With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence, IUPAC codes as N); BED {"contig",
-    "start", "end", "name", "strand"}.
+    "start", "end", "name", "strand"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes).
     """
     logging.getLogger("genodiff").setLevel(logging.ERROR if common.quiet else logging.INFO)
+    if (file is None) != stdin:
+        raise UsageError("give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it")
+    file = STDIN if file is None else file
     kind = _kind(file, domain)
+    rows: Iterator[dict[str, Any]]
     if fasta is not None and kind != "BED":
         raise UsageError(f"--fasta: {printable(file)} is read as {kind}, which needs no reference", fix="leave it out")
     if kind == "FASTA":
         rows = ({"name": d.name, "length": d.length, "sha": d.sha} for d in digests(file))
-        _answer(file, rows, json, ("record", "base", lambda row: row["length"]))
+        _answer(file, rows, json, "record", "base", seq_len)
     elif kind == "BED":
-        rows = _intervals(file, None if fasta is None else contig_lengths(fasta))
-        _answer(file, rows, json, ("interval", "base", lambda row: row["end"] - row["start"]))
+        _answer(file, _intervals(file, None if fasta is None else contig_lengths(fasta)), json, "interval", "base", None)
+    elif kind == "text":
+        text = text_digest(file)
+        rows = iter([{"name": Path(file).name, "length": text.characters, "sha": text.sha}])
+        _answer(file, rows, json, "text", "character", seq_len)
     else:
         raise UsageError(f"{printable(file)}: checking {kind} is not here yet", fix="this version checks FASTA and BED")
 
@@ -68,19 +83,23 @@ def _intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, 
 
     table = read_bed(file, contigs)
     check_splits(table, file)
-    yield from table.select("contig", "start", "end", "name", "strand").iter_rows(named=True)
+    lengths = table.select("contig", "start", "end", "name", "strand", length=table["end"] - table["start"])
+    yield from lengths.iter_rows(named=True)
 
 
-def _answer(file: str, rows: Iterator[dict[str, Any]], json: bool, unit: tuple[str, str, Any]) -> None:
+def _answer(
+    file: str, rows: Iterator[dict[str, Any]], json: bool, thing: str, part: str, shortest: int | None
+) -> None:
     """Rows (or their sum) on stdout, but only once all of them are known to be good: half an answer is none."""
-    thing, part, size_of = unit
-    n = total = 0
+    n = total = longest = 0
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="ascii") as kept:
         for row in rows:
-            n += 1
-            total += size_of(row)
+            n, total, longest = n + 1, total + row["length"], max(longest, row["length"])
             if json:
                 kept.write(json_format.dumps(row) + "\n")
+        if shortest is not None and longest < shortest:
+            what = f"every {thing} is shorter than --seq-len {shortest}: the longest has {_count(longest, part)}"
+            raise DataError(what, file=file, fix="give longer data or a smaller --seq-len")
         if json:
             kept.seek(0)
             for line in kept:

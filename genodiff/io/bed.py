@@ -14,6 +14,7 @@ import polars as pl
 from genodiff.errors import DataError
 from genodiff.io.lines import text_lines
 from genodiff.io.regions import contig_hint
+from genodiff.io.source import shown_as
 from genodiff.settings import did_you_mean
 
 log = logging.getLogger("genodiff")
@@ -56,7 +57,7 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
             rows.append(row)
     if not rows:
         what = f"holds no interval with any base ({empty} empty)" if empty else "is empty: no interval"
-        raise DataError(what, file=path, fix="give rows of CONTIG, START and END, separated by tabs")
+        raise DataError(what, file=shown_as(path), fix="give rows of CONTIG, START and END, separated by tabs")
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     again = table.height - table.n_unique(subset=["contig", "start", "end", "name", "strand"])
     if empty:
@@ -79,7 +80,7 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
             near = did_you_mean(str(name).lower(), ("train", "valid", "test"))
             raise _fault(path, line, f"unknown split '{name}'", f"{near} (column 4 names the split)")
     if "train" not in names:
-        raise DataError("has no interval of the split train", file=path, fix="write train in some rows' 4th column")
+        raise DataError("has no interval of the split train", file=shown_as(path), fix="write train in some rows' 4th column")
     reach: dict[str, tuple[str, int, int]] = {}  # split → contig, furthest end, line
     for contig, start, end, name, line in table.sort("contig", "start").select(
         "contig", "start", "end", "name", "line"
@@ -152,4 +153,4 @@ def _refuse(path: str | Path, number: int, what: str, fix: str) -> NoReturn:
 
 
 def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:
-    return DataError(what, file=path, line=number, fix=fix)
+    return DataError(what, file=shown_as(path), line=number, fix=fix)

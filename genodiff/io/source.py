@@ -186,13 +186,18 @@ def _bgzf_size(data: bytes, at: int) -> int | None:
     return 0
 
 
+def shown_as(path: str | Path) -> str:
+    """`path` as messages name it."""
+    return "<stdin>" if str(path) == STDIN else str(path) or "''"
+
+
 @contextmanager
 def open_source(path: str | Path, *, digest: bool = False) -> Iterator[Source]:
     """`path` opened for reading ("-" is stdin). Raises `DataError` for what is no readable regular file.
 
     Named pipes are refused, since without a writer they block for ever; stdin and `/dev/fd/N` may be pipes.
     """
-    shown = "<stdin>" if str(path) == STDIN else str(path)
+    shown = shown_as(path)
     descriptor = _open(path, shown)
     try:
         yield Source(descriptor, shown, digest=digest)

@@ -1,0 +1,92 @@
+"""Text files, judged strictly: UTF-8 without NUL, or JSON lines whose objects have a string under "text".
+
+Text is kept as it stands: no normalisation, no special tokens, line ends and control characters included. Only a byte
+order mark at the start and gzip or BGZF compression are taken off.
+"""
+
+import codecs
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from genodiff.errors import DataError
+from genodiff.io.foreign import binary_format
+from genodiff.io.lines import text_lines
+from genodiff.io.source import open_source, shown_as
+
+_BOM = b"\xef\xbb\xbf"
+_FIX = "save it as UTF-8 (iconv -t UTF-8)"
+
+
+class TextDigest(NamedTuple):
+    """A text's length in characters and in bytes of UTF-8, and the sha256 (hex) of these bytes."""
+
+    characters: int
+    length: int
+    sha: str
+
+
+def text_digest(path: str | Path) -> TextDigest:
+    """Size and checksum of all the text in a file, read in blocks. Raises `DataError` with the line of the fault."""
+    characters = length = 0
+    digest, blank = hashlib.sha256(), True
+    for piece in _objects(path) if _is_jsonl(path) else _pieces(path):
+        data = piece.encode()
+        characters, length, blank = characters + len(piece), length + len(data), blank and not piece.strip()
+        digest.update(data)
+    if blank:
+        what = "holds only white space: no text" if length else "is empty: no text"
+        raise DataError(what, file=shown_as(path), fix="give a file with text")
+    return TextDigest(characters, length, digest.hexdigest())
+
+
+def _is_jsonl(path: str | Path) -> bool:
+    name = Path(path).name.lower().removesuffix(".gz")
+    return name.endswith((".jsonl", ".ndjson"))
+
+
+def _pieces(path: str | Path) -> Iterator[str]:
+    decoder, line, done, first = codecs.getincrementaldecoder("utf-8")(), 1, 0, True
+    with open_source(path) as source:
+        for block in source.blocks():
+            if first:
+                known = binary_format(block[:4096])
+                if known:
+                    raise DataError(f"not UTF-8 text: this is {known[0]}", file=source.shown, fix=known[1] or _FIX)
+                block, first = block.removeprefix(_BOM), False
+            pending = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(block)
+            except UnicodeDecodeError as fault:
+                bad, before = fault.object[fault.start], fault.object[: fault.start]
+                offset = done - pending + fault.start
+                what = f"byte 0x{bad:02X} at offset {offset:,} is not UTF-8: {fault.reason}"
+                raise DataError(what, file=source.shown, line=line + before.count(b"\n"), fix=_FIX) from None
+            if "\0" in text:
+                at = line + text.count("\n", 0, text.index("\0"))
+                raise DataError("NUL byte (binary data?)", file=source.shown, line=at, fix="give a text file")
+            yield text
+            line, done = line + text.count("\n"), done + len(block)
+        if decoder.getstate()[0]:
+            raise DataError("ends in the middle of a UTF-8 character (truncated?)", file=source.shown, line=line, fix=_FIX)
+
+
+def _objects(path: str | Path) -> Iterator[str]:
+    for number, line in text_lines(path, "JSON lines"):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as fault:
+            reason = getattr(fault, "msg", "nested too deeply")
+            raise DataError(f"not JSON: {reason}", file=shown_as(path), line=number, fix="give one JSON object per line") from None
+        if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+            what = "'text' is not a string" if isinstance(value, dict) and "text" in value else "no object with a 'text'"
+            raise DataError(what, file=shown_as(path), line=number, fix='write {"text": "..."}')
+        try:
+            value["text"].encode()
+        except UnicodeEncodeError:
+            raise DataError("half of a surrogate pair in 'text'", file=shown_as(path), line=number, fix="escape the pair") from None
+        yield value["text"]

@@ -1,0 +1,284 @@
+"""`genodiff data check` from outside: exit codes, one line, nothing on stdout unless all is sound, nothing written."""
+
+import hashlib
+import json
+import os
+import re
+import resource
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from genodiff.cli import main
+
+GOOD = b">a x\nACGTNryk\n>b\nacgt\n"
+SHAS = [hashlib.sha256(s).hexdigest() for s in (b"ACGTNNNN", b"ACGT")]
+
+
+def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of `genodiff data check ...`, run in this process."""
+    capsys.readouterr()
+    try:
+        main(["data", "check", *arguments])
+        code = 0
+    except SystemExit as ending:
+        code = int(ending.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "genodiff", "data", "check", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)
+
+
+def test_each_record_is_one_json_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.fa").write_bytes(GOOD)
+    code, out, err = check(capsys, str(tmp_path / "in.fa"), "--json")
+    assert (code, err) == (0, "")
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"name": "a", "length": 8, "sha": SHAS[0]},
+        {"name": "b", "length": 4, "sha": SHAS[1]},
+    ]
+    assert check(capsys, str(tmp_path / "in.fa")) == (0, f"{tmp_path / 'in.fa'}: sound; 2 records, 12 bases\n", "")
+
+
+def test_a_fault_on_the_last_line_leaves_stdout_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.fa").write_bytes(GOOD * 1 + b">c\nAC-T\n")
+    code, out, err = check(capsys, str(tmp_path / "in.fa"), "--json")
+    assert (code, out) == (3, "")
+    assert re.fullmatch(r"genodiff: error: \S+/in\.fa, line 6 \(record c\): column 3: gap .*; remove the gaps\n", err)
+
+
+def test_a_bed_is_judged_against_its_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ref.fa").write_bytes(GOOD)
+    (tmp_path / "in.bed").write_bytes(b"a\t0\t8\tx\t0\t-\nb\t1\t3\ty\t0\t+\n")
+    code, out, _ = check(capsys, str(tmp_path / "in.bed"), "--json", "--fasta", str(tmp_path / "ref.fa"))
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert rows[0] == {"contig": "a", "start": 0, "end": 8, "name": "x", "strand": "-", "length": 8}
+    (tmp_path / "in.bed").write_bytes(b"b\t1\t5\n")
+    assert check(capsys, str(tmp_path / "in.bed"))[0] == 0
+    code, out, err = check(capsys, str(tmp_path / "in.bed"), "--fasta", str(tmp_path / "ref.fa"))
+    assert (code, out) == (3, "")
+    assert "in.bed, line 1: the end 5 is past the end of b (length 4)" in err
+    (tmp_path / "ref.fa").write_bytes(b">b\nAC-T\n")
+    assert "ref.fa, line 2 (record b)" in check(capsys, str(tmp_path / "in.bed"), "--fasta", str(tmp_path / "ref.fa"))[2]
+
+
+def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.txt").write_bytes("\ufeffGröße \u2028\r\n[MASK] \x1b[31m\n".encode())
+    code, out, _ = check(capsys, str(tmp_path / "in.txt"), "--domain", "text", "--json")
+    text = "Größe \u2028\r\n[MASK] \x1b[31m\n"
+    assert code == 0
+    assert json.loads(out) == {"name": "in.txt", "length": len(text), "sha": hashlib.sha256(text.encode()).hexdigest()}
+    for data, words in (
+        (b"", "is empty"), (b" \n", "only white space"), (b"a\nb\xe9c\n", "line 2: byte 0xE9 at offset 3"),
+        (b"a\n\xe2\x80", "line 2: ends in the middle"), (b"a\nb\0", "line 2: NUL"), ("hi".encode("utf-16"), "UTF-16"),
+    ):  # fmt: skip
+        (tmp_path / "in.txt").write_bytes(data)
+        code, out, err = check(capsys, str(tmp_path / "in.txt"), "--domain", "text")
+        assert (code, out) == (3, "")
+        assert words in err
+    for data, words in ((b'{"text":"a"}\n{"text":5}', "line 2: 'text' is not"), (b"[1]", "line 1: no object"),
+                        (b"{", "line 1: not JSON"), (b'{"text":"\\ud800"}', "surrogate")):  # fmt: skip
+        (tmp_path / "in.jsonl").write_bytes(data)
+        assert words in check(capsys, str(tmp_path / "in.jsonl"), "--domain", "text")[2]
+
+
+def test_data_without_one_window_of_the_wanted_length_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.fa").write_bytes(GOOD)
+    assert check(capsys, str(tmp_path / "in.fa"), "--seq-len", "8")[0] == 0
+    code, out, err = check(capsys, str(tmp_path / "in.fa"), "--seq-len", "9", "--json")
+    assert (code, out) == (3, "")
+    assert "in.fa: every record is shorter than --seq-len 9: the longest has 8 bases; give longer data" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give one FILE"),
+        (["a.fa", "-"], "give one FILE"),
+        (["--jsom", "a.fa"], "Did you mean --json"),
+        (["a.fa", "b.fa"], "b.fa"),
+        (["a.fa", "--fasta", "b.fa"], "needs no reference"),
+        (["a.vcf"], "checking VCF is not here yet"),
+        (["a.fa", "--domain", "rna"], "rna"),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    code, out, err = check(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+NAMES = [
+    "it's.fa", 'say "hi".fa', "$(touch pwned).fa", "`touch pwned`.fa", "100%s%n.fa", "{}.fa", "a b  c.fa", " lead.fa", "-x.fa",
+    "--json", "染色体.fa", "é.fa", "a;b&c|d.fa", "*.fa", "~", "#x.fa", "n" * 255, "new\nline.fa", "esc\x1b[2J.fa", "x.bed.fa",
+    "\udce9.fa",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_file_name_is_a_file_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = f"./{name}" if name.startswith("-") else name
+    Path(path).write_bytes(GOOD)
+    code, out, err = check(capsys, path, "--json")
+    assert (code, err, out.count("\n")) == (0, "", 2)
+    Path(path).write_bytes(b"ACGT\n")
+    code, out, err = check(capsys, path, "--json")
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert err.startswith("genodiff: error: ")
+    assert err.rstrip("\n").isprintable()
+    assert name in err or not name.isprintable()
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("gone.fa")
+    (tmp_path / "link").symlink_to("good.fa")
+    (tmp_path / "good.fa").write_bytes(GOOD)
+    (tmp_path / "file").write_bytes(GOOD)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(tmp_path / "sock"))
+        for name, words in (
+            ("fifo", "named pipe"), ("folder", "is a directory"), ("loop", "loop of symbolic links"), ("sock", "is a socket"),
+            ("dangling", "broken link to gone.fa"), ("good.f", "no such file; did you mean 'good.fa'"), ("gone", "no such file"),
+            ("file/x.fa", "Not a directory"), ("n" * 256, "File name too long"),
+        ):  # fmt: skip
+            for arguments in ([name], ["x.bed", "--fasta", name], [name, "--domain", "text"]):
+                (tmp_path / "x.bed").write_bytes(b"a\t0\t1\n")
+                code, out, err = check(capsys, *[str(tmp_path / a) if a[0] != "-" and a != "text" else a for a in arguments])
+                assert (code, out) == (3, "")
+                assert words in err
+    assert check(capsys, str(tmp_path / "link"))[0] == 0
+    for device in ("/dev/null", "/dev/zero", "/dev/full", "/dev/random"):
+        code, _, err = check(capsys, device)
+        assert (code, f"{device}: is a device" in err) == (3, True)
+    assert "''" in check(capsys, "")[2]
+    assert check(capsys, "a\0b")[0] == 3
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.fa").write_bytes(GOOD)
+    (tmp_path / "in.fa").chmod(0)
+    root = os.geteuid() == 0  # root may read everything, so it steps down for a moment
+    if root:
+        os.seteuid(65534)
+    try:
+        code, _, err = check(capsys, str(tmp_path / "in.fa"))
+    finally:
+        if root:
+            os.seteuid(0)
+    assert code == 3
+    assert "permission denied; make it readable" in err
+
+
+def test_stdin_and_process_substitution_are_read() -> None:
+    done = run("-", "--json", input=GOOD.decode())
+    assert (done.returncode, done.stdout.count("\n")) == (0, 2)
+    done = run("-", input="")
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "<stdin>: is empty" in done.stderr
+    script = f"{shlex.quote(sys.executable)} -m genodiff data check <(printf '>a\\nACGT\\n')"
+    shell = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert "sound; 1 record, 4 bases" in shell.stdout
+
+
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "in.fa").write_bytes(b"".join(b">c%d\nA\n" % i for i in range(20_000)))
+    script = f"{shlex.quote(sys.executable)} -m genodiff data check in.fa --json | head -n 1"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith('{"name": "c0"')
+    assert done.stderr == ""
+
+
+def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path: Path) -> None:
+    (tmp_path / "in.fa").write_bytes(GOOD)
+    code = (
+        "import atexit, sys\n"
+        "heavy = ('torch', 'lightning', 'polars', 'numpy', 'pyfaidx', 'matplotlib', 'sklearn')\n"
+        "atexit.register(lambda: print([m for m in heavy if m in sys.modules], file=sys.stderr))\n"
+        "from genodiff.cli import main; main(['data', 'check', 'in.fa'])"
+    )
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert (done.stdout, done.stderr) == ("in.fa: sound; 2 records, 12 bases\n", "[]\n")
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) < 0.5, "seconds of processor time"
+
+
+def test_check_writes_nothing_beside_the_file_or_in_the_cache(tmp_path: Path, own_cache: Path) -> None:
+    (tmp_path / "in.fa").write_bytes(GOOD)
+    (tmp_path / "in.bed").write_bytes(b"a\t0\t1\n")
+    env = {**os.environ, "GENODIFF_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
+    assert run("in.fa", cwd=tmp_path, env=env).returncode == 0
+    assert run("in.bed", "--fasta", "in.fa", cwd=tmp_path, env=env).returncode == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.bed", "in.fa"]
+
+
+def cases(prefix: str, shared: Path) -> list[dict[str, Any]]:
+    every = json.loads((shared / "badinput/cases.json").read_text())
+    chosen = [c for c in every if c["id"][0] in prefix and c["kind"] != "script" and c["command_class"].endswith("-in")]
+    return [c for c in chosen if c["dir"] and (shared / "badinput" / c["dir"]).exists() and not c["as_user"]]
+
+
+@pytest.mark.parametrize(("prefix", "at_least"), [("F", 55), ("B", 20), ("T", 13)])
+def test_the_corpus_of_bad_inputs_is_fully_graded(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prefix: str, at_least: int
+) -> None:
+    options = {"F": [], "B": ["--fasta", "ref.fa"], "T": ["--domain", "text", "--seq-len", "128"]}[prefix]
+    found = cases(prefix, shared)
+    assert len(found) >= at_least
+    for case in found:
+        folder = tmp_path / case["id"]
+        shutil.copytree(shared / "badinput" / case["dir"], folder, symlinks=True)
+        subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)
+        if case["prepare"]:
+            subprocess.run(["bash", "-c", case["prepare"]], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+        monkeypatch.chdir(folder)
+        before = sorted(os.listdir())
+        code, out, err = check(capsys, case["target"], "--json", *options)
+        about = f"{case['id']} {case['slug']}: exit {code}, {err}"
+        assert sorted(os.listdir()) == before, about
+        assert code in {"accept": (0,), "reject": (3,), "either": (0, 3)}[case["expected"]], about
+        if code:
+            assert out == "", about
+            assert err.count("\n") == 1, about
+            assert all(word in err for word in case["message_must_name"] or [case["target"]]), about
+            assert all(re.search(case[key], err, re.I) for key in ("locus", "remedy") if case[key]), about
+        elif case["truth"] is not None:
+            said = [json.loads(line) for line in out.splitlines()]
+            assert [(r["name"], r["length"], r["sha"]) for r in said] == [
+                (t["name"], t["length"], t["sha256_mapped"]) for t in case["truth"]
+            ], about
+
+
+def test_the_files_of_other_readers_tests_neither_crash_nor_hang(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shared / "badinput/external"
+    files = [p for p in folder.rglob("*") if p.suffix in (".fa", ".fasta", ".pro", ".gz", ".fx", ".bed", ".vcf")]
+    assert len(files) > 600
+    for path in [p for p in files if p.suffix != ".vcf"] + sorted(files)[::12]:
+        code, out, err = check(capsys, str(path), *(["--domain", "text"] if path.suffix == ".vcf" else []))
+        assert code in (0, 3)
+        assert (out.count("\n"), err.count("\n")) == ((1, 0) if code == 0 else (0, 1))
