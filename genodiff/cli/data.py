@@ -92,7 +92,7 @@ def _answer(
 ) -> None:
     """Rows (or their sum) on stdout, but only once all of them are known to be good: half an answer is none."""
     n = total = longest = 0
-    with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="ascii") as kept:
+    with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept:
         for row in rows:
             n, total, longest = n + 1, total + row["length"], max(longest, row["length"])
             if json:

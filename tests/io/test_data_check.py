@@ -178,6 +178,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, capsys: pyte
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.fa").write_bytes(GOOD)
+    assert check(capsys, str(tmp_path / "in.fa"))[0] == 0
     (tmp_path / "in.fa").chmod(0)
     root = os.geteuid() == 0  # root may read everything, so it steps down for a moment
     if root:
