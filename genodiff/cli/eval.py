@@ -40,16 +40,10 @@ def eval(
     fasta: Annotated[str | None, Parameter(help="FASTA file in place of the one that the run was trained on.")] = None,
     bed: Annotated[str | None, Parameter(help="BED file whose 4th column names the splits.")] = None,
     repeats: Annotated[int, Parameter(help="Masks for each window: more make the interval narrower.")] = 1,
-    max_windows: Annotated[
-        int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")
-    ] = None,
-    max_minutes: Annotated[
-        float | None, Parameter(help="Score as many windows, evenly spread, as fit into about this time.")
-    ] = None,
+    max_windows: Annotated[int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")] = None,
+    max_minutes: Annotated[float | None, Parameter(help="Score as many windows, evenly spread, as fit into about this time.")] = None,
     soft_masked: Annotated[Literal[0, 1], Parameter(help="0: soft-masked bases are seen but not counted.")] = 1,
-    baselines: Annotated[
-        bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")
-    ] = True,
+    baselines: Annotated[bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")] = True,
     batch_size: Annotated[int, Parameter(help="Windows at a time: changes the speed, not the figures.")] = 32,
     domain: Annotated[Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")] = None,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")] = False,
@@ -99,27 +93,32 @@ def tables(result: dict[str, Any]) -> list[Table]:
     head.add_row("model, at most", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
-        head.add_row(
-            "source itself", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1)
-        )
+        head.add_row("source itself", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1))
     for k, line in result["markov_bits"].items():
         gap = _gap(result["markov_minus_model_bits"][k])
         head.add_row(f"Markov {k}", f"{line:.4f}", "", f"{2**line:.4f}", gap)
+    if result["markov_fitted"] is not None:
+        line = result["markov_fitted"]
+        name, gap = f"Markov {line['order']}, fitted", _gap(line["minus_model_bits"])
+        head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
-    best = min(result["markov_bits"], key=result["markov_bits"].__getitem__, default=None)
     found = [head]
     for title, parts, labels in (("regions", result["regions"], _REGIONS), ("contigs", result["contigs"], {})):
         if len(parts) > 1:
-            found.append(_parts(title, parts, labels, best))
+            found.append(_parts(title, parts, labels))
     return found
 
 
-def _parts(title: str, parts: dict[str, Any], labels: dict[str, str], best: str | None) -> Table:
-    table = _table(title, "bases", "bits per base", "95 % interval", *((f"Markov {best}",) if best else ()))
+def _parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
+    """The model, Markov 8 and the fitted Markov line on each part."""
+    first = next(iter(parts.values()))
+    eighth, fitted = "8" in first["markov_bits"], first["fitted_bits"] is not None
+    more = (*(("Markov 8",) if eighth else ()), *(("fitted",) if fitted else ()))
+    table = _table(title, "bases", "bits per base", "95 % interval", *more)
     for name, part in list(parts.items())[:_MOST_CONTIGS]:
-        line = (f"{part['markov_bits'][best]:.4f}",) if best else ()
-        bits = f"{part['bits_per_base']:.4f}"
-        table.add_row(labels.get(name, name), f"{part['tokens']:,}", bits, _interval(part["ci95_bits"]), *line)
+        lines = ([part["markov_bits"]["8"]] if eighth else []) + ([part["fitted_bits"]] if fitted else [])
+        figures = [f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"]), *(f"{x:.4f}" for x in lines)]
+        table.add_row(labels.get(name, name), f"{part['tokens']:,}", *figures)
     if len(parts) > _MOST_CONTIGS:
         table.add_row(f"and {len(parts) - _MOST_CONTIGS} more", *[""] * (len(table.columns) - 1))
     return table

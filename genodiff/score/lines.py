@@ -9,6 +9,7 @@ import io
 import logging
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +21,44 @@ from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
-from genodiff.score.markov import Coded, Codes, Counts, Markov, base_codes, count
+from genodiff.score.markov import MAX_ORDER, Coded, Codes, Counts, Markov, base_codes, count, fit, fit_pseudo
 from genodiff.score.repeats import shared_cover, shared_kmers
 
 log = logging.getLogger("genodiff")
 
+MARKOV_ORDER = 8
+_DEEPEST = MAX_ORDER - 1
 _BASES_AT_A_TIME = 1 << 18
 
 
-def train_stretches(store: Store, *, legacy_caduceus_tiling: bool = False) -> list[Coded]:
-    """The intervals that the model may have been trained on, as codes that are read as they are used."""
-    intervals = store.splits.intervals["train"]
+class MarkovLines(NamedTuple):
+    """−ln P of windows, nats: [..., 0, :] is upper case, [..., 1, :] soft-masked."""
+
+    fixed: NDArray[np.float64]  # (MARKOV_ORDER + 1, 2, windows): orders 0 .. 8, λ = 20
+    fitted: NDArray[np.float64] | None  # (2, windows): order and λs fitted on the valid split; None where it is empty
+    pseudo: list[float]  # the fitted λ of each order from 0 up to the fitted order
+
+
+def markov_lines(windows: Windows) -> MarkovLines:
+    """The Markov lines of the store's train split on these windows.
+
+    The fitted line may be of any order that the train split has a base for each (order + 1)-mer for, up to 11.
+    """
+    store = windows.store
+    bases = max(store.splits.intervals["train"].n_bases, 1)
+    deepest = min(max(int(np.log2(bases)) // 2 - 1, MARKOV_ORDER), _DEEPEST)
+    counts = train_counts(store, deepest, legacy_caduceus_tiling=windows.legacy)
+    fixed = markov_nats(fit(Counts(counts.tables[: MARKOV_ORDER + 1])), windows)
+    held_out = count(split_stretches(store, "valid"), deepest)
+    if not held_out.bases:
+        return MarkovLines(fixed, None, [])
+    pseudo = fit_pseudo(counts, held_out)
+    return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo)
+
+
+def split_stretches(store: Store, split: str, *, legacy_caduceus_tiling: bool = False) -> list[Coded]:
+    """The intervals of a split, as a model saw them in training, as codes that are read as they are used."""
+    intervals = store.splits.intervals[split]
     if legacy_caduceus_tiling:
         intervals = stretched(intervals, store.lengths)
     start = store.offsets[intervals.contig] + intervals.start
@@ -50,7 +78,7 @@ def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = Fal
     except (OSError, ValueError, EOFError):
         pass
     log.info("counting k-mers of the train split")
-    counts = count(train_stretches(store, legacy_caduceus_tiling=legacy_caduceus_tiling), order)
+    counts = count(split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling), order)
     buffer = io.BytesIO()
     np.save(buffer, np.concatenate(counts.tables))
     atomic.write_bytes(path, buffer.getvalue())
@@ -70,7 +98,7 @@ def markov_nats(markov: Markov, windows: Windows) -> NDArray[np.float64]:
 
 def train_cover(windows: Windows) -> NDArray[np.float64]:
     """For each window, the share of its bases in 24-mers that the train split has too, on either strand."""
-    train = train_stretches(windows.store, legacy_caduceus_tiling=windows.legacy)
+    train = split_stretches(windows.store, "train", legacy_caduceus_tiling=windows.legacy)
     return shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
 
 

@@ -8,7 +8,7 @@ context without its oldest base,
 the posterior mean under a Dirichlet prior that is worth λ observations of the next lower order. λ = 20 is fixed, so
 that the lines mean the same on every genome; on yeast (test chrXIV, train all but chrXIV, chrXVI and chrM) it gives the
 reference perplexities 3.897, 3.871, 3.860, …, 3.831 of orders 0, 1, 2, …, 8 and 3.850, 3.876 of orders 10 and 12
-(field note §2.7), each to 0.001. It is not the best λ: `fit_pseudo` chooses one for each order on held-out counts.
+(field note §2.7), each to 0.001. It is not the best λ: `fit_pseudo` chooses order and λs on held-out counts.
 
 No k-mer spans an N, a contig's end or an interval's end; soft-masked bases count like others. Sequences are scored on
 their forward strand. A base with fewer than k bases before it is scored by the highest order it has the context for.
@@ -87,6 +87,8 @@ def count(stretches: Iterable[Stretch], order: int = 8) -> Counts:
     # Words are counted at the highest order that their last base has the context for, and passed down from there.
     found = [np.zeros(4 ** (k + 1), np.int64) for k in range(order + 1)]
     for chunk, skip in _chunks(stretches, order):
+        if chunk.min() > 3:
+            continue
         run = _run_lengths(chunk)
         word = np.zeros(len(chunk), np.int32)
         for j in range(order + 1):
@@ -167,13 +169,13 @@ class Markov:
 
 
 def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
-    """The model of the module's equation; `pseudo` is λ, one for all orders or one for each."""
+    """The model of the module's equation; `pseudo` is λ: one for all orders, or one for each order from 0 up."""
     lambdas = [float(pseudo)] * len(counts.tables) if isinstance(pseudo, (int, float)) else [float(p) for p in pseudo]
     if counts.bases == 0:
         raise DataError("the train split holds no base to count", fix="check the recipe's splits and the FASTA file")
     below = np.full((1, 4), 0.25)
     tables = []
-    for table, lam in zip(counts.tables, lambdas, strict=True):
+    for table, lam in zip(counts.tables[: len(lambdas)], lambdas, strict=True):
         below = _interpolate(table, below, lam)
         tables.append(np.log(below).astype(np.float32))
     return Markov(tuple(tables))
@@ -182,17 +184,29 @@ def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
 def _interpolate(table: NDArray[np.int64], below: NDArray[np.float64], lam: float) -> NDArray[np.float64]:
     # Dropping the oldest base drops the highest digit: contexts that share a shorter one lie 4^(k-1) rows apart.
     shorter = np.broadcast_to(below, (table.shape[0] // below.shape[0], *below.shape)).reshape(table.shape)
+    return _blend(table, shorter, lam)
+
+
+def _blend(table: NDArray[np.int64], shorter: NDArray[np.float64], lam: float) -> NDArray[np.float64]:
     return (table + lam * shorter) / (table.sum(1, keepdims=True) + lam)
 
 
-def fit_pseudo(
-    counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(1, 13))
-) -> list[float]:
-    """λ for each order, lowest first, that gives the held-out counts the highest likelihood, each from `grid`."""
+def fit_pseudo(counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(13))) -> list[float]:
+    """λ of the orders 0, 1, … up to the best one: those that give the held-out counts the highest likelihood.
+
+    Each λ is from `grid`, chosen order by order; the best order is the one with the highest held-out likelihood.
+    Raises `DataError` where nothing is held out.
+    """
+    if held_out.bases == 0:
+        raise DataError("the valid split holds no base to fit with", fix="check the recipe's splits and the FASTA file")
     below = np.full((1, 4), 0.25)
     chosen: list[float] = []
+    losses: list[float] = []
     for table, seen in zip(counts.tables, held_out.tables, strict=True):
-        tried = {lam: _interpolate(table, below, lam) for lam in grid}
-        chosen.append(min(grid, key=lambda lam: -float((seen * np.log(tried[lam])).sum())))
-        below = tried[chosen[-1]]
-    return chosen
+        rows = np.flatnonzero(seen.any(1))
+        n, weight, shorter = table[rows], seen[rows], below[rows % len(below)]
+        tried = [-float((weight * np.log(_blend(n, shorter, lam))).sum() / weight.sum()) for lam in grid]
+        losses.append(min(tried))
+        chosen.append(grid[tried.index(losses[-1])])
+        below = _interpolate(table, below, chosen[-1])
+    return chosen[: losses.index(min(losses)) + 1]

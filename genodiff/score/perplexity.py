@@ -27,11 +27,13 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
     uniform_bits 2.0
     markov_bits, markov_perplexity   {"0": ..., "8": ...}: Markov lines of the train split, same bases (see markov.py)
     markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0 the model is better
+    markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity", "minus_model_bits": {"bits",
+                                "ci95"}}: the Markov line whose order and λs were fitted on the valid split; or null
     source_bits                 the toy source's own −log2 P of the same windows, per base; null for other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base, perplexity, ci95_bits,
-                                markov_bits, markov_perplexity. Regions of windows, by the bases that lie in 24-mers
+                                markov_bits, markov_perplexity, fitted_bits. Regions of windows, by the bases that lie in 24-mers
                                 which the train split has too, on either strand: "unique" none, "touched" less than a
                                 quarter, "repeat" a quarter or more. Regions of bases: "upper_case", "soft_masked"
     repeat_kmer 24, repeat_share, touched_share    shares of the windows that are "repeat" and "touched", or null
@@ -64,8 +66,7 @@ from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, times
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
-from genodiff.score.lines import markov_nats, source_nats, train_counts, train_cover
-from genodiff.score.markov import fit
+from genodiff.score.lines import markov_lines, source_nats, train_cover
 from genodiff.score.summary import Lines, summarise
 from genodiff.train.checkpoint import Model
 from genodiff.train.feed import recipe_of
@@ -74,7 +75,6 @@ from genodiff.train.weights import read_json
 
 log = logging.getLogger("genodiff")
 
-MARKOV_ORDER = 8
 _SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
 _PACED = 3  # batches that are measured
 EVAL = "eval.json"
@@ -125,9 +125,7 @@ def bound_of(
     return Bound(nats, tokens, rate)
 
 
-def _batch_bound(
-    diffusion: MaskedDiffusion, denoiser: Denoiser, batch: Batch, device: torch.device | str
-) -> tuple[Floats, Floats, Floats]:
+def _batch_bound(diffusion: MaskedDiffusion, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
     x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
     t = times("systematic", batch.u_time, batch.u_shared, batch.slot, batch.n_slots).to(device)
     full = bool((batch.lengths == x0.shape[1]).all())
@@ -139,9 +137,7 @@ def _batch_bound(
     return upper.cpu().numpy(), of_soft.cpu().numpy(), share.cpu().numpy()
 
 
-def open_data(
-    model: Model, split: str = "test", *, fasta: str | None = None, bed: str | None = None, offline: bool = False
-) -> Data:
+def open_data(model: Model, split: str = "test", *, fasta: str | None = None, bed: str | None = None, offline: bool = False) -> Data:
     """The windows of a split of the model's own data, or of `fasta` and `bed` in their place. Raises `DataError`."""
     given = {name: value for name, value in (("fasta", fasta), ("bed", bed)) if value is not None}
     config = model.config.model_copy(update=given)
@@ -193,8 +189,7 @@ def evaluate(
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     if baselines:
-        counted = train_counts(store, MARKOV_ORDER, legacy_caduceus_tiling=windows.legacy)
-        markov = markov_nats(fit(counted), windows)
+        markov = markov_lines(windows)
         # Nothing is copied in the toy genome, where motifs that follow one another make chance matches of 24 bases.
         cover = None if toy else train_cover(windows)
     source = source_nats(ToySource(), windows) if toy else None

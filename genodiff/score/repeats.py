@@ -87,8 +87,10 @@ def shared_cover(windows: Iterable[Codes], shared: Words, k: int = K) -> NDArray
 def _stream(stretches: Iterable[Stretch], k: int) -> Iterator[Words]:
     for stretch in stretches:
         for start in range(0, len(stretch) - k + 1, _CHUNK):
-            words, valid = canonical_kmers(stretch[start : start + _CHUNK + k - 1], k)
-            yield words[valid]
+            codes = stretch[start : start + _CHUNK + k - 1]
+            if codes.min() < 4:  # much of an assembly may be N
+                words, valid = canonical_kmers(codes, k)
+                yield words[valid]
 
 
 def _distinct(parts: Iterable[Words]) -> Words:

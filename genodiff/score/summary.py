@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.score.interval import Interval, ratio
+from genodiff.score.lines import MarkovLines
 from genodiff.score.repeats import K
 
 REPEAT_COVER = 0.25
 """A window is a repeat when at least this share of its bases lies in k-mers that the train split has too."""
 
 RATE_BINS = 20
+FITTED = "fitted"
 _BITS = 1 / math.log(2)
 
 Floats = NDArray[np.float64]
@@ -26,19 +28,26 @@ Floats = NDArray[np.float64]
 class Lines(NamedTuple):
     """What else is known of the windows; None where it was not asked for or cannot be known. See `lines`."""
 
-    markov: Floats | None  # (orders, 2, windows) nats: upper case, soft-masked
+    markov: MarkovLines | None
     cover: Floats | None  # (windows,) share of bases in k-mers of the train split
     source: Floats | None  # (windows,) nats
 
 
-class _Table:
-    """The figures of windows, summed over the bases that count."""
+class _Table(NamedTuple):
+    """Figures of windows, over the bases that count. Lines are called "0" .. "8" and "fitted"."""
 
-    def __init__(self, nats: Floats, tokens: Floats, markov: Floats | None) -> None:
-        self.nats, self.tokens, self.markov = nats, tokens, markov
+    nats: Floats
+    tokens: Floats
+    lines: dict[str, Floats]
 
     def rows(self, of: NDArray[np.bool_]) -> "_Table":
-        return _Table(self.nats[of], self.tokens[of], None if self.markov is None else self.markov[:, of])
+        return _Table(self.nats[of], self.tokens[of], {name: line[of] for name, line in self.lines.items()})
+
+    def line_bits(self) -> dict[str, float]:
+        return {name: float(line.sum() / self.tokens.sum()) * _BITS for name, line in self.lines.items()}
+
+    def minus_model(self, line: str) -> dict[str, Any]:
+        return _difference(self.lines[line] - self.nats, self.tokens)
 
     def part(self) -> dict[str, Any] | None:
         """The figures of a contig or region; None where it has no base."""
@@ -54,6 +63,7 @@ class _Table:
             "perplexity": math.exp(found.value),
             "ci95_bits": _pair(bits, 0.0),
             **_markov_keys(self),
+            "fitted_bits": self.line_bits().get(FITTED),
         }
 
 
@@ -93,10 +103,8 @@ def summarise(
         "mask_se_bits": mask_se,
         "uniform_bits": 2.0,
         **_markov_keys(table),
-        "markov_minus_model_bits": {
-            str(k): _difference(line - table.nats, table.tokens)
-            for k, line in enumerate(table.markov if table.markov is not None else ())
-        },
+        "markov_minus_model_bits": {name: table.minus_model(name) for name in table.lines if name != FITTED},
+        "markov_fitted": _fitted(table, lines.markov),
         "source_bits": None if source is None else float(source.sum() / total) * _BITS,
         "source_ci95_bits": None if source is None else _pair(ratio(source, table.tokens).scaled(_BITS), 0.0),
         "model_minus_source_bits": None if source is None else _difference(table.nats - source, table.tokens),
@@ -104,15 +112,18 @@ def summarise(
         "regions": {name: part for name, part in regions.items() if part is not None},
         "repeat_kmer": None if lines.cover is None else K,
         "repeat_share": None if lines.cover is None else float((lines.cover >= REPEAT_COVER).mean()),
-        "touched_share": None
-        if lines.cover is None
-        else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
+        "touched_share": None if lines.cover is None else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
         "curve": curve,
     }
 
 
-def _of_class(nats: Floats, tokens: Floats, markov: Floats | None, which: slice) -> _Table:
-    return _Table(nats[which].sum(0).mean(0), tokens[which].sum(0), None if markov is None else markov[:, which].sum(1))
+def _of_class(nats: Floats, tokens: Floats, markov: MarkovLines | None, which: slice) -> _Table:
+    lines = {}
+    if markov is not None:
+        lines = {str(k): line[which].sum(0) for k, line in enumerate(markov.fixed)}
+        if markov.fitted is not None:
+            lines[FITTED] = markov.fitted[which].sum(0)
+    return _Table(nats[which].sum(0).mean(0), tokens[which].sum(0), lines)
 
 
 def _all_counted(tokens: Floats, counted: slice) -> bool:
@@ -137,10 +148,20 @@ def _base_regions(classes: list[_Table]) -> dict[str, dict[str, Any] | None]:
 
 
 def _markov_keys(table: _Table) -> dict[str, Any]:
-    lines = [] if table.markov is None else [float(line.sum() / table.tokens.sum()) for line in table.markov]
+    bits = {name: value for name, value in table.line_bits().items() if name != FITTED}
+    return {"markov_bits": bits, "markov_perplexity": {name: 2**value for name, value in bits.items()}}
+
+
+def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
+    if markov is None or FITTED not in table.lines:
+        return None
+    bits = table.line_bits()[FITTED]
     return {
-        "markov_bits": {str(k): nats * _BITS for k, nats in enumerate(lines)},
-        "markov_perplexity": {str(k): math.exp(nats) for k, nats in enumerate(lines)},
+        "order": len(markov.pseudo) - 1,
+        "pseudo": markov.pseudo,
+        "bits": bits,
+        "perplexity": 2**bits,
+        "minus_model_bits": table.minus_model(FITTED),
     }
 
 

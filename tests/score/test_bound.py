@@ -17,6 +17,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule
 from genodiff.errors import GenodiffError
 from genodiff.score.interval import ratio
+from genodiff.score.lines import MarkovLines
 from genodiff.score.perplexity import Bound, bound_of
 from genodiff.score.summary import Lines, summarise
 
@@ -218,8 +219,8 @@ def test_parts_add_up_to_the_whole() -> None:
     rows[:, ::3] |= SOFT
     bound = scored(world, rows)
     cover = np.repeat([0.0, 0.1, 0.25, 1.0], 15)
-    markov = np.abs(np.random.default_rng(8).standard_normal((3, 2, 60))) * 50
-    summary = summary_of(bound, Lines(markov, cover, None))
+    nats = np.abs(np.random.default_rng(8).standard_normal((4, 2, 60))) * 50
+    summary = summary_of(bound, Lines(MarkovLines(nats[:3], nats[3], [5.0, 6.0]), cover, None))
     assert set(summary["regions"]) == {"unique", "touched", "repeat", "upper_case", "soft_masked"}
     for group in (["unique", "touched", "repeat"], ["upper_case", "soft_masked"]):
         parts = [summary["regions"][name] for name in group]
@@ -228,9 +229,13 @@ def test_parts_add_up_to_the_whole() -> None:
     assert summary["repeat_share"] == 0.5
     assert summary["touched_share"] == 0.25
     assert [summary["regions"][r]["windows"] for r in ("unique", "touched", "repeat")] == [15, 15, 30]
-    difference = summary["markov_minus_model_bits"]["2"]
-    assert difference["bits"] == pytest.approx(summary["markov_bits"]["2"] - summary["bits_per_base"])
-    assert difference["ci95"][0] < difference["bits"] < difference["ci95"][1]
+    fitted = summary["markov_fitted"]
+    assert (fitted["order"], fitted["pseudo"]) == (1, [5.0, 6.0])
+    assert fitted["bits"] == pytest.approx(nats[3].sum() / summary["tokens"] / math.log(2))
+    lines = [(summary["markov_bits"][k], summary["markov_minus_model_bits"][k]) for k in ("0", "1", "2")]
+    for bits_of_line, difference in [*lines, (fitted["bits"], fitted["minus_model_bits"])]:
+        assert difference["bits"] == pytest.approx(bits_of_line - summary["bits_per_base"])
+        assert difference["ci95"][0] < difference["bits"] < difference["ci95"][1]
 
 
 def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
@@ -239,6 +244,8 @@ def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     assert sum(p["tokens"] * p["bits_per_base"] for p in parts) / tokens == pytest.approx(summary["bits_per_base"])
     for k, line in summary["markov_bits"].items():
         assert sum(p["tokens"] * p["markov_bits"][k] for p in parts) / tokens == pytest.approx(line)
+    fitted = sum(p["tokens"] * p["fitted_bits"] for p in parts) / tokens
+    assert fitted == pytest.approx(summary["markov_fitted"]["bits"])
 
 
 def test_without_the_soft_masked_the_figure_is_that_of_the_others_and_the_source_is_not_compared() -> None:

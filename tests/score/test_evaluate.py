@@ -18,8 +18,15 @@ from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
-from genodiff.score.lines import markov_nats, source_nats, train_counts, train_cover, train_stretches
-from genodiff.score.markov import base_codes, count, fit
+from genodiff.score.lines import (
+    markov_lines,
+    markov_nats,
+    source_nats,
+    split_stretches,
+    train_counts,
+    train_cover,
+)
+from genodiff.score.markov import base_codes, count, fit, fit_pseudo
 from genodiff.score.perplexity import EVAL, evaluate, open_data, write_evaluation
 from genodiff.train.checkpoint import Model, load_model
 
@@ -138,7 +145,7 @@ def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its
 def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_window_starts(model: Model) -> None:
     windows = open_data(model).windows
     store = windows.store
-    line = fit(count([np.array(s[:]) for s in train_stretches(store)], 3))
+    line = fit(count([np.array(s[:]) for s in split_stretches(store, "train")], 3))
     found = markov_nats(line, windows)
     for w in range(len(windows)):
         contig = store.ids(store.names[windows.contig_index[w]])
@@ -203,3 +210,26 @@ def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_rec
     perplexity = np.exp(nats.sum(1) / bases)
     for k, expected in {0: 3.897, 1: 3.871, 2: 3.860, 3: 3.849, 4: 3.845, 5: 3.843, 6: 3.837, 7: 3.832, 8: 3.831}.items():
         assert perplexity[k] == pytest.approx(expected, abs=0.003)
+
+
+@pytest.mark.slow
+def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_ones(shared: Path) -> None:
+    yeast_codes()
+    recipe = load_recipe("sacCer3")
+    store = build_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
+    windows = Windows(store, recipe, "test", 1024).spread(200)
+    lines = markov_lines(windows)
+    assert lines.fitted is not None
+    assert lines.fitted.sum() < lines.fixed.sum((1, 2)).min()
+    chosen = fit_pseudo(train_counts(store, 10), count(split_stretches(store, "valid"), 10))
+    assert chosen == lines.pseudo
+    assert len(chosen) == 11
+
+
+def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(model: Model, tmp_path: Path) -> None:
+    bed = tmp_path / "splits.bed"
+    bed.write_text("c1\t0\t3000\ttrain\nc2\t0\t2000\ttest\n")
+    result = evaluate(model, bed=str(bed))
+    assert result["markov_fitted"] is None
+    assert set(result["markov_bits"]) == {str(k) for k in range(9)}
+    assert result["regions"]["unique"]["fitted_bits"] is None

@@ -144,20 +144,32 @@ def test_samples_are_a_function_of_the_generator() -> None:
     np.testing.assert_array_equal(one, two)
 
 
-def test_the_fitted_pseudo_counts_are_the_best_of_their_grid_order_by_order() -> None:
+def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_held_out() -> None:
     rng = np.random.default_rng(3)
-    train, held_out = (count([rng.integers(0, 4, 5000).astype(np.uint8)], 3) for _ in range(2))
-    grid = [1.0, 30.0, 1000.0]
+    source = fit(count([rng.choice(4, 300, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2), pseudo=0.1)
+    train, held_out = (count(list(source.sample(5, 2000, rng)), 4) for _ in range(2))
+    grid = [1.0, 30.0, 1000.0, 1e9]
     chosen = fit_pseudo(train, held_out, grid)
 
-    def loss(pseudo: list[float], k: int) -> float:
+    def loss(pseudo: list[float]) -> float:
+        k = len(pseudo) - 1
         return -float((held_out.tables[k] * fit(train, pseudo).tables[k].astype(np.float64)).sum())
 
-    for k in range(4):
-        tried = {lam: loss([*chosen[:k], lam, *chosen[k + 1 :]], k) for lam in grid}
-        assert tried[chosen[k]] == min(tried.values())
-    # Independent letters have nothing to say about one another: high orders should be pulled down hard.
-    assert chosen[3] == 1000.0
+    best: list[float] = []
+    for _ in range(5):
+        best.append(min(grid, key=lambda lam: loss([*best, lam])))
+    losses = [loss(best[: k + 1]) / held_out.tables[k].sum() for k in range(5)]
+    # At a λ of 10^9 an order says what the one below it says: the source's order is 2, and no higher one is needed.
+    assert losses.index(min(losses)) + 1 == len(chosen)
+    assert chosen == best[: len(chosen)]
+    assert len(chosen) >= 3
+    assert losses[2] < losses[1] < losses[0]
+
+
+def test_without_held_out_bases_nothing_can_be_fitted() -> None:
+    some = count([codes_of("ACGT")], 1)
+    with pytest.raises(DataError, match="valid"):
+        fit_pseudo(some, count([codes_of("NNN")], 1))
 
 
 def test_the_yeast_reference_line_is_reproduced() -> None:
