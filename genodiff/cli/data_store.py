@@ -85,6 +85,8 @@ def build(
             splits[split] = {"windows": len(windows), "bases": windows.intervals.n_bases, **windows.dropped}
             words = windows.summary()
         except DataError as fault:
+            if split == "train":
+                raise
             splits[split], words = {"windows": 0, "why": str(fault)}, str(fault)
         if not json:
             _line(f"{split:<6} {words}")

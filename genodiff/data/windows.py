@@ -193,7 +193,7 @@ class Windows:
                 f"every interval of the split {self.split} is shorter than the seq_len of {self.seq_len}: "
                 f"the longest has {size.max()} bases",
                 file=origin,
-                fix=f"give --seq-len {size.max()} or less",
+                fix=f"give --seq-len {size.max() * (1 if self.split == 'train' else 8)} or less, or splits with --bed",
             )
 
     def _refuse_empty(self, tiling: Tiling) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genodiff.data.recipe import SPLITS, Recipe, SplitRule, load_recipe
-from genodiff.data.splits import Intervals, Splits, merge, resolve, stretched
+from genodiff.data.splits import Intervals, Splits, merge, refuse_overlap, resolve, stretched
 from genodiff.errors import DataError
 
 
@@ -153,6 +153,22 @@ def test_one_shared_base_between_valid_and_test_is_refused_and_touching_is_not(t
     bed_splits(tmp_path, good, {"a": 30})
     with pytest.raises(DataError, match="overlaps"):
         bed_splits(tmp_path, good.replace("a\t20", "a\t19"), {"a": 30})
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1, 9)), max_size=5)
+
+
+@given(SPANS, SPANS, SPANS)
+def test_splits_are_refused_exactly_when_two_of_them_share_a_base(train: list, valid: list, test: list) -> None:
+    spans = [[(c, s, s + n) for c, s, n in split] for split in (train, valid, test)]
+    bases = [{(c, x) for c, s, e in split for x in range(s, e)} for split in spans]
+    shared = bool(bases[0] & bases[1] or bases[0] & bases[2] or bases[1] & bases[2])
+    try:
+        refuse_overlap(dict(zip(SPLITS, map(Intervals.of, spans), strict=True)), ["a", "b"], "in.bed")
+    except DataError:
+        assert shared
+    else:
+        assert not shared
 
 
 @pytest.mark.parametrize(
