@@ -25,12 +25,13 @@ _FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
 _MOST_CONTIGS = 12
 _NARROWEST = 100
 _REGIONS = {
-    "unique": "no 24-mer of the train split",
-    "touched": "some, in under 1/4 of bases",
-    "repeat": "in 1/4 of bases or more",
+    "unique": "unique",
+    "touched": "touched, < 1/4",
+    "repeat": "repeat, ≥ 1/4",
     "upper_case": "upper case",
     "soft_masked": "soft-masked",
 }
+_REGION_TITLE = "regions, by bases in 24-mers that the train split has, and by case"
 
 
 def eval(
@@ -90,38 +91,46 @@ def tables(result: dict[str, Any]) -> list[Table]:
     head = _table(f"{result['split']} of {named}: {_size(result)}", "bits per base", "95 % interval", "perplexity")
     head.add_column("line − model", justify="right", no_wrap=True)
     bits = result["bits_per_base"]
-    head.add_row("model, at most", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
+    head.add_row("model ≤", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
-        head.add_row("source itself", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1))
+        head.add_row("the source", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1))
     for k, line in result["markov_bits"].items():
         gap = _gap(result["markov_minus_model_bits"][k])
         head.add_row(f"Markov {k}", f"{line:.4f}", "", f"{2**line:.4f}", gap)
     if result["markov_fitted"] is not None:
         line = result["markov_fitted"]
-        name, gap = f"Markov {line['order']}, fitted", _gap(line["minus_model_bits"])
+        name, gap = f"fitted, {line['order']}", _gap(line["minus_model_bits"])
         head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
     found = [head]
-    for title, parts, labels in (("regions", result["regions"], _REGIONS), ("contigs", result["contigs"], {})):
+    for title, parts, labels in ((_REGION_TITLE, result["regions"], _REGIONS), ("contigs", result["contigs"], {})):
         if len(parts) > 1:
             found.append(_parts(title, parts, labels))
     return found
 
 
 def _parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
-    """The model, Markov 8 and the fitted Markov line on each part."""
-    first = next(iter(parts.values()))
-    eighth, fitted = "8" in first["markov_bits"], first["fitted_bits"] is not None
-    more = (*(("Markov 8",) if eighth else ()), *(("fitted",) if fitted else ()))
+    """The model on each part, beside the Markov line that happens to be the best there."""
+    lines = {name: best_line(part) for name, part in parts.items()}
+    more = ("best Markov",) if any(lines.values()) else ()
     table = _table(title, "bases", "bits per base", "95 % interval", *more)
     for name, part in list(parts.items())[:_MOST_CONTIGS]:
-        lines = ([part["markov_bits"]["8"]] if eighth else []) + ([part["fitted_bits"]] if fitted else [])
-        figures = [f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"]), *(f"{x:.4f}" for x in lines)]
-        table.add_row(labels.get(name, name), f"{part['tokens']:,}", *figures)
+        line = lines[name]
+        beside = (f"{line[1]:.4f} ({line[0]})" if line else "",) if more else ()
+        figures = (f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"]))
+        table.add_row(labels.get(name, name), f"{part['tokens']:,}", *figures, *beside)
     if len(parts) > _MOST_CONTIGS:
         table.add_row(f"and {len(parts) - _MOST_CONTIGS} more", *[""] * (len(table.columns) - 1))
     return table
+
+
+def best_line(part: dict[str, Any]) -> tuple[str, float] | None:
+    """Name ("0" .. "8", "fitted") and bits of the lowest Markov line on a part; None without baselines."""
+    lines = dict(part["markov_bits"])
+    if part["fitted_bits"] is not None:
+        lines["fitted"] = part["fitted_bits"]
+    return min(lines.items(), key=lambda line: line[1]) if lines else None
 
 
 def _table(title: str, *columns: str) -> Table:

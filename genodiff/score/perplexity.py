@@ -77,6 +77,7 @@ log = logging.getLogger("genodiff")
 
 _SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
 _PACED = 3  # batches that are measured
+_SMALL = 4  # windows in such a batch on a CPU
 EVAL = "eval.json"
 
 Floats = NDArray[np.float64]
@@ -181,8 +182,10 @@ def evaluate(
     if max_windows is not None:
         windows = windows.spread(max_windows)
     if max_minutes is not None:
+        measured = time.monotonic()
         pace = seconds_per_window(model, windows, batch_size)
-        windows = windows.spread(max(1, int(60 * max_minutes * _SAFETY / (pace * repeats))))
+        left = 60 * max_minutes * _SAFETY - (time.monotonic() - measured)
+        windows = windows.spread(max(1, int(left / (pace * repeats))))
     log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
     batches = EvalBatches(windows, batch_size, seed, repeats)
     bound = bound_of(model.diffusion, model.backbone, batches, device, progress)
@@ -219,15 +222,15 @@ def evaluate(
 
 
 def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float:
-    """How long one window takes here, measured on a few batches after one to warm up."""
+    """How long one window takes here: the median of a few small batches, after one to warm up."""
     device = next(model.backbone.parameters()).device
-    sample = windows.spread(min(len(windows), batch_size))
+    sample = windows.spread(min(len(windows), batch_size, batch_size if device.type == "cuda" else _SMALL))
     elapsed = []
     for seed in range(_PACED + 1):
         start = time.monotonic()
         bound_of(model.diffusion, model.backbone, EvalBatches(sample, batch_size, seed), device)
         elapsed.append(time.monotonic() - start)
-    return max(sum(elapsed[1:]) / (_PACED * len(sample)), 1e-9)
+    return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 
 
 def write_evaluation(run: Path, result: dict[str, Any]) -> str:
