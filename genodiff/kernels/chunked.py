@@ -64,8 +64,9 @@ class _Plan:
         batch, length, channels = like.shape
         self.like, self.shape, self.reverse, self.backward = like, torch.Size((n, channels)), reverse, backward
         state = max(n * channels, 1)
-        steps = min(max(_STEPS, min(2 * _STEPS, _NUMBERS // state), _NUMBERS // (batch * state)), length)
-        rows = min(max(1, _NUMBERS // (steps * state)), batch)
+        steps = max(_STEPS, min(2 * _STEPS, _NUMBERS // state), _NUMBERS // (max(batch, 1) * state))
+        steps = max(min(steps, length), 1)
+        rows = max(min(_NUMBERS // (steps * state), batch), 1)
         self.rows = [slice(b, min(b + rows, batch)) for b in range(0, batch, rows)]
         self.spans = [slice(t, min(t + steps, length)) for t in range(0, length, steps)]
         self._buffers: dict[tuple[int, int], _Buffers] = {}
@@ -133,7 +134,7 @@ def _forward(
     """Outputs, the last state (B, N, E), and with `keep` the step sizes and the state before each block (B, blocks, N, E)."""
     plan = _Plan(u, A.shape[1], reverse, backward=False)
     A2 = (A.t() * log2(e)).contiguous()
-    state = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2).contiguous()
+    state = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2).clone(memory_format=torch.contiguous_format)
     y = torch.empty_like(u, memory_format=torch.contiguous_format)
     saved = u.new_empty(u.shape[0], len(plan.spans), *A2.shape) if keep else None
     dts = torch.empty_like(y) if keep else None
@@ -183,7 +184,7 @@ class _Scan(torch.autograd.Function):
         dA, dD = torch.zeros_like(At), None if D is None else torch.zeros_like(D)
         du, ddt, dB, dC = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (u, dts, B, C))
         dz = None if z is None else torch.empty_like(z, memory_format=torch.contiguous_format)
-        carry = g_state.transpose(1, 2).contiguous()  # a_{t+1} g_{t+1} of the block after
+        carry = g_state.transpose(1, 2).clone(memory_format=torch.contiguous_format)  # a_{t+1} g_{t+1} of the block after
         for rows in plan.rows:
             for block in plan.blocks(rows):
                 buffers = plan.buffers(block)

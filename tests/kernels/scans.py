@@ -1,0 +1,70 @@
+"""Problems for scans: inputs of any shape, all gradients, the truth in float64."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from genodiff.kernels.naive import naive_scan
+from genodiff.kernels.scan import providers, selective_scan
+
+PROVIDERS = [p.name for p in providers() if p.available and p.name != "naive"]
+
+
+@dataclass
+class Problem:
+    """A scan's inputs in float64, and what flows back into its outputs."""
+
+    batch: int
+    length: int
+    channels: int
+    states: int
+    seed: int = 0
+    D: bool = True
+    z: bool = False
+    delta_bias: bool = True
+    delta_softplus: bool = True
+    reverse: bool = False
+    h0: bool = False
+    decay: float = 1.0  # multiplies A
+    dt_shift: float = -2.0
+    inputs: dict[str, Tensor] = field(init=False)
+
+    def __post_init__(self) -> None:
+        generator = torch.Generator().manual_seed(self.seed)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+        b, l, e, n = self.batch, self.length, self.channels, self.states
+        delta = normal(b, l, e) if self.delta_softplus else torch.rand(b, l, e, generator=generator, dtype=torch.float64)
+        self.inputs = {
+            "u": normal(b, l, e), "delta": delta, "A": -self.decay * torch.exp(normal(e, n)), "B": normal(b, l, n), "C": normal(b, l, n),
+            "D": normal(e), "z": normal(b, l, e), "delta_bias": 0.3 * normal(e) + self.dt_shift, "h0": normal(b, e, n),
+        }  # fmt: skip
+        # float32 values in float64, so that a float32 run answers for its arithmetic alone
+        self.inputs = {name: value.float().double() for name, value in self.inputs.items()}
+        for name in ("D", "z", "delta_bias", "h0"):
+            if not getattr(self, name):
+                del self.inputs[name]
+        self.gy, self.g_state = normal(b, l, e).float().double(), normal(b, e, n).float().double()
+
+    def solve(self, provider: str, dtype: torch.dtype = torch.float64, **changes: Any) -> dict[str, Tensor]:
+        """y, the last state, and the gradient of every input, as float64."""
+        x = {name: value.to(dtype).requires_grad_() for name, value in self.inputs.items()}
+        options = {"delta_softplus": self.delta_softplus, "reverse": self.reverse} | changes
+        if provider == "naive":
+            y, state = naive_scan(**x, **options)
+        else:
+            y, state = selective_scan(**x, **options, return_state=True, provider=provider)
+        loss = (y * self.gy.to(dtype)).sum() + (state * self.g_state.to(dtype)).sum()
+        grads = torch.autograd.grad(loss, list(x.values()))
+        found = {"y": y, "state": state} | {f"d{name}": g for name, g in zip(x, grads, strict=True)}
+        return {name: value.detach().double() for name, value in found.items()}
+
+
+def differences(got: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, float]:
+    """The relative error of each tensor, in norm."""
+    assert got.keys() == wanted.keys()
+    return {name: float((got[name] - wanted[name]).norm() / wanted[name].norm().clamp(min=1e-30)) for name in wanted}

@@ -1,0 +1,83 @@
+"""The causal convolution against torch's own, by hand, in both directions and every length."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scans import PROVIDERS
+from torch import Tensor
+
+from genodiff.kernels import conv
+from genodiff.kernels.conv import causal_conv1d
+
+
+def plain(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool) -> Tensor:
+    """By torch's convolution, channels first, with time flipped for `reverse`."""
+    y = x.flip(1) if reverse else x
+    y = F.conv1d(y.transpose(1, 2), weight[:, None], bias, padding=weight.shape[1] - 1, groups=len(weight))[..., : x.shape[1]]
+    y = y.transpose(1, 2)
+    y = y.flip(1) if reverse else y
+    return F.silu(y) if silu else y
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@settings(max_examples=40)
+@given(st.integers(1, 3), st.integers(1, 40), st.integers(1, 19), st.integers(1, 6), st.booleans(), st.booleans(), st.booleans())
+def test_outputs_and_gradients_are_those_of_torchs_convolution(
+    provider: str, batch: int, length: int, channels: int, width: int, has_bias: bool, reverse: bool, silu: bool
+) -> None:
+    generator = torch.Generator().manual_seed(length)
+    shapes = ((batch, length, channels), (channels, width), (channels,), (batch, length, channels))
+    x, weight, bias, gy = (torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes)
+    inputs = [x.requires_grad_(), weight.requires_grad_(), *([bias.requires_grad_()] if has_bias else [])]
+    wanted = plain(*inputs[:2], inputs[2] if has_bias else None, reverse, silu)
+    wanted_grads = torch.autograd.grad(wanted, inputs, gy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_SCAN", provider)
+        for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+            given_ = [v.detach().to(dtype).requires_grad_() for v in inputs]
+            got = causal_conv1d(*given_[:2], given_[2] if has_bias else None, reverse, "silu" if silu else None)
+            grads = torch.autograd.grad(got, given_, gy.to(dtype))
+            for a, b in zip((got, *grads), (wanted, *wanted_grads), strict=True):
+                torch.testing.assert_close(a.double(), b, rtol=tolerance, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_blocks_leave_no_seam(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENODIFF_SCAN", "torch")
+    x, weight, bias, gy = (torch.randn(s, dtype=torch.float64) for s in ((2, 200, 3), (3, 4), (3,), (2, 200, 3)))
+    inputs = [v.requires_grad_() for v in (x, weight, bias)]
+    whole = [causal_conv1d(x, weight, bias, reverse), *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy)]
+    monkeypatch.setattr(conv, "_NUMBERS", 3 * 70)
+    assert len(list(conv._blocks(x))) == 2 * 3
+    parts = [causal_conv1d(x, weight, bias, reverse), *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy)]
+    for a, b in zip(whole, parts, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_low_precision_inputs_come_back_as_they_went(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENODIFF_SCAN", provider)
+    x, weight, bias = torch.randn(2, 30, 8), torch.randn(8, 4), torch.randn(8)
+    low = x.bfloat16().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = causal_conv1d(low, weight, bias)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y.float(), causal_conv1d(x, weight, bias), rtol=0.05, atol=0.05)
+    y.float().sum().backward()
+    assert low.grad.dtype == torch.bfloat16  # type: ignore[union-attr]
+
+
+def test_a_slice_of_the_input_projection_is_taken_as_it_is() -> None:
+    wide, weight = torch.randn(2, 30, 16, requires_grad=True), torch.randn(8, 4)
+    y = causal_conv1d(wide.chunk(2, -1)[0], weight)
+    torch.testing.assert_close(y, causal_conv1d(wide[..., :8].contiguous(), weight))
+    (grad,) = torch.autograd.grad(y.sum(), wide)
+    assert not grad[..., 8:].any()
+    assert grad[..., :8].all()
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    with pytest.raises(ValueError, match="gelu"):
+        causal_conv1d(torch.zeros(1, 2, 3), torch.zeros(3, 4), activation="gelu")

@@ -1,0 +1,86 @@
+"""The switch that routes float32 products: exact, put back afterwards, never where it would round."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from genodiff.kernels import gemm
+from genodiff.kernels.gemm import plain_matmul, routed_matmul, routing
+
+if not hasattr(torch.backends.mkldnn, "matmul"):
+    pytest.skip("this torch has no such switch", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def fresh_choice() -> Iterator[None]:
+    routing.cache_clear()
+    yield
+    routing.cache_clear()
+
+
+def setting() -> str:
+    return str(torch.backends.mkldnn.matmul.fp32_precision)
+
+
+def test_the_setting_is_put_back_even_after_an_error() -> None:
+    before = setting()
+    with routed_matmul() as routed:
+        assert (setting() == "bf16") == routed
+        with plain_matmul():
+            assert setting() == before
+        assert (setting() == "bf16") == routed
+    assert setting() == before
+    with pytest.raises(KeyError), routed_matmul():
+        raise KeyError
+    assert setting() == before
+
+
+def test_nothing_is_switched_when_not_asked() -> None:
+    before = setting()
+    with routed_matmul(enabled=False) as routed:
+        assert not routed
+        assert setting() == before
+
+
+def test_products_stay_float32_where_they_are_routed() -> None:
+    generator = torch.Generator().manual_seed(0)
+    for rows, inputs, outputs in ((4096, 118, 472), (1000, 236, 40), (777, 8, 236), (33, 64, 16)):
+        x, w, g = (torch.randn(s, generator=generator) for s in ((rows, inputs), (outputs, inputs), (rows, outputs)))
+        for a, b in ((x, w.t()), (g, w), (g.t(), x)):
+            exact = a.double() @ b.double()
+            with routed_matmul():
+                error = float((a @ b - exact).norm() / exact.norm())
+            assert error < 2e-6
+
+
+def test_a_processor_with_matrix_tiles_is_never_routed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    assert not routing()[0]
+    assert "bfloat16" in routing()[1]
+
+
+def test_a_processor_that_rounds_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    monkeypatch.setattr(gemm, "_is_amd", lambda: True)
+    monkeypatch.setattr(gemm, "_error", lambda: 2.9e-3)
+    assert not routing()[0]
+    assert "3e-03" in routing()[1]
+
+
+def test_other_processors_keep_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm, "_is_amd", lambda: False)
+    assert not routing()[0]
+
+
+def test_the_check_itself_sees_a_product_that_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rounding(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            if func in (torch.Tensor.matmul, torch.Tensor.__matmul__) and args[0].dtype == torch.float32:
+                args = tuple(a.bfloat16().float() for a in args)
+            return func(*args, **(kwargs or {}))
+
+    assert gemm._error() < 1e-5
+    with Rounding():
+        assert gemm._error() > 1e-4

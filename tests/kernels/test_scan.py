@@ -1,0 +1,228 @@
+"""Every scan against the naive one in float64, outputs and gradients; the naive one against plain arithmetic."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scans import PROVIDERS, Problem, differences
+
+from genodiff.errors import UsageError
+from genodiff.kernels import chunked, scan
+from genodiff.kernels.naive import naive_scan
+from genodiff.kernels.scan import Provider, chosen, providers, selective_scan
+
+LENGTHS = [1, 2, 3, 63, 64, 65, 127, 1000]
+flags = st.booleans()
+
+
+def assert_close(problem: Problem, provider: str, *, y: float = 2e-6, grads: float = 1e-5) -> None:
+    truth = problem.solve("naive")
+    exact = differences(problem.solve(provider, torch.float64), truth)
+    single = differences(problem.solve(provider, torch.float32), truth)
+    assert max(exact.values()) < 1e-11, exact
+    assert max(single["y"], single["state"]) < y, single
+    assert max(single.values()) < grads, single
+
+
+def test_the_naive_scan_is_the_recurrence_written_out() -> None:
+    p = Problem(2, 5, 3, 2, z=True, h0=True)
+    x = {name: value.tolist() for name, value in p.inputs.items()}
+    y, state = naive_scan(**p.inputs, delta_softplus=True)
+    for b in range(2):
+        for e in range(3):
+            h = list(x["h0"][b][e])
+            for t in range(5):
+                dt = math.log1p(math.exp(x["delta"][b][t][e] + x["delta_bias"][e]))
+                h = [math.exp(dt * x["A"][e][n]) * h[n] + dt * x["B"][b][t][n] * x["u"][b][t][e] for n in range(2)]
+                z = x["z"][b][t][e]
+                wanted = (sum(h[n] * x["C"][b][t][n] for n in range(2)) + x["D"][e] * x["u"][b][t][e]) * z / (1 + math.exp(-z))
+                assert float(y[b, t, e]) == pytest.approx(wanted, rel=1e-12)
+            assert state[b, e].tolist() == pytest.approx(h, rel=1e-12)
+
+
+def test_a_reversed_scan_is_the_scan_of_reversed_time() -> None:
+    p = Problem(2, 9, 3, 4, z=True)
+    timed = ("u", "delta", "B", "C", "z")
+    y, state = naive_scan(**p.inputs, delta_softplus=True, reverse=True)
+    flipped, last = naive_scan(**{k: v.flip(1) if k in timed else v for k, v in p.inputs.items()}, delta_softplus=True)
+    torch.testing.assert_close(y, flipped.flip(1), rtol=1e-14, atol=1e-14)
+    torch.testing.assert_close(state, last, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_every_length_agrees_with_the_naive_scan(provider: str, length: int) -> None:
+    for reverse in (False, True):
+        assert_close(Problem(2, length, 17, 8, reverse=reverse, z=reverse), provider)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("channels", [1, 7, 15, 16, 17, 236])
+@pytest.mark.parametrize("states", [1, 8, 16, 64])
+def test_every_width_agrees_with_the_naive_scan(provider: str, channels: int, states: int) -> None:
+    assert_close(Problem(1, 67, channels, states, h0=True), provider)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@settings(max_examples=25)
+@given(
+    st.integers(1, 5), st.integers(1, 80), st.integers(1, 9), st.integers(1, 5), st.integers(0, 99), flags, flags, flags, flags, flags, flags
+)  # fmt: skip
+def test_any_shape_and_any_option_agrees_with_the_naive_scan(
+    provider: str, batch: int, length: int, channels: int, states: int, seed: int,
+    D: bool, z: bool, bias: bool, softplus: bool, reverse: bool, h0: bool,
+) -> None:  # fmt: skip
+    p = Problem(batch, length, channels, states, seed, D=D, z=z, delta_bias=bias, delta_softplus=softplus, reverse=reverse, h0=h0)
+    p.inputs |= {} if softplus else {"delta": p.inputs["delta"] + 2.5}  # a step size is positive
+    assert_close(p, provider, y=1e-5, grads=1e-4)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_blocks_of_rows_and_times_leave_no_seam(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    p = Problem(5, 43, 3, 2, z=True, h0=True, reverse=reverse)
+    truth = p.solve("naive")
+    for steps, numbers in ((1, 1), (2, 30), (4, 70), (7, 90), (16, 2**9), (64, 2**18)):
+        monkeypatch.setattr(chunked, "_STEPS", steps)
+        monkeypatch.setattr(chunked, "_NUMBERS", numbers)
+        assert max(differences(p.solve("torch"), truth).values()) < 1e-12
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_gradients_of_the_torch_scan_are_those_of_finite_differences(reverse: bool) -> None:
+    p = Problem(2, 5, 2, 3, z=True, h0=True, reverse=reverse)
+    names = list(p.inputs)
+
+    def f(*values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return chunked.chunked_scan(**dict(zip(names, values, strict=True)), delta_softplus=True, reverse=reverse)
+
+    assert torch.autograd.gradcheck(f, tuple(x.requires_grad_() for x in p.inputs.values()))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps(provider: str) -> None:
+    for decay, bound in ((0.02, 1e-6), (0.002, 3e-6)):  # a memory of some 300, some 3,000 steps
+        p = Problem(1, 16384, 2, 16, decay=decay)
+        with torch.no_grad():
+            y, state = naive_scan(**p.inputs, delta_softplus=True)
+            x = {name: value.float() for name, value in p.inputs.items()}
+            got, last = selective_scan(**x, delta_softplus=True, return_state=True, provider=provider)
+        assert float((got.double() - y).norm() / y.norm()) < bound
+        assert float((last.double() - state).norm() / state.norm()) < bound
+
+
+@pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
+@pytest.mark.parametrize(("channels", "states"), [(1, 3), (3, 1), (1, 1), (3, 3)])
+def test_no_input_and_no_incoming_gradient_is_written_to(provider: str, channels: int, states: int) -> None:
+    p = Problem(2, 5, channels, states, z=True, h0=True)
+    before = {name: value.clone() for name, value in p.inputs.items()} | {"gy": p.gy.clone(), "g_state": p.g_state.clone()}
+    x = {name: value.requires_grad_() for name, value in p.inputs.items()}
+    y, state = selective_scan(**x, delta_softplus=True, return_state=True, provider=provider)
+    torch.autograd.grad((y, state), list(x.values()), (p.gy, p.g_state))
+    for name, value in (x | {"gy": p.gy, "g_state": p.g_state}).items():
+        assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_steps_so_large_that_decays_underflow_stay_finite_and_exact(provider: str) -> None:
+    p = Problem(2, 130, 5, 16, dt_shift=30.0, decay=40.0)
+    assert float((-p.inputs["A"]).max() * 30) > 1e4
+    assert_close(p, provider, grads=2e-5)
+
+
+@pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(provider: str, reverse: bool) -> None:
+    p = Problem(2, 100, 5, 3)
+    timed = ("u", "delta", "B", "C")
+    whole, last = selective_scan(**p.inputs, delta_softplus=True, reverse=reverse, return_state=True, provider=provider)
+    state, parts = None, []
+    for span in (slice(0, 33), slice(33, 100))[:: -1 if reverse else 1]:
+        x = {name: value[:, span] if name in timed else value for name, value in p.inputs.items()}
+        y, state = selective_scan(**x, delta_softplus=True, reverse=reverse, h0=state, return_state=True, provider=provider)
+        parts.append(y)
+    torch.testing.assert_close(torch.cat(parts[:: -1 if reverse else 1], 1), whole, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(state, last, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(provider: str) -> None:
+    p = Problem(3, 50, 6, 4, z=True)
+    truth = p.solve(provider, torch.float32)
+    wide = torch.cat([p.inputs[name] for name in ("z", "u", "delta", "B", "C")], 2).float().requires_grad_()
+    z, u, delta, B, C = wide.split([6, 6, 6, 4, 4], 2)
+    rest = {name: p.inputs[name].float() for name in ("A", "D", "delta_bias")}
+    y, state = selective_scan(u, delta, rest["A"], B, C, rest["D"], z, rest["delta_bias"], True, return_state=True, provider=provider)
+    torch.testing.assert_close(y.double(), truth["y"], rtol=1e-5, atol=1e-6)
+    (grad,) = torch.autograd.grad((y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide)
+    wanted = torch.cat([truth[f"d{name}"] for name in ("z", "u", "delta", "B", "C")], 2)
+    torch.testing.assert_close(grad.double(), wanted, rtol=1e-4, atol=1e-5)
+    x = {name: value.float().requires_grad_() for name, value in p.inputs.items()}
+    selective_scan(**x, delta_softplus=True, provider=provider).sum().backward()
+    ones = p.gy.new_ones(()).expand_as(p.gy)
+    p.gy, p.g_state = ones, torch.zeros_like(p.g_state)
+    assert float((x["u"].grad.double() - p.solve("naive")["du"]).norm()) < 1e-3  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_autocast_changes_nothing_inside_and_low_precision_inputs_come_back_as_they_went(provider: str) -> None:
+    p = Problem(2, 40, 8, 4)
+    x = {name: value.float() for name, value in p.inputs.items()}
+    plain = selective_scan(**x, delta_softplus=True, provider=provider)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(selective_scan(**x, delta_softplus=True, provider=provider), plain)
+        low = x | {name: x[name].bfloat16().requires_grad_() for name in ("u", "delta", "B", "C")}
+        y = selective_scan(**low, delta_softplus=True, provider=provider)
+    assert y.dtype == torch.bfloat16
+    y.float().sum().backward()
+    assert low["u"].grad.dtype == torch.bfloat16  # type: ignore[union-attr]
+    assert float((y.detach().float() - plain).norm() / plain.norm()) < 2e-2
+
+
+def test_without_the_in_order_list_operation_the_bits_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = Problem(2, 70, 5, 3, reverse=True)
+    with_list = p.solve("torch", torch.float32)
+    monkeypatch.setattr(chunked, "_foreach_is_in_order", lambda: False)
+    without = p.solve("torch", torch.float32)
+    assert all(torch.equal(with_list[name], without[name]) for name in with_list)
+
+
+def test_this_torch_runs_lists_in_order() -> None:
+    assert chunked._foreach_is_in_order(), "the torch scan is correct without, but slower: find out what changed"
+
+
+def test_an_empty_sequence_or_batch_gives_an_empty_output() -> None:
+    for batch, length in ((0, 5), (2, 0)):
+        for provider in [*PROVIDERS, "torch"]:
+            zeros = [torch.zeros(batch, length, n, requires_grad=True) for n in (3, 3, 2, 2)]
+            y, state = selective_scan(
+                zeros[0], zeros[1], -torch.ones(3, 2), zeros[2], zeros[3], delta_softplus=True, return_state=True, provider=provider
+            )
+            assert y.shape == (batch, length, 3)
+            assert not state.any()
+            y.sum().backward()
+
+
+def test_the_environment_and_the_argument_choose_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GENODIFF_SCAN", raising=False)
+    assert chosen().name == next(p.name for p in providers() if p.available)
+    monkeypatch.setenv("GENODIFF_SCAN", "naive")
+    assert chosen().name == "naive"
+    assert chosen("torch").name == "torch"
+    with pytest.raises(UsageError, match="no scan 'tritn'; known: auto"):
+        chosen("tritn")
+
+
+def test_a_scan_that_errs_is_found_out_and_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*args: object) -> tuple[torch.Tensor, torch.Tensor]:
+        y, state = naive_scan(*args)  # type: ignore[arg-type]
+        return y * 1.01, state
+
+    monkeypatch.setattr(scan, "_PROVIDERS", {"wrong": (wrong, "about"), **scan._PROVIDERS})
+    assert not providers()[0].available
+    assert "differs from the naive scan" in providers()[0].reason
+    assert chosen() == next(p for p in providers() if p.available)
+    with pytest.raises(UsageError, match="the scan 'wrong' cannot run here"):
+        chosen("wrong")
+    assert isinstance(chosen(), Provider)

@@ -1,0 +1,82 @@
+"""What a scan saves for the backward pass, and that its cost grows with the length and no faster."""
+
+from typing import Any
+
+import pytest
+import torch
+from scans import PROVIDERS, Problem
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from genodiff.kernels import chunked
+from genodiff.kernels.scan import selective_scan
+
+
+def saved_bytes(provider: str, length: int, z: bool = False) -> int:
+    """Bytes of all distinct tensors that wait for the backward pass."""
+    p = Problem(2, length, 256, 16, z=z)
+    seen: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        seen[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        x = {name: value.float().requires_grad_() for name, value in p.inputs.items()}
+        selective_scan(**x, delta_softplus=True, provider=provider)
+    return sum(seen.values())
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_at_most_three_kilobytes_per_token_are_saved(provider: str) -> None:
+    per_token = (saved_bytes(provider, 2048) - saved_bytes(provider, 1024)) / (2 * 1024)
+    assert 2048 < per_token <= 3072  # u and the step sizes alone are 2,048
+
+
+class Written(TorchDispatchMode):
+    """Counts the numbers that operations write, and notes the largest tensor made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = self.largest = self.made = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for x in out if isinstance(out, tuple | list) else (out,):
+            if isinstance(x, Tensor) and not func.is_view:
+                self.numbers += x.numel()
+                self.largest = max(self.largest, x.numel())
+                self.made += 0 if func._schema.is_mutable else x.numel()
+        return out
+
+
+def written(length: int, grad: bool) -> Written:
+    """The torch scan at 8 channels and 16 states, in blocks of 128 steps."""
+    p = Problem(1, length, 8, 16)
+    x = {name: value.float().requires_grad_(grad) for name, value in p.inputs.items()}
+    with pytest.MonkeyPatch.context() as patch, Written() as count:
+        patch.setattr(chunked, "_NUMBERS", 2**14)
+        y = selective_scan(**x, delta_softplus=True, provider="torch")
+        if grad:
+            y.sum().backward()
+    return count
+
+
+def test_twice_the_length_is_twice_the_work() -> None:
+    short, long = written(2**12, grad=True), written(2**13, grad=True)
+    assert long.numbers / short.numbers == pytest.approx(2, rel=0.02)
+
+
+def test_no_tensor_of_length_times_channels_times_states_exists() -> None:
+    length = 2**14
+    assert written(length, grad=True).largest <= length * 16
+    assert written(length, grad=False).largest <= length * 16
+
+
+def test_without_gradients_nothing_is_kept() -> None:
+    x = {name: value.float().requires_grad_() for name, value in Problem(1, 64, 8, 16).inputs.items()}
+    with torch.no_grad():
+        assert selective_scan(**x, delta_softplus=True, provider="torch").grad_fn is None
+    length = 2**13
+    made = [written(length, grad=False).made, written(2 * length, grad=False).made]
+    assert made[1] - made[0] < 9 * length * 8  # y, and a handful of passing tensors of its size; no states
