@@ -30,6 +30,14 @@ class Settings(BaseModel):
             raise error(_first_fault(cls, fault), file=file, fix="see `genodiff config schema`") from None
 
 
+_PLAIN = {
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be greater than {gt} (> {gt})",
+    "less_than_equal": "is too large: must be at most {le}",
+    "less_than": "is too large: must be below {lt}",
+}
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` or a list of what is known: the tail of a message about an unknown name."""
     known = sorted(known)
@@ -44,7 +52,10 @@ def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
         return f"no setting '{path}'; {did_you_mean(str(first['loc'][-1]), _keys_at(cls, first['loc'][:-1]))}"
     if first["type"] == "missing":
         return f"setting '{path}' is missing"
-    return f"setting '{path}': {first['msg'][0].lower()}{first['msg'][1:]} (found {str(first['input'])[:60]!r})"
+    plain = _PLAIN.get(first["type"])
+    limits = first.get("ctx", {})
+    message = plain.format(**limits) if plain else f"{first['msg'][0].lower()}{first['msg'][1:]}"
+    return f"setting '{path}': {message} (found {str(first['input'])[:60]!r})"
 
 
 def _keys_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
@@ -77,15 +88,13 @@ def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> A
     except OSError as fault:
         raise error(f"cannot be read ({fault.strerror})", file=path, fix="give the path of a YAML file") from None
     except UnicodeDecodeError:
-        raise error("is not UTF-8 text", file=path, fix="give a YAML file saved as UTF-8") from None
+        raise error("is not UTF-8 text", file=path, fix="save it in the encoding UTF-8") from None
     try:
         return yaml.load(text, Loader=_UniqueKeys)
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         problem = getattr(fault, "problem", None) or "not valid YAML"
-        raise error(
-            f"is not valid YAML: {problem}", file=path, line=mark.line + 1 if mark else None, fix="correct the file"
-        ) from None
+        raise error(f"is not valid YAML: {problem}", file=path, line=mark.line + 1 if mark else None, fix="correct the file") from None
     except (RecursionError, ValueError):
         raise error("is not valid YAML: nested too deeply or out of range", file=path, fix="correct the file") from None
 

@@ -213,6 +213,8 @@ def load_model(path: str | Path, device: str = "cpu") -> Model:
         kind = "pickles and archives are not supported: refused" if pickled else "is a file, not a folder"
         raise CheckpointError(kind, file=path, fix="give a run folder with model.safetensors and model.json")
     refuse_pickles(path)
+    if not os.path.lexists(path / CARD) and os.path.lexists(path / WEIGHTS):
+        read_tensors(path / WEIGHTS)  # of weights without a description, what is wrong with them is said first
     missing = CheckpointError("is missing (not found)", file=path / CARD, fix="give a run folder or a checkpoint folder")
     for folder in candidates(path):
         try:

@@ -12,7 +12,13 @@ import pytest
 from genodiff.errors import UsageError
 from genodiff.train.lock import FILE, check_free, forget, hold
 
-HOLD = "import sys, time, pathlib\nfrom genodiff.train.lock import hold\nwith hold(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(60)\n"
+HOLD = """
+import sys, time, pathlib
+from genodiff.train.lock import hold
+with hold(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The learning rate, the groups of weight decay, the average of the weights (law 20)."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_the_cosine_rises_to_lr_and_ends_at_its_floor() -> None:
     assert max(rates) == rates[10] == 1e-3
     assert rates[105] == pytest.approx(1e-3 * (0.1 + 0.9 / 2))
     assert rates[200] == pytest.approx(1e-4)
-    assert all(a >= b for a, b in zip(rates[10:], rates[11:], strict=False))
+    assert all(a >= b for a, b in pairwise(rates[10:]))
 
 
 def test_a_short_run_is_not_spent_on_warming_up() -> None:

@@ -171,8 +171,8 @@ def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(tmp_pat
     assert caught.value.exit_code == 1
     assert steps_of(tmp_path / "run") == [4, 2]
     monkeypatch.undo()
+    monkeypatch.setattr(module_file, "batch_loss", Poison({1}, math.nan, "loss"))
     with pytest.raises(GenodiffError, match="not finite"):
-        monkeypatch.setattr(module_file, "batch_loss", Poison({1}, math.nan, "loss"))
         run_tiny(tmp_path / "run", steps=9, max_skipped=2)
     monkeypatch.undo()
     assert run_tiny(tmp_path / "run", steps=9, max_skipped=2).step == 9
