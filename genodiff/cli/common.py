@@ -3,12 +3,21 @@
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from genodiff.errors import MachineError, UsageError
+
+
+def whole(kind: Any, tokens: Sequence[Token]) -> int:
+    """The converter of flags that take a whole number: cyclopts would round 1.5 to 2 without a word."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{tokens[0].value!r} is not a whole number") from None
 
 
 class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
@@ -24,8 +33,10 @@ class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
 class Common:
     """Flags shared by all verbs."""
 
-    seed: Annotated[int, Parameter(help="Seed of every random draw.")] = 1
-    threads: Annotated[int | None, Parameter(help="CPU threads (default: all that this process may use).")] = None
+    seed: Annotated[int, Parameter(converter=whole, help="Seed of every random draw.")] = 1
+    threads: Annotated[
+        int | None, Parameter(converter=whole, help="CPU threads (default: all that this process may use).")
+    ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
     offline: Annotated[bool, Parameter(help="Never touch the network.")] = False
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="", help="Only errors on stderr.")] = False

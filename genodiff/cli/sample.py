@@ -7,19 +7,19 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from genodiff.cli.common import Common
+from genodiff.cli.common import Common, whole
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.output import write_samples
@@ -34,24 +34,52 @@ _HEADER_BYTES = 110
 _MEMORY_PER_BASE = 32
 
 
+def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
+    return "auto" if tokens[0].value == "auto" else whole(kind, tokens)
+
+
 def sample(
     *,
-    fasta: Annotated[str, Parameter(help="FASTA file to write; - for stdout, .gz for BGZF.")],
-    checkpoint: Annotated[Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")] = None,
+    fasta: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="FASTA file to write; - for stdout, .gz for BGZF.")
+    ],
+    checkpoint: Annotated[
+        Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")
+    ] = None,
     n: Annotated[
         int | None,
-        Parameter(name=["--n", "--num"], help="Sequences (default 16), or fillings of each template (default 1)."),
+        Parameter(
+            name=["--n", "--num"],
+            converter=whole,
+            help="Sequences (default 16), or fillings of each template (default 1).",
+        ),
     ] = None,
-    length: Annotated[int | None, Parameter(help="Bases per sequence (default: the trained length); more grow window by window.")] = None,
-    template: Annotated[str | None, Parameter(help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.")] = None,
+    length: Annotated[
+        int | None,
+        Parameter(converter=whole, help="Bases per sequence (default: the trained length); more grow by windows."),
+    ] = None,
+    template: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.",
+        ),
+    ] = None,
     sampler: Annotated[str, Parameter(help="ancestral, first-hitting or confidence.")] = "ancestral",
-    steps: Annotated[int | Literal["auto"], Parameter(help="Steps per window (auto: 256).")] = "auto",
+    steps: Annotated[
+        int | Literal["auto"], Parameter(converter=_whole_or_auto, help="Steps per window (auto: 256).")
+    ] = "auto",
     temperature: Annotated[float, Parameter(help="1 is the model's own law, 0 its likeliest bases.")] = 1.0,
     top_p: Annotated[float, Parameter(help="Draw among the likeliest bases that hold this much probability.")] = 1.0,
-    stride: Annotated[int | None, Parameter(help="New bases per window beyond the trained length (default: half of it).")] = None,
+    stride: Annotated[
+        int | None,
+        Parameter(converter=whole, help="New bases per window beyond the trained length (default: half of it)."),
+    ] = None,
     allow_n: Annotated[bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")] = False,
-    batch_size: Annotated[int, Parameter(help="Sequences at a time: changes the speed, never the bytes.")] = 32,
-    line_width: Annotated[int, Parameter(help="Bases per line; 0: one line per sequence.")] = 60,
+    batch_size: Annotated[
+        int, Parameter(converter=whole, help="Sequences at a time: changes the speed, never the bytes.")
+    ] = 32,
+    line_width: Annotated[int, Parameter(converter=whole, help="Bases per line; 0: one line per sequence.")] = 60,
     json: Annotated[str | None, Parameter(help="Where the sidecar goes (default: beside the FASTA file).")] = None,
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the checkpoint is expected to hold.")] = "dna",
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
@@ -68,6 +96,9 @@ def sample(
         raise UsageError("--length and --template contradict each other", fix="leave --length out")
     if domain == "text":
         raise UsageError("--domain text does not go with --fasta", fix="leave --domain out for DNA")
+    for flag, value in (("--fasta", fasta), ("--template", template)):
+        if value == "" or (value is not None and value != "-" and value.startswith("-")):
+            raise UsageError(f"{flag} needs the name of a file, not {value!r}", fix="write ./-name for such a name")
     check_target(fasta)
     if json is not None:
         check_target(json)
