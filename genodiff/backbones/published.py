@@ -20,6 +20,7 @@ _DIRECTION = {
 }  # fmt: skip
 _WIDE = ("conv1d.weight",)  # has an axis of one in the middle
 _BUFFERS = ("complement_map",)
+_BELONG = "check that config and weights belong together"
 
 
 def published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
@@ -119,18 +120,30 @@ def from_published(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> tu
     for here, theirs in names.items():
         x = rest.get(theirs)
         if x is None:
-            raise CheckpointError(f"lacks '{theirs}'", fix="check that config and weights belong together")
-        x = x.squeeze(1) if theirs.endswith(_WIDE) else x
+            raise CheckpointError(f"lacks '{theirs}'", fix=_BELONG)
+        x = x.squeeze(1) if theirs.endswith(_WIDE) and x.ndim == 3 else x
+        if tuple(x.shape) != (shape := _shape(here, settings, rest[names["embedding"]].shape[0])):
+            raise CheckpointError(f"'{theirs}' has the shape {tuple(x.shape)}, not {shape}", fix=_BELONG)
         ours[here] = x if x.dtype == torch.float64 else x.float()
     for name, x in rest.items():
         twin = _tied_to(name, names)
         if twin is not None and not torch.equal(x, rest[twin]):
-            raise CheckpointError(
-                f"'{name}' should equal '{twin}', to which the config ties it", fix="check that config and weights belong together"
-            )
+            raise CheckpointError(f"'{name}' should equal '{twin}', to which the config ties it", fix=_BELONG)
         if twin is None and name not in names.values():
-            raise CheckpointError(f"has no place for '{name}'", fix="check that config and weights belong together")
+            raise CheckpointError(f"has no place for '{name}'", fix=_BELONG)
     return settings, ours
+
+
+def _shape(here: str, s: CaduceusSettings, vocab_size: int) -> tuple[int, ...]:
+    """The shape of a parameter, by the end of its name."""
+    d, e, n = s.d_model, s.expand * s.d_model, s.d_state
+    shapes: dict[str, tuple[int, ...]] = {
+        "embedding": (vocab_size, d), "head": (vocab_size, d), "norm.weight": (d,), "norm.bias": (d,),
+        "in_proj.weight": (2 * e, d), "in_proj.bias": (2 * e,), "out_proj.weight": (d, e), "out_proj.bias": (d,),
+        "conv_weight": (e, s.d_conv), "conv_bias": (e,), "x_proj.weight": (s.rank + 2 * n, e),
+        "dt_weight": (e, s.rank), "dt_bias": (e,), "A_log": (e, n), "D": (e,),
+    }  # fmt: skip
+    return next(shape for end, shape in shapes.items() if here.replace("_back.", ".").endswith(end))
 
 
 def _tied_to(name: str, names: Mapping[str, str]) -> str | None:

@@ -37,18 +37,18 @@ class Problem:
         def normal(*shape: int) -> Tensor:
             return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
-        b, l, e, n = self.batch, self.length, self.channels, self.states
-        delta = normal(b, l, e) if self.delta_softplus else torch.rand(b, l, e, generator=generator, dtype=torch.float64)
+        b, t, e, n = self.batch, self.length, self.channels, self.states
+        delta = normal(b, t, e) if self.delta_softplus else torch.rand(b, t, e, generator=generator, dtype=torch.float64)
         self.inputs = {
-            "u": normal(b, l, e), "delta": delta, "A": -self.decay * torch.exp(normal(e, n)), "B": normal(b, l, n), "C": normal(b, l, n),
-            "D": normal(e), "z": normal(b, l, e), "delta_bias": 0.3 * normal(e) + self.dt_shift, "h0": normal(b, e, n),
+            "u": normal(b, t, e), "delta": delta, "A": -self.decay * torch.exp(normal(e, n)), "B": normal(b, t, n), "C": normal(b, t, n),
+            "D": normal(e), "z": normal(b, t, e), "delta_bias": 0.3 * normal(e) + self.dt_shift, "h0": normal(b, e, n),
         }  # fmt: skip
         # float32 values in float64, so that a float32 run answers for its arithmetic alone
         self.inputs = {name: value.float().double() for name, value in self.inputs.items()}
         for name in ("D", "z", "delta_bias", "h0"):
             if not getattr(self, name):
                 del self.inputs[name]
-        self.gy, self.g_state = normal(b, l, e).float().double(), normal(b, e, n).float().double()
+        self.gy, self.g_state = normal(b, t, e).float().double(), normal(b, e, n).float().double()
 
     def solve(self, provider: str, dtype: torch.dtype = torch.float64, **changes: Any) -> dict[str, Tensor]:
         """y, the last state, and the gradient of every input, as float64."""

@@ -68,7 +68,8 @@ def test_every_width_agrees_with_the_naive_scan(provider: str, channels: int, st
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=25)
 @given(
-    st.integers(1, 5), st.integers(1, 80), st.integers(1, 9), st.integers(1, 5), st.integers(0, 99), flags, flags, flags, flags, flags, flags
+    st.integers(1, 5), st.integers(1, 80), st.integers(1, 9), st.integers(1, 5), st.integers(0, 99),
+    flags, flags, flags, flags, flags, flags,
 )  # fmt: skip
 def test_any_shape_and_any_option_agrees_with_the_naive_scan(
     provider: str, batch: int, length: int, channels: int, states: int, seed: int,

@@ -1,0 +1,221 @@
+"""The whole network: equivariance, padding, batches, gradients, both code paths of the published one."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networks import COMPLEMENT, PAD, bases, network, reverse_complement
+from torch import Tensor
+
+from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
+from genodiff.backbones.presets import PRESETS
+from genodiff.errors import UsageError
+
+MAP = torch.tensor(COMPLEMENT)
+VARIANTS = [
+    {"strands": "paired"},
+    {"strands": "single"},
+    {"strands": "paired", "alternate_strands": True},
+    {"strands": "paired", "alternate_strands": True, "n_layer": 3, "norm": "layer", "proj_bias": True},
+    {"strands": "paired", "tie_directions": False, "bidirectional_strategy": "ew_multiply"},
+    {"strands": "single", "bidirectional": False, "norm": "layer"},
+    {"strands": "single", "tie_head": False, "conv_bias": False, "d_conv": 2, "expand": 1, "dt_rank": 3},
+]
+
+
+@settings(max_examples=30)
+@given(st.sampled_from([v for v in VARIANTS if v["strands"] == "paired"]), st.integers(1, 40), st.integers(0, 99))
+def test_the_other_strand_gives_the_complement_of_the_reversed_logits(variant: dict[str, object], length: int, seed: int) -> None:
+    model, x = network(seed, **variant), bases(2, length, seed)
+    with torch.no_grad():
+        logits, other = model(x), model(reverse_complement(x))
+        features, features_other = model.features(x), model.features(reverse_complement(x))
+    torch.testing.assert_close(other, logits.flip(1)[..., MAP], rtol=0, atol=1e-5)
+    torch.testing.assert_close(features_other, features.flip(1, 2), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1024, 1023])
+def test_the_470k_preset_is_equivariant_at_its_training_length(length: int) -> None:
+    model, x = PRESETS["caduceus-ps-470k"].build(16, COMPLEMENT, seed=5), bases(1, length)
+    with torch.no_grad():
+        torch.testing.assert_close(model(reverse_complement(x)), model(x).flip(1)[..., MAP], rtol=0, atol=1e-5)
+
+
+def test_a_single_strand_is_not_equivariant() -> None:
+    model, x = network(strands="single"), bases(1, 20)
+    with torch.no_grad():
+        assert float((model(reverse_complement(x)) - model(x).flip(1)[..., MAP]).abs().max()) > 0.1
+
+
+def test_the_loss_of_a_masked_window_is_that_of_its_other_strand() -> None:
+    model, x0 = network(strands="paired"), bases(2, 33)
+    masked = torch.rand(2, 33, generator=torch.Generator().manual_seed(1)) < 0.4
+    with torch.no_grad():
+        losses = [
+            F.cross_entropy(model(torch.where(m, 3, x))[m], x[m]) for x, m in ((x0, masked), (reverse_complement(x0), masked.flip(1)))
+        ]
+    assert float(losses[0]) == pytest.approx(float(losses[1]), abs=1e-5)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_padding_and_company_change_nothing(variant: dict[str, object]) -> None:
+    model = network(**variant)
+    lengths = torch.tensor([17, 30, 1, 24])
+    x = bases(4, 30)
+    x = torch.where(torch.arange(30) < lengths[:, None], x, PAD)
+    with torch.no_grad():
+        logits, features = model(x, lengths=lengths), model.features(x, lengths=lengths)
+        hidden = model.hidden_states(x, lengths=lengths)
+        for row, length in enumerate(lengths.tolist()):
+            alone = x[row : row + 1, :length]
+            torch.testing.assert_close(logits[row : row + 1, :length], model(alone), rtol=0, atol=1e-5)
+            torch.testing.assert_close(features[row : row + 1, :length], model.features(alone), rtol=0, atol=1e-5)
+            for h, h_alone in zip(hidden, model.hidden_states(alone), strict=True):
+                torch.testing.assert_close(h[row : row + 1, :length], h_alone, rtol=0, atol=1e-5)
+        assert torch.isfinite(logits).all()
+        rubbish = torch.where(torch.arange(30) < lengths[:, None], x, 8)
+        torch.testing.assert_close(
+            model(rubbish, lengths=lengths)[0, :17], logits[0, :17], rtol=0, atol=1e-5, msg="what the padding is made of matters"
+        )
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_gradients_reach_every_weight_and_checkpointing_does_not_change_them(variant: dict[str, object]) -> None:
+    x, lengths = bases(3, 20), torch.tensor([20, 11, 16])
+    grads = []
+    for checkpointing in (False, True):
+        model = network(**variant, checkpointing=checkpointing)
+        loss = model(x, lengths=lengths)[:, :11].logsumexp(-1).square().sum()
+        grads.append(dict(zip([n for n, _ in model.named_parameters()], torch.autograd.grad(loss, list(model.parameters())), strict=True)))
+    for name, grad in grads[0].items():
+        assert grad.abs().max() > 0, name
+        torch.testing.assert_close(grad, grads[1][name], rtol=1e-5, atol=1e-6)
+
+
+def test_checkpointing_saves_less() -> None:
+    def saved(checkpointing: bool) -> int:
+        seen: dict[int, int] = {}
+
+        def pack(x: Tensor) -> Tensor:
+            seen[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+            return x
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            network(checkpointing=checkpointing, n_layer=3)(bases(2, 200))
+        return sum(seen.values())
+
+    assert saved(True) < saved(False) / 3
+
+
+def halves(model: Caduceus, x: Tensor) -> list[Tensor]:
+    """The published fused network word for word: two halves of channels that change places in every block."""
+
+    def flip(h: Tensor) -> Tensor:
+        return h.flip(1, 2)
+
+    first, second = model.embedding[x], flip(model.embedding[reverse_complement(x)])
+    residual_first, residual_second = torch.zeros_like(first), torch.zeros_like(second)
+    states = []
+    for block in model.blocks:
+        states.append(torch.cat([first, second], -1))
+        # The forward stream is fed the second half, the reverse-complement stream the first.
+        residual_first, residual_second = residual_second + second, residual_first + first
+        first = block.mixer(block.norm(residual_first))
+        second = flip(block.mixer(block.norm(flip(residual_second))))
+    first, second = residual_first + first, residual_second + second
+    states.append(torch.cat([model.final_norm(first), flip(model.final_norm(flip(second)))], -1))
+    return states
+
+
+@pytest.mark.parametrize("n_layer", [1, 2, 3, 4])
+@pytest.mark.parametrize("norm", ["rms", "layer"])
+def test_alternating_strands_is_the_published_exchange_of_halves(n_layer: int, norm: str) -> None:
+    model = network(strands="paired", alternate_strands=True, n_layer=n_layer, norm=norm, proj_bias=True).double()
+    x = bases(2, 13)
+    with torch.no_grad():
+        wanted = halves(model, x)
+        for got, right in zip(model.hidden_states(x), wanted, strict=True):
+            torch.testing.assert_close(got, right, rtol=1e-10, atol=1e-10)
+        first, second = wanted[-1].chunk(2, -1)
+        logits = first @ model.embedding.t() + second.flip(2) @ model.embedding[MAP].t()
+        torch.testing.assert_close(model(x), logits, rtol=1e-10, atol=1e-10)
+        plain = network(strands="paired", n_layer=n_layer, norm=norm, proj_bias=True).double()
+        assert float((plain(x) - model(x)).abs().max()) > 0.01, "fused and unfused are different functions"
+
+
+def test_features_are_what_the_head_reads_and_the_last_hidden_state() -> None:
+    for strands in ("paired", "single"):
+        model, x = network(strands=strands), bases(2, 15)
+        with torch.no_grad():
+            features, hidden = model.features(x), model.hidden_states(x)
+            assert features.shape == (2, 15, model.d_out)
+            assert len(hidden) == model.settings.n_layer + 1
+            assert torch.equal(hidden[-1], features)
+            torch.testing.assert_close(hidden[0][..., :12], model.embedding[x])
+            logits = features[..., :12] @ model.embedding.t()
+            if strands == "paired":
+                logits = logits + (features[..., 12:].flip(2) @ model.embedding.t())[..., MAP]
+            torch.testing.assert_close(model(x), logits, rtol=1e-5, atol=1e-5)
+
+
+def test_time_is_not_an_input() -> None:
+    model, x = network(), bases(2, 9)
+    with torch.no_grad():
+        assert torch.equal(model(x, torch.tensor([0.1, 3.0])), model(x))
+
+
+def test_under_autocast_the_residual_stream_stays_float32() -> None:
+    model, x = network(d_model=32, n_layer=3), bases(2, 64)
+    with torch.no_grad():
+        exact = model(x)
+        seen = [block.norm.register_forward_hook(lambda _, args, __: kinds.append(args[0].dtype)) for block in model.blocks]
+        kinds: list[torch.dtype] = []
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            low = model(x)
+    assert kinds == [torch.float32] * 3
+    assert len(seen) == 3
+    assert float((low.float() - exact).abs().max()) < 0.1 * float(exact.abs().max())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model(x).float().logsumexp(-1).mean()
+    loss.backward()
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 and torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_a_network_depends_on_its_seed_and_on_nothing_else() -> None:
+    torch.manual_seed(1)
+    a = CaduceusSettings(d_model=8, n_layer=1).build(16, COMPLEMENT, seed=7)
+    torch.manual_seed(2)
+    state = torch.get_rng_state()
+    b = CaduceusSettings(d_model=8, n_layer=1).build(16, COMPLEMENT, seed=7)
+    assert torch.equal(torch.get_rng_state(), state)
+    c = CaduceusSettings(d_model=8, n_layer=1).build(16, COMPLEMENT, seed=8)
+    assert all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+    assert not torch.equal(a.embedding, c.embedding)
+
+
+@pytest.mark.parametrize("complement", [None, COMPLEMENT[:-1], (0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 14)])
+def test_paired_strands_need_a_complement_for_every_token(complement: tuple[int, ...] | None) -> None:
+    with pytest.raises(UsageError, match="paired strands need a complement"):
+        CaduceusSettings(d_model=8, n_layer=1).build(16, complement)
+    CaduceusSettings(d_model=8, n_layer=1, strands="single").build(16, complement)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_the_number_of_weights_is_known_before_they_are_built(variant: dict[str, object]) -> None:
+    model = network(**variant)
+    assert model.settings.n_parameters(16) == sum(p.numel() for p in model.parameters())
+
+
+def test_the_presets_have_the_published_sizes() -> None:
+    for letters in ("ps", "ph"):
+        sizes = {name: PRESETS[f"caduceus-{letters}-{name}"].n_parameters(16) for name in ("470k", "1.9m", "7.7m")}
+        assert sizes == {"470k": 470_702, "1.9m": 1_934_592, "7.7m": 7_725_312}
+    assert {s.strands for name, s in PRESETS.items() if "-ps-" in name} == {"paired"}
+    assert {s.strands for name, s in PRESETS.items() if "-ph-" in name} == {"single"}
+
+
+@pytest.mark.parametrize("wrong", [{"d_model": 0}, {"dt_rank": 0}, {"dt_rank": "many"}, {"strands": "both"}, {"depth": 3}, {"norm_eps": 0}])
+def test_settings_that_cannot_be_built_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        CaduceusSettings.parse({"d_model": 8, "n_layer": 1} | wrong)

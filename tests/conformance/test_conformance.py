@@ -1,0 +1,69 @@
+"""Golden numbers of the reference implementations, by the comparer that came with them, at their stated tolerances."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import adapter
+import pytest
+from conftest import ROOT, SHARED
+
+CASES = SHARED / "conformance" / "cases"
+# Share of a case's tensors that must be there; of diffusion cases the rest is D3PM, SEDD and the analytic sampler.
+COVERAGE = {"noise_schedules_": 0.9, "module_": 0.9, "op_": 0.9, "caduceus_": 0.9, "diffusion_": 0.4}
+PATHS = sorted(path for prefix in COVERAGE for path in CASES.glob(f"{prefix}*.safetensors"))
+
+pytestmark = pytest.mark.skipif(not PATHS, reason="no shared folder here (set GENODIFF_SHARED)")
+
+
+@pytest.fixture(scope="module")
+def comparer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("golden_comparer", SHARED / "conformance" / "compare.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_golden_numbers_are_reproduced(path: Path, comparer: ModuleType) -> None:
+    coverage = next(share for prefix, share in COVERAGE.items() if path.name.startswith(prefix))
+    assert comparer.compare(comparer.load_case(str(path)), adapter.run, coverage=coverage)
+
+
+def test_a_case_is_recognised_by_what_it_holds_and_not_by_its_name(comparer: ModuleType) -> None:
+    for path in PATHS:
+        if path.stem in ("module_mamba", "op_scan_grouped", "caduceus_ps_tiny_3layer", "noise_schedules_f64"):
+            case = comparer.load_case(str(path))
+            case.name = "zzz"
+            assert comparer.compare(case, adapter.run, coverage=0.9)
+
+
+def test_a_residual_stored_in_float32_is_felt_in_a_float64_run(comparer: ModuleType) -> None:
+    """The unfused reference stores it so when asked to; the fused one does not."""
+    case = comparer.load_case(str(CASES / "caduceus_ph_tiny_unfused.json"))
+    wanted = {"out/logits_f64": case.expected["out/logits_f64"].shape}
+
+    def logits(**changes: object) -> object:
+        meta = case.meta | {"config": case.meta["config"] | changes}
+        return adapter.run(SimpleNamespace(name="", meta=meta, params=case.params, inputs=case.inputs, wanted=wanted))["out/logits_f64"]
+
+    error = float((logits(residual_in_fp32=True) - case.expected["out/logits_f64"]).abs().max())  # type: ignore[operator]
+    assert 1e-9 < error < 1e-5
+    assert float((logits(residual_in_fp32=True, fused_add_norm=True) - case.expected["out/logits_f64"]).abs().max()) < 1e-9  # type: ignore[operator]
+
+
+def test_the_comparers_command_line_finds_the_adapter_without_pytest() -> None:
+    command = [sys.executable, str(SHARED / "conformance" / "compare.py"), "--fn", "tests.conformance.adapter:run", "--coverage", "0.9"]
+    done = subprocess.run([*command, str(CASES / "caduceus_ps_tiny_len3.json")], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1/1 cases pass" in done.stdout
+
+
+def test_every_public_case_of_the_issue_is_in_the_index() -> None:
+    index = json.dumps(json.loads((CASES / "INDEX.json").read_text()))
+    assert all(path.stem in index for path in PATHS)
