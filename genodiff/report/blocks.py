@@ -28,7 +28,7 @@ _REGIONS = {
 _WHAT = {
     "uniform": "four equal letters",
     "composition": "single-base frequencies of the train split",
-    "markov": "interpolated Markov model of the train split, both strands",
+    "markov": "k-mer counts of the train split, both strands, interpolated",
     "model": "this model: an upper bound on its −log₂ p",
     "source": "the true process that wrote the genome: no model can be better on average",
 }
@@ -74,9 +74,8 @@ def lines(e: Evaluation) -> list[Line]:
     markov = e.markov()
     if 0 in markov:
         found.append(Line("composition", "order 0", markov[0]))
-    if better := {k: b for k, b in markov.items() if k > 0}:
-        best = min(better, key=lambda k: better[k])
-        found.append(Line("markov", f"Markov {best}", better[best]))
+    if (best := e.best_markov()) is not None:
+        found.append(Line("markov", *best))
     low, high = e.ci95_bits if e.ci95_bits is not None else (None, None)
     found.append(Line("model", "this model", e.bits_per_base, low, high))
     if e.source_bits is not None:
@@ -111,10 +110,10 @@ def headline(e: Evaluation) -> dict[str, str]:
             f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to the source itself"
             f" ({e.source_bits:.3f} bits), which no model can beat on average."
         )
-    elif markov:
-        best = min(markov, key=lambda k: markov[k])
+    elif (best := e.best_markov()) is not None:
         said += (
-            f" {_beside(markov[best] - e.bits_per_base)} the best Markov model of the same data (order {best}: {markov[best]:.3f} bits)."
+            f" {_beside(best[1] - e.bits_per_base)} what counting k-mers of the train split achieves"
+            f" ({best[0]}: {best[1]:.3f} bits)."
         )
     caption = "Bits per base on the same held-out bases; further left is better."
     if e.ci95_bits is not None:
@@ -261,7 +260,7 @@ def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> 
     plain = [(_name(k), dump(v)) for k, v in found.items() if not _tables(k, v)]
     parts = [block for k, v in found.items() for block in _tables(k, v)]
     left = [Block("windows", windows)] if windows else []
-    return [*([Block("", plain)] if plain else []), *parts, *left]
+    return [*([Block("run", plain)] if plain else []), *parts, *left]
 
 
 def _tables(key: str, value: object) -> list[Block]:

@@ -48,7 +48,7 @@ def _of_evaluation(e: Evaluation) -> list[Finding]:
     said: list[str] = []
     bad: list[Finding] = []
     markov = e.markov()
-    best = min(markov, key=lambda k: markov[k], default=0)
+    best = e.best_markov()
     if below_source(e):
         text = (
             f"The bound on {e.split} ({e.bits_per_base:.4f} bits) is below the source's own ({e.source_bits:.4f}) by"
@@ -57,8 +57,8 @@ def _of_evaluation(e: Evaluation) -> list[Finding]:
         bad.append(Finding("bad", text))
     if 0 in markov and e.bits_per_base >= markov[0]:
         said.append(f"On {e.split} the model is no better than composition alone (order 0: {markov[0]:.3f} bits).")
-    elif markov and e.bits_per_base >= markov[best]:
-        said.append(f"On {e.split} a Markov model of order {best} ({markov[best]:.3f} bits) is as good or better.")
+    elif best is not None and e.bits_per_base >= best[1]:
+        said.append(f"On {e.split} counting k-mers is as good or better ({best[0]}: {best[1]:.3f} bits).")
     if e.ci95_bits is None:
         said.append(f"The figure on {e.split} has no interval: fewer than two windows were scored.")
     if e.windows is not None and e.windows_total is not None and e.windows < e.windows_total:

@@ -47,6 +47,13 @@ class Group(_Part):
     markov_bits: dict[str, float | None] | None = None
 
 
+class Fitted(_Part):
+    """The Markov line whose order and smoothing were fitted on the valid split."""
+
+    order: int
+    bits: float
+
+
 class RatePoint(_Part):
     """One bin of the C_k / k curve, in nats."""
 
@@ -73,7 +80,7 @@ class Evaluation(_Part):
     mask_se_bits: float | None = None
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
-    markov_minus_model_bits: dict[str, Difference] | None = None
+    markov_fitted: Fitted | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
@@ -88,6 +95,13 @@ class Evaluation(_Part):
     def markov(self) -> dict[int, float]:
         """Markov orders and their bits per base."""
         return {int(k): b for k, b in sorted((self.markov_bits or {}).items(), key=lambda x: int(x[0])) if b is not None}
+
+    def best_markov(self) -> tuple[str, float] | None:
+        """The best Markov line of order 1 and more, fixed or fitted: its name and bits per base."""
+        lines = [(bits, f"Markov {order}") for order, bits in self.markov().items() if order > 0]
+        if self.markov_fitted is not None:
+            lines.append((self.markov_fitted.bits, f"Markov {self.markov_fitted.order}, fitted"))
+        return (min(lines)[1], min(lines)[0]) if lines else None
 
 
 class Sample(NamedTuple):

@@ -20,9 +20,8 @@ from genodiff.data.windows import Windows
 from genodiff.errors import GenodiffError
 from genodiff.report.compare import Comparison, Ids, compare_sequences
 from genodiff.report.folder import Folder
-from genodiff.score.lines import train_counts, train_stretches
+from genodiff.score.lines import MARKOV_ORDER, split_stretches, train_counts
 from genodiff.score.markov import LETTERS, base_codes, fit
-from genodiff.score.perplexity import MARKOV_ORDER
 from genodiff.score.repeats import shared_cover, shared_kmers
 from genodiff.train.config import RunConfig
 from genodiff.train.feed import recipe_of
@@ -73,13 +72,13 @@ class Reference(NamedTuple):
             [DNA.encode(LETTERS[row].tobytes()) for row in drawn],
             markov_name=f"Markov {order}",
             source_bits=source_bits if toy else None,
-            copied=self._copied if self.store.splits.intervals["train"].n_bases <= MOST_COPIED else None,
+            copied=None if toy or self.store.splits.intervals["train"].n_bases > MOST_COPIED else self._copied,
         )
 
     def _copied(self, sequences: Sequence[Ids]) -> float:
         """The share of the bases of `sequences` in 24-mers that the train split has too, on either strand."""
         codes = [base_codes(ids) for ids in sequences]
-        train = train_stretches(self.store, legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling)
+        train = split_stretches(self.store, "train", legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling)
         share = shared_cover(codes, shared_kmers(codes, train))
         return float(np.average(share, weights=[max(len(c), 1) for c in codes]))
 

@@ -53,7 +53,7 @@ def test_the_gap_is_measured_from_order_0_to_the_source() -> None:
     ("changed", "said"),
     [
         ({"bits_per_base": 1.994}, "no better than composition alone (order 0: 1.993 bits)"),
-        ({"bits_per_base": 1.62}, "a Markov model of order 7 (1.618 bits) is as good or better"),
+        ({"bits_per_base": 1.62}, "counting k-mers is as good or better (Markov 7: 1.618 bits)"),
         ({"ci95_bits": None}, "has no interval"),
         ({"windows": 100}, "Only 100 of 391 windows"),
         ({"repeat_share": 0.07}, "7% of the windows of test share a 24-mer"),
@@ -94,3 +94,11 @@ def test_what_is_wrong_comes_before_what_needs_care(tmp_path: Path) -> None:
     value = evaluation(1.1, source=1.2) | {"windows": 3}
     found = of(make_run(tmp_path / "run", eval_json=json.dumps({"test": value})))
     assert [f.split(":")[0] for f in found] == ["bad", "warn"]
+
+
+def test_the_fitted_markov_line_counts_where_it_is_better() -> None:
+    fitted = {"order": 9, "pseudo": [1.0], "bits": 1.4, "perplexity": 2.6, "minus_model_bits": None}
+    assert Evaluation.model_validate(evaluation()).best_markov() == ("Markov 7", 1.618)
+    assert Evaluation.model_validate(evaluation() | {"markov_fitted": fitted}).best_markov() == ("Markov 9, fitted", 1.4)
+    assert Evaluation.model_validate(evaluation() | {"markov_fitted": fitted | {"bits": 1.7}}).best_markov() == ("Markov 7", 1.618)
+    assert Evaluation.model_validate(evaluation() | {"markov_bits": {"0": 1.9}}).best_markov() is None

@@ -69,15 +69,18 @@ def test_samples_longer_than_any_held_out_interval_still_have_their_page(tmp_pat
 
 def test_copies_of_the_train_split_are_found_on_either_strand(tmp_path: Path) -> None:
     store = build_store(load_recipe("toy"), None, offline=True)
-    train = DNA.decode(np.asarray(store.ids("toy1"))[1000:1300])
+    genome = "".join(f">{c}\n{DNA.decode(np.asarray(store.ids(c))[:20_000])}\n" for c in ("toy1", "toy2"))
+    (tmp_path / "own.fa").write_text(genome)
+    copy = reverse_complement(DNA.decode(np.asarray(store.ids("toy1"))[1000:1300]))
     other = DNA.decode(np.random.default_rng(1).choice(np.array(DNA.targets, np.uint8), 300))
-    text = f">a\n{reverse_complement(train)}\n>b\n{other}\n"
-    folder = read_folder(make_run(tmp_path / "run", samples_fa=text))
-    found, _ = open_reference(folder)
-    assert found is not None
+    config = CONFIG.replace("recipe: toy", f"recipe: own\nfasta: {tmp_path}/own.fa")
+    folder = read_folder(make_run(tmp_path / "run", config_yaml=config, samples_fa=f">a\n{copy}\n>b\n{other}\n"))
+    found, note = open_reference(folder)
+    assert found is not None, note
     comparison = found.comparison(folder)
     assert comparison is not None
     assert dict(comparison.extra)["bases in 24‑mers of train"][0] == "50.0%"
+    assert "bits per base by the source" not in dict(comparison.extra)
 
 
 def test_sets_of_unequal_lengths_are_scored_base_by_base() -> None:

@@ -1,0 +1,50 @@
+"""`genodiff demo`: the embedded default end to end, and whether its claims hold."""
+
+import json as json_format
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from genodiff.cli.common import Common
+from genodiff.errors import UsageError
+from genodiff.report.demo import MINUTES, Outcome, config, judge, run_demo
+
+
+def demo(
+    *,
+    out: Annotated[Path, Parameter(help="Run folder; the same command again goes on there.")] = Path("runs/demo"),
+    minutes: Annotated[float, Parameter(help="Stop training after this long, where the machine is slow.")] = MINUTES,
+    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout in place of the summary.")] = False,
+    common: Common = Common(),
+) -> None:
+    """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html, on a CPU in minutes."""
+    if not minutes > 0:
+        raise UsageError(f"--minutes {minutes} is not above 0", fix="give a time in minutes, such as 3")
+    device = common.apply()
+    outcome = run_demo(out, config(seed=common.seed, minutes=minutes), device=device, offline=common.offline, argv=sys.argv)
+    print(json_format.dumps(outcome.json()) if json else summary(outcome))
+    judge(outcome)
+
+
+def summary(outcome: Outcome) -> str:
+    """The demo's three numbers, and where everything is."""
+    e = outcome.evaluation
+    markov = e.markov()
+    name, bits = e.best_markov() or ("Markov", float("nan"))
+    low, high = e.ci95_bits or (e.bits_per_base, e.bits_per_base)
+    lines = [
+        f"bits per base on {e.tokens:,} held-out bases, lower is better",
+        f"  order 0 (composition)   {markov[0]:.3f}",
+        f"  {name:22}  {bits:.3f}",
+        f"  this model, at most     {e.bits_per_base:.3f}   95 % interval {low:.3f} to {high:.3f}",
+        f"  the source itself       {e.source_bits:.3f}   no model can be lower on average",
+        f"  gap closed              {outcome.closed:.0%}",
+        f"samples   {outcome.run / 'samples.fa'} ({outcome.samples} sequences, {outcome.sampled_bases:,} bases)",
+        f"report    {outcome.run / 'report.html'}",
+        f"time      {outcome.seconds:.0f} s",
+    ]
+    if outcome.steps < outcome.max_steps:
+        lines.append(f"note      stopped at step {outcome.steps} of {outcome.max_steps}: this machine is slow (--minutes)")
+    return "\n".join(lines)

@@ -1,0 +1,21 @@
+"""`genodiff report`: a run's report.html, written again."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from genodiff.cli.common import Common
+from genodiff.report.html import write_report
+
+
+def report(
+    run: Annotated[Path, Parameter(help="Run folder.")],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="HTML file to write (default: RUN/report.html).")] = None,
+    common: Common = Common(),
+) -> None:
+    """Write a run's report.html again, from what the run folder holds; nothing is fetched. Prints where it is."""
+    common.apply()
+    print(write_report(run, out))

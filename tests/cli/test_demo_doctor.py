@@ -1,0 +1,205 @@
+"""Stories of the command line: the demo from nothing to its report, the doctor's verdict, the report written again."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from genodiff.cli import main
+from genodiff.cli.demo import summary
+from genodiff.errors import GenodiffError
+from genodiff.report import demo
+from genodiff.report.demo import Outcome, config, judge, run_demo
+from genodiff.report.folder import Evaluation, read_folder
+
+MINI = {
+    "recipe": "toy",
+    "data": {"seq_len": 64},
+    "backbone": {"d_model": 16, "n_layer": 1},
+    "optim": {"lr": 5e-3, "warmup_steps": 2},
+    "train": {"batch_size": 4, "max_steps": 20, "validate_every": 10, "validate_windows": 4, "checkpoint_every": 10},
+}
+
+
+def genodiff(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "genodiff", *words, "--threads", "1"],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+    )
+
+
+@pytest.fixture
+def mini(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The demo made small: its configuration, in seconds, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for name, value in (("SAMPLES", 2), ("LENGTH", 80), ("STEPS", 8), ("REPEATS", 1)):
+        monkeypatch.setattr(demo, name, value)
+    yield config(settings=MINI, minutes=5)
+    torch.set_num_threads(threads)
+
+
+def content(run: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in sorted(run.iterdir()) if p.is_file() and p.name != ".lock"}
+
+
+def test_the_demo_trains_scores_samples_and_reports(tmp_path: Path, mini: Any) -> None:
+    run = tmp_path / "demo"
+    outcome = run_demo(run, mini)
+    assert {"config.yaml", "metrics.csv", "model.safetensors", "eval.json", "samples.fa", "report.html"} <= set(content(run))
+    assert outcome.steps == outcome.max_steps == 20
+    assert (outcome.samples, outcome.sampled_bases) == (2, 160)
+    e = outcome.evaluation
+    assert e.source_bits is not None
+    assert e.source_bits < e.markov()[0] < 2.0
+    text = (run / "report.html").read_text(encoding="utf-8")
+    for said in (f"{e.bits_per_base:.3f}", f"{e.source_bits:.3f}", f"{e.markov()[0]:.3f}", "of the gap closed"):
+        assert said in text, said
+
+
+def test_the_demo_again_finds_everything_done(tmp_path: Path, mini: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "demo"
+    first = run_demo(run, mini)
+    before = content(run)
+    for name in ("evaluate", "write_samples"):
+        monkeypatch.setattr(demo, name, lambda *_, **__: pytest.fail("this was done already"))
+    second = run_demo(run, mini)
+    assert second._replace(seconds=0) == first._replace(seconds=0)
+    assert content(run) == before
+
+
+def test_a_stage_that_is_missing_is_made_again_and_no_other(tmp_path: Path, mini: Any) -> None:
+    run = tmp_path / "demo"
+    run_demo(run, mini)
+    before = content(run)
+    for name in ("samples.fa", "samples.fa.json", "report.html"):
+        (run / name).unlink()
+    run_demo(run, mini)
+    assert content(run) == before
+
+
+def test_the_same_seed_gives_the_same_weights_score_and_samples(tmp_path: Path, mini: Any) -> None:
+    one, two = (run_demo(tmp_path / name, mini) for name in ("one", "two"))
+    for name in ("model.safetensors", "samples.fa"):
+        assert (one.run / name).read_bytes() == (two.run / name).read_bytes(), name
+    assert one.evaluation.bits_per_base == two.evaluation.bits_per_base
+
+
+def outcome(run: Path, bits: float, *, closed: float = 0.8, steps: int = 20, samples: str | None = None) -> Outcome:
+    run.mkdir(exist_ok=True)
+    (run / "config.yaml").write_text("recipe: toy\n")
+    (run / "samples.fa").write_text(samples or "".join(f">{i}\n{'ACGT' * 20}\n" for i in range(2)))
+    value = {"split": "test", "tokens": 10, "bits_per_base": bits, "perplexity": 2**bits, "ci95_bits": [bits - 0.1, bits + 0.1]}
+    known = {"source_bits": 1.2, "markov_bits": {"0": 2.0, "3": 1.5}}
+    return Outcome(run, steps, 20, Evaluation.model_validate(value | known), closed, 2, 160, 1.0)
+
+
+def test_claims_that_hold_pass(tmp_path: Path, mini: Any) -> None:
+    judge(outcome(tmp_path, 1.3))
+    judge(outcome(tmp_path, 1.15))
+    judge(outcome(tmp_path, 1.9, closed=0.1, steps=7))
+
+
+@pytest.mark.parametrize(
+    ("bits", "changed", "said"),
+    [
+        (1.05, {}, "below the source's 1.2000"),
+        (1.05, {"steps": 7}, "below the source's 1.2000"),
+        (1.9, {"closed": 0.49}, "less than 50%"),
+        (1.3, {"closed": float("nan")}, "less than 50%"),
+        (1.3, {"samples": ">a\n" + "ACGT" * 20 + "\n"}, "is not 2 sequences"),
+        (1.3, {"samples": ">a\n" + "ACGT" * 20 + "\n>b\n" + "ACGN" * 20 + "\n"}, "is not 2 sequences"),
+    ],
+)
+def test_a_claim_that_does_not_hold_is_an_error(tmp_path: Path, mini: Any, bits: float, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(GenodiffError, match=said) as caught:
+        judge(outcome(tmp_path, bits, **changed))
+    assert caught.value.exit_code == 1
+
+
+def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path: Path) -> None:
+    text = summary(outcome(tmp_path, 1.3))
+    for said in ("2.000", "1.300   95 % interval 1.200 to 1.400", "1.200", "80%", "samples.fa", "report.html"):
+        assert said in text
+    assert "slow" not in text
+    assert "stopped at step 7 of 20" in summary(outcome(tmp_path, 1.3, steps=7))
+
+
+def test_the_demo_asks_for_a_time_above_0(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", "--minutes", "0", "--out", str(tmp_path / "x")])
+    assert ended.value.code == 2
+    assert "--minutes" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_report_is_written_again_and_its_place_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("recipe: toy\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(tmp_path / "run"), "-q", "--threads", "1"])
+    assert not ended.value.code
+    assert capsys.readouterr().out == f"{tmp_path}/run/report.html\n"
+    assert "genodiff eval" in (tmp_path / "run" / "report.html").read_text()
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(tmp_path)])
+    assert ended.value.code == 4
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "holds no config.yaml" in error
+
+
+def test_the_doctor_prints_one_json_object_and_is_content_here() -> None:
+    done = genodiff("doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    assert set(value) == {"checks", "scan"}
+    assert all(set(c) == {"name", "status", "detail", "fix"} for c in value["checks"])
+    assert {c["status"] for c in value["checks"]} <= {"ok", "warn"}
+    assert value["scan"] in {"native", "torch", "naive"} or value["scan"].startswith("native")
+
+
+def test_the_doctor_says_what_fails_and_exits_with_5(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = genodiff("doctor", GENODIFF_CACHE=str(tmp_path / "file" / "cache"))
+    assert done.returncode == 5
+    assert "fail  cache" in done.stdout
+    assert "-> set GENODIFF_CACHE" in done.stdout
+    assert done.stderr.startswith("genodiff: error: genodiff cannot run well here: cache;")
+
+
+def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('libtorch_cpu.so: cannot open shared object file')\n")
+    done = genodiff("doctor", "--json", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 5
+    value = json.loads(done.stdout)
+    broken = {c["name"]: c for c in value["checks"] if c["status"] == "fail"}
+    assert set(broken) == {"torch"}
+    assert "cannot open shared object file" in broken["torch"]["detail"]
+    assert value["scan"] is None
+
+
+@pytest.mark.slow
+def test_the_whole_demo_closes_most_of_the_gap_and_can_be_run_again(tmp_path: Path) -> None:
+    done = genodiff("demo", "--out", str(tmp_path / "demo"), "--json", "--minutes", "14")
+    assert done.returncode == 0, done.stderr
+    value = json.loads(done.stdout)
+    assert value["steps"] == value["max_steps"]
+    assert value["gap_closed"] >= 0.6
+    assert value["source_bits"] < value["ci95_bits"][1]
+    folder = read_folder(tmp_path / "demo")
+    assert folder.samples is not None
+    assert len(folder.samples) == demo.SAMPLES
+    again = genodiff("demo", "--out", str(tmp_path / "demo"), "--json", "--minutes", "14")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout) | {"seconds": 0} == value | {"seconds": 0}
