@@ -104,8 +104,9 @@ def _answer(
             kept.seek(0)
             for line in kept:
                 sys.stdout.write(line)
-            return
-    print(f"{printable(file)}: sound; {_count(n, thing)}, {_count(total, part)}")
+        else:
+            print(f"{printable(file)}: sound; {_count(n, thing)}, {_count(total, part)}")
+    sys.stdout.flush()  # a full disk or a closed pipe is noticed here, not at the interpreter's end
 
 
 def _count(n: int, thing: str) -> str:

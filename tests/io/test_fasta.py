@@ -52,12 +52,12 @@ def obvious(data: bytes) -> list[tuple[str, bytes]] | int:
     heads: list[int] = []
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for n, line in enumerate(lines, 1):
-        if n < len(lines):
+        if n < len(lines) or line.startswith(b">"):
             line = line.removesuffix(b"\r")
         if line.startswith(b">"):
-            words = line[1:].removesuffix(b"\r").split()
+            words = line[1:].split()
             name = words[0].decode("utf-8", "replace") if words else ""
-            if not name.isprintable() or not name or "\ufffd" in name or set(line.removesuffix(b"\r")) & {0, 13}:
+            if not name.isprintable() or not name or "\ufffd" in name or set(line) & {0, 13}:
                 return n
             if name in [known for known, _ in records]:
                 return n
