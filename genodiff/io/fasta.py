@@ -3,7 +3,8 @@
 Reading accepts exactly what leaves no doubt: `>name description` lines and IUPAC DNA letters of either case; LF or
 CRLF line ends, lines of any length, blank lines, blanks at line ends, a byte order mark and gzip or BGZF compression
 change nothing. Everything else (protein, RNA, gaps, digits, NUL, a name that stands twice, no sequence, ...) is one
-`DataError` with file, line and record. Nothing is repaired silently and nothing is skipped.
+`DataError` with file, line and record. Nothing is repaired silently and nothing is skipped. Protein can be spelt in
+IUPAC letters: a record with more than 20 ambiguity codes that make up more than a third of it is taken for protein.
 
 Speed comes from judging whole blocks with `bytes.translate`; single lines are looked at only where a block has a fault.
 """
