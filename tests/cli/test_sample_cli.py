@@ -91,8 +91,12 @@ def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_
     first = drawn("1.fa", "--batch-size", 64)
     assert drawn("2.fa", "--batch-size", 3) == first
     assert first.startswith(drawn("3.fa", "--batch-size", 1, n=9))
-    assert first.startswith(drawn("4.fa", "--batch-size", 7, "--threads", 2, n=7))
-    assert sequences(here / "1.fa")[:9] != sequences((drawn("5.fa", "--seed", 2, n=9), here / "5.fa")[1])
+    drawn("4.fa", "--seed", 2, n=9)
+    assert not set(sequences(here / "4.fa")) & set(sequences(here / "1.fa"))
+    words = f"--fasta 5.fa --n 7 --length 150 --steps 16 --batch-size 7 --threads 2 --checkpoint '{run}'"
+    patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that spin starve each other on a busy machine
+    subprocess.run(f"{sys.executable} -m genodiff sample {words}", shell=True, check=True, env=patient, timeout=300)
+    assert first.startswith((here / "5.fa").read_bytes())
 
 
 @pytest.mark.parametrize("sampler", ["first-hitting", "confidence"])
