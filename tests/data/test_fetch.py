@@ -90,7 +90,7 @@ def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(
     assert server.served == served
 
 
-@pytest.mark.parametrize("fault", ["500", "cut", "wrong", "->file:///etc/hostname", "->ftp://127.0.0.1/x"])
+@pytest.mark.parametrize("fault", ["500", "cut", "wrong", "->file:///etc/hostname", "->https://127.0.0.1:1/x"])
 def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(server: Server, fault: str) -> None:
     server.plan = (fault,)
     recipe = recipe_for(server.url)
@@ -99,6 +99,7 @@ def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(serve
     for part in ("genome.fa", "could not be fetched", server.url, "--fasta"):
         assert part in str(told.value)
     assert "\n" not in str(told.value)
+    assert ("refused" in str(told.value)) == fault.startswith("->")
     assert leftovers(recipe) == []
     assert server.served == fetch.TRIES
 

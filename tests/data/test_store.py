@@ -91,7 +91,7 @@ def test_ignored_contigs_are_not_stored(tmp_path: Path) -> None:
         store.ids("a")
 
 
-@pytest.mark.parametrize("damage", ["cut", "grown", "manifest", "no ids", "empty", "runs"])
+@pytest.mark.parametrize("damage", ["cut", "grown", "manifest", "no ids", "empty", "runs", "more runs"])
 def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
     store, recipe = store_of(tmp_path, {**CONTIGS, "own": "ACGT" * len(damage) + damage[:1].translate(LETTER)})
     good = np.array(store.flat)
@@ -106,8 +106,10 @@ def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
         ids.unlink()
     elif damage == "empty":
         (store.path / "manifest.json").write_bytes(b"")
-    else:
+    elif damage == "runs":
         (store.path / "n_runs.npy").write_bytes(b"\x93NUMPY")
+    else:
+        np.save(store.path / "n_runs.npy", np.concatenate((store.n_runs, [[300, 301]])))
     with pytest.raises(DataError, match="not a whole store"):
         Store(store.path, recipe, store.source)
     assert (np.asarray(build_store(recipe, tmp_path / "in.fa").flat) == good).all()
