@@ -6,8 +6,8 @@ not even between two halves of one genome: hence `scorecard` gives, for as many 
 
     samples ↔ real,    other real sequence ↔ real (the floor),    order-k Markov sequence ↔ real (the baseline).
 
-Publishes: `kmer_spectrum`, `js_distance`, `gc_fractions`, `cpg_ratio`, `homopolymer_shares`, `longest_matches`,
-`markov_sequences`, `summary`, `scorecard`.
+Publishes: `kmer_counts`, `kmer_spectrum`, `js_distance`, `gc_fractions`, `cpg_ratio`, `homopolymer_shares`,
+`longest_matches`, `summary`, `scorecard`. Markov sequence comes from `genodiff.score.markov`.
 """
 
 from collections.abc import Sequence
@@ -184,25 +184,6 @@ def longest_matches(sequences: Sequence[Ids], reference: Sequence[Ids], longest:
 
     halve(0, longest, list(range(len(sequences))))
     return found
-
-
-def markov_sequences(reference: Sequence[Ids], order: int, u: NDArray[np.float64], pseudocount: float = 1.0) -> list[Ids]:
-    """Sequences (n, L) drawn from the order-`order` Markov chain of `reference`, one per row of the uniforms `u`.
-
-    Both strands are counted, `pseudocount` is spread over the four bases of each context, and a sequence's first
-    `order` bases come from the shorter contexts.
-    """
-    n, length = u.shape
-    drawn = np.zeros((n, length), np.int64)
-    counts = [kmer_counts(reference, k + 1).reshape(-1, 4) + pseudocount / 4 for k in range(order + 1)]
-    cdfs = [np.cumsum(c / c.sum(1, keepdims=True), axis=1) for c in counts]
-    context = np.zeros(n, np.int64)
-    for t in range(length):
-        k = min(t, order)
-        drawn[:, t] = np.minimum((u[:, t, None] >= cdfs[k][context]).sum(1), 3)
-        context = (context * 4 + drawn[:, t]) % 4 ** min(t + 1, order)
-    letters = np.array(_BASES, np.uint8)
-    return list(letters[drawn])
 
 
 def summary(sequences: Sequence[Ids]) -> Summary:
