@@ -191,6 +191,8 @@ def test_one_stranger_is_named_at_its_line_column_and_record(data: st.DataObject
         (b">a\rACGT\r", 1, "carriage return"),
         (b">a\nACGT\rACGT\n", 2, "carriage return"),
         (b">a\nACGT\r\r\n", 2, "carriage return"),
+        (b">a\nACGT\r", 2, "carriage return"),
+        (b">a\nACGT \nACGT\r", 3, "carriage return"),
         (b">a\nAC\x00T\n", 2, "NUL"),
         (b">a\x00b\nACGT\n", 1, "NUL byte in a header"),
         (b">a\nACGT\n" + b"\0" * 65536, 3, "NUL"),
@@ -240,6 +242,7 @@ def test_each_fault_is_one_line_that_says_where_what_and_what_to_do(text: bytes,
 
 def test_all_iupac_codes_of_a_short_or_mostly_plain_record_are_dna() -> None:
     assert read(f">a\n{LETTERS}\n".encode()) == [("a", LETTERS.encode())]
+    assert len(read(f">a\n{LETTERS}\n>b\n{LETTERS}\n".encode())) == 2, "each record is judged by itself"
     text = f">a\n{'ACGT' * 100}{LETTERS * 5}\n".encode()
     assert len(read(text)[0][1]) == 550
 
@@ -333,6 +336,19 @@ def test_a_bgzip_file_without_its_end_block_is_truncated(tmp_path: Path) -> None
     (tmp_path / "in.fa").write_bytes(data + data)
     with pytest.raises(DataError, match="stands more than once"):
         list(read_fasta(tmp_path / "in.fa"))
+
+
+@pytest.mark.parametrize("tail", [b"x", b"\x00", b"\x00" * 600, b"more text\n", b"\x1f\x8c"])
+def test_bytes_after_compressed_data_are_named_as_such(tmp_path: Path, tail: bytes) -> None:
+    for data in (zipped(FASTA), gzip.compress(FASTA), gzip.compress(FASTA) * 2):
+        (tmp_path / "in.fa").write_bytes(data + tail)
+        with pytest.raises(DataError, match="trailing garbage after the"):
+            list(source_blocks(tmp_path / "in.fa"))
+
+
+def source_blocks(path: Path) -> Iterator[bytes]:
+    with source.open_source(path) as opened:
+        yield from opened.blocks()
 
 
 def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path: Path) -> None:
