@@ -109,19 +109,11 @@ class Store:
         """Raise `DataError` naming both hashes unless this store is the data that `remembered` describes."""
         if remembered.get("fingerprint") == self.fingerprint:
             return
-        where = self.source.path or "the generated genome"
-        if remembered.get("source_sha256") != self.source.sha256:
-            raise DataError(
-                f"the file has changed since the run began: its sha256 is {self.source.sha256} "
-                f"({self.source.size} bytes), but was {remembered.get('source_sha256')} "
-                f"({remembered.get('source_size')} bytes)",
-                file=where,
-                fix="bring the old file back, or begin a new run with another --out",
-            )
+        _refuse_changed(self.source, remembered)
         raise DataError(
             f"the splits have changed since the run began: the recipe's digest is {self.recipe_digest}, "
             f"but was {remembered.get('recipe_digest')}",
-            file=where,
+            file=self.source.path,
             fix="use the same recipe and --bed, or begin a new run with another --out",
         )
 
@@ -144,10 +136,18 @@ class Store:
             raise DataError(f"changed while in use: sha256 {found}, but {self.source.sha256} when read", file=path, fix=fix)
 
 
-def build_store(recipe: Recipe, fasta: str | Path | None = None, *, offline: bool = False, force: bool = False) -> Store:
+def build_store(
+    recipe: Recipe,
+    fasta: str | Path | None = None,
+    *,
+    offline: bool = False,
+    force: bool = False,
+    remembered: dict[str, Any] | None = None,
+) -> Store:
     """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once, then found again.
 
-    Safe to call from many processes at once. `force` builds it again. What the splits had to leave out or make up is
+    Safe to call from many processes at once. `force` builds it again. With the `identity` that a run remembered, a source
+    that has changed since is refused before it is read. What the splits had to leave out or make up is
     logged. Raises `DataError`: the source is missing, is no exact FASTA, or is not the recipe's genome.
     """
     contents: Iterator[Content]
@@ -159,6 +159,8 @@ def build_store(recipe: Recipe, fasta: str | Path | None = None, *, offline: boo
     else:
         toy = ToySource()
         source, contents = StoreSource(None, 0, toy.fingerprint()), _from_toy(toy)
+    if remembered is not None:
+        _refuse_changed(source, remembered)
     key = _sha256({"format": FORMAT, "alphabet": DNA.fingerprint(), "source": source.sha256, "ignore": recipe.ignore})
     folder = cache_dir() / "stores" / key[:32]
     try:
@@ -191,6 +193,16 @@ def build_store(recipe: Recipe, fasta: str | Path | None = None, *, offline: boo
     for note in store.splits.notes:
         log.warning("%s: %s", source.path or recipe.name, note)
     return store
+
+
+def _refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
+    if remembered.get("source_sha256") != source.sha256:
+        raise DataError(
+            f"the file has changed since the run began: its sha256 is {source.sha256} ({source.size} bytes), "
+            f"but was {remembered.get('source_sha256')} ({remembered.get('source_size')} bytes)",
+            file=source.path or "the generated genome",
+            fix="bring the old file back, or begin a new run with another --out",
+        )
 
 
 def encoding_table() -> bytes:

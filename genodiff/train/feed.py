@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from genodiff.alphabet import ALPHABETS, Alphabet
 from genodiff.data.loader import EvalBatches, TrainBatches
@@ -40,10 +40,13 @@ def recipe_of(config: RunConfig) -> Recipe:
     return recipe.model_copy(update={name: value for name, value in chosen.items() if value is not None})
 
 
-def feed_of(config: RunConfig, *, offline: bool = False) -> Feed:
-    """The data of a configuration, built or found again. Raises `DataError` where there is none to train on."""
+def feed_of(config: RunConfig, *, offline: bool = False, remembered: dict[str, Any] | None = None) -> Feed:
+    """The data of a configuration, built or found again; `remembered` is the identity of a resumed run's data.
+
+    Raises `DataError` where there is none to train on, or where the file has changed.
+    """
     recipe = recipe_of(config)
-    store = build_store(recipe, None if config.fasta is None else Path(config.fasta), offline=offline)
+    store = build_store(recipe, None if config.fasta is None else Path(config.fasta), offline=offline, remembered=remembered)
     seq_len, legacy = config.data.seq_len, config.data.legacy_caduceus_tiling
     train = Windows(store, recipe, "train", seq_len, legacy_caduceus_tiling=legacy)
     valid = None

@@ -88,7 +88,7 @@ def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = 
             done = _finished(config, out, state, counters)
             if done is not None:
                 return done
-        feed = feed_of(config, offline=offline)
+        feed = feed_of(config, offline=offline, remembered=None if state is None else state.counters["data"])
         if state is not None:
             feed.store.check_same(state.counters["data"])
         return _fit(config, out, device, argv or sys.argv, world, signals, feed, state, counters)
