@@ -197,3 +197,32 @@ def test_a_full_disk_inside_a_folder_is_a_machine_error(tmp_path: Path) -> None:
     ):
         full.write(b"x")
     assert names(tmp_path) == []
+
+
+def test_the_bytes_are_on_the_disk_before_they_have_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    real_sync, real_replace, real_rename = os.fsync, os.replace, os.rename
+
+    def sync(descriptor: int) -> None:
+        done.append("sync folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "sync file")
+        real_sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append("name"), real_replace(*names)))
+    monkeypatch.setattr(os, "rename", lambda *names: (done.append("name"), real_rename(*names)))
+    atomic.write_text(tmp_path / "a", "x")
+    assert done == ["sync file", "name", "sync folder"]
+    done.clear()
+    with atomic.atomic_directory(tmp_path / "run") as folder:
+        (folder / "b").write_text("x")
+    assert done == ["sync file", "sync folder", "name", "sync folder"]
+
+
+def test_the_first_fault_is_the_one_that_is_told() -> None:
+    def two_faults() -> None:
+        with atomic.open_atomic("/dev/full") as file:
+            file.write(b"x")  # buffered; the device will refuse it
+            raise RuntimeError("first")
+
+    with pytest.raises(RuntimeError, match="first"):
+        two_faults()

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import os
 import re
 import subprocess
 import sys
@@ -364,3 +365,22 @@ def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path: Path) -> No
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.stdout == f"[{20 << 23}]\n", done.stderr
+
+
+@pytest.mark.parametrize("change", ["append", "truncate", "touch"])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "in.fa"
+    path.write_bytes(b">a\n" + b"ACGT\n" * 100_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "BLOCK", 1000)
+        blocks = source_blocks(path)
+        next(blocks)
+        if change == "append":
+            with open(path, "ab") as file:
+                file.write(b"ACGT\n")
+        elif change == "truncate":
+            os.truncate(path, 200_000)
+        else:
+            os.utime(path, (1, 1))
+        with pytest.raises(DataError, match="changed while it was being read"):
+            list(blocks)
