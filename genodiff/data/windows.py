@@ -247,7 +247,7 @@ def _dropped(start: Ints, length: Ints, count: Ints, first: Ints, stride: int, r
     at = np.searchsorted(first, number, "right") - 1
     begin = start[at] + (number - first[at]) * stride
     n = _n_before(runs, begin + length[at]) - _n_before(runs, begin)
-    bad = number[(n > most * length[at]) | (n == length[at])]
+    bad = number[n > most * length[at]]
     ranges = np.concatenate((inside[some] + first[i][some][:, None], np.stack((bad, bad + 1), 1)))
     return ranges[np.argsort(ranges[:, 0])]
 

@@ -119,6 +119,14 @@ def test_a_fetched_genome_must_be_the_whole_recipe_exactly(contigs: dict[str, in
         resolve(load_recipe("sacCer3"), contigs, "in.fa", exact=True)
 
 
+def test_a_fetched_genome_is_compared_with_the_recipe_under_a_bed_too(tmp_path: Path) -> None:
+    (tmp_path / "in.bed").write_text("chrI\t0\t100\ttrain\n")
+    recipe = load_recipe("sacCer3")
+    resolve(recipe.with_bed(tmp_path / "in.bed"), recipe.contigs, "in.fa", exact=True)
+    with pytest.raises(DataError, match="another assembly"):
+        resolve(recipe.with_bed(tmp_path / "in.bed"), {**recipe.contigs, "chrI": 230_217}, "in.fa", exact=True)
+
+
 def test_a_file_of_held_out_contigs_only_cannot_train() -> None:
     with pytest.raises(DataError, match="none of its contigs trains"):
         resolve(load_recipe("hg38"), {"chr13": 1000, "chr8": 1000}, "in.fa")
