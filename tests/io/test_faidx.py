@@ -81,11 +81,15 @@ def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(tmp_path: P
     assert Genome(tmp_path / "even.fa").fetch("b", 48, 53) == b"ACGTA"
     assert list(empty_cache.rglob("*.fa")) == []
     uneven = {"long_last": b">a\nACGT\nACGTA\n", "blank": b">a\nACGT\n\nACGT\n", "short": b">a\nAC\nACGT\n",
-              "mixed": b">a\nACGT\r\nACGT\nACGT\n", "zip": gzip.compress(even)}  # fmt: skip
+              "mixed": b">a\nACGT\r\nACGT\nACGT\n", "swapped": b">a\nACGT\r\nACGTA\nACGT\r\n",
+              "swapped2": b">a\nACGTA\nACGT\r\nACGT\n", "zip": gzip.compress(even)}  # fmt: skip
     for n, (name, data) in enumerate(uneven.items(), 1):
         (tmp_path / name).write_bytes(data)
-        Genome(tmp_path / name)
+        genome = Genome(tmp_path / name)
         assert len(list(empty_cache.rglob("*.fa"))) == n
+        assert [genome.fetch(r.name, 0, len(r.sequence)) for r in read_fasta(tmp_path / name)] == [
+            r.sequence for r in read_fasta(tmp_path / name)
+        ]
     (tmp_path / "plain.fa.gz").write_bytes(even)
     assert Genome(tmp_path / "plain.fa.gz").fetch("b", 48, 53) == b"ACGTA"
 
@@ -135,6 +139,29 @@ def test_a_file_rewritten_at_once_is_never_read_through_the_old_index(tmp_path: 
         genome = Genome(path)
         assert genome.fetch(f"n{i % 2}", 0, len(sequence)) == sequence
         genome.close()
+
+
+def test_a_file_too_young_for_its_times_to_tell_is_judged_by_all_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, now = tmp_path / "in.fa", time.time_ns()
+    monkeypatch.setattr(faidx, "_stamp", lambda status: (status.st_size, now, now, 1, 1))  # a clock of coarse ticks
+    monkeypatch.setattr(faidx, "_sample", lambda *_: "a change between the samples")
+    for sequence in (b"ACGT", b"TTTT", b"GGGG"):
+        path.write_bytes(wrapped(b"a", sequence * 50, 60))
+        assert Genome(path).fetch("a", 0, 4) == sequence
+
+
+def test_an_old_file_with_other_times_is_judged_by_all_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "in.fa"
+    monkeypatch.setattr(faidx, "_YOUNG", -(10**18))
+    monkeypatch.setattr(faidx, "_sample", lambda *_: "a change between the samples")
+    for i, sequence in enumerate((b"ACGT", b"TTTT", b"GGGG")):
+        path.write_bytes(wrapped(b"a", sequence * 50, 60))
+        os.utime(path, (i, i))
+        assert Genome(path).fetch("a", 0, 4) == sequence
 
 
 def test_an_old_file_is_believed_by_its_times_and_samples_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
