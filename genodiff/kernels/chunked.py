@@ -11,7 +11,7 @@ Nothing is divided by a cumulative product, so that decays may underflow. Decays
 than exp on a CPU.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from math import e, log2
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.gemm import plain_matmul
+from genodiff.kernels.parallel import each
 
 _STEPS = 32  # least steps in a block: N/32 floats are saved per channel and token
 _NUMBERS = 2**18  # numbers in a buffer, where the shape allows: three buffers stay in the cache
@@ -69,7 +70,6 @@ class _Plan:
         rows = max(min(_NUMBERS // (steps * state), batch), 1)
         self.rows = [slice(b, min(b + rows, batch)) for b in range(0, batch, rows)]
         self.spans = [slice(t, min(t + steps, length)) for t in range(0, length, steps)]
-        self._buffers: dict[tuple[int, int], _Buffers] = {}
 
     def blocks(self, rows: slice) -> Iterator[_Block]:
         """The blocks of some rows in the order in which this pass visits them."""
@@ -77,11 +77,14 @@ class _Plan:
         for number, span in reversed(order) if self.reverse != self.backward else order:
             yield _Block(rows, span, number)
 
-    def buffers(self, block: _Block) -> _Buffers:
-        size = (block.span.stop - block.span.start, block.rows.stop - block.rows.start)
-        if size not in self._buffers:
-            self._buffers[size] = _Buffers(self.like, *size, self.shape, self.reverse, self.backward)
-        return self._buffers[size]
+    def cutter(self) -> Callable[[_Block], _Buffers]:
+        """The buffers of a block, made once for each shape of block; every thread has its own."""
+
+        @cache
+        def of_size(steps: int, rows: int) -> _Buffers:
+            return _Buffers(self.like, steps, rows, self.shape, self.reverse, self.backward)
+
+        return lambda block: of_size(block.span.stop - block.span.start, block.rows.stop - block.rows.start)
 
 
 def _recur(x: tuple[Tensor, ...], a: tuple[Tensor, ...], before: tuple[Tensor, ...]) -> None:
@@ -134,14 +137,16 @@ def _forward(
     """Outputs, the last state (B, N, E), and with `keep` the step sizes and the state before each block (B, blocks, N, E)."""
     plan = _Plan(u, A.shape[1], reverse, backward=False)
     A2 = (A.t() * log2(e)).contiguous()
-    state = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2).clone(memory_format=torch.contiguous_format)
+    h0 = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2)
+    state = h0.clone(memory_format=torch.contiguous_format)
     y = torch.empty_like(u, memory_format=torch.contiguous_format)
     saved = u.new_empty(u.shape[0], len(plan.spans), *A2.shape) if keep else None
     dts = torch.empty_like(y) if keep else None
-    for rows in plan.rows:
-        h = state[rows]
+
+    def work(rows: slice) -> None:
+        h, cut = state[rows], plan.cutter()
         for block in plan.blocks(rows):
-            buffers = plan.buffers(block)
+            buffers = cut(block)
             raw, u_ = _time_first(delta, block), _time_first(u, block)
             dt = raw if bias is None else raw + bias
             if softplus:
@@ -159,6 +164,8 @@ def _forward(
             _time_first(y, block).copy_(out)
             h = buffers.last
         state[rows] = h
+
+    each(work, plan.rows, u.device)
     return y, state, dts, saved
 
 
@@ -181,13 +188,14 @@ class _Scan(torch.autograd.Function):
         plan = _Plan(u, A.shape[1], ctx.reverse, backward=True)
         At = A.t().contiguous()
         A2 = At * log2(e)
-        dA, dD = torch.zeros_like(At), None if D is None else torch.zeros_like(D)
         du, ddt, dB, dC = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (u, dts, B, C))
         dz = None if z is None else torch.empty_like(z, memory_format=torch.contiguous_format)
         carry = g_state.transpose(1, 2).clone(memory_format=torch.contiguous_format)  # a_{t+1} g_{t+1} of the block after
-        for rows in plan.rows:
+
+        def work(rows: slice) -> tuple[Tensor, Tensor]:
+            dA, dD, cut = torch.zeros_like(At), At.new_zeros(At.shape[1]), plan.cutter()
             for block in plan.blocks(rows):
-                buffers = plan.buffers(block)
+                buffers = cut(block)
                 a, g = buffers.a, buffers.g
                 u_, dt, B_, C_, gy_ = (_time_first(x, block) for x in (u, dts, B, C, gy))
                 x = dt * u_
@@ -216,12 +224,18 @@ class _Scan(torch.autograd.Function):
                     ddt_.mul_(torch.expm1(-dt).neg_())  # softplus' slope in delta, 1 − exp(−dt)
                 _time_first(ddt, block).copy_(ddt_)
                 dx.mul_(dt)
-                if D is not None and dD is not None:
+                if D is not None:
                     dx.addcmul_(gy_, D)
                     dD += (gy_ * u_).sum((0, 1))
                 _time_first(du, block).copy_(dx)
+            return dA, dD
+
+        parts = each(work, plan.rows, u.device)
+        dA = sum((part[0] for part in parts), torch.zeros_like(At))
+        dD = None if D is None else sum((part[1] for part in parts), torch.zeros_like(D))
         dbias = ddt.sum((0, 1)) if ctx.has_bias else None
-        return du, ddt, dA.t(), dB, dC, dD, dz, dbias, None, None, carry.transpose(1, 2) if ctx.has_h0 else None
+        dh0 = carry.transpose(1, 2) if ctx.has_h0 else None
+        return du, ddt, dA.t(), dB, dC, dD, dz, dbias, None, None, dh0
 
 
 def chunked_scan(

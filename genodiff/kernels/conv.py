@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.native import native_conv, native_conv_fits
+from genodiff.kernels.parallel import each
 from genodiff.kernels.scan import chosen
 
 _NUMBERS = 2**17  # numbers in a block
@@ -35,22 +36,19 @@ def causal_conv1d(
     return y
 
 
-def _blocks(x: Tensor) -> Iterator[tuple[int, int, int]]:
-    """(row, first time, last time + 1) of every block."""
-    batch, length, channels = x.shape
-    steps = max(64, _NUMBERS // max(channels, 1))
-    for row in range(batch):
-        for start in range(0, length, steps):
-            yield row, start, min(start + steps, length)
+def _blocks(x: Tensor) -> list[slice]:
+    """The blocks of time."""
+    steps = max(64, _NUMBERS // max(x.shape[2], 1))
+    return [slice(start, min(start + steps, x.shape[1])) for start in range(0, x.shape[1], steps)]
 
 
-def _taps(width: int, reverse: bool, start: int, stop: int, length: int) -> Iterator[tuple[int, slice, slice]]:
+def _taps(width: int, reverse: bool, block: slice, length: int) -> Iterator[tuple[int, slice, slice]]:
     """(k, the outputs of a block that tap k reaches, counted from its start, the inputs that it takes there)."""
     for k in range(width):
         offset = width - 1 - k if reverse else k - width + 1
-        low, high = max(start, -offset), min(stop, length - offset)
+        low, high = max(block.start, -offset), min(block.stop, length - offset)
         if low < high:
-            yield k, slice(low - start, high - start), slice(low + offset, high + offset)
+            yield k, slice(low - block.start, high - block.start), slice(low + offset, high + offset)
 
 
 def _before_activation(x: Tensor, taps: Tensor, bias: Tensor | None, spans: list[tuple[int, slice, slice]], steps: int) -> Tensor:
@@ -67,10 +65,14 @@ class _Conv(torch.autograd.Function):
         ctx.reverse, ctx.silu = reverse, silu
         taps, length = weight.t().contiguous(), x.shape[1]
         y = torch.empty_like(x, memory_format=torch.contiguous_format)
-        for row, start, stop in _blocks(x):
-            spans = list(_taps(len(taps), reverse, start, stop, length))
-            out = _before_activation(x[row], taps, bias, spans, stop - start)
-            y[row, start:stop] = F.silu(out, inplace=True) if silu else out
+
+        def work(row: int) -> None:
+            for block in _blocks(x):
+                spans = list(_taps(len(taps), reverse, block, length))
+                out = _before_activation(x[row], taps, bias, spans, block.stop - block.start)
+                y[row, block] = F.silu(out, inplace=True) if silu else out
+
+        each(work, range(len(x)), x.device)
         return y
 
     @staticmethod
@@ -79,16 +81,21 @@ class _Conv(torch.autograd.Function):
         x, weight, bias = ctx.saved_tensors
         taps, length = weight.t().contiguous(), x.shape[1]
         dx = torch.zeros(x.shape, dtype=taps.dtype, device=x.device)
-        dtaps, dbias = torch.zeros_like(taps), torch.zeros_like(taps[0])
-        for row, start, stop in _blocks(x):
-            spans = list(_taps(len(taps), ctx.reverse, start, stop, length))
-            g = gy[row, start:stop].to(taps.dtype)
-            if ctx.silu:
-                out = _before_activation(x[row], taps, bias, spans, stop - start)
-                g = torch.ops.aten.silu_backward(g, out)
-            ones = g.new_ones(1, stop - start)
-            dbias += (ones @ g)[0]
-            for k, here, there in spans:
-                dx[row, there].addcmul_(g[here], taps[k])
-                dtaps[k] += (ones[:, here] @ (g[here] * x[row, there]))[0]
-        return dx.to(x.dtype), dtaps.t(), None if bias is None else dbias, None, None
+
+        def work(row: int) -> Tensor:
+            sums = taps.new_zeros(len(taps) + 1, taps.shape[1])
+            for block in _blocks(x):
+                spans = list(_taps(len(taps), ctx.reverse, block, length))
+                g = gy[row, block].to(taps.dtype)
+                if ctx.silu:
+                    out = _before_activation(x[row], taps, bias, spans, len(g))
+                    g = torch.ops.aten.silu_backward(g, out)
+                ones = g.new_ones(1, len(g))
+                sums[-1] += (ones @ g)[0]
+                for k, here, there in spans:
+                    dx[row, there].addcmul_(g[here], taps[k])
+                    sums[k] += (ones[:, here] @ (g[here] * x[row, there]))[0]
+            return sums
+
+        sums = sum(each(work, range(len(x)), x.device), taps.new_zeros(len(taps) + 1, taps.shape[1]))
+        return dx.to(x.dtype), sums[:-1].t(), None if bias is None else sums[-1], None, None

@@ -132,6 +132,12 @@ def test_steps_so_large_that_decays_underflow_stay_finite_and_exact(provider: st
     assert_close(p, provider, grads=2e-5)
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_tiny_steps_keep_the_precision_of_their_gradients(provider: str) -> None:
+    """The slope of softplus is a small number there, not a difference of large ones."""
+    assert_close(Problem(2, 70, 5, 4, dt_shift=-12.0), provider)
+
+
 @pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(provider: str, reverse: bool) -> None:

@@ -1,0 +1,89 @@
+"""Parts on threads: in order, undivided, and with the same bits however many threads there are."""
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from scans import Problem
+
+from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels.parallel import each
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_parts_run_in_other_threads_one_torch_thread_each_and_come_back_in_order() -> None:
+    meet = threading.Barrier(3, timeout=60)
+
+    def work(part: int) -> tuple[int, int, int, bool]:
+        if part < 3:
+            meet.wait()
+        return part, threading.get_ident(), torch.get_num_threads(), torch.is_grad_enabled()
+
+    found = each(work, range(7), CPU)
+    assert [part for part, *_ in found] == list(range(7))
+    assert len({ident for _, ident, *_ in found} | {threading.get_ident()}) == 4
+    assert {count for _, _, count, _ in found} == {1}
+    assert not any(grad for *_, grad in found)
+    assert torch.get_num_threads() == 3
+    seen: list[int] = []
+    later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert seen == [3]
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_a_fault_in_a_part_is_raised() -> None:
+    def work(part: int) -> int:
+        raise KeyError(part)
+
+    with pytest.raises(KeyError):
+        each(work, range(3), CPU)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_parts_run_under_inference_mode_where_the_caller_does() -> None:
+    with torch.inference_mode():
+        x = torch.zeros(3, 2)
+        each(lambda part: x[part].add_(part), range(3), CPU)
+    assert x[:, 0].tolist() == [0, 1, 2]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # later Pythons warn of forking beside threads
+@pytest.mark.usefixtures("three_threads")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    assert each(abs, [-1, -2, -3], CPU) == [1, 2, 3]
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        os._exit(0 if each(abs, [-1, -2, -3], CPU) == [1, 2, 3] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENODIFF_SCAN", "torch")
+    before, problem = torch.get_num_threads(), Problem(5, 300, 40, 16, z=True, h0=True)
+    x, weight, bias = problem.inputs["u"].float(), torch.randn(40, 4), torch.randn(40)
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            taps = weight.clone().requires_grad_()
+            y = causal_conv1d(x, taps, bias)
+            (dtaps,) = torch.autograd.grad(y.square().sum(), taps)
+            found.append(problem.solve("torch", torch.float32) | {"conv": y.detach(), "dtaps": dtaps})
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        assert all(torch.equal(other[name], found[0][name]) for name in other)
