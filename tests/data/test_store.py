@@ -53,6 +53,11 @@ def test_ambiguity_codes_and_n_are_counted_per_contig(tmp_path: Path) -> None:
     assert store.n_runs.tolist() == [[4, 5], [9, 24]]
 
 
+def test_a_run_of_n_ends_with_its_contig(tmp_path: Path) -> None:
+    store, _ = store_of(tmp_path, {"a": "ACNN", "b": "nNNT", "c": "ANA"})
+    assert store.n_runs.tolist() == [[2, 4], [4, 7], [9, 10]]
+
+
 @pytest.mark.parametrize("form", ["plain", "gzip", "crlf"])
 def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path: Path, form: str) -> None:
     path = write_fasta(tmp_path / "in.fa", CONTIGS)
