@@ -62,10 +62,9 @@ class MaskedDiffusion:
     @cached_property
     def _column_of(self) -> Int[Tensor, "M"]:
         """Which target an id is, -1 for none; the last entry stands for all larger ids."""
-        with torch.inference_mode(False):
-            column_of = torch.full((max(self.targets) + 2,), -1)
-            column_of[self._target_ids] = torch.arange(len(self.targets))
-            return column_of
+        column_of = torch.full((max(self.targets) + 2,), -1)
+        column_of[self._target_ids] = torch.arange(len(self.targets))
+        return column_of
 
     def corrupt(
         self, x0: Int[Tensor, "B L"], t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
@@ -134,7 +133,7 @@ class MaskedDiffusion:
         masked = xt == self.mask_id
         reveal = torch.where(masked, self.reveal(t, s)[:, None].to(logp.dtype), 1.0)
         p = logp.exp() * reveal[..., None]
-        p[..., self.mask_id] += 1 - reveal
+        p[..., self.mask_id] = 1 - reveal
         return p
 
 
@@ -174,4 +173,4 @@ def times(
 
 def counts(t: Float[Tensor, "B"], n_maskable: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
     """How many of n positions to mask: uniform on 1 .. n when t is uniform on (0, 1]; 0 where n = 0."""
-    return torch.minimum(torch.ceil(t * n_maskable).long().clamp(min=1), n_maskable.long())
+    return torch.minimum(torch.ceil(t * n_maskable).long(), n_maskable.long())
