@@ -33,6 +33,7 @@ from genodiff.train.weights import (
     Card,
     check_version,
     describe,
+    plain,
     read_backbone,
     read_bytes,
     read_card,
@@ -103,7 +104,7 @@ def save(run: Path, state: State, config: RunConfig, alphabet: Alphabet, data: d
         atomic.write_bytes(folder / WEIGHTS, weights)
         atomic.write_json(folder / CARD, card)
         atomic.write_bytes(folder / STATE, to_bytes(state.tensors))
-        atomic.write_json(folder / STATE_CARD, {"step": state.step, **state.counters})
+        atomic.write_json(folder / STATE_CARD, {"step": state.step, **plain(state.counters)})
         files = {name: _stamp(read_bytes(folder / name)) for name in _MEMBERS}
         atomic.write_json(folder / MANIFEST, seal({"format_version": FORMAT_VERSION, "step": state.step, "files": files}))
     return target

@@ -26,7 +26,7 @@ from genodiff.train.checkpoint import State
 from genodiff.train.config import RunConfig, read_config
 from genodiff.train.lock import FILE as LOCK
 from genodiff.train.metrics import Metrics
-from genodiff.train.weights import CARD, read_card, read_json
+from genodiff.train.weights import CARD, plain, read_card, read_json
 
 CONFIG, PROVENANCE = "config.yaml", "provenance.json"
 
@@ -119,7 +119,7 @@ def record(path: Path, config: RunConfig, data: dict[str, Any], session: dict[st
         "data": data,
         "sessions": [*sessions, session],
     }
-    atomic.write_json(there, values)
+    atomic.write_json(there, plain(values))
 
 
 def session_of(argv: list[str], device: str, step: int) -> dict[str, Any]:

@@ -36,10 +36,16 @@ from genodiff.train.plan import open_plan
 from genodiff.train.signals import Signals, calm_child
 from genodiff.train.weights import build, fill
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 _log = logging.getLogger("genodiff")
 _TIMEOUT = 120
 _PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 _NOISE = (
+    r".*This DataLoader will create \d+ worker processes in total.*",
     r".*does not have many workers which may be a bottleneck.*",
     r".*`isinstance\(treespec, LeafSpec\)` is deprecated.*",
 )
@@ -137,6 +143,7 @@ def _fit(
     module = Pretraining(backbone, diffusion, config, soft, world.size)
     batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
     workers = config.train.workers
+    check_open_files(workers)
     loader: DataLoader[Any] = DataLoader(
         batches.from_batch(counters.step * config.train.accumulate),
         batch_size=None,
@@ -187,6 +194,15 @@ def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -
     )
 
 
+def check_open_files(workers: int) -> None:
+    """Raises `MachineError` where the limit of open files is too low for so many workers, before any is started."""
+    if workers and resource is not None:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if limit != resource.RLIM_INFINITY and limit < 40 + 10 * workers:
+            what = f"{workers} workers need more open files than the limit of {limit}"
+            raise MachineError(what, fix="give fewer --workers, or raise the limit with ulimit -n")
+
+
 def world_of() -> World:
     """What the environment says of ranks. Raises `UsageError` where it says only half."""
     size = os.environ.get("WORLD_SIZE", "1")
@@ -220,7 +236,7 @@ def _begin_worker(_: int) -> None:
     forget()
 
 
-def _named(fault: RuntimeError | MemoryError) -> Exception:
+def _named(fault: BaseException) -> BaseException:
     """The user's error behind an exception of torch, or the exception itself."""
     text = str(fault)
     if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:

@@ -88,6 +88,15 @@ def seal(values: dict[str, Any]) -> dict[str, Any]:
     return body | {"seal": hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()}
 
 
+def plain(value: Any) -> Any:
+    """`value` with names that this locale could not decode (a path in a "C" locale) as the UTF-8 that they are."""
+    if isinstance(value, dict):
+        return {key: plain(below) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(below) for below in value]
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
+
+
 def check_version(values: dict[str, Any], path: Path) -> None:
     """Raises `CheckpointError` unless this build reads the file's `format_version`."""
     version = values.get("format_version")
@@ -111,9 +120,9 @@ def describe(config: RunConfig, alphabet: Alphabet, step: int, weights_sha256: s
             "domain": alphabet.domain,
             "alphabet": json.loads(json.dumps(alphabet.to_json())),
             "alphabet_sha256": alphabet.fingerprint(),
-            "config": config.model_dump(mode="json"),
+            "config": plain(config.model_dump(mode="json")),
             "weights_sha256": weights_sha256,
-            "data": data,
+            "data": plain(data),
         }
     )
 
