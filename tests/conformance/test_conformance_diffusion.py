@@ -9,7 +9,10 @@ import pytest
 from conftest import SHARED
 
 CASES = sorted((SHARED / "conformance" / "cases").glob("*.safetensors"))
+OURS = [path for path in CASES if path.stem.startswith(("noise_", "diffusion_")) or "_subs_ddpm" in path.stem]
 SHARE = {"noise": 1.0, "process": 0.4, "sampling": 1.0}  # of a case's tensors; the rest is D3PM, SEDD, analytic
+
+pytestmark = pytest.mark.skipif(not CASES, reason="no shared folder here (set GENODIFF_SHARED)")
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +29,13 @@ def blind(case: SimpleNamespace) -> SimpleNamespace:
     return SimpleNamespace(**vars(case), wanted={name: tuple(value.shape) for name, value in case.expected.items()})
 
 
-@pytest.mark.skipif(not CASES, reason="no shared folder here (set GENODIFF_SHARED)")
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_golden_tensors_are_reproduced(path: Path, comparer: ModuleType) -> None:
-    if not path.stem.startswith(("noise_", "diffusion_", "sample")) or "analytic" in path.stem or "sedd" in path.stem:
-        assert not adapter_diffusion.handles(blind(comparer.load_case(str(path))))
-        return
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
+def test_golden_diffusion_tensors_are_reproduced(path: Path, comparer: ModuleType) -> None:
     case = comparer.load_case(str(path))
     kind = adapter_diffusion._kind(blind(case))
     assert comparer.compare(case, adapter_diffusion.run, coverage=SHARE[kind])
+
+
+def test_no_other_case_is_claimed(comparer: ModuleType) -> None:
+    for path in set(CASES) - set(OURS):
+        assert not adapter_diffusion.handles(blind(comparer.load_case(str(path)))), path.stem
