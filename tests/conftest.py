@@ -1,6 +1,7 @@
 """What all tests share: the shared data folder, where present, and checked tensor shapes."""
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -9,6 +10,10 @@ from jaxtyping import install_import_hook
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("GENODIFF_SHARED", ROOT.parent / "shared"))
+
+# A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 for _room in ("diffusion", "backbones", "kernels"):
     install_import_hook(f"genodiff.{_room}", "beartype.beartype")
