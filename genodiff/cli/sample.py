@@ -1,5 +1,6 @@
 """`genodiff sample`: new DNA to FASTA, from nothing or into a template's gaps."""
 
+import json as jsonlib
 import logging
 import os
 import shutil
@@ -23,7 +24,7 @@ from genodiff.cli.common import Common, whole
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.output import write_samples
-from genodiff.generate.sample import Sampling, Workload, at_least_one, workload
+from genodiff.generate.sample import AUTO_STEPS, Sampling, Workload, at_least_one, bits_lost, workload
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.progress import clock
 
@@ -213,7 +214,22 @@ def print_plan(model: Model, work: Workload, n: int, lengths: np.ndarray, how: S
     print(f"to fill      {n * work.bases:,} bases in {n * work.windows:,} windows")
     print(f"evaluations  about {n * work.evaluations:,.0f} of the network on one window")
     print(f"time         about {clock(n * work.evaluations * each)} on {device}")
+    curve = _curve(model.run / "eval.json")
+    if curve and how.sampler == "ancestral":
+        steps = how.steps or AUTO_STEPS
+        lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
+        print(f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 bases against one base at a time")
     print(f"files        {fasta}" + ("" if fasta == "-" else f", {fasta}.json"))
+
+
+def _curve(path: Path) -> list[tuple[float, float]]:
+    """(masked share, nats per masked base) as `genodiff eval` measured it; empty where it has not."""
+    try:
+        evaluations = jsonlib.loads(path.read_text(encoding="utf-8"))
+        bins = evaluations.get("valid", evaluations.get("test"))["curve"]
+        return [((b["rate_lo"] + b["rate_hi"]) / 2, b["nats"]) for b in bins if b["nats"] is not None]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
 
 
 def _read(template: str) -> list[Template]:

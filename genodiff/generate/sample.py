@@ -12,7 +12,7 @@ Texts longer than the trained window W are filled in rounds (`genodiff.generate.
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -25,12 +25,14 @@ from torch import Tensor, nn
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.samplers import SAMPLERS, revealed_share
+from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
 from genodiff.settings import did_you_mean
 from genodiff.train.checkpoint import Model
 
 AUTO_STEPS = 256
+MOST_STEPS = 1_000_000
 Ids = NDArray[np.uint8]
 Denoiser = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -79,6 +81,8 @@ class Sampling:
         if not 0 < self.top_p <= 1:
             raise UsageError(f"top-p {self.top_p} is not above 0 and at most 1", fix="give 1 for the model's own law")
         at_least_one("steps", self.steps)
+        if (self.steps or 0) > MOST_STEPS:
+            raise UsageError(f"steps {self.steps:,} are more than {MOST_STEPS:,}", fix="give as many as there are bases")
         at_least_one("stride", self.stride)
         at_least_one("batch size", self.batch_size)
 
@@ -160,6 +164,19 @@ def workload(model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling |
             else:
                 evaluations += n
     return Workload(records, bases, windows, evaluations)
+
+
+def bits_lost(curve: Sequence[tuple[float, float]], schedule: Schedule, steps: int) -> float:
+    """What `steps` steps cost in bits per base of a long text, against one base at a time: NELBO_T − NELBO_∞.
+
+    Bases that appear together are drawn as if independent. `curve` holds (masked share, nats per masked base), as an
+    evaluation gives it: C_k / k at k / n. NELBO_T is its sum over the steps' starts, NELBO_∞ its integral.
+    """
+    share, nats = np.array(sorted(curve)).T
+    left = 1 - np.concatenate([[0.0], revealed_share(schedule, steps).numpy()])
+    fine = (np.arange(4096) + 0.5) / 4096
+    summed = float((-np.diff(left) * np.interp(left[:-1], share, nats)).sum())
+    return (summed - float(np.interp(fine, share, nats).mean())) / math.log(2)
 
 
 def stride_of(model: Model, how: Sampling) -> int:

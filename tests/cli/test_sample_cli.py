@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -295,7 +296,13 @@ def test_a_plan_tells_and_writes_nothing(run: Path, call: Call, here: Path) -> N
     assert code == 0
     for word in ("parameters", "10 of 128", "1,280 bases in 30 windows", "evaluations", "out.fa.json"):
         assert word in out
+    assert "bits per 1,000 bases" not in out
     assert list(here.iterdir()) == []
+    curve = [{"rate_lo": 0.0, "rate_hi": 0.02, "nats": 0.0}, {"rate_lo": 0.98, "rate_hi": 1.0, "nats": 1.4}]
+    shutil.copytree(run, here / "scored")
+    (here / "scored" / "eval.json").write_text(json.dumps({"test": {"curve": curve}}))
+    out = call("--checkpoint", "scored", "--fasta", "out.fa", "--steps", 8, "--plan")[1]
+    assert re.search(r"8 cost about 12\d\.\d\d bits per 1,000 bases", out)
 
 
 def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever_the_process_dies(

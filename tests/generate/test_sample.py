@@ -1,5 +1,6 @@
 """Sampling in a world whose law is known, for records that depend on (seed, index) alone."""
 
+import copy
 import itertools
 from typing import Any
 
@@ -13,11 +14,13 @@ from torch import Tensor, nn
 
 from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, uniforms
+from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
 from genodiff.diffusion.samplers import SAMPLERS
+from genodiff.diffusion.schedule import schedule
 from genodiff.errors import UsageError
 from genodiff.generate import sample as room
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import Sampling, infill, sample, workload
+from genodiff.generate.sample import Sampling, bits_lost, infill, sample, workload
 
 MASK = DNA.mask_id
 
@@ -79,6 +82,28 @@ def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> 
     nfe = np.array([s.nfe for s in found]).reshape(100, 3).sum(1)
     assert sum(calls) == nfe.sum()
     assert abs(nfe.mean() - told.evaluations) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-9
+
+
+@pytest.mark.parametrize("steps", [1, 4, 64])
+def test_what_steps_cost_follows_from_the_curve_over_mask_rates(steps: int) -> None:
+    rates = np.linspace(0, 1, 41)
+    linear, cosine = schedule("linear"), schedule("cosine")
+    assert bits_lost([(r, 1.3) for r in rates], cosine, steps) == pytest.approx(0, abs=1e-9)
+    rising = [(r, 0.8 * r * np.log(2)) for r in rates]
+    assert bits_lost(rising, linear, steps) == pytest.approx(0.8 / (2 * steps), abs=1e-6)
+    masked = 1 - np.cos(np.pi / 2 * np.arange(steps, -1, -1) / steps)
+    expected = 0.8 * ((-np.diff(masked) * masked[:-1]).sum() - 0.5)
+    assert bits_lost(rising, cosine, steps) == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_steps_cost_is_the_gap_between_the_bounds_of_a_long_chain() -> None:
+    chain, n = sticky(0.7), 16
+    world = model(chain, n)
+    x0 = torch.tensor(drawn(sample(world, 1, n, sampler="first-hitting", seed=4))[0]).long()
+    terms = count_terms(world.diffusion, copy.deepcopy(chain).double(), x0, torch.ones(n, dtype=torch.bool))
+    curve = [(k / n, float(terms[k]) / k) for k in range(1, n + 1)]
+    gap = float(nelbo_discrete(terms, schedule("linear"), 8) - nelbo_exact(terms)) / n / np.log(2)
+    assert bits_lost(curve, schedule("linear"), 8) == pytest.approx(gap, rel=0.25)
 
 
 def test_evaluations_are_counted_where_they_are_made_and_only_active_sequences_go_through_the_network() -> None:
@@ -287,6 +312,7 @@ def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> Non
         ({"n": -3}, "number of sequences -3"),
         ({"length": 0}, "length 0"),
         ({"steps": 0}, "steps 0"),
+        ({"steps": 10**12}, "steps 1,000,000,000,000"),
         ({"batch_size": 0}, "batch size 0"),
         ({"stride": 0}, "stride 0"),
         ({"stride": 9}, "stride 9"),
