@@ -274,17 +274,15 @@ class _Layout:
     def add(self, piece: Piece) -> None:
         """Take the record's next stretch into account. Wrongly finding lines uneven costs a copy, no more."""
         self.length += len(piece.letters())
-        body = piece.data.rstrip(b"\r\n")
-        tail = piece.data[len(body) :]
-        if not piece.raw:
+        data = piece.data
+        if not self.column and not self.letters:
+            data = data.lstrip(b"\r\n")  # blank lines above the first letter
+            self.offset += len(piece.data) - len(data)
+        body = data.rstrip(b"\r\n")
+        tail = data[len(body) :]
+        if not piece.raw or (self.closed and body):
             self.even = False
-        if not self.even or (self.closed and not body):
-            return
-        if self.closed:
-            self.even = False
-            return
-        if not self.column and not self.letters and not body:
-            self.offset += len(tail)  # blank lines above the first letter
+        if not self.even or self.closed or not data:
             return
         if not self.letters:
             first = body.find(b"\n")

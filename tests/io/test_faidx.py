@@ -76,12 +76,14 @@ def test_every_range_is_the_slice_of_what_the_reader_gives(
 
 
 def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(tmp_path: Path, empty_cache: Path) -> None:
-    even = wrapped(b"a", b"ACGTN" * 30, 60) + b"\n" + wrapped(b"b", b"ACGT" * 30, 50, b"\r\n") + b">e\n\n>c\nACGT"
+    even = wrapped(b"a", b"ACGTN" * 30, 60) + b"\n" + wrapped(b"b", b"ACGT" * 30, 50, b"\r\n") + b">e\n\n>f\n\r\n\nACG\nTT\n\n>c\nACGT"
     (tmp_path / "even.fa").write_bytes(even)
-    assert Genome(tmp_path / "even.fa").fetch("b", 48, 53) == b"ACGTA"
+    genome = Genome(tmp_path / "even.fa")
+    assert [genome.fetch("b", 48, 53), genome.fetch("f", 1, 5), genome.fetch("c", 0, 4)] == [b"ACGTA", b"CGTT", b"ACGT"]
     assert list(empty_cache.rglob("*.fa")) == []
     uneven = {"long_last": b">a\nACGT\nACGTA\n", "blank": b">a\nACGT\n\nACGT\n", "short": b">a\nAC\nACGT\n",
               "mixed": b">a\nACGT\r\nACGT\nACGT\n", "swapped": b">a\nACGT\r\nACGTA\nACGT\r\n",
+              "long_crlf": b">a\nACGT\r\nACGTA", "blanks": b">a\nACGT \nACGT \nACGT\n",
               "swapped2": b">a\nACGTA\nACGT\r\nACGT\n", "zip": gzip.compress(even)}  # fmt: skip
     for n, (name, data) in enumerate(uneven.items(), 1):
         (tmp_path / name).write_bytes(data)
@@ -185,6 +187,25 @@ def test_a_file_changed_while_open_is_noticed(tmp_path: Path) -> None:
         genome.fetch("a", 0, 4)
     with pytest.raises(DataError, match="changed while in use"):
         genome.fetch("a", 10_000, 10_004)
+
+
+def test_a_file_swapped_between_two_looks_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "in.fa"
+
+    def swap(data: bytes) -> None:
+        (tmp_path / "new").write_bytes(data)
+        os.replace(tmp_path / "new", path)
+
+    path.write_bytes(wrapped(b"a", b"ACGT" * 50, 60))
+    real = faidx._Faidx
+    monkeypatch.setattr(faidx, "_Faidx", lambda *a: (swap(wrapped(b"a", b"TTTT" * 50, 60)), real(*a))[1])
+    with pytest.raises(DataError, match="changed while it was opened"):
+        Genome(path)
+    path.write_bytes(gzip.compress(wrapped(b"a", b"ACGT" * 50, 60)))
+    write = faidx._write_copy
+    monkeypatch.setattr(faidx, "_write_copy", lambda *a: (swap(gzip.compress(wrapped(b"a", b"GGGG" * 50, 60))), write(*a))[1])
+    with pytest.raises(DataError, match="changed while it was being read"):
+        Genome(path)
 
 
 def test_the_file_is_judged_as_strictly_as_by_the_reader(tmp_path: Path) -> None:
