@@ -142,8 +142,14 @@ def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its
     assert set(json.loads((run / EVAL).read_text())) == {"test"}
 
 
-def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_window_starts(model: Model) -> None:
-    windows = open_data(model).windows
+@pytest.mark.parametrize("bed", [None, "c1\t0\t6000\ttrain\nc2\t0\t640\ttest\nc4\t5\t133\ttest\n"])
+def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_window_starts(
+    model: Model, tmp_path: Path, bed: str | None
+) -> None:
+    splits = tmp_path / "splits.bed"
+    splits.write_text(bed or "")
+    windows = open_data(model, bed=str(splits) if bed else None).windows
+    assert bed is None or windows.start[0] == 0
     store = windows.store
     line = fit(count([np.array(s[:]) for s in split_stretches(store, "train")], 3))
     found = markov_nats(line, windows)
