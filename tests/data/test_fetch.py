@@ -136,8 +136,9 @@ def test_offline_says_what_is_missing_and_how_to_give_it(server: Server) -> None
         assert part in str(told.value)
 
 
-def test_a_fetched_file_that_changed_on_disk_is_fetched_again(server: Server) -> None:
-    recipe = recipe_for(server.url)
+@pytest.mark.parametrize("pinned", [HASH, None], ids=["pinned", "unpinned"])
+def test_a_fetched_file_that_changed_on_disk_is_fetched_again(server: Server, pinned: str | None) -> None:
+    recipe = recipe_for(server.url, pinned)
     (path,) = fetch.fetch(recipe)
     path.write_bytes(FASTA.replace(b"A", b"G"))
     assert fetch.fetch(recipe)[0].read_bytes() == FASTA
