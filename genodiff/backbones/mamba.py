@@ -22,7 +22,7 @@ _DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
 
 
 class Linear(nn.Module):
-    """y = x Wᵀ + b, drawn from U(±1/√inputs) with a bias of zero; `mirrored` reverses the order of the narrow side's channels."""
+    """y = x Wᵀ + b, drawn from U(±scale/√inputs) with a bias of zero."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool, draws: Draws, scale: float = 1.0) -> None:
         super().__init__()
@@ -58,9 +58,9 @@ class Direction(nn.Module):
         if mask is not None:
             c = c * mask
         r, B, C = self.x_proj(c).split([self.dt_rank, self.d_state, self.d_state], -1)
+        A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
         y = selective_scan(
-            c, F.linear(r, self.dt_weight), -torch.exp(self.A_log.float() if self.A_log.dtype != torch.float64 else self.A_log),
-            B, C, self.D, delta_bias=self.dt_bias, delta_softplus=True, reverse=reverse,
+            c, F.linear(r, self.dt_weight), A, B, C, self.D, delta_bias=self.dt_bias, delta_softplus=True, reverse=reverse
         )  # fmt: skip
         assert isinstance(y, Tensor)
         return y
