@@ -52,7 +52,9 @@ class GenodiffError(Exception):
         return f"{message}; {printable(self.fix)}" if self.fix else message
 
 
-def _rebuild(kind: type[GenodiffError], what: str, fix: str | None, file: str | Path | None, line: int | None, record: str | None) -> GenodiffError:
+def _rebuild(
+    kind: type[GenodiffError], what: str, fix: str | None, file: str | Path | None, line: int | None, record: str | None
+) -> GenodiffError:
     return kind(what, fix=fix, file=file, line=line, record=record)
 
 
