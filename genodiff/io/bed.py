@@ -27,7 +27,7 @@ SCHEMA = {
 
 _SPLITS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 _LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
-_DIGITS = re.compile(r"[0-9]{1,13}", re.ASCII)
+_DIGITS = re.compile("[0-9]{1,13}")
 _Row = tuple[str, int, int, str | None, str | None, str | None, int]
 
 

@@ -143,6 +143,14 @@ def test_a_file_that_is_no_bed_is_refused(bed: Path, data: bytes, words: str) ->
         read_bed(bed)
 
 
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(bed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("genodiff.io.lines._LONGEST", 1000)
+    monkeypatch.setattr(source, "BLOCK", 400)
+    bed.write_bytes(b"chr1\t0\t1\nchr1" + b"x" * 5000)
+    with pytest.raises(DataError, match="line 2: a line is longer than 1,000 bytes"):
+        read_bed(bed)
+
+
 def test_empty_and_repeated_intervals_are_counted(bed: Path, caplog: pytest.LogCaptureFixture) -> None:
     bed.write_bytes(b"chr1\t0\t10\nchr1\t5\t5\nchr1\t0\t10\n")
     with caplog.at_level(logging.WARNING, "genodiff"):

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from genodiff.cli import main
+from genodiff.errors import DataError
+from genodiff.io.text import text_digest
 
 GOOD = b">a x\nACGTNryk\n>b\nacgt\n"
 SHAS = [hashlib.sha256(s).hexdigest() for s in (b"ACGTNNNN", b"ACGT")]
@@ -100,6 +102,19 @@ def test_data_without_one_window_of_the_wanted_length_are_refused(
     code, out, err = check(capsys, str(tmp_path / "in.fa"), "--seq-len", "9", "--json")
     assert (code, out) == (3, "")
     assert "in.fa: every record is shorter than --seq-len 9: the longest has 8 bases; give longer data" in err
+
+
+def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_path: Path) -> None:
+    path = tmp_path / "in.txt"
+    for size in (4, 8, 12, 1 << 20):
+        for good in ("aé\n染" * 5, "👩" * 7 + "\n"):
+            path.write_bytes(good.encode() + b"b\xff" + good.encode())
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("genodiff.io.source.BLOCK", size)
+                with pytest.raises(DataError) as caught:
+                    text_digest(path)
+            assert caught.value.line == good.count("\n") + 1
+            assert f"byte 0xFF at offset {len(good.encode()) + 1} is not UTF-8" in caught.value.what
 
 
 @pytest.mark.parametrize(
