@@ -24,7 +24,7 @@ from genodiff.cli.common import Common, whole
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.output import write_samples
-from genodiff.generate.sample import AUTO_STEPS, Sampling, Workload, at_least_one, bits_lost, workload
+from genodiff.generate.sample import AUTO_STEPS, Sampling, Workload, at_least_one, bits_lost, fitting_batch, workload
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.progress import clock
 
@@ -33,6 +33,7 @@ DEFAULT_N = 16
 _FIRST_WAIT, _LONGEST_WAIT = 2.0, 60.0
 _HEADER_BYTES = 110
 _MEMORY_PER_BASE = 32
+_LARGEST_GUESS = 32
 
 
 def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
@@ -78,8 +79,8 @@ def sample(
     ] = None,
     allow_n: Annotated[bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")] = False,
     batch_size: Annotated[
-        int, Parameter(converter=whole, help="Sequences at a time: changes the speed, never the bytes.")
-    ] = 32,
+        int | None, Parameter(converter=whole, help="Sequences at a time: changes the speed, never the bytes.")
+    ] = None,
     line_width: Annotated[int, Parameter(converter=whole, help="Bases per line; 0: one line per sequence.")] = 60,
     json: Annotated[str | None, Parameter(help="Where the sidecar goes (default: beside the FASTA file).")] = None,
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the checkpoint is expected to hold.")] = "dna",
@@ -160,7 +161,7 @@ def check_target(path: str) -> None:
         raise MachineError("cannot be written: permission denied", file=path, fix="choose a path that you may write to")
 
 
-def check_room(fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_size: int) -> None:
+def check_room(fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_size: int | None) -> None:
     """Raises `MachineError` where `n` records of each of `lengths` bases need more disk or memory than there is."""
     bases = n * int(lengths.sum())
     need = n * len(lengths) * _HEADER_BYTES + bases + (bases // line_width if line_width else 0)
@@ -178,7 +179,7 @@ def check_room(fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_s
             )
     longest = int(lengths.max(initial=0))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 62
-    need = min(batch_size, n * len(lengths)) * longest * _MEMORY_PER_BASE
+    need = min(batch_size or _LARGEST_GUESS, n * len(lengths)) * longest * _MEMORY_PER_BASE
     if need > memory:
         raise MachineError(
             f"a batch of sequences of {longest:,} bases needs about {_size(need)} of memory, {_size(memory)} are here",
@@ -202,7 +203,8 @@ def print_plan(model: Model, work: Workload, n: int, lengths: np.ndarray, how: S
     """Say on stdout what sampling would take; the time comes from one evaluation on this machine."""
     window = min(model.config.data.seq_len, int(lengths.max()))
     device = next(model.backbone.parameters()).device
-    xt = torch.full((min(how.batch_size, n * len(lengths)), window), model.alphabet.mask_id, device=device)
+    rows = min(how.batch_size or fitting_batch(model, window), n * len(lengths))
+    xt = torch.full((rows, window), model.alphabet.mask_id, device=device)
     with torch.inference_mode():
         model.backbone(xt)
         began = time.perf_counter()

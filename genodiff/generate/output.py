@@ -8,6 +8,7 @@ FASTA file that it does not describe: the old one goes before the new FASTA take
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from genodiff import __version__
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import AUTO_STEPS, Sampling, infill, stride_of
+from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, stride_of
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record, write_fasta
 from genodiff.train.checkpoint import Model
@@ -50,6 +51,8 @@ def write_samples(
     call of the network how many windows it held. Raises `UsageError`, `MachineError`.
     """
     how = how or Sampling()
+    if how.batch_size is None and templates is None:
+        how = replace(how, batch_size=fitting_batch(model, length))
     if sidecar is None and isinstance(target, str | Path):
         sidecar = f"{target}.json"
     alphabet = model.alphabet

@@ -33,6 +33,7 @@ from genodiff.train.checkpoint import Model
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
+_TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
 Ids = NDArray[np.uint8]
 Denoiser = Callable[[Tensor, Tensor | None], Tensor]
 
@@ -59,7 +60,8 @@ class Sampling:
     """How to sample. Raises `UsageError` for what cannot be meant.
 
     `steps` None means 256 per window; evaluations never exceed the number of masks, whatever the steps. `temperature`
-    0 takes the likeliest base. `stride` None means half the trained length. `allow_n` lets N be drawn too.
+    0 takes the likeliest base. `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size`
+    None means as many windows as keep the device busy; it changes the speed only.
     """
 
     sampler: str = "ancestral"
@@ -68,7 +70,7 @@ class Sampling:
     top_p: float = 1.0
     stride: int | None = None
     allow_n: bool = False
-    batch_size: int = 32
+    batch_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
@@ -105,7 +107,7 @@ def sample(
     top_p: float = 1.0,
     stride: int | None = None,
     allow_n: bool = False,
-    batch_size: int = 32,
+    batch_size: int | None = None,
     tick: Callable[[int], None] | None = None,
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.
@@ -116,7 +118,8 @@ def sample(
     """
     at_least_one("number of sequences", n)
     at_least_one("length", length)
-    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size)
+    size = fitting_batch(model, length) if batch_size is None else batch_size
+    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size)
     drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
     return infill(model, drafts, how=how, seed=seed, tick=tick)
 
@@ -139,7 +142,7 @@ def infill(
         raise UsageError(f"stride {how.stride} is above the trained length", fix=f"give at most {window}")
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
-    return _generate(_Filler(model, how, seed, tick), iter(drafts), how)
+    return _generate(_Filler(model, how, seed, tick), iter(drafts), how.batch_size or fitting_batch(model))
 
 
 def workload(model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None) -> Workload:
@@ -184,9 +187,19 @@ def stride_of(model: Model, how: Sampling) -> int:
     return how.stride or max(1, model.config.data.seq_len // 2)
 
 
-def _generate(filler: "_Filler", drafts: Iterator[Ids], how: Sampling) -> Iterator[Sample]:
+def fitting_batch(model: Model, length: int | None = None) -> int:
+    """How many texts of `length` (default: the trained one) to fill at a time: enough work, and not out of the cache."""
+    window = min(model.config.data.seq_len, length or model.config.data.seq_len)
+    return max(1, (_TOKENS_ON_CPU if _device(model).type == "cpu" else _TOKENS_ON_GPU) // window)
+
+
+def _device(model: Model) -> torch.device:
+    return next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
+
+
+def _generate(filler: "_Filler", drafts: Iterator[Ids], batch_size: int) -> Iterator[Sample]:
     index = 0
-    while group := list(islice(drafts, how.batch_size)):
+    while group := list(islice(drafts, batch_size)):
         yield from filler.fill(index, group)
         index += len(group)
 
@@ -201,7 +214,7 @@ class _Filler:
         if how.allow_n:
             extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
             self.diffusion = replace(self.diffusion, targets=(*self.diffusion.targets, *sorted(extra)))
-        self.device = next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
+        self.device = _device(model)
         self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id, tick)
         self.refine = _Refine(model.backbone, self.alphabet.pad_id)
 
