@@ -96,6 +96,12 @@ def test_ignored_contigs_are_not_stored(tmp_path: Path) -> None:
         store.ids("a")
 
 
+def test_a_bed_may_name_a_contig_that_the_recipe_ignores(tmp_path: Path) -> None:
+    (tmp_path / "in.bed").write_text("chrM\t0\t200\ttrain\n")
+    store, _ = store_of(tmp_path, {"chrM": random_dna(300)}, load_recipe("hg38", bed=tmp_path / "in.bed"))
+    assert store.splits.intervals["train"].n_bases == 200
+
+
 @pytest.mark.parametrize("damage", ["cut", "grown", "manifest", "no ids", "empty", "runs", "more runs"])
 def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
     store, recipe = store_of(tmp_path, {**CONTIGS, "own": "ACGT" * len(damage) + damage[:1].translate(LETTER)})
