@@ -78,6 +78,7 @@ def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = 
     signal, and `GenodiffError` where training fails.
     """
     world = world_of()
+    check_open_files(config.train.workers)
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         stack.enter_context(_quiet())
@@ -143,7 +144,6 @@ def _fit(
     module = Pretraining(backbone, diffusion, config, soft, world.size)
     batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
     workers = config.train.workers
-    check_open_files(workers)
     loader: DataLoader[Any] = DataLoader(
         batches.from_batch(counters.step * config.train.accumulate),
         batch_size=None,
