@@ -111,10 +111,7 @@ def headline(e: Evaluation) -> dict[str, str]:
             f" ({e.source_bits:.3f} bits), which no model can beat on average."
         )
     elif (best := e.best_markov()) is not None:
-        said += (
-            f" {_beside(best[1] - e.bits_per_base)} what counting k-mers of the train split achieves"
-            f" ({best[0]}: {best[1]:.3f} bits)."
-        )
+        said += f" {_beside(best[1] - e.bits_per_base)} what counting k-mers of the train split achieves ({best[0]}: {best[1]:.3f} bits)."
     caption = "Bits per base on the same held-out bases; further left is better."
     if e.ci95_bits is not None:
         caption += " The shaded band around the model is its 95 % interval (mask draws and the choice of windows)."

@@ -27,9 +27,9 @@ from genodiff.train.run import train
 log = logging.getLogger("genodiff")
 
 PRESET = "caduceus-ps-tiny"
-MINUTES = 5.0  # of training: far more than it takes, unless the machine is far slower than a laptop
+MINUTES = 4.0  # of training: far more than it takes, unless the machine is far slower than a laptop
 GOAL = 0.5  # of the gap between order 0 and the source
-SAMPLES, LENGTH, STEPS = 32, 512, 64
+SAMPLES, LENGTH, STEPS = 32, 512, 128
 REPEATS = 4
 SETTINGS: dict[str, Any] = {
     "recipe": "toy",

@@ -22,6 +22,7 @@ _DASH: dict[str, tuple[float, ...]] = {
     "source": (8, 2),
 }
 WIDE, TALL = 7.2, 3.1
+_LETTER = 0.0108  # width of a letter of a label, as a share of a wide figure
 
 
 class Line(NamedTuple):
@@ -47,16 +48,19 @@ _SET_MARKER = {"samples": "o", "real": "s", "markov": "^"}
 _SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
 
 
-def spread(places: Sequence[float], gap: float) -> list[float]:
-    """The `places`, in their order, moved as little as a few passes find so that neighbours stand `gap` apart."""
+def spread(places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf) -> list[float]:
+    """The `places`, in their order, moved until labels of these `sizes` do not overlap, inside low..high if they fit."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = [places[i] for i in order]
+    half = [sizes[i] / 2 for i in order]
     for _ in range(200):
         for a in range(len(moved) - 1):
-            lack = gap - (moved[a + 1] - moved[a])
+            lack = half[a] + half[a + 1] - (moved[a + 1] - moved[a])
             if lack > 1e-9:
                 moved[a] -= lack / 2
                 moved[a + 1] += lack / 2
+        for a in range(len(moved)):
+            moved[a] = min(max(moved[a], low + half[a]), high - half[a])
     found = [0.0] * len(places)
     for place, i in zip(moved, order, strict=True):
         found[i] = place
@@ -78,9 +82,9 @@ def number_line(lines: Sequence[Line], closed: float | None = None) -> str:
         ax.spines["left"].set_visible(False)
         ax.spines["bottom"].set_position(("data", 0.0))
         ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
-        places = spread([x.bits for x in lines], (high - low + 2 * pad) * 0.155)
         left, right = low - pad, high + pad
-        places = _inside(places, left + 0.07 * (right - left), right - 0.07 * (right - left))
+        sizes = [(right - left) * (0.03 + _LETTER * max(len(x.name), 5)) for x in lines]
+        places = spread([x.bits for x in lines], sizes, left, right)
         for line, place in zip(lines, places, strict=True):
             colour = _COLOUR[line.role]
             strong = line.role == "model"
@@ -136,15 +140,11 @@ def _fraction(ax: Axes, y: float) -> float:
     return (y - low) / (high - low)
 
 
-def _inside(places: list[float], low: float, high: float) -> list[float]:
-    return [min(max(p, low), high) for p in places]
-
-
 def _reference_lines(ax: Axes, lines: Sequence[Line]) -> None:
     """Horizontal lines with their names at the right edge, kept from running into one another."""
     low, high = ax.get_ylim()
     shown = [x for x in lines if low <= x.bits <= high]
-    for line, place in zip(shown, spread([x.bits for x in shown], (high - low) * 0.075), strict=True):
+    for line, place in zip(shown, spread([x.bits for x in shown], [(high - low) * 0.075] * len(shown)), strict=True):
         colour = _COLOUR[line.role]
         ax.axhline(line.bits, color=colour, linewidth=1.1, dashes=_DASH.get(line.role, (1, 0)), zorder=1.5)
         ax.annotate(

@@ -86,10 +86,12 @@ def _of_training(folder: Folder) -> list[Finding]:
             text = f"The validation bound ends at {ends} after a best of {best}: the model may overfit."
             found.append(Finding("warn", text))
     train = folder.config.get("train")
-    asked = train.get("max_steps") if isinstance(train, dict) else None
+    limits = train if isinstance(train, dict) else {}
+    asked = limits.get("max_steps")
     steps = [x for x in metrics.get("step", []) if math.isfinite(x)]
     if isinstance(asked, int) and steps and steps[-1] < asked:
-        found.append(Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}; the same command goes on."))
+        why = "a limit of time may have ended it" if limits.get("max_minutes") else "the same command goes on"
+        found.append(Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}: {why}."))
     return found
 
 

@@ -19,6 +19,7 @@ from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError
+from genodiff.kernels.native import instruction_set
 from genodiff.kernels.scan import chosen, providers, selective_scan
 from genodiff.report.doctor import Check
 
@@ -37,7 +38,7 @@ def build() -> Check:
     libraries = (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn))
     parts = [name for name, library in libraries if library.is_available()]
     built = f"{torch.__version__} ({kind}; {', '.join(parts) or 'neither MKL nor oneDNN'})"
-    detail = f"{built}, {torch.get_num_threads()} threads"
+    detail = f"{built}, threads: {torch.get_num_threads()}"
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if torch.get_num_threads() > usable:
         return Check("torch", "warn", f"{detail}, more than the {usable} usable cores", f"pass --threads {usable}")
@@ -63,7 +64,7 @@ def device() -> Check:
 
 
 def scans() -> tuple[list[Check], str | None]:
-    """The scan that runs, and one line for each that does not."""
+    """The scan that runs, and one line for each that does not; the native one with its instruction set."""
     try:
         found, best = providers(), chosen()
     except (GenodiffError, StopIteration) as fault:
@@ -73,7 +74,7 @@ def scans() -> tuple[list[Check], str | None]:
     for p in others:
         standing = "could run, is not preferred" if p.available else "does not run here"
         checks.append(Check(f"scan {p.name}", "ok", f"{standing}: {p.reason}"))
-    return checks, best.name
+    return checks, f"{best.name}-{instruction_set()}" if best.name == "native" else best.name
 
 
 def numbers(provider: str) -> Check:

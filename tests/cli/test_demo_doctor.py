@@ -88,6 +88,19 @@ def test_a_stage_that_is_missing_is_made_again_and_no_other(tmp_path: Path, mini
     assert content(run) == before
 
 
+def test_what_was_made_from_other_weights_is_made_again(tmp_path: Path, mini: Any) -> None:
+    run = tmp_path / "demo"
+    first = run_demo(run, mini)
+    samples = (run / "samples.fa").read_bytes()
+    for name in ("eval.json", "samples.fa.json"):
+        (run / name).write_text((run / name).read_text().replace(str(first.evaluation.checkpoint), "0" * 12))
+    (run / "samples.fa").write_text(">old\nACGT\n")
+    second = run_demo(run, mini)
+    assert (run / "samples.fa").read_bytes() == samples
+    assert second.evaluation.checkpoint == first.evaluation.checkpoint
+    assert second.evaluation.bits_per_base == first.evaluation.bits_per_base
+
+
 def test_the_same_seed_gives_the_same_weights_score_and_samples(tmp_path: Path, mini: Any) -> None:
     one, two = (run_demo(tmp_path / name, mini) for name in ("one", "two"))
     for name in ("model.safetensors", "samples.fa"):
@@ -166,7 +179,7 @@ def test_the_doctor_prints_one_json_object_and_is_content_here() -> None:
     assert set(value) == {"checks", "scan"}
     assert all(set(c) == {"name", "status", "detail", "fix"} for c in value["checks"])
     assert {c["status"] for c in value["checks"]} <= {"ok", "warn"}
-    assert value["scan"] in {"native", "torch", "naive"} or value["scan"].startswith("native")
+    assert value["scan"] in {"native-avx512", "native-avx2", "native-base", "torch"}
 
 
 def test_the_doctor_says_what_fails_and_exits_with_5(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -103,6 +104,12 @@ def test_the_number_line_copes_with_any_share_of_the_gap(closed: float) -> None:
     assert f"{closed:.0%} of the gap closed" in figures.number_line([*LINES, model], closed)
 
 
+def test_words_stand_in_the_order_of_their_frequency_in_real_sequence() -> None:
+    sets = [Series("real", "real", [0.1, 0.6, 0.3]), Series("samples", "samples", [0.5, 0.2, 0.3])]
+    labels = re.findall(r">([ACGT]{3})<", figures.trinucleotides(["AAA", "AAC", "AAG"], sets))
+    assert labels == ["AAC", "AAG", "AAA"]
+
+
 def test_names_from_outside_are_escaped_in_a_figure() -> None:
     text = figures.number_line([Line("model", "<script>&$x^2$", 1.5), *LINES])
     assert "<script" not in text
@@ -122,13 +129,17 @@ def test_a_long_run_is_drawn_by_its_means() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(0, 4), min_size=1, max_size=6), st.floats(0.01, 0.5))
-def test_labels_that_are_spread_stand_apart_in_their_order(places: list[float], gap: float) -> None:
-    moved = figures.spread(places, gap)
+@given(st.lists(st.tuples(st.floats(0, 4), st.floats(0.01, 0.6)), min_size=1, max_size=6))
+def test_labels_that_are_spread_stand_apart_in_their_order(labels: list[tuple[float, float]]) -> None:
+    places, sizes = ([x[i] for x in labels] for i in range(2))
     order = sorted(range(len(places)), key=lambda i: places[i])
-    steps = np.diff([moved[i] for i in order])
-    assert (steps >= gap * 0.98).all()
-    if (np.diff(sorted(places)) >= gap).all():
+    needed = np.array([(sizes[a] + sizes[b]) / 2 for a, b in pairwise(order)])
+    moved = figures.spread(places, sizes)
+    assert (np.diff([moved[i] for i in order]) >= needed * 0.98).all()
+    inside = figures.spread(places, sizes, -1, 5)
+    assert all(p - s / 2 + 1e-9 >= -1 and p + s / 2 - 1e-9 <= 5 for p, s in zip(inside, sizes, strict=True))
+    assert (np.diff([inside[i] for i in order]) >= needed * 0.9).all()
+    if (np.diff([places[i] for i in order]) >= needed).all():
         assert moved == pytest.approx(places)
 
 
