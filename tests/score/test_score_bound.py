@@ -244,6 +244,8 @@ def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     assert sum(p["tokens"] * p["bits_per_base"] for p in parts) / tokens == pytest.approx(summary["bits_per_base"])
     for k, line in summary["markov_bits"].items():
         assert sum(p["tokens"] * p["markov_bits"][k] for p in parts) / tokens == pytest.approx(line)
+    for p in parts:
+        assert p["perplexity"] == pytest.approx(2 ** p["bits_per_base"])
     fitted = sum(p["tokens"] * p["fitted_bits"] for p in parts) / tokens
     assert fitted == pytest.approx(summary["markov_fitted"]["bits"])
 
