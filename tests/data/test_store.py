@@ -232,8 +232,7 @@ BUILD = """
 import sys, time
 from genodiff.data.recipe import Recipe
 from genodiff.data.store import build_store
-while time.time() < float(sys.argv[2]):
-    pass
+time.sleep(max(0, float(sys.argv[2]) - time.time()))
 store = build_store(Recipe(name="x"), sys.argv[1])
 store.verify()
 print(store.fingerprint)
