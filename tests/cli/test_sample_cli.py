@@ -199,6 +199,8 @@ def test_a_template_can_be_filled_more_than_once(run: Path, call: Call, here: Pa
     records = list(read_fasta(here / "out.fa"))
     assert [r.name for r in records] == ["a.1", "a.2", "a.3", "b.1", "b.2", "b.3"]
     assert len({r.sequence for r in records}) == 6
+    assert call("--checkpoint", run, "--fasta", "1.fa", "--template", "in.fa", "--n", 3, "--batch-size", 1)[0] == 0
+    assert (here / "1.fa").read_bytes() == (here / "out.fa").read_bytes(), "shorter texts were not padded away"
 
 
 def test_a_thousand_templates_are_filled_with_no_kept_base_changed(run: Path, call: Call, here: Path) -> None:
