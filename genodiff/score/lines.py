@@ -21,13 +21,13 @@ from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
-from genodiff.score.markov import MAX_ORDER, Coded, Codes, Counts, Markov, base_codes, count, fit, fit_pseudo
+from genodiff.score.markov import Coded, Codes, Counts, Markov, base_codes, count, fit, fit_pseudo
 from genodiff.score.repeats import shared_cover, shared_kmers
 
 log = logging.getLogger("genodiff")
 
 MARKOV_ORDER = 8
-_DEEPEST = MAX_ORDER - 1
+_DEEPEST = 10  # a table of 4^11 counts is still small beside a chunk
 _BASES_AT_A_TIME = 1 << 18
 
 
@@ -42,7 +42,7 @@ class MarkovLines(NamedTuple):
 def markov_lines(windows: Windows) -> MarkovLines:
     """The Markov lines of the store's train split on these windows.
 
-    The fitted line may be of any order that the train split has a base for each (order + 1)-mer for, up to 11.
+    The fitted line may be of any order that the train split has a base for each (order + 1)-mer for, up to 10.
     """
     store = windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
