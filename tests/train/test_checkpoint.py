@@ -297,3 +297,10 @@ def test_a_full_disk_leaves_the_older_checkpoint_and_nothing_else(tmp_path: Path
         write(tmp_path, 20)
     assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step_00000010"]
     verify(folder_of(tmp_path, 10))
+
+
+def test_an_edited_description_is_seen_without_a_manifest_too(tmp_path: Path) -> None:
+    folder = model_only(tmp_path)
+    edit(folder / "model.json", lambda v: v["config"]["optim"].update(lr=0.1))
+    with pytest.raises(CheckpointError, match=r"model\.json: was changed after it was written"):
+        load_model(folder)
