@@ -107,7 +107,7 @@ def test_data_without_one_window_of_the_wanted_length_are_refused(
 def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_path: Path) -> None:
     path = tmp_path / "in.txt"
     for size in (4, 8, 12, 1 << 20):
-        for good in ("aé\n染" * 5, "👩" * 7 + "\n"):
+        for good in ("aé\n染" * 5, "x" + "aé\n染" * 5, *("x" * shift + "👩" * 7 for shift in range(4))):
             path.write_bytes(good.encode() + b"b\xff" + good.encode())
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("genodiff.io.source.BLOCK", size)
