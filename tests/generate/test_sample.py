@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
-from genodiff.diffusion.samplers import SAMPLERS
+from genodiff.diffusion.samplers import SAMPLERS, Sampled
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import UsageError
 from genodiff.generate import sample as room
@@ -191,6 +191,13 @@ def test_beyond_the_trained_length_each_window_starts_with_the_last_known_bases(
     assert known == length
 
 
+def test_half_the_window_is_the_stride_unless_told_otherwise() -> None:
+    chain, how = sticky(0.6), {"seed": 7, "steps": 6}
+    usual = drawn(sample(model(chain, 12), 3, 40, **how))
+    assert np.array_equal(usual, drawn(sample(model(chain, 12), 3, 40, stride=6, **how)))
+    assert not np.array_equal(usual, drawn(sample(model(chain, 12), 3, 40, stride=12, **how)))
+
+
 def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None:
     chain, how = sticky(0.6), {"seed": 7, "steps": 6}
     plain = drawn(sample(model(chain, 24), 3, 24, **how))
@@ -253,6 +260,15 @@ def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_o
     assert not any((one.ids == MASK).any() for one in found)
     again = list(infill(chain, drafts[:40], how=Sampling(steps=8, batch_size=1)))
     assert all(np.array_equal(a.ids, b.ids) and a.nfe == b.nfe for a, b in zip(again, found, strict=False))
+
+
+def test_kept_bases_survive_even_a_sampler_that_would_change_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reckless(diffusion: Any, denoiser: Any, xt: Tensor, **_: Any) -> Sampled:
+        return Sampled(torch.full_like(xt, DNA.targets[0]), torch.ones(len(xt), dtype=torch.int64))
+
+    monkeypatch.setitem(SAMPLERS, "ancestral", reckless)
+    (one,) = infill(model(sticky(0.6), 8), [draft("CCNGRT")])
+    assert DNA.decode(one.ids) == "CCAGNT"
 
 
 def test_a_template_without_gaps_costs_no_evaluation_and_one_that_is_all_gap_is_plain_sampling() -> None:
