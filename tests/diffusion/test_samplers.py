@@ -292,6 +292,30 @@ def test_confidence_reveals_the_schedules_share_rounded_at_each_step() -> None:
     assert confidence(DNA, watching, masks(1, 3), **draws(1, 3), steps=50).nfe.tolist() == [3]
 
 
+def test_a_uniform_on_the_edge_between_two_steps_belongs_to_the_later_one() -> None:
+    visible: list[int] = []
+
+    def watching(xt: Tensor, sigma: Tensor) -> Tensor:
+        visible.append((xt != 3).sum().item())
+        return torch.zeros(*xt.shape, 12)
+
+    u_order = torch.tensor([[0.5, 0.0, 0.75, 0.25]], dtype=torch.float64)
+    ancestral(DNA, watching, masks(1, 4), u_order=u_order, u_token=u_order, steps=4)
+    assert visible == [0, 1, 2, 3]
+
+
+def test_equal_confidence_goes_by_the_smaller_uniform() -> None:
+    seen: list[Tensor] = []
+
+    def watching(xt: Tensor, sigma: Tensor) -> Tensor:
+        seen.append((xt != 3)[0])
+        return torch.zeros(*xt.shape, 12)
+
+    u = draws(1, 8)
+    confidence(DNA, watching, masks(1, 8), **u, steps=4)
+    assert set(seen[1].nonzero()[:, 0].tolist()) == set(u["u_order"][0].argsort()[:2].tolist())
+
+
 def every_step_evaluated(
     diffusion: MaskedDiffusion,
     denoiser: Callable[..., Tensor],
@@ -425,6 +449,16 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
         g = torch.Generator().manual_seed(seed)
         return lambda x, s: 1e-13 * torch.randn(*x.shape, 12, generator=g, dtype=torch.float64)
 
+    def ever_more_a(seed: int) -> Callable[[Tensor, Tensor], Tensor]:
+        """The same at every position, but different at every step: the order shows in the tokens."""
+        rounding = almost_equal(seed)
+        tilt = torch.nn.functional.one_hot(torch.tensor(7), 12)
+        return lambda x, s: rounding(x, s) + tilt * (x != 3).sum(-1)[:, None, None]
+
+    orders = [confidence(DNA, ever_more_a(seed), masks(4, 16), **draws(4, 16), steps=8).x0 for seed in range(3)]
+    assert torch.equal(orders[0], orders[1])
+    assert torch.equal(orders[0], orders[2])
+
     for sampler, rest in itertools.product(SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})):
         results = [sampler(DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest).x0 for seed in range(3)]
         assert torch.equal(results[0], results[1])
@@ -456,7 +490,7 @@ def test_temperature_scales_the_logits() -> None:
 
 @pytest.mark.parametrize(
     ("top_p", "kept"),
-    [(0.05, 1), (0.4, 1), (0.4001, 2), (0.7, 2), (0.7001, 3), (0.9, 3), (0.95, 4), (1.0, 4)],
+    [(1e-12, 1), (0.05, 1), (0.4, 1), (0.4001, 2), (0.7, 2), (0.7001, 3), (0.9, 3), (0.95, 4), (1.0, 4)],
 )
 def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_included(top_p: float, kept: int) -> None:
     p = torch.tensor([0.2, 0.4, 0.1, 0.3])
