@@ -7,7 +7,9 @@ each projection runs once. The backward direction reads time from the right end;
 Source: Gu and Dao, 2023, arXiv 2312.00752; Schiff et al., 2024, arXiv 2403.03234.
 """
 
+from collections.abc import Callable
 from math import ceil, log, sqrt
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +36,13 @@ class Linear(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
+class Edge(NamedTuple):
+    """What a direction carries from one piece of a sequence into the next: inputs of the convolution, state of the scan."""
+
+    inputs: Tensor  # (1, d_conv - 1, E)
+    state: Tensor  # (1, E, N)
+
+
 class Direction(nn.Module):
     """What a direction of reading has to itself: convolution, the projections to (dt, B, C), A, D."""
 
@@ -55,15 +64,34 @@ class Direction(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L E"], mask: Float[Tensor, "B L 1"] | None, reverse: bool) -> Float[Tensor, "B L E"]:
         c = causal_conv1d(x, self.conv_weight, self.conv_bias, reverse)
-        if mask is not None:
-            c = c * mask
+        return self._scan(c if mask is None else c * mask, reverse)[0]
+
+    def edge(self, like: Tensor) -> Edge:
+        """What comes into the first piece: nothing, in the dtype and on the device of `like`."""
+        channels, width = self.conv_weight.shape
+        return Edge(like.new_zeros(1, width - 1, channels), like.new_zeros(1, channels, self.d_state))
+
+    def carry(self, x: Float[Tensor, "1 L E"], reverse: bool, edge: Edge) -> tuple[Float[Tensor, "1 L E"], Edge]:
+        """The outputs on one piece of a sequence, and what it carries on in the direction of reading."""
+        length, before = x.shape[1], edge.inputs.shape[1]
+        joined = torch.cat([x, edge.inputs] if reverse else [edge.inputs, x], 1)
+        c = causal_conv1d(joined, self.conv_weight, self.conv_bias, reverse)
+        y, state = self._scan(c[:, :length] if reverse else c[:, before:], reverse, edge.state)
+        return y, Edge(joined[:, :before] if reverse else joined[:, length:], state)
+
+    def _scan(self, c: Tensor, reverse: bool, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
         r, B, C = self.x_proj(c).split([self.dt_rank, self.d_state, self.d_state], -1)
         A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
-        y = selective_scan(
-            c, F.linear(r, self.dt_weight), A, B, C, self.D, delta_bias=self.dt_bias, delta_softplus=True, reverse=reverse
+        found = selective_scan(
+            c, F.linear(r, self.dt_weight), A, B, C, self.D, delta_bias=self.dt_bias, delta_softplus=True,
+            reverse=reverse, h0=h0, return_state=True,
         )  # fmt: skip
-        assert isinstance(y, Tensor)
-        return y
+        assert isinstance(found, tuple)
+        return found
+
+
+Read = Callable[[Direction, Tensor, bool], Tensor]
+"""How a direction reads its inputs (B, L, E): (direction, x, reverse) -> y."""
 
 
 class Mamba(nn.Module):
@@ -100,16 +128,27 @@ class Mamba(nn.Module):
             self.back = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
 
     def forward(
-        self, h: Float[Tensor, "B L D"], mask: Float[Tensor, "B L 1"] | None = None, mirrored: bool = False
+        self,
+        h: Float[Tensor, "B L D"],
+        mask: Float[Tensor, "B L 1"] | None = None,
+        mirrored: bool = False,
+        read: Read | None = None,
     ) -> Float[Tensor, "B L D"]:
         """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence. `mirrored` applies R M R
-        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way."""
+        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way.
+        `read` takes the place of the directions' own reading, for one piece of a longer sequence."""
+        if read is None:
+
+            def read(direction: Direction, x: Tensor, reverse: bool) -> Tensor:
+                y: Tensor = direction(x, mask, reverse)
+                return y
+
         x, z = self._project_in(self.in_proj, h, mask, mirrored)
-        y = self.ahead(x, mask, mirrored)
+        y = read(self.ahead, x, mirrored)
         if not self.bidirectional:
             return self._project_out(self.out_proj, y * F.silu(z), mirrored)
         if self.tied:
-            y_back, out_back = self.back(x, mask, not mirrored), self.out_proj
+            y_back, out_back = read(self.back, x, not mirrored), self.out_proj
             if self.strategy == "add":
                 out = self._project_out(self.out_proj, (y + y_back) * F.silu(z), mirrored)
                 # Each direction adds the bias once.
@@ -117,7 +156,7 @@ class Mamba(nn.Module):
             z_back = z
         else:
             x_back, z_back = self._project_in(self.in_proj_back, h, mask, mirrored)
-            y_back, out_back = self.back(x_back, mask, not mirrored), self.out_proj_back
+            y_back, out_back = read(self.back, x_back, not mirrored), self.out_proj_back
         out, other = (
             self._project_out(proj, y * F.silu(z), mirrored) for proj, y, z in ((self.out_proj, y, z), (out_back, y_back, z_back))
         )
