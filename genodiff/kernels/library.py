@@ -81,7 +81,7 @@ def why_not() -> str | None:
 
 
 def instruction_set() -> str:
-    """"avx512", "avx2", "base", or "" where there is no library."""
+    """ "avx512", "avx2", "base", or "" where there is no library."""
     library, text = _library()
     return "" if library is None else text
 

@@ -7,7 +7,6 @@ order, so that results are the same, bit for bit, for any number of threads.
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -135,7 +134,7 @@ def native_scan(
         return chunked_scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0, keep)
-    return y if z is None else y * F.silu(z), last
+    return y if z is None else _Gate.apply(y, z), last
 
 
 def conv_forward(x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool) -> Float[Tensor, "B L E"]:
@@ -211,3 +210,19 @@ def gate_backward(
     if y.numel():
         call("gate", dict(y=y, z=z, g=g, out=out, gy=g, dz=dz), backward=True, rows=y.shape[0], E=y.shape[1])
     return out, g
+
+
+class _Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, z: Tensor) -> Tensor:
+        z = rows(z)
+        ctx.save_for_backward(y, z)
+        return gate_forward(y.flatten(0, 1), z.flatten(0, 1)).view(y.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        y, z = (x.flatten(0, 1) for x in ctx.saved_tensors)
+        dz = torch.empty_like(y)
+        _, gy = gate_backward(g.flatten(0, 1).clone(memory_format=torch.contiguous_format), y, z, dz)
+        return gy.view(g.shape), dz.view(g.shape)
