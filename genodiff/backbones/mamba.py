@@ -9,7 +9,6 @@ Source: Gu and Dao, 2023, arXiv 2312.00752; Schiff et al., 2024, arXiv 2403.0323
 
 from collections.abc import Callable
 from math import ceil, log, sqrt
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from genodiff.backbones.layers import Draws
-from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.scan import selective_scan
+from genodiff.kernels.mixer import Reading, mixer, read
 
 _DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
 
@@ -34,13 +32,6 @@ class Linear(nn.Module):
 
     def forward(self, x: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape outputs"]:
         return F.linear(x, self.weight, self.bias)
-
-
-class Edge(NamedTuple):
-    """What a direction carries from one piece of a sequence into the next: inputs of the convolution, state of the scan."""
-
-    inputs: Tensor  # (1, d_conv - 1, E)
-    state: Tensor  # (1, E, N)
 
 
 class Direction(nn.Module):
@@ -62,36 +53,14 @@ class Direction(nn.Module):
         for parameter in (self.dt_bias, self.A_log, self.D):
             parameter._no_weight_decay = True  # type: ignore[attr-defined]
 
-    def forward(self, x: Float[Tensor, "B L E"], mask: Float[Tensor, "B L 1"] | None, reverse: bool) -> Float[Tensor, "B L E"]:
-        c = causal_conv1d(x, self.conv_weight, self.conv_bias, reverse)
-        return self._scan(c if mask is None else c * mask, reverse)[0]
-
-    def edge(self, like: Tensor) -> Edge:
-        """What comes into the first piece: nothing, in the dtype and on the device of `like`."""
-        channels, width = self.conv_weight.shape
-        return Edge(like.new_zeros(1, width - 1, channels), like.new_zeros(1, channels, self.d_state))
-
-    def carry(self, x: Float[Tensor, "1 L E"], reverse: bool, edge: Edge) -> tuple[Float[Tensor, "1 L E"], Edge]:
-        """The outputs on one piece of a sequence, and what it carries on in the direction of reading."""
-        length, before = x.shape[1], edge.inputs.shape[1]
-        joined = torch.cat([x, edge.inputs] if reverse else [edge.inputs, x], 1)
-        c = causal_conv1d(joined, self.conv_weight, self.conv_bias, reverse)
-        y, state = self._scan(c[:, :length] if reverse else c[:, before:], reverse, edge.state)
-        return y, Edge(joined[:, :before] if reverse else joined[:, length:], state)
-
-    def _scan(self, c: Tensor, reverse: bool, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        r, B, C = self.x_proj(c).split([self.dt_rank, self.d_state, self.d_state], -1)
+    def weights(self) -> Reading:
+        """The weights as the kernels take them."""
         A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
-        found = selective_scan(
-            c, F.linear(r, self.dt_weight), A, B, C, self.D, delta_bias=self.dt_bias, delta_softplus=True,
-            reverse=reverse, h0=h0, return_state=True,
-        )  # fmt: skip
-        assert isinstance(found, tuple)
-        return found
+        return Reading(self.conv_weight, self.conv_bias, self.x_proj.weight, self.dt_weight, self.dt_bias, A, self.D)
 
 
-Read = Callable[[Direction, Tensor, bool], Tensor]
-"""How a direction reads its inputs (B, L, E): (direction, x, reverse) -> y."""
+Reader = Callable[[Tensor, Reading, bool], Tensor]
+"""How a direction reads its inputs (B, L, E): (x, its weights, reverse) -> y."""
 
 
 class Mamba(nn.Module):
@@ -132,34 +101,34 @@ class Mamba(nn.Module):
         h: Float[Tensor, "B L D"],
         mask: Float[Tensor, "B L 1"] | None = None,
         mirrored: bool = False,
-        read: Read | None = None,
+        reader: Reader | None = None,
     ) -> Float[Tensor, "B L D"]:
         """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence. `mirrored` applies R M R
         instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way.
-        `read` takes the place of the directions' own reading, for one piece of a longer sequence."""
-        if read is None:
-
-            def read(direction: Direction, x: Tensor, reverse: bool) -> Tensor:
-                y: Tensor = direction(x, mask, reverse)
-                return y
-
+        `reader` takes the place of the directions' own reading, for one piece of a longer sequence."""
+        readings = [self.ahead.weights(), *([self.back.weights()] if self.bidirectional else [])]
+        ways = [mirrored, not mirrored][: len(readings)]
+        if reader is None and ((self.tied and self.strategy == "add") or not self.bidirectional):
+            w_in: Tensor = self.in_proj.weight
+            w_out: Tensor = self.out_proj.weight
+            b_out: Tensor | None = self.out_proj.bias
+            if mirrored:
+                w_in, w_out, b_out = w_in.flip(1), w_out.flip(0), None if b_out is None else b_out.flip(0)
+            out = mixer(h, w_in, self.in_proj.bias, w_out, readings, ways, mask)
+            # Each direction adds the bias once.
+            return out if b_out is None else out + len(readings) * b_out
         x, z = self._project_in(self.in_proj, h, mask, mirrored)
-        y = read(self.ahead, x, mirrored)
+        if reader is None:
+
+            def reader(x: Tensor, reading: Reading, way: bool) -> Tensor:
+                return read(x, reading, way, mask)
+
         if not self.bidirectional:
-            return self._project_out(self.out_proj, y * F.silu(z), mirrored)
-        if self.tied:
-            y_back, out_back = read(self.back, x, not mirrored), self.out_proj
-            if self.strategy == "add":
-                out = self._project_out(self.out_proj, (y + y_back) * F.silu(z), mirrored)
-                # Each direction adds the bias once.
-                return out if self.out_proj.bias is None else out + (self.out_proj.bias.flip(0) if mirrored else self.out_proj.bias)
-            z_back = z
-        else:
-            x_back, z_back = self._project_in(self.in_proj_back, h, mask, mirrored)
-            y_back, out_back = read(self.back, x_back, not mirrored), self.out_proj_back
-        out, other = (
-            self._project_out(proj, y * F.silu(z), mirrored) for proj, y, z in ((self.out_proj, y, z), (out_back, y_back, z_back))
-        )
+            return self._project_out(self.out_proj, reader(x, readings[0], mirrored) * F.silu(z), mirrored)
+        x_back, z_back = (x, z) if self.tied else self._project_in(self.in_proj_back, h, mask, mirrored)
+        y, y_back = (reader(x, reading, way) for x, reading, way in zip((x, x_back), readings, ways, strict=True))
+        out = self._project_out(self.out_proj, y * F.silu(z), mirrored)
+        other = self._project_out(self.out_proj if self.tied else self.out_proj_back, y_back * F.silu(z_back), mirrored)
         return out + other if self.strategy == "add" else out * other
 
     def _project_in(self, proj: Linear, h: Tensor, mask: Tensor | None, mirrored: bool) -> tuple[Tensor, ...]:

@@ -19,8 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.backbones.mamba import Direction, Edge
 from genodiff.backbones.strand import exchange_strands
+from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
 
 PIECE = 1 << 15
 KEEP = 2 << 30
@@ -107,8 +107,8 @@ class _Strand:
     def _mixed(self, layer: int, rows: Tensor, i: int) -> Tensor:
         edges = self._edges[layer]
 
-        def read(direction: Direction, x: Tensor, reverse: bool) -> Tensor:
-            return direction.carry(x, reverse, edges.right[i] if reverse else edges.left[i])[0]
+        def read(x: Tensor, reading: Reading, reverse: bool) -> Tensor:
+            return carry(x, reading, reverse, edges.right[i] if reverse else edges.left[i])[0]
 
         block, mirrored = self._network.blocks[layer], self._mirrored(layer)
         mixed: Tensor = block.mixer(block.norm(rows, mirrored), None, mirrored, read)
@@ -117,11 +117,11 @@ class _Strand:
     def _carried(self, layer: int, backward: bool) -> list[Edge]:
         """What comes into each piece, in the order of the sweep: from the left, or from the right."""
         block, mirrored = self._network.blocks[layer], self._mirrored(layer)
-        found = [block.mixer.ahead.edge(self._network.embedding)]
+        found = [no_edge(block.mixer.ahead.weights())]
 
-        def read(direction: Direction, x: Tensor, reverse: bool) -> Tensor:
+        def read(x: Tensor, reading: Reading, reverse: bool) -> Tensor:
             if reverse == backward:
-                y, edge = direction.carry(x, reverse, found[-1])
+                y, edge = carry(x, reading, reverse, found[-1])
                 found.append(edge)
                 return y
             return torch.zeros_like(x)
