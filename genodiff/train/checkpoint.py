@@ -63,6 +63,7 @@ class Model(NamedTuple):
     step: int
     digest: str
     run: Path
+    data: dict[str, Any] = {}  # noqa: RUF012 (never changed); what model.json says of the data
 
 
 class State(NamedTuple):
@@ -271,6 +272,7 @@ def _model(folder: Path, card: Card, run: Path, device: str) -> Model:
         card.step,
         card.weights_sha256[:12],
         run,
+        card.data,
     )
 
 
