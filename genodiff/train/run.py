@@ -20,7 +20,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment, TorchEl
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
-from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.io.atomic import clear_leftovers
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.train import checkpoint, folder
@@ -34,7 +34,7 @@ from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import average_of
 from genodiff.train.plan import open_plan
 from genodiff.train.signals import Signals, calm_child
-from genodiff.train.weights import build, fill
+from genodiff.train.weights import CARD, build, fill
 
 try:
     import resource
@@ -90,6 +90,9 @@ def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = 
             for leftover in (*clear_leftovers(out), *clear_leftovers(out / checkpoint.FOLDER)):
                 _log.info("removed %s, left by a run that was killed", leftover)
         state = checkpoint.restore(out)
+        if state is None and (out / CARD).exists():
+            what = "holds weights only, without the state of an optimizer: training cannot go on from it"
+            raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
         counters = Counters() if state is None else Counters(**{k: state.counters[k] for k in Counters.__annotations__})
         if world.rank == 0 and state is not None:
             done = _finished(config, out, state, counters)
