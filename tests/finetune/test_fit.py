@@ -1,5 +1,7 @@
 """Fitting: it learns, it stops by validation alone, it goes on after a kill to the same bits."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -62,14 +64,14 @@ def test_every_kind_of_task_can_be_fitted(kind: str) -> None:
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("stop_at", [1, 4, 7, 9])
 def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
-    strands: str, stop_at: int, tmp_path: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    strands: str, stop_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train, valid = parts(n=60, lengths=(20, 60))
     settings = FitSettings(epochs=3, batch_size=16, lr=1e-2, dropout=0.2)
     common = {"kind": "binary", "metric": "accuracy", "settings": settings, "seed": 7}
     calm = fit(network(strands=strands, dropout=0.2), train, valid, **common)  # type: ignore[arg-type]
     monkeypatch.setattr("genodiff.finetune.fit._SAVE_SECONDS", -1.0)  # after every step
-    state = tmp_path / "state.safetensors"  # type: ignore[operator]
+    state = tmp_path / "state.safetensors"
 
     class Killed(Exception):
         pass
@@ -89,10 +91,10 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
     assert found.history == calm.history
 
 
-def test_a_foreign_or_damaged_state_is_refused(tmp_path: pytest.TempPathFactory) -> None:
+def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
     train, valid = parts(n=20)
     common = {"kind": "binary", "metric": "accuracy", "settings": FitSettings(epochs=1, batch_size=16), "seed": 7}
-    state = tmp_path / "state.safetensors"  # type: ignore[operator]
+    state = tmp_path / "state.safetensors"
     fit(network(), train, valid, state=state, identity="a", **common)  # type: ignore[arg-type]
     with pytest.raises(CheckpointError, match="another fit"):
         fit(network(), train, valid, state=state, identity="b", **common)  # type: ignore[arg-type]
