@@ -10,6 +10,7 @@ examples; what seeds do is shown beside it, as max − min.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,7 +188,7 @@ def by_length(lengths: NDArray[np.int64], of: Callable[[NDArray[np.int64]], floa
     if len(edges) < 3:
         edges = np.array([lengths.min(), lengths.max()])
     found = []
-    for i, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for i, (low, high) in enumerate(pairwise(edges)):
         last = i == len(edges) - 2
         index = np.flatnonzero((lengths >= low) & ((lengths <= high) if last else (lengths < high)))
         if len(index):
