@@ -18,3 +18,8 @@ PRESETS: dict[str, CaduceusSettings] = {
     for letters, strands in _STRANDS
     for name, (d_model, n_layer) in _SHAPES.items()
 }
+
+# Read one way, for autoregressive models; mamba-470k (468,608) is the partner of caduceus-*-470k at equal parameters.
+_ONE_WAY = {"mamba-tiny": (72, 2), "mamba-470k": (128, 4)}
+for _name, (_width, _depth) in _ONE_WAY.items():
+    PRESETS[_name] = CaduceusSettings(d_model=_width, n_layer=_depth, strands="single", bidirectional=False)
