@@ -24,7 +24,7 @@ from safetensors.torch import save as to_safetensors
 from torch import Tensor
 from torch.optim import AdamW
 
-from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.errors import CheckpointError, GenodiffError, Interrupted
 from genodiff.finetune.batches import Part, dropout_draws, epoch_batches, passes, turned
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.metrics import Floats, better, measure
@@ -192,7 +192,7 @@ def fit(
     """Train on `train`, keep the epoch whose `metric` on `valid` is best (the first of equals).
 
     With `state`, go on from that file where it is there, and keep it up to date; `identity` says whose state it is. `watch` is
-    called after every step and may raise to stop: what was saved last stands. Raises `GenodiffError` for a loss that is
+    called after every step and may raise `Interrupted` to save and stop. Raises `GenodiffError` for a loss that is
     not finite, `CheckpointError` for a foreign or corrupt state.
     """
     run, device = _Run(classifier, settings), classifier.weight.device
@@ -218,7 +218,12 @@ def fit(
                 run.save(state, identity)
                 saved = time.monotonic()
             if watch is not None:
-                watch(Tick(run.epoch, epochs, run.step, steps, run.seconds, run.history[-1].valid if run.history else None))
+                try:
+                    watch(Tick(run.epoch, epochs, run.step, steps, run.seconds, run.history[-1].valid if run.history else None))
+                except Interrupted:
+                    if state is not None:
+                        run.save(state, identity)
+                    raise
         _close_epoch(run, train, valid, kind, metric, settings, scale, sum(map(len, batches[: run.batch])))
         run.seconds = time.monotonic() - began
         if state is not None:
