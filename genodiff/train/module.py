@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.dropout import dropout_keys
 from genodiff.data.loader import Batch
 from genodiff.diffusion.loss import LossTerms, continuous_time_loss, exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion, counts, times
@@ -27,7 +28,7 @@ _log = logging.getLogger("genodiff")
 
 
 def batch_loss(
-    diffusion: MaskedDiffusion, backbone: Caduceus, batch: Batch, config: RunConfig, soft_weight: float
+    diffusion: MaskedDiffusion, backbone: Backbone, batch: Batch, config: RunConfig, soft_weight: float
 ) -> tuple[LossTerms, Tensor]:
     """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's own uniforms."""
     weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
@@ -44,7 +45,7 @@ def batch_loss(
 class Pretraining(pl.LightningModule):
     """The network in training. `totals` and `grad_norm` describe the step that has just been taken."""
 
-    def __init__(self, backbone: Caduceus, diffusion: MaskedDiffusion, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
+    def __init__(self, backbone: Backbone, diffusion: MaskedDiffusion, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
         super().__init__()
         self.backbone = backbone
         self._diffusion, self._config, self._soft_weight = diffusion, config, soft_weight
@@ -66,6 +67,8 @@ class Pretraining(pl.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """The micro-batch's share of the loss; Lightning divides by the number of micro-batches."""
+        if getattr(self._config.backbone, "dropout", 0.0):
+            self.backbone.dropout_keys = dropout_keys(self._config.seed, batch.index)
         terms, weights = batch_loss(self._diffusion, self.backbone, batch, self._config, self._soft_weight)
         found = torch.stack([terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]).double()
         self.totals = self.totals.to(found.device) + found

@@ -4,14 +4,14 @@ import math
 
 import torch
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.masked import MaskedDiffusion, counts, times
 
 
 @torch.no_grad()
-def validate(diffusion: MaskedDiffusion, backbone: Caduceus, batches: EvalBatches, device: torch.device | str) -> tuple[float, float]:
+def validate(diffusion: MaskedDiffusion, backbone: Backbone, batches: EvalBatches, device: torch.device | str) -> tuple[float, float]:
     """Bits per base (exact-count estimate, systematic over the windows) and its 95 % half-width over windows.
 
     `backbone` is used as it is; hand in the averaged one. The half-width takes windows as independent draws.
