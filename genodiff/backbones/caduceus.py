@@ -65,6 +65,11 @@ class CaduceusSettings(Settings):
         """The rank of the step sizes, resolved."""
         return ceil(self.d_model / 16) if self.dt_rank == "auto" else self.dt_rank
 
+    @property
+    def causal(self) -> bool:
+        """Whether a position sees itself and those before it, and nothing else."""
+        return not self.bidirectional and self.strands == "single"
+
     def build(self, vocab_size: int, complement: tuple[int, ...] | None, *, seed: int = 0) -> "Caduceus":
         """A freshly drawn network; `complement` maps each id to its complement and is needed by paired strands."""
         return Caduceus(settings=self, vocab_size=vocab_size, complement=complement, seed=seed)

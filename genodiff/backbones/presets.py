@@ -39,7 +39,13 @@ _SMALL = {
     for name, causal in (("dit-470k", False), ("dit-causal-470k", True))
 }
 
-PRESETS: dict[str, CaduceusSettings | DiTSettings] = {**_CADUCEUS, **_DIT, **_SMALL}
+# Read one way, for autoregressive models; mamba-470k (468,608) is the partner of caduceus-*-470k at equal parameters.
+_ONE_WAY = {
+    name: CaduceusSettings(d_model=d_model, n_layer=n_layer, strands="single", bidirectional=False)
+    for name, (d_model, n_layer) in {"mamba-tiny": (72, 2), "mamba-470k": (128, 4)}.items()
+}
+
+PRESETS: dict[str, CaduceusSettings | DiTSettings] = {**_CADUCEUS, **_ONE_WAY, **_DIT, **_SMALL}
 
 FIRST = {"caduceus": "caduceus-ps-470k", "dit": "dit-470k"}
 """The preset of each kind that is taken where only the kind is named."""

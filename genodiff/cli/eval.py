@@ -91,7 +91,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
     head = _table(f"{result['split']} of {named}: {_size(result)}", "bits per base", "95 % interval", "perplexity")
     head.add_column("line − model", justify="right", no_wrap=True)
     bits = result["bits_per_base"]
-    head.add_row("model ≤", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
+    name = "model =" if result["figure"] == "exact" else "model ≤"
+    head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
         head.add_row("the source", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1))

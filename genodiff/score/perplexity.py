@@ -13,6 +13,8 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
 
     split, seed, repeats        as asked; repeats = masks for each window
     checkpoint, step            12 hex digits of the weights, and their training step
+    objective, figure           what the model was trained with; "bound": nelbo_nats is an upper bound, "exact" (ar): the
+                                negative log-likelihood itself
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
     seq_len                     window length in bases
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or --max-minutes)
@@ -38,7 +40,8 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
                                 quarter, "repeat" a quarter or more. Regions of bases: "upper_case", "soft_masked"
     repeat_kmer 24, repeat_share, touched_share    shares of the windows that are "repeat" and "touched", or null
     curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a masked base costs in
-                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null
+                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null;
+                                [] where the figure draws no counts of masks (ar, d3pm, mdlm in steps)
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
 Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no repeats either.
@@ -62,8 +65,8 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store, build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
-from genodiff.diffusion.likelihood import window_nelbo
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, times
+from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
 from genodiff.score.lines import markov_lines, source_nats, train_cover
@@ -89,7 +92,7 @@ class Bound(NamedTuple):
 
     nats: Floats  # (2, repeats, windows)
     tokens: Floats  # (2, windows)
-    rate: Floats  # (repeats, windows): masked share k / n; 0 where a window has no base
+    rate: Floats | None  # (repeats, windows): masked share k / n, 0 where a window has no base; None without a curve
 
 
 class Data(NamedTuple):
@@ -103,7 +106,7 @@ class Data(NamedTuple):
 
 @torch.no_grad()
 def bound_of(
-    diffusion: MaskedDiffusion,
+    objective: Objective,
     denoiser: Denoiser,
     batches: EvalBatches,
     device: torch.device | str = "cpu",
@@ -115,7 +118,7 @@ def bound_of(
     rate = np.zeros((batches.repeats, n))
     for done, batch in enumerate(batches, 1):
         repeat, window = np.divmod(batch.index.numpy(), n)
-        upper, soft, share = _batch_bound(diffusion, denoiser, batch, device)
+        upper, soft, share = _batch_bound(objective, denoiser, batch, device)
         nats[0, repeat, window], nats[1, repeat, window], rate[repeat, window] = upper, soft, share
         tokens[0, window] = (batch.maskable & ~batch.soft).sum(-1).numpy()
         tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
@@ -123,19 +126,17 @@ def bound_of(
             progress(done, len(batches))
     if not np.isfinite(nats).all():
         raise GenodiffError("the model's bound is not finite on some windows", fix="train with a lower --lr")
-    return Bound(nats, tokens, rate)
+    return Bound(nats, tokens, rate if objective.curve else None)
 
 
-def _batch_bound(diffusion: MaskedDiffusion, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
+def _batch_bound(objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
     x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
-    t = times("systematic", batch.u_time, batch.u_shared, batch.slot, batch.n_slots).to(device)
+    draws = Draws(u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     full = bool((batch.lengths == x0.shape[1]).all())
-    k = counts(t, maskable.sum(-1))
-    found = window_nelbo(diffusion, denoiser, x0, maskable, k, u_mask, None if full else batch.lengths.to(device))
+    found = objective.bound(denoiser, x0, maskable, draws, None if full else batch.lengths.to(device))
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
-    share = found.k.double() / found.n.clamp(min=1)
-    return upper.cpu().numpy(), of_soft.cpu().numpy(), share.cpu().numpy()
+    return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
 
 
 def open_data(model: Model, split: str = "test", *, fasta: str | None = None, bed: str | None = None, offline: bool = False) -> Data:
@@ -188,7 +189,7 @@ def evaluate(
         windows = windows.spread(max(1, int(left / (pace * repeats))))
     log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
     batches = EvalBatches(windows, batch_size, seed, repeats)
-    bound = bound_of(model.diffusion, model.backbone, batches, device, progress)
+    bound = bound_of(model.objective, model.backbone, batches, device, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     if baselines:
@@ -207,6 +208,8 @@ def evaluate(
         "repeats": repeats,
         "checkpoint": model.digest,
         "step": model.step,
+        "objective": model.config.diffusion.objective,
+        "figure": model.objective.figure,
         "recipe": recipe.name,
         "fasta": store.source.path,
         "fingerprint": store.fingerprint,
@@ -228,7 +231,7 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
     elapsed = []
     for seed in range(_PACED + 1):
         start = time.monotonic()
-        bound_of(model.diffusion, model.backbone, EvalBatches(sample, batch_size, seed), device)
+        bound_of(model.objective, model.backbone, EvalBatches(sample, batch_size, seed), device)
         elapsed.append(time.monotonic() - start)
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 

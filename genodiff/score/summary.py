@@ -70,7 +70,7 @@ class _Table(NamedTuple):
 def summarise(
     nats: Floats,
     tokens: Floats,
-    rate: Floats,
+    rate: Floats | None,
     contig: NDArray[np.int64],
     names: Sequence[str],
     lines: Lines,
@@ -174,12 +174,14 @@ def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
     return None if found.ci95 is None else [max(end, least) for end in found.ci95]
 
 
-def _curve(by_repeat: Floats, tokens: Floats, rate: Floats) -> tuple[list[dict[str, Any]], float | None]:
+def _curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> tuple[list[dict[str, Any]], float | None]:
     """Nats per masked base in equal bins of the masked share, and the bound's standard error due to masks, in bits.
 
     Windows weigh as they do in the bound. The error is the spread of a window's repeats about the curve: the rates
     themselves are spread evenly and add next to nothing.
     """
+    if rate is None:
+        return [], _mask_se(by_repeat, tokens)
     place = np.ceil(rate * RATE_BINS - 1e-9).astype(int).clip(1, RATE_BINS) - 1
     weights = np.broadcast_to(tokens, by_repeat.shape)
     points, about = [], by_repeat.copy()
@@ -193,6 +195,10 @@ def _curve(by_repeat: Floats, tokens: Floats, rate: Floats) -> tuple[list[dict[s
         if len(n) > 1:
             point["se"] = float(np.sqrt(len(n) / (len(n) - 1) * np.square(about[inside]).sum()) / n.sum())
         points.append(point)
-    if len(about) < 2:
-        return points, None
-    return points, float(np.sqrt((about.var(0, ddof=1) / len(about)).sum()) / tokens.sum()) * _BITS
+    return points, _mask_se(about, tokens)
+
+
+def _mask_se(by_repeat: Floats, tokens: Floats) -> float | None:
+    if len(by_repeat) < 2:
+        return None
+    return float(np.sqrt((by_repeat.var(0, ddof=1) / len(by_repeat)).sum()) / tokens.sum()) * _BITS

@@ -16,12 +16,15 @@ from pydantic.fields import FieldInfo
 
 from genodiff.backbones.backbone import KINDS, BackboneSettings
 from genodiff.backbones.presets import FIRST, PRESETS
-from genodiff.diffusion.schedule import SCHEDULES
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objectives import OBJECTIVES, objective, settings_of
+from genodiff.diffusion.schedule import SCHEDULES, Linear
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 DEFAULT_PRESET = "caduceus-ps-470k"
 DEFAULT_STEPS = 10_000
+_OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
 
 FREE = (
     "preset", "fasta", "bed", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
@@ -53,15 +56,34 @@ class DataSettings(Settings):
 
 
 class DiffusionSettings(Settings):
-    """The forward process and its estimator."""
+    """The objective, the forward process and its estimator."""
 
-    objective: Annotated[Literal["mdlm"], Field(description="Masked diffusion with SUBS.")] = "mdlm"
+    objective: Annotated[
+        Literal["mdlm", "d3pm", "sedd", "mlm", "ar"],
+        Field(description="Masked diffusion, its two forerunners, BERT's masked language model, or the next token"),
+    ] = "mdlm"
     schedule: Annotated[str, Field(description="Noise schedule.")] = "linear"
     schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
     time_sampling: Annotated[Literal["iid", "stratified", "systematic"], Field(description="How the times of a batch are spread.")] = (
         "systematic"
     )
     exact_count: Annotated[bool, Field(description="Mask exactly k of n bases, weight n/k, rather than each by a coin.")] = True
+    time_steps: Annotated[
+        int | None, Field(ge=1, le=10**6, description="Steps T of the chain that is trained (mdlm: none, continuous time; d3pm: 1000)")
+    ] = None
+    carry_over: Annotated[bool | None, Field(description="Visible tokens are given, not predicted (mdlm: true; d3pm: false)")] = None
+    zero_masking: Annotated[bool | None, Field(description="The network cannot say 'mask' (mdlm: true; d3pm: false)")] = None
+    rao_blackwell: Annotated[bool | None, Field(description="Pay for a step's mean, not for a draw of it (mdlm and d3pm: true)")] = None
+    mask_rate: Annotated[float | None, Field(gt=0, le=1, description="Share of tokens that mlm selects (mlm: 0.15)")] = None
+
+    def own(self) -> dict[str, Any]:
+        """The objective's own settings, those that were given. Raises `UsageError` for one that it does not have."""
+        known = settings_of(self.objective)
+        given = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
+        for name in given:
+            if name not in known:
+                raise UsageError(f"objective {self.objective} has no setting '{name}'", fix="leave it out, or give another --objective")
+        return given | {name: getattr(self, name) for name in ("time_sampling", "exact_count") if name in known}
 
     @field_validator("schedule")
     @classmethod
@@ -132,6 +154,18 @@ class RunConfig(Settings):
     diffusion: DiffusionSettings = DiffusionSettings()
     optim: OptimSettings = OptimSettings()
     train: TrainSettings = TrainSettings()
+
+    def check_together(self, file: str | Path | None = None) -> None:
+        """Raises `UsageError` where objective, network and their settings do not go together."""
+        name = self.diffusion.objective
+        needed = OBJECTIVES[name].causal
+        if needed and not self.backbone.causal:
+            what = f"objective {name} needs a network that reads one way (causal)"
+            raise UsageError(what, file=file, fix="give --preset mamba-470k, or --preset dit-causal-470k")
+        if self.backbone.causal and not needed:
+            what = f"objective {name} needs a network that sees both sides of a mask, and this one reads one way (causal)"
+            raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
+        objective(name, MaskedDiffusion(Linear(), 0, (1,)), **self.diffusion.own())
 
     def digest(self) -> str:
         """sha256 (hex) of the run's identity: equal for configurations that may share a run folder."""
@@ -255,6 +289,7 @@ def resolve(
     if top:
         RunConfig.parse({"recipe": top.get("recipe", "")} | below, file=file)  # what the file says is the file's fault
     config = RunConfig.parse(merge(below, top), file=None if top else file)
+    config.check_together(None if top else file)
     named = next((n for n, settings in PRESETS.items() if settings == config.backbone), None)
     if config.train.max_steps is None and config.train.max_minutes is None:
         config = config.model_copy(update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})})
