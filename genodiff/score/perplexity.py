@@ -31,11 +31,14 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
     markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0 the model is better
     markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity", "minus_model_bits": {"bits",
                                 "ci95"}}: the Markov line whose order and λs were fitted on the valid split; or null
+    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the mixture of context orders 1 to
+                                24 (see mixture.py); null where it was not counted
     source_bits                 the toy source's own −log2 P of the same windows, per base; null for other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base, perplexity, ci95_bits,
-                                markov_bits, markov_perplexity, fitted_bits. Regions of windows, by the bases that lie in 24-mers
+                                markov_bits, markov_perplexity, fitted_bits, mixture_bits, and the paired differences
+                                fitted_minus_model_bits, mixture_minus_model_bits. Regions of windows, by the bases that lie in 24-mers
                                 which the train split has too, on either strand: "unique" none, "touched" less than a
                                 quarter, "repeat" a quarter or more. Regions of bases: "upper_case", "soft_masked"
     repeat_kmer 24, repeat_share, touched_share    shares of the windows that are "repeat" and "touched", or null
@@ -163,13 +166,15 @@ def evaluate(
     max_windows: int | None = None,
     max_minutes: float | None = None,
     baselines: bool = True,
+    mixture: bool | None = None,
     offline: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """The bound of `model` on a split, beside what is known of the same bases: the object that the module describes.
 
     It depends on the seed, the split and the numbers of windows and repeats, but not on the batch size (up to float32
-    error). `max_windows` and `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
+    error). `mixture` None counts the mixture of context orders where that takes little time. `max_windows` and
+    `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
     where the data is missing or has no usable window, `UsageError` for numbers that cannot be meant.
     """
     for name, value in (("repeats", repeats), ("batch-size", batch_size), ("max-windows", max_windows)):
@@ -193,7 +198,7 @@ def evaluate(
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     if baselines:
-        markov = markov_lines(windows)
+        markov = markov_lines(windows, False if toy and mixture is None else mixture)
         # Nothing is copied in the toy genome, where motifs that follow one another make chance matches of 24 bases.
         cover = None if toy else train_cover(windows)
     source = source_nats(ToySource(), windows) if toy else None
