@@ -25,7 +25,7 @@ from genodiff.io.atomic import clear_leftovers
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.train import checkpoint, folder
 from genodiff.train.callbacks import Boundary, Counters
-from genodiff.train.checkpoint import State, diffusion_of
+from genodiff.train.checkpoint import State, diffusion_of, objective_of
 from genodiff.train.config import RunConfig
 from genodiff.train.feed import Feed, feed_of, train_batches, valid_batches
 from genodiff.train.folder import RunFolder
@@ -125,7 +125,7 @@ def _fit(
     state: State | None,
     counters: Counters,
 ) -> RunResult:
-    diffusion = diffusion_of(config, feed.alphabet)
+    objective = objective_of(config, diffusion_of(config, feed.alphabet))
     backbone = build(config, feed.alphabet)
     average = average_of(backbone, config.optim.ema_decay)
     if state is not None:
@@ -142,9 +142,9 @@ def _fit(
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
     else:
         plan.path = None
-    boundary = Boundary(config, plan, average, diffusion, valid_batches(feed, config), signals, files, counters, state)
+    boundary = Boundary(config, plan, average, objective, valid_batches(feed, config), signals, files, counters, state)
     soft = feed.recipe.soft_mask_weight
-    module = Pretraining(backbone, diffusion, config, soft, world.size)
+    module = Pretraining(backbone, objective, config, soft, world.size)
     batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
     workers = config.train.workers
     loader: DataLoader[Any] = DataLoader(
