@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
-from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.presets import PRESETS
+from genodiff.backbones.backbone import KINDS, BackboneSettings
+from genodiff.backbones.presets import FIRST, PRESETS
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives import OBJECTIVES, objective, settings_of
 from genodiff.diffusion.schedule import SCHEDULES, Linear
@@ -149,7 +150,7 @@ class RunConfig(Settings):
     preset: Annotated[str | None, Field(description="Name of the network's settings, where they have one.")] = None
     seed: Annotated[int, Field(ge=0, lt=1 << 63, description="Seed of every random draw.")] = 1
     data: DataSettings = DataSettings()
-    backbone: CaduceusSettings
+    backbone: BackboneSettings
     diffusion: DiffusionSettings = DiffusionSettings()
     optim: OptimSettings = OptimSettings()
     train: TrainSettings = TrainSettings()
@@ -181,7 +182,7 @@ class RunConfig(Settings):
     def rc_augment(self) -> bool:
         """Whether windows are turned at random: what `data.rc_augment` means for this network."""
         chosen = self.data.rc_augment
-        return self.backbone.strands == "single" if chosen == "auto" else chosen
+        return not self.backbone.paired if chosen == "auto" else chosen
 
 
 def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
@@ -193,20 +194,26 @@ def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{at}{key}", value
 
 
-def sections() -> dict[str, type[BaseModel]]:
-    """The nested parts of a `RunConfig`, by name."""
-    return {
-        name: field.annotation
+def sections() -> dict[str, dict[str, FieldInfo]]:
+    """The nested parts of a `RunConfig` and the settings of each; `backbone` has those of every kind of network."""
+    parts = {
+        name: field.annotation.model_fields
         for name, field in RunConfig.model_fields.items()
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
     }
+    network: dict[str, FieldInfo] = {}
+    for kind in KINDS.values():
+        network = kind.model_fields | network
+    network["kind"] = FieldInfo(annotation=Literal[tuple(KINDS)], default=next(iter(KINDS)), description="kind of network")  # type: ignore[arg-type]
+    order = [name for name in RunConfig.model_fields if name in parts or name == "backbone"]
+    return {name: parts.get(name, network) for name in order}
 
 
 def short_names() -> dict[str, tuple[str, ...]]:
     """Place of every setting that may be written by its own name: those in one section only, and the aliases."""
     places: dict[str, list[tuple[str, ...]]] = {}
-    for section, model in sections().items():
-        for name in model.model_fields:
+    for section, settings in sections().items():
+        for name in settings:
             places.setdefault(name, []).append((section, name))
     unique = {name: at[0] for name, at in places.items() if len(at) == 1 and name not in RunConfig.model_fields}
     return {**unique, **ALIASES}
@@ -227,7 +234,7 @@ def spread(values: Any, *, file: str | Path | None = None, error: type[GenodiffE
         if key in fields:
             continue
         place = tuple(str(key).split(".")) if "." in str(key) else short.get(str(key), ())
-        if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]].model_fields:
+        if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]]:
             near = did_you_mean(str(key), [*fields, *short])
             raise error(f"unknown setting '{key}'; {near}", file=file, fix="see `genodiff config schema`")
         section = out.setdefault(place[0], {})
@@ -248,6 +255,12 @@ def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _kind(values: dict[str, Any]) -> str | None:
+    network = values.get("backbone")
+    found = network.get("kind") if isinstance(network, dict) else None
+    return found if isinstance(found, str) else None
+
+
 def resolve(
     given: dict[str, Any],
     *,
@@ -257,15 +270,21 @@ def resolve(
 ) -> RunConfig:
     """The whole configuration: the preset, on top of it `given` (from `file`), on top of that `over` (from flags).
 
-    A preset named in `over` replaces the network of `given`. Raises `UsageError` for whatever cannot be meant.
+    A preset or another kind of network named in `over` replaces the network of `given`. Where the kind is named without
+    a preset, its first preset lies below. Raises `UsageError` for whatever cannot be meant.
     """
     under, top = spread(given, file=file), spread(over or {})
-    if top.get("preset") is not None:
+    kind = _kind(top)
+    if top.get("preset") is not None or (kind is not None and kind != (_kind(under) or kind)):
         under.pop("backbone", None)
-    name = top.get("preset") or under.get("preset") or preset
+        under.pop("preset", None)
+    kind = kind or _kind(under)
+    name = top.get("preset") or under.get("preset") or FIRST.get(kind or "", preset)
     if name not in PRESETS:
         near = did_you_mean(str(name), PRESETS)
         raise UsageError(f"unknown preset '{name}'; {near}", file=None if top.get("preset") else file)
+    if kind in KINDS and kind != PRESETS[name].kind:
+        raise UsageError(f"preset '{name}' is a {PRESETS[name].kind}, not a {kind}", file=file, fix="leave out the preset, or the kind")
     below = merge({"backbone": PRESETS[name].model_dump()}, under)
     if top:
         RunConfig.parse({"recipe": top.get("recipe", "")} | below, file=file)  # what the file says is the file's fault

@@ -4,13 +4,13 @@ import math
 
 import torch
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.objective import Draws, Objective
 
 
 @torch.no_grad()
-def validate(objective: Objective, backbone: Caduceus, batches: EvalBatches, device: torch.device | str) -> tuple[float, float]:
+def validate(objective: Objective, backbone: Backbone, batches: EvalBatches, device: torch.device | str) -> tuple[float, float]:
     """Bits per token (times or counts systematic over the windows) and its 95 % half-width over windows.
 
     `backbone` is used as it is; hand in the averaged one. The half-width takes windows as independent draws.
