@@ -24,13 +24,14 @@ import matplotlib.pyplot as plt
 
 HERE = Path(__file__).resolve().parent
 RUNS = {
-    "sacCer3-ps-470k": ("sacCer3", ["--preset", "caduceus-ps-470k"], 30),
-    "sacCer3-ph-470k": ("sacCer3", ["--preset", "caduceus-ph-470k"], 30),
+    "sacCer3-ps-470k": ("sacCer3", ["--preset", "caduceus-ps-470k"], 60),
+    "sacCer3-ph-470k": ("sacCer3", ["--preset", "caduceus-ph-470k"], 60),
     "ecoli_k12-ps-470k": ("ecoli_k12", ["--preset", "caduceus-ps-470k"], 30),
     "hg38-pieces-ps-470k": ("hg38", ["--preset", "caduceus-ps-470k"], 30),
     "toy-ps-tiny": ("toy", ["--preset", "caduceus-ps-tiny", "--seq-len", "256"], 5),
 }
 MOST_POINTS = 400
+LINES = ("fitted", "mixture")
 
 
 def main() -> None:
@@ -75,6 +76,7 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
         "steps": int(last["step"]),
         "train_tokens": int(last["tokens"]),
         "train_seconds": round(last["seconds"], 1),
+        "valid": [[r["tokens"], r["seconds"], r["valid_bits"]] for r in steps if not math.isnan(r["valid_bits"])],
         "evaluation": result,
     }
 
@@ -163,8 +165,9 @@ def page(results: list[dict[str, Any]]) -> str:
         "beside interpolated Markov models counted on the same train split and scored on the same bases. What is bounded,",
         "and how: `genodiff/score/perplexity.py`. Made by `benchmarks/likelihood/run.py`; all figures: `results.jsonl`.",
         "",
-        "| run | minutes | Mbases seen | bits per base | perplexity | Markov 0 | Markov 8 | model better than 8 by (bits) |",
-        "|---|---|---|---|---|---|---|---|",
+        "| run | minutes | Mbases seen | bits per base | perplexity | Markov 0 | Markov 8 | mixture 1–24 | model better than 8 by (bits) "
+        "| unique windows: model better than the mixture by (bits) |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in results:
         found = row["evaluation"]
@@ -172,8 +175,12 @@ def page(results: list[dict[str, Any]]) -> str:
         text.append(
             f"| {row['name']} | {row['train_seconds'] / 60:.0f} | {row['train_tokens'] / 1e6:.1f} "
             f"| {figure_of(found)} | {found['perplexity']:.4f} | {lines.get('0', math.nan):.4f} "
-            f"| {lines.get('8', math.nan):.4f} | {'' if better is None else gap_of(better)} |"
+            f"| {lines.get('8', math.nan):.4f} | {mixture_of(found)} | {'' if better is None else gap_of(better)} | {unique_gap(found)} |"
         )
+    for recipe in dict.fromkeys(row["evaluation"]["recipe"] for row in results):
+        drawn = [row for row in results if row["evaluation"]["recipe"] == recipe and row.get("valid")]
+        if len(drawn) > 1:
+            text += ["", f"![bits of the valid split over training bases, {recipe}]({draw_together(recipe, drawn)})"]
     for row in results:
         text += ["", *section(row)]
     return "\n".join(text) + "\n"
@@ -193,11 +200,13 @@ def section(row: dict[str, Any]) -> list[str]:
         "",
         *(f"    {command}" for command in row["commands"]),
         "",
-        "| bases | number | bits per base | best Markov line there |",
-        "|---|---|---|---|",
+        "| bases | number | bits per base | best counted line there | fitted line − model | mixture − model |",
+        "|---|---|---|---|---|---|",
     ]
     for name, part in parts.items():
-        text.append(f"| {name} | {part['tokens']:,} | {figure_of(part)} | {best_line(part)} |")
+        gaps = [part.get(f"{line}_minus_model_bits") or (part.get(f"markov_{line}") or {}).get("minus_model_bits") for line in LINES]
+        shown = " | ".join("" if gap is None else gap_of(gap) for gap in gaps)
+        text.append(f"| {name} | {part['tokens']:,} | {figure_of(part)} | {best_line(part)} | {shown} |")
     lines = " · ".join(f"{k}: {p:.4f}" for k, p in found["markov_perplexity"].items())
     text += ["", f"Perplexity of the Markov lines by order, over all: {lines}."]
     if fitted := found["markov_fitted"]:
@@ -218,6 +227,34 @@ def section(row: dict[str, Any]) -> list[str]:
     return [*text, "", f"![bits over training bases; cost over mask rates]({file})"]
 
 
+def draw_together(recipe: str, drawn: list[dict[str, Any]]) -> str:
+    """RECIPE-curves.svg: the valid split's bits of several runs over the same axis of training bases, and of time."""
+    plt.rcParams.update({"svg.hashsalt": recipe, "svg.fonttype": "none", "font.size": 8})
+    figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained", sharey=True)
+    for row in drawn:
+        tokens, seconds, bits = zip(*row["valid"], strict=True)
+        for axis, x in zip(axes, ([t / 1e6 for t in tokens], [t / 60 for t in seconds]), strict=True):
+            axis.plot(x, bits, ".-", lw=1, ms=3, label=f"{row['name']}, seed {row['train_seed']}")
+    axes[0].set(xlabel="million training bases", ylabel="bits per base, valid split")
+    axes[1].set(xlabel="minutes of training")
+    axes[1].legend(loc="upper right")
+    name = f"{recipe}-curves.svg"
+    figure.savefig(HERE / name, metadata={"Date": None})
+    plt.close(figure)
+    return name
+
+
+def mixture_of(found: dict[str, Any]) -> str:
+    """Perplexity of the mixture of context orders."""
+    return f"{found['markov_mixture']['perplexity']:.4f}" if found.get("markov_mixture") else ""
+
+
+def unique_gap(found: dict[str, Any]) -> str:
+    """What the model is better by than the mixture on windows that share no 24-mer with the train split."""
+    gap = found["regions"].get("unique", {}).get("mixture_minus_model_bits")
+    return gap_of(gap) if gap else ""
+
+
 def figure_of(part: dict[str, Any]) -> str:
     ends = part["ci95_bits"]
     return f"{part['bits_per_base']:.4f}" + (f" [{ends[0]:.4f}, {ends[1]:.4f}]" if ends else "")
@@ -226,7 +263,9 @@ def figure_of(part: dict[str, Any]) -> str:
 def best_line(part: dict[str, Any]) -> str:
     """The lowest Markov line on these bases: a choice made after the fact, in the lines' favour."""
     fitted = part.get("fitted_bits", (part.get("markov_fitted") or {}).get("bits"))
-    lines = {f"order {k}": bits for k, bits in part["markov_bits"].items()} | ({"fitted": fitted} if fitted else {})
+    mixed = part.get("mixture_bits", (part.get("markov_mixture") or {}).get("bits"))
+    lines = {f"order {k}": bits for k, bits in part["markov_bits"].items()}
+    lines |= {name: bits for name, bits in zip(LINES, (fitted, mixed), strict=True) if bits}
     name = min(lines, key=lines.__getitem__, default=None)
     return f"{lines[name]:.4f} ({name})" if name else ""
 
