@@ -29,6 +29,7 @@ class Purpose(IntEnum):
     TOY_GENOME = 13
     BOOTSTRAP = 14
     BASELINE = 15  # Markov sequence beside samples
+    FINETUNE_SPLIT = 16  # index = 0
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0, sub_index: int = 0) -> np.random.Generator:
