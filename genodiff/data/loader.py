@@ -7,8 +7,8 @@ the number of micro-batches, nor a restart can change what is seen: progress is 
 """
 
 import math
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,12 @@ class Batch(NamedTuple):
     n_slots: int
     index: Tensor  # type: ignore[assignment]  # (B,) int64: sample number
     segments: Tensor | None = None  # (B, L) int64: documents that do not see one another (packed text, where asked for)
+
+    def denoiser(self, backbone: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """`backbone` as the denoiser of these rows: told their segments, where there are any."""
+        if self.segments is None:
+            return backbone
+        return partial(backbone, segments=self.segments.to(next(backbone.parameters()).device))  # type: ignore[attr-defined]
 
     def weight(self, soft_mask_weight: float) -> Tensor:
         """(B, L) float32: `soft_mask_weight` where soft-masked, 1 elsewhere."""

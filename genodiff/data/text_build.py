@@ -123,9 +123,9 @@ def build(
         writer = _Writer(temporary, tokenizer, dtype, recipe.ends)
         last: Path | None = None
         try:
-            for text, part, digest, path in _dealt(recipe, files, cut_anywhere=not tokenizer.files):
+            for text, name, digest, path in _dealt(recipe, files, cut_anywhere=not tokenizer.files):
                 last = path
-                writer.add(text, part, digest)
+                writer.add(text, name, digest)
             writer.flush()
         except DataError as fault:
             if fault.file is None:  # a tokenizer does not know where its text comes from
@@ -134,7 +134,7 @@ def build(
         finally:
             for part in writer.parts.values():
                 part.file.close()
-        made = [writer.parts[name] for name in BUCKETS if name in writer.parts]
+        made = [writer.parts[bucket] for bucket in BUCKETS if bucket in writer.parts]
         if not made:
             what = "is empty or holds only white space: no text"
             raise DataError(what, file=source.path, fix="give a file with text")

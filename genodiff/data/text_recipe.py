@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.recipe import SPLITS, Source, named_recipe, recipe_names
+from genodiff.data.recipe import SPLITS, Recipe, Source, load_recipe, named_recipe, recipe_names
 from genodiff.errors import DataError, UsageError
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
@@ -47,7 +47,7 @@ class TextRecipe(Settings):
     domain: Literal["text"] = "text"
     description: str = ""
     sources: tuple[TextSource, ...] = ()
-    files: dict[Literal["train", "valid", "test", "all"], tuple[str, ...]] = {"all": ("*",)}
+    files: dict[Literal["train", "valid", "test", "all"], tuple[str, ...]] = Field(default={"all": ("*",)})
     documents: Literal["file", "line", "paragraph", "wiki"] = "file"
     fields: tuple[str, ...] = ("text",)
     columns: tuple[str, ...] = ()  # names of a CSV's or TSV's columns where it has no header
@@ -101,6 +101,11 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
     if isinstance(values, dict) and isinstance(values.get("sources"), list):
         values["sources"] = [part for source in values["sources"] for part in _parts(source)]
     return TextRecipe.parse(values, file=path)
+
+
+def load_any_recipe(name_or_path: str | Path) -> Recipe | TextRecipe:
+    """The recipe of that name, whatever its domain. Raises `UsageError`."""
+    return load_text_recipe(name_or_path) if domain_of(name_or_path) == "text" else load_recipe(name_or_path)
 
 
 def domain_of(name_or_path: str | Path) -> str:

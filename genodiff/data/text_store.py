@@ -160,7 +160,7 @@ class TextStore(Store):
             notes.append(f"it has no file of {' and '.join(missing)}: the end of train is held out instead")
         end = self.contigs[donor]
         for split in reversed(missing):
-            part = recipe.cut.get(split, _HELD_OUT)  # type: ignore[call-overload]
+            part = recipe.cut.get(split, _HELD_OUT) if donor in ("all", "train") else _HELD_OUT  # type: ignore[call-overload]
             size = int(part * self.contigs[donor]) if part < 1 else int(part)
             start = self._document_at(number[donor], max(0, end - size))
             rows[split], end = [(number[donor], start, end)], start

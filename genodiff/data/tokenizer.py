@@ -185,8 +185,13 @@ def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
         near = did_you_mean(name, [BYTES.name, TEXT8.name, *PUBLISHED])
         raise UsageError(f"no tokenizer '{name}', and no such folder; {near}", fix="give a folder with tokenizer.json")
     files = _read_files(path)
+    return FileTokenizer(files, name_of(files), path)
+
+
+def name_of(files: dict[str, bytes]) -> str:
+    """The published name of a tokenizer's files, or one made from their hash."""
     known = next((n for n, sources in PUBLISHED.items() if _is(files, sources)), None)
-    return FileTokenizer(files, known or _name_of(path), path)
+    return known or f"tokenizer-{tokenizer_sha256(files)[:8]}"
 
 
 def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
@@ -336,11 +341,6 @@ def _read_files(path: Path) -> dict[str, bytes]:
 def _is(files: dict[str, bytes], sources: tuple[Source, ...]) -> bool:
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     return hashes == {s.filename: s.sha256 for s in sources}
-
-
-def _name_of(path: Path) -> str:
-    name = path.name if path.is_dir() else path.parent.name
-    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name) or "tokenizer"
 
 
 def _byte_letters() -> dict[str, int]:

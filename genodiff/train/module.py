@@ -33,11 +33,12 @@ def batch_loss(
     weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
     t = times(config.diffusion.time_sampling, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
+    denoiser = batch.denoiser(backbone)
     if config.diffusion.exact_count:
         k = counts(t, batch.maskable.sum(-1))
-        terms = exact_count_loss(diffusion, backbone, batch.x0, batch.maskable, weight, k, batch.u_mask, lengths)
+        terms = exact_count_loss(diffusion, denoiser, batch.x0, batch.maskable, weight, k, batch.u_mask, lengths)
     else:
-        terms = continuous_time_loss(diffusion, backbone, batch.x0, batch.maskable, weight, t, batch.u_mask, lengths)
+        terms = continuous_time_loss(diffusion, denoiser, batch.x0, batch.maskable, weight, t, batch.u_mask, lengths)
     return terms, weight.sum()
 
 

@@ -22,7 +22,7 @@ def validate(diffusion: MaskedDiffusion, backbone: Caduceus, batches: EvalBatche
         n = maskable.sum(-1)
         t = times("systematic", batch.u_time.to(device), batch.u_shared, batch.slot.to(device), batch.n_slots)
         lengths = None if bool((batch.lengths == x0.shape[1]).all()) else batch.lengths.to(device)
-        found = window_nelbo(diffusion, backbone, x0, maskable, counts(t, n), u_mask, lengths)
+        found = window_nelbo(diffusion, batch.denoiser(backbone), x0, maskable, counts(t, n), u_mask, lengths)
         nats.append((found.nats_per_token * n).cpu())
         bases.append(n.double().cpu())
     total, size = torch.cat(nats).double(), torch.cat(bases)
