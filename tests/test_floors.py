@@ -13,7 +13,7 @@ FLOOR = {
     "alphabet": 0, "settings": 0, "counter": 0, "io": 0, "kernels": 0,
     "diffusion": 1, "backbones": 1, "data": 1,
     "train": 2,
-    "finetune": 3, "generate": 3, "score": 3,
+    "finetune": 3, "generate": 3, "score": 3, "hub": 3,
     "report": 4,
     "cli": 5,
 }  # fmt: skip

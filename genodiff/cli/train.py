@@ -75,8 +75,9 @@ def train(
     if init is not None:
         raise UsageError("--init is not supported in this version", fix="leave it out to train from random weights")
     given = {} if config is None else read_yaml(config)
+    meant: str | None = domain
     if resume is None:
-        recipe, text, domain = in_its_domain(recipe, fasta, text, domain, given)
+        recipe, text, meant = in_its_domain(recipe, fasta, text, domain, given)
     own = (fasta is not None or text is not None) and config is None and resume is None
     over = chosen(settings) | {
         key: value
@@ -85,7 +86,7 @@ def train(
             "fasta": absolute(fasta),
             "bed": absolute(bed),
             "text": absolute(text),
-            "domain": domain,
+            "domain": meant,
             "preset": preset,
             "seed": common.seed,
         }.items()

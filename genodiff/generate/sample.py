@@ -138,6 +138,9 @@ def infill(
     """
     how = how or Sampling()
     window = model.config.data.seq_len
+    if how.sampler not in model.objective.samplers:
+        known = ", ".join(model.objective.samplers)
+        raise UsageError(f"sampler '{how.sampler}' does not go with objective {model.objective.name}", fix=f"choose {known}")
     if how.stride is not None and how.stride > window:
         raise UsageError(f"stride {how.stride} is above the trained length", fix=f"give at most {window}")
     if not 0 <= seed < 1 << 64:

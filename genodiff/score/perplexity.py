@@ -13,6 +13,8 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
 
     split, seed, repeats        as asked; repeats = masks for each window
     checkpoint, step            12 hex digits of the weights, and their training step
+    objective, figure           what the model was trained with; "bound": nelbo_nats is an upper bound, "exact" (ar): the
+                                negative log-likelihood itself
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
     seq_len                     window length in bases
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or --max-minutes)
@@ -29,16 +31,20 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
     markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0 the model is better
     markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity", "minus_model_bits": {"bits",
                                 "ci95"}}: the Markov line whose order and λs were fitted on the valid split; or null
+    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the mixture of context orders 1 to
+                                24 (see mixture.py); null where it was not counted
     source_bits                 the toy source's own −log2 P of the same windows, per base; null for other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base, perplexity, ci95_bits,
-                                markov_bits, markov_perplexity, fitted_bits. Regions of windows, by the bases that lie in 24-mers
+                                markov_bits, markov_perplexity, fitted_bits, mixture_bits, and the paired differences
+                                fitted_minus_model_bits, mixture_minus_model_bits. Regions of windows, by the bases that lie in 24-mers
                                 which the train split has too, on either strand: "unique" none, "touched" less than a
                                 quarter, "repeat" a quarter or more. Regions of bases: "upper_case", "soft_masked"
     repeat_kmer 24, repeat_share, touched_share    shares of the windows that are "repeat" and "touched", or null
     curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a masked base costs in
-                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null
+                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null;
+                                [] where the figure draws no counts of masks (ar, d3pm, mdlm in steps)
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
 Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no repeats either.
@@ -62,8 +68,8 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store, build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
-from genodiff.diffusion.likelihood import window_nelbo
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, times
+from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
 from genodiff.score.lines import markov_lines, source_nats, train_cover
@@ -89,7 +95,7 @@ class Bound(NamedTuple):
 
     nats: Floats  # (2, repeats, windows)
     tokens: Floats  # (2, windows)
-    rate: Floats  # (repeats, windows): masked share k / n; 0 where a window has no base
+    rate: Floats | None  # (repeats, windows): masked share k / n, 0 where a window has no base; None without a curve
 
 
 class Data(NamedTuple):
@@ -103,7 +109,7 @@ class Data(NamedTuple):
 
 @torch.no_grad()
 def bound_of(
-    diffusion: MaskedDiffusion,
+    objective: Objective,
     denoiser: Denoiser,
     batches: EvalBatches,
     device: torch.device | str = "cpu",
@@ -115,7 +121,7 @@ def bound_of(
     rate = np.zeros((batches.repeats, n))
     for done, batch in enumerate(batches, 1):
         repeat, window = np.divmod(batch.index.numpy(), n)
-        upper, soft, share = _batch_bound(diffusion, denoiser, batch, device)
+        upper, soft, share = _batch_bound(objective, denoiser, batch, device)
         nats[0, repeat, window], nats[1, repeat, window], rate[repeat, window] = upper, soft, share
         tokens[0, window] = (batch.maskable & ~batch.soft).sum(-1).numpy()
         tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
@@ -123,19 +129,17 @@ def bound_of(
             progress(done, len(batches))
     if not np.isfinite(nats).all():
         raise GenodiffError("the model's bound is not finite on some windows", fix="train with a lower --lr")
-    return Bound(nats, tokens, rate)
+    return Bound(nats, tokens, rate if objective.curve else None)
 
 
-def _batch_bound(diffusion: MaskedDiffusion, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
+def _batch_bound(objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
     x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
-    t = times("systematic", batch.u_time, batch.u_shared, batch.slot, batch.n_slots).to(device)
+    draws = Draws(u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     full = bool((batch.lengths == x0.shape[1]).all())
-    k = counts(t, maskable.sum(-1))
-    found = window_nelbo(diffusion, denoiser, x0, maskable, k, u_mask, None if full else batch.lengths.to(device))
+    found = objective.bound(batch.denoiser(denoiser), x0, maskable, draws, None if full else batch.lengths.to(device))
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
-    share = found.k.double() / found.n.clamp(min=1)
-    return upper.cpu().numpy(), of_soft.cpu().numpy(), share.cpu().numpy()
+    return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
 
 
 def open_data(model: Model, split: str = "test", *, fasta: str | None = None, bed: str | None = None, offline: bool = False) -> Data:
@@ -162,13 +166,15 @@ def evaluate(
     max_windows: int | None = None,
     max_minutes: float | None = None,
     baselines: bool = True,
+    mixture: bool | None = None,
     offline: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """The bound of `model` on a split, beside what is known of the same bases: the object that the module describes.
 
     It depends on the seed, the split and the numbers of windows and repeats, but not on the batch size (up to float32
-    error). `max_windows` and `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
+    error). `mixture` None counts the mixture of context orders where that takes little time. `max_windows` and
+    `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
     where the data is missing or has no usable window, `UsageError` for numbers that cannot be meant.
     """
     for name, value in (("repeats", repeats), ("batch-size", batch_size), ("max-windows", max_windows)):
@@ -188,11 +194,11 @@ def evaluate(
         windows = windows.spread(max(1, int(left / (pace * repeats))))
     log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
     batches = EvalBatches(windows, batch_size, seed, repeats)
-    bound = bound_of(model.diffusion, model.backbone, batches, device, progress)
+    bound = bound_of(model.objective, model.backbone, batches, device, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     if baselines:
-        markov = markov_lines(windows)
+        markov = markov_lines(windows, False if toy and mixture is None else mixture)
         # Nothing is copied in the toy genome, where motifs that follow one another make chance matches of 24 bases.
         cover = None if toy else train_cover(windows)
     source = source_nats(ToySource(), windows) if toy else None
@@ -207,6 +213,8 @@ def evaluate(
         "repeats": repeats,
         "checkpoint": model.digest,
         "step": model.step,
+        "objective": model.config.diffusion.objective,
+        "figure": model.objective.figure,
         "recipe": recipe.name,
         "fasta": store.source.path,
         "fingerprint": store.fingerprint,
@@ -228,7 +236,7 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
     elapsed = []
     for seed in range(_PACED + 1):
         start = time.monotonic()
-        bound_of(model.diffusion, model.backbone, EvalBatches(sample, batch_size, seed), device)
+        bound_of(model.objective, model.backbone, EvalBatches(sample, batch_size, seed), device)
         elapsed.append(time.monotonic() - start)
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 

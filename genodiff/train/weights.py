@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from genodiff import __version__
 from genodiff.alphabet import ALPHABETS, Alphabet, Vocabulary
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.train.config import RunConfig
 
@@ -239,7 +239,7 @@ def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | N
             raise CheckpointError(f"tensor {name} has dtype {kind}, not F32", file=path, fix=_AGAIN)
 
 
-def build(config: RunConfig, alphabet: Alphabet) -> Caduceus:
+def build(config: RunConfig, alphabet: Alphabet) -> Backbone:
     """The network of a configuration, with fresh weights."""
     return config.backbone.build(alphabet.padded_size, alphabet.complement)
 
@@ -260,7 +260,7 @@ def check_size(folder: Path, config: RunConfig, alphabet: Alphabet) -> None:
         )
 
 
-def read_backbone(folder: Path, card: Card, device: str = "cpu") -> Caduceus:
+def read_backbone(folder: Path, card: Card, device: str = "cpu") -> Backbone:
     """The network in `folder` with its weights, in evaluation mode. Raises `CheckpointError`."""
     read_bytes(folder / WEIGHTS, largest=0) if not (folder / WEIGHTS).is_file() else None
     check_size(folder, card.config, card.alphabet)
