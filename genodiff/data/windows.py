@@ -12,7 +12,7 @@ is held as ranges of windows rather than one by one.
 import logging
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,15 +155,15 @@ class Windows:
     def __len__(self) -> int:
         return len(self.tiling(0)) if self._subset is None else len(self._subset)
 
-    def take(self, index: Ints) -> "Windows":
+    def take(self, index: Ints) -> Self:
         """These windows only (numbers in 0 .. len − 1), for evaluation."""
-        other = object.__new__(Windows)
+        other = object.__new__(type(self))
         fresh = ("_listed", "contig_index", "start", "per_epoch")
         other.__dict__.update({k: v for k, v in self.__dict__.items() if k not in fresh})
         other._subset = np.asarray(index, np.int64) if self._subset is None else self._subset[index]
         return other
 
-    def spread(self, n: int) -> "Windows":
+    def spread(self, n: int) -> Self:
         """At most `n` windows, evenly spread over the split."""
         return self if n >= len(self) else self.take(np.arange(n, dtype=np.int64) * len(self) // n)
 
