@@ -146,7 +146,7 @@ def _batch_bound(objective: Objective, denoiser: Denoiser, batch: Batch, device:
     x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
     draws = Draws(u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     full = bool((batch.lengths == x0.shape[1]).all())
-    found = objective.bound(denoiser, x0, maskable, draws, None if full else batch.lengths.to(device))
+    found = objective.bound(batch.denoiser(denoiser), x0, maskable, draws, None if full else batch.lengths.to(device))
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
     return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
