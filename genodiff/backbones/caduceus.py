@@ -7,6 +7,8 @@ Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import repeat
 from math import ceil, sqrt
 from typing import Annotated, Literal
 
@@ -24,6 +26,8 @@ from genodiff.errors import UsageError
 from genodiff.settings import Settings
 
 _EMBEDDING_STD = 0.02
+_AT_A_TIME = 1 << 16  # positions, where blocks are recomputed to save memory: a longer row goes alone
+_LONG = 1 << 17  # positions of all rows, from where even the blocks' inputs are too many to keep
 
 
 class CaduceusSettings(Settings):
@@ -107,6 +111,17 @@ class Block(nn.Module):
         return self.mixer(self.norm(residual, mirrored), mask, mirrored)
 
 
+def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
+    """The block's output, of which the backward pass keeps the input alone; a few rows at a time, since rows are strangers."""
+    rows = max(1, _AT_A_TIME // max(residual.shape[1], 1))
+    masks = repeat(None) if mask is None else mask.split(rows)
+    parts = [
+        checkpoint(block, part, of, mirrored, use_reentrant=False, preserve_rng_state=False)
+        for part, of in zip(residual.split(rows), masks, strict=False)
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
 class Caduceus(nn.Module):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`. Time is not an input."""
 
@@ -164,14 +179,16 @@ class Caduceus(nn.Module):
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
         """n_layer + 1 tensors laid out as `features`: the embedding, each mixer's output but the last, and the features."""
         states = []
-        for i, rows in enumerate(self._stream(xt, lengths)):
+        for i, rows in enumerate(self._stream(xt, lengths, every=True)):
             if self.settings.alternate_strands and i % 2 and i < self.settings.n_layer:
                 rows = exchange_strands(rows, lengths)
             states.append(side_by_side(rows, lengths) if self.paired else rows)
         return states
 
-    def _stream(self, xt: Tensor, lengths: Tensor | None) -> Iterator[Tensor]:
-        """The input of each block without the residual, then the output of the last norm; rows are strands."""
+    def _stream(self, xt: Tensor, lengths: Tensor | None, every: bool = False) -> Iterator[Tensor]:
+        """The input of each block without the residual, then the output of the last norm; rows are strands.
+
+        Without `every`, only the last one is sure to come."""
         mask = None
         if self.complement is not None:
             xt = both_strands(xt, self.complement, lengths)
@@ -181,17 +198,31 @@ class Caduceus(nn.Module):
         hidden = F.embedding(xt, self.embedding)
         yield hidden
         residual = hidden
-        for i, block in enumerate(self.blocks):
-            mirrored = self.settings.alternate_strands and i % 2 == 0
-            if self.settings.checkpointing and torch.is_grad_enabled():
-                hidden = checkpoint(block, residual, mask, mirrored, use_reentrant=False, preserve_rng_state=False)
-            else:
-                hidden = block(residual, mask, mirrored)
-            if self.residual_dtype is not None:
-                residual = residual.to(self.residual_dtype)
-            residual = residual + hidden
-            if i + 1 < len(self.blocks):
-                yield hidden
+        recompute = self.settings.checkpointing and torch.is_grad_enabled()
+        if recompute and not every and xt.numel() >= _LONG:
+            # Inputs of groups of blocks are kept, and of blocks within one group: about 2 √n of n, for one more forward pass.
+            size = ceil(sqrt(len(self.blocks)))
+            for first in range(0, len(self.blocks), size):
+                group = partial(self._group, range(first, min(first + size, len(self.blocks))))
+                residual = checkpoint(group, residual, mask, use_reentrant=False, preserve_rng_state=False)
+        else:
+            for i in range(len(self.blocks)):
+                residual, hidden = self._step(i, residual, mask, recompute)
+                if i + 1 < len(self.blocks):
+                    yield hidden
         if self.settings.alternate_strands and self.paired and len(self.blocks) % 2:
             residual = exchange_strands(residual, lengths)
         yield self.final_norm(residual)
+
+    def _group(self, blocks: range, residual: Tensor, mask: Tensor | None) -> Tensor:
+        for i in blocks:
+            residual, _ = self._step(i, residual, mask, True)
+        return residual
+
+    def _step(self, i: int, residual: Tensor, mask: Tensor | None, recompute: bool) -> tuple[Tensor, Tensor]:
+        """The residual stream after block i, and what the block has added to it."""
+        block, mirrored = self.blocks[i], self.settings.alternate_strands and i % 2 == 0
+        hidden = _recomputed(block, residual, mask, mirrored) if recompute else block(residual, mask, mirrored)
+        if self.residual_dtype is not None:
+            residual = residual.to(self.residual_dtype)
+        return residual + hidden, hidden

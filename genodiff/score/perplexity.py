@@ -193,10 +193,11 @@ def evaluate(
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if max_minutes is not None and not 0 < max_minutes < math.inf:
         raise UsageError(f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes")
+    backbone = model.backbone
     if context == "contig":
         if max_windows is not None or max_minutes is not None:
             raise UsageError("--context contig scores all windows of a split", fix="leave out --max-windows and --max-minutes")
-        if not isinstance(model.backbone, Caduceus) or not isinstance(model.objective, Mdlm):
+        if not isinstance(backbone, Caduceus) or not isinstance(model.objective, Mdlm):
             raise UsageError("--context contig streams a Caduceus trained with the objective mdlm", fix="leave it out")
     began = time.monotonic()
     recipe, store, windows, total = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
@@ -209,8 +210,8 @@ def evaluate(
         left = 60 * max_minutes * _SAFETY - (time.monotonic() - measured)
         windows = windows.spread(max(1, int(left / (pace * repeats))))
     log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
-    if context == "contig":
-        streamer = partial(stream, model.backbone)
+    if context == "contig" and isinstance(backbone, Caduceus):
+        streamer = partial(stream, backbone)
         found = contig_bound(model.diffusion, streamer, windows, repeats=repeats, seed=seed, device=device, progress=progress)
         bound = _checked(Bound(*found))
     else:
