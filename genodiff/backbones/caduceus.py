@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.layers import Draws, Norm
+from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
@@ -51,6 +51,16 @@ class CaduceusSettings(Settings):
     proj_bias: bool = False
     alternate_strands: bool = Field(default=False, description="even blocks read the strands exchanged, as published fused weights expect")
     checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
+
+    @property
+    def paired(self) -> bool:
+        """Whether both strands are read."""
+        return self.strands == "paired"
+
+    @property
+    def time_conditioned(self) -> bool:
+        """Whether the logits depend on sigma: never."""
+        return False
 
     @property
     def rank(self) -> int:
@@ -115,7 +125,7 @@ class Caduceus(nn.Module):
     def __init__(self, *, settings: CaduceusSettings, vocab_size: int, complement: tuple[int, ...] | None = None, seed: int = 0) -> None:
         super().__init__()
         self.settings, self.vocab_size = settings, vocab_size
-        self.paired = settings.strands == "paired"
+        self.paired = settings.paired
         if self.paired and (complement is None or sorted(complement) != list(range(vocab_size))):
             raise UsageError("paired strands need a complement for every token", fix="choose strands: single for this alphabet")
         map_ = torch.tensor(complement) if self.paired else None
@@ -134,20 +144,29 @@ class Caduceus(nn.Module):
         return self.settings.d_model * (2 if self.paired else 1)
 
     def forward(
-        self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
-    ) -> Float[Tensor, "B L {self.vocab_size}"]:
-        """Logits. `lengths` gives each row's length where rows are padded on the right; padding then changes nothing."""
-        *_, rows = self._stream(xt, lengths)
-        logits = F.linear(rows, self.embedding if self.head is None else self.head)
+        self,
+        xt: Int[Tensor, "B L"],
+        sigma: Tensor | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        rows: Bool[Tensor, "B L"] | None = None,
+    ) -> Float[Tensor, "*positions {self.vocab_size}"]:
+        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading order.
+
+        `lengths` gives each row's length where rows are padded on the right; padding then changes nothing.
+        """
+        hidden = last(self._stream(xt, lengths))
+        head = self.embedding if self.head is None else self.head
         if self.complement is None:
-            return logits
-        return vote(logits, self.complement, lengths)
+            return F.linear(hidden if rows is None else hidden[rows], head)
+        logits = vote(F.linear(hidden, head), self.complement, lengths)
+        return logits if rows is None else logits[rows]
 
     def features(
         self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B L {self.d_out}"]:
         """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping positions and channels."""
-        *_, rows = self._stream(xt, lengths)
+        rows = last(self._stream(xt, lengths))
         return side_by_side(rows, lengths) if self.paired else rows
 
     def hidden_states(

@@ -15,7 +15,7 @@ import torch
 from torch.optim import AdamW
 from torch.optim.swa_utils import AveragedModel
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError, MachineError
@@ -82,7 +82,7 @@ class Boundary(pl.Callback):
         self.begun = (self.counters.step, self.counters.seconds)
         self.plan.begin(*self.begun)
         if self.folder is not None:
-            self.reporter = Reporter(self.counters.step, self.plan.horizon(self.counters.step))
+            self.reporter = Reporter(self.counters.step, self.plan.horizon(self.counters.step), self.config.unit)
 
     def on_train_batch_start(  # type: ignore[override]
         self, trainer: pl.Trainer, module: Pretraining, batch: Any, batch_idx: int
@@ -142,7 +142,7 @@ class Boundary(pl.Callback):
         if self.valid is None or not (finished or step % self.config.train.validate_every == 0):
             return None
         averaged = self.average.module
-        assert isinstance(averaged, Caduceus)
+        assert isinstance(averaged, Backbone)
         found = validate(self.objective, averaged, self.valid, module.device)
         if not math.isfinite(found[0]):
             raise GenodiffError(f"step {step}: the validation bound is not finite", fix="lower --lr; resume goes back a little")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective
 from genodiff.diffusion.objectives import objective
@@ -58,13 +58,14 @@ _log = logging.getLogger("genodiff")
 class Model(NamedTuple):
     """A trained model, ready to use."""
 
-    backbone: Caduceus
+    backbone: Backbone
     diffusion: MaskedDiffusion
     alphabet: Alphabet
     config: RunConfig
     step: int
     digest: str
     run: Path
+    data: dict[str, Any] = {}  # noqa: RUF012 (never changed); what model.json says of the data
 
     @property
     def objective(self) -> Objective:
@@ -278,12 +279,14 @@ def _model(folder: Path, card: Card, run: Path, device: str) -> Model:
         card.step,
         card.weights_sha256[:12],
         run,
+        card.data,
     )
 
 
 def diffusion_of(config: RunConfig, alphabet: Alphabet) -> MaskedDiffusion:
     """The diffusion that a configuration names."""
-    return MaskedDiffusion(schedule(config.diffusion.schedule, **config.diffusion.schedule_options), alphabet.mask_id, alphabet.targets)
+    noise = schedule(config.diffusion.schedule, **config.diffusion.schedule_options)
+    return MaskedDiffusion(noise, alphabet.mask_id, alphabet.targets, config.backbone.time_conditioned)
 
 
 def objective_of(config: RunConfig, diffusion: MaskedDiffusion) -> Objective:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.dropout import dropout_keys
 from genodiff.data.loader import Batch
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.objective import Draws, Objective
@@ -26,18 +27,18 @@ from genodiff.train.optimizer import adamw
 _log = logging.getLogger("genodiff")
 
 
-def batch_loss(objective: Objective, backbone: Caduceus, batch: Batch, soft_weight: float) -> tuple[LossTerms, Tensor]:
+def batch_loss(objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float) -> tuple[LossTerms, Tensor]:
     """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's own uniforms."""
     weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
     draws = Draws(batch.u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
-    return objective.loss(backbone, batch.x0, batch.maskable, weight, draws, lengths), weight.sum()
+    return objective.loss(batch.denoiser(backbone), batch.x0, batch.maskable, weight, draws, lengths), weight.sum()
 
 
 class Pretraining(pl.LightningModule):
     """The network in training. `totals` and `grad_norm` describe the step that has just been taken."""
 
-    def __init__(self, backbone: Caduceus, objective: Objective, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
+    def __init__(self, backbone: Backbone, objective: Objective, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
         super().__init__()
         self.backbone = backbone
         self._objective, self._config, self._soft_weight = objective, config, soft_weight
@@ -59,6 +60,8 @@ class Pretraining(pl.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """The micro-batch's share of the loss; Lightning divides by the number of micro-batches."""
+        if getattr(self._config.backbone, "dropout", 0.0):
+            self.backbone.dropout_keys = dropout_keys(self._config.seed, batch.index)
         terms, weights = batch_loss(self._objective, self.backbone, batch, self._soft_weight)
         found = torch.stack([terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]).double()
         self.totals = self.totals.to(found.device) + found
