@@ -38,7 +38,7 @@ def published(name: str, prefix: str = "backbone.") -> tuple[Any, dict[str, Tens
     model = NETWORKS[name]
     state = to_published_mdlm(model.settings, {k: p.detach() for k, p in model.named_parameters()}, prefix)
     if "none" in name:  # a map that nothing reads
-        state |= {f"{prefix}sigma_map.mlp.{i}.{k}": torch.zeros(6, 256) if i == 0 else torch.zeros(6, 6) for i in (0, 2) for k in ("weight",)}
+        state |= {f"{prefix}sigma_map.mlp.0.weight": torch.zeros(6, 256), f"{prefix}sigma_map.mlp.2.weight": torch.zeros(6, 6)}
         state |= {f"{prefix}sigma_map.mlp.{i}.bias": torch.zeros(6) for i in (0, 2)}
     return model, state, json.loads(json.dumps(mdlm_config(model.settings, model.vocab_size, 16)))
 
