@@ -26,7 +26,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "scan": (
         _structure(
             "u delta A B C D bias h0 gy ghlast y states hlast du ddelta dA dB dC dD dbias dh0",
-            "batch L E N group u_b u_l delta_b delta_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
+            "batch L E N group chunk u_b u_l delta_b delta_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
             " softplus reverse accumulate failed",
         ),
         ("u", "delta", "B", "C", "y", "gy", "du", "ddelta"),

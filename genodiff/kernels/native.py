@@ -35,7 +35,7 @@ def _group(batch: int, channels: int) -> int:
 
 def _shape(u: Tensor, A: Tensor) -> dict[str, int]:
     batch, length, channels = u.shape
-    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "group": _group(batch, channels)}
+    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "group": _group(batch, channels), "chunk": CHUNK}
 
 
 def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
