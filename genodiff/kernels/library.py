@@ -32,7 +32,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ("u", "delta", "B", "C", "y", "gy", "du", "ddelta"),
     ),
     "conv": (
-        _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate"),
+        _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate failed"),
         ("x", "y", "gy", "dx"),
     ),
     "gate": (_structure("y z g out gy dz", "rows E y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),

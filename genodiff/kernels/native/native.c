@@ -25,7 +25,6 @@
 #define CHUNK 64       /* steps between saved states */
 #define CONV_CHUNK 32  /* steps that stay in the first-level cache */
 #define CONV_PIECE 256 /* steps of a task */
-#define MAX_TAPS 16
 
 typedef struct {
     const float *u, *delta, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast;
@@ -40,7 +39,7 @@ typedef struct {
     float *y, *dx, *part;
     int64_t batch, L, E, K;
     int64_t x_b, x_l, y_b, y_l, gy_b, gy_l, dx_b, dx_l;
-    int64_t silu, reverse, accumulate; /* accumulate: dx is added to */
+    int64_t silu, reverse, accumulate, failed; /* accumulate: dx is added to */
 } conv_args;
 
 typedef struct {
