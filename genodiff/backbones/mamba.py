@@ -7,6 +7,7 @@ each projection runs once. The backward direction reads time from the right end;
 Source: Gu and Dao, 2023, arXiv 2312.00752; Schiff et al., 2024, arXiv 2403.03234.
 """
 
+from collections.abc import Callable
 from math import ceil, log, sqrt
 
 import torch
@@ -15,8 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from genodiff.backbones.layers import Draws
-from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.scan import selective_scan
+from genodiff.kernels.mixer import Reading, mixer, read
 
 _DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
 
@@ -53,17 +53,14 @@ class Direction(nn.Module):
         for parameter in (self.dt_bias, self.A_log, self.D):
             parameter._no_weight_decay = True  # type: ignore[attr-defined]
 
-    def forward(self, x: Float[Tensor, "B L E"], mask: Float[Tensor, "B L 1"] | None, reverse: bool) -> Float[Tensor, "B L E"]:
-        c = causal_conv1d(x, self.conv_weight, self.conv_bias, reverse)
-        if mask is not None:
-            c = c * mask
-        r, B, C = self.x_proj(c).split([self.dt_rank, self.d_state, self.d_state], -1)
+    def weights(self) -> Reading:
+        """The weights as the kernels take them."""
         A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
-        y = selective_scan(
-            c, F.linear(r, self.dt_weight), A, B, C, self.D, delta_bias=self.dt_bias, delta_softplus=True, reverse=reverse
-        )  # fmt: skip
-        assert isinstance(y, Tensor)
-        return y
+        return Reading(self.conv_weight, self.conv_bias, self.x_proj.weight, self.dt_weight, self.dt_bias, A, self.D)
+
+
+Reader = Callable[[Tensor, Reading, bool], Tensor]
+"""How a direction reads its inputs (B, L, E): (x, its weights, reverse) -> y."""
 
 
 class Mamba(nn.Module):
@@ -100,27 +97,38 @@ class Mamba(nn.Module):
             self.back = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
 
     def forward(
-        self, h: Float[Tensor, "B L D"], mask: Float[Tensor, "B L 1"] | None = None, mirrored: bool = False
+        self,
+        h: Float[Tensor, "B L D"],
+        mask: Float[Tensor, "B L 1"] | None = None,
+        mirrored: bool = False,
+        reader: Reader | None = None,
     ) -> Float[Tensor, "B L D"]:
         """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence. `mirrored` applies R M R
-        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way."""
+        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way.
+        `reader` takes the place of the directions' own reading, for one piece of a longer sequence."""
+        readings = [self.ahead.weights(), *([self.back.weights()] if self.bidirectional else [])]
+        ways = [mirrored, not mirrored][: len(readings)]
+        if reader is None and ((self.tied and self.strategy == "add") or not self.bidirectional):
+            w_in: Tensor = self.in_proj.weight
+            w_out: Tensor = self.out_proj.weight
+            b_out: Tensor | None = self.out_proj.bias
+            if mirrored:
+                w_in, w_out, b_out = w_in.flip(1), w_out.flip(0), None if b_out is None else b_out.flip(0)
+            out = mixer(h, w_in, self.in_proj.bias, w_out, readings, ways, mask)
+            # Each direction adds the bias once.
+            return out if b_out is None else out + len(readings) * b_out
         x, z = self._project_in(self.in_proj, h, mask, mirrored)
-        y = self.ahead(x, mask, mirrored)
+        if reader is None:
+
+            def reader(x: Tensor, reading: Reading, way: bool) -> Tensor:
+                return read(x, reading, way, mask)
+
         if not self.bidirectional:
-            return self._project_out(self.out_proj, y * F.silu(z), mirrored)
-        if self.tied:
-            y_back, out_back = self.back(x, mask, not mirrored), self.out_proj
-            if self.strategy == "add":
-                out = self._project_out(self.out_proj, (y + y_back) * F.silu(z), mirrored)
-                # Each direction adds the bias once.
-                return out if self.out_proj.bias is None else out + (self.out_proj.bias.flip(0) if mirrored else self.out_proj.bias)
-            z_back = z
-        else:
-            x_back, z_back = self._project_in(self.in_proj_back, h, mask, mirrored)
-            y_back, out_back = self.back(x_back, mask, not mirrored), self.out_proj_back
-        out, other = (
-            self._project_out(proj, y * F.silu(z), mirrored) for proj, y, z in ((self.out_proj, y, z), (out_back, y_back, z_back))
-        )
+            return self._project_out(self.out_proj, reader(x, readings[0], mirrored) * F.silu(z), mirrored)
+        x_back, z_back = (x, z) if self.tied else self._project_in(self.in_proj_back, h, mask, mirrored)
+        y, y_back = (reader(x, reading, way) for x, reading, way in zip((x, x_back), readings, ways, strict=True))
+        out = self._project_out(self.out_proj, y * F.silu(z), mirrored)
+        other = self._project_out(self.out_proj if self.tied else self.out_proj_back, y_back * F.silu(z_back), mirrored)
         return out + other if self.strategy == "add" else out * other
 
     def _project_in(self, proj: Linear, h: Tensor, mask: Tensor | None, mirrored: bool) -> tuple[Tensor, ...]:

@@ -1,104 +1,28 @@
-"""The selective scan and the causal convolution in C (`native/`), called through ctypes.
+"""The selective scan, the causal convolution and the gate in C: what `library.py` loads, as functions of tensors.
 
-float32 on a CPU; anything else goes to the torch versions. The library is built when genodiff is installed, where there is a
-compiler; `why_not()` says what is missing. It needs no compiler, and no headers, to run.
-
-Work is divided by shape alone and partial sums are added in a fixed order, so that results are the same, bit for bit, for any
-number of threads.
+float32 on a CPU; anything else goes to the torch versions. Work is divided by shape alone and partial sums are added in a fixed
+order, so that results are the same, bit for bit, for any number of threads.
 """
 
-import ctypes
-from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.chunked import chunked_scan
+from genodiff.kernels.library import call, fits
 
 CHUNK = 64  # steps between saved states, as in native.c
 CONV_PIECE = 256  # steps of a task of the convolution, as in native.c
 MAX_TAPS = 16
 _FEW_SEQUENCES = 8  # below this many, channels are divided over tasks as well
 
-_SCAN_POINTERS = "u delta A B C D bias h0 gy ghlast y states hlast du ddelta dA dB dC dD dbias dh0".split()
-_SCAN_NUMBERS = (
-    "batch L E N group u_b u_l delta_b delta_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l softplus reverse failed"
-).split()
-_CONV_POINTERS = "x w bias gy y dx part".split()
-_CONV_NUMBERS = "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse".split()
 
-
-def _structure(pointers: list[str], numbers: list[str]) -> type[ctypes.Structure]:
-    fields = [(name, ctypes.c_void_p) for name in pointers] + [(name, ctypes.c_int64) for name in numbers]
-    return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
-
-
-_ScanArguments = _structure(_SCAN_POINTERS, _SCAN_NUMBERS)
-_ConvArguments = _structure(_CONV_POINTERS, _CONV_NUMBERS)
-
-
-def _open(name: str) -> ctypes.CDLL | None:
-    for suffix in EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name(f"_native_{name}{suffix}")
-        if path.is_file():
-            try:
-                library = ctypes.CDLL(str(path))
-            except OSError:
-                return None
-            library.genodiff_scan.argtypes = [ctypes.POINTER(_ScanArguments), ctypes.c_int, ctypes.c_int]
-            library.genodiff_conv.argtypes = [ctypes.POINTER(_ConvArguments), ctypes.c_int, ctypes.c_int]
-            library.genodiff_scan.restype = library.genodiff_conv.restype = None
-            library.genodiff_vector_bits.restype = ctypes.c_int
-            return library
-    return None
-
-
-@cache
-def _library() -> tuple[ctypes.CDLL, str] | None:
-    """The copy for this machine's widest instruction set, and its name. torch is imported first: one OpenMP for both."""
-    base = _open("base")
-    if base is None:
-        return None
-    bits = base.genodiff_vector_bits()
-    for name, needed in (("avx512", 512), ("avx2", 256)):
-        if bits >= needed and (library := _open(name)) is not None:
-            return library, name
-    return base, "base"
-
-
-def why_not() -> str | None:
-    """None where the library runs; else what is missing."""
-    if _library() is None:
-        return "the C library was not built: install a C compiler (gcc or clang with OpenMP), then install genodiff again"
-    return None
-
-
-def instruction_set() -> str:
-    """"avx512", "avx2", "base", or "" where there is no library."""
-    found = _library()
-    return found[1] if found else ""
-
-
-def _fits(*tensors: Tensor | None) -> bool:
-    return _library() is not None and all(x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors)
-
-
-def _rows(x: Tensor) -> Tensor:
+def rows(x: Tensor) -> Tensor:
     """`x` (B, L, C) with neighbouring channels side by side, copied only if they are not."""
     return x if x.stride(2) == 1 or x.shape[2] == 1 else x.contiguous()
-
-
-def _fill(arguments: Any, tensors: dict[str, Tensor | None], strided: tuple[str, ...]) -> None:
-    for name, x in tensors.items():
-        setattr(arguments, name, None if x is None else x.data_ptr())
-        if name in strided and x is not None:
-            setattr(arguments, f"{name}_b", x.stride(0))
-            setattr(arguments, f"{name}_l", x.stride(1))
 
 
 def _group(batch: int, channels: int) -> int:
@@ -109,60 +33,86 @@ def _group(batch: int, channels: int) -> int:
     return max(16, -(-share // 16) * 16)
 
 
+def _shape(u: Tensor, A: Tensor) -> dict[str, int]:
+    batch, length, channels = u.shape
+    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "group": _group(batch, channels)}
+
+
+def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
+    """Room for the state before each chunk."""
+    return u.new_empty(u.shape[0], -(-u.shape[1] // CHUNK), n, u.shape[2])
+
+
+def scan_forward(
+    y: Tensor, u: Tensor, delta: Tensor, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
+    *, softplus: bool, reverse: bool, states: Tensor | None = None, h0: Tensor | None = None, last: Tensor | None = None,
+    accumulate: bool = False,
+) -> None:  # fmt: skip
+    """Write y, or add to it; fill `states` for the backward pass and `last` (B, E, N) where they are given."""
+    if u.numel():
+        tensors = dict(u=u, delta=delta, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last)
+        call("scan", tensors, backward=False, softplus=softplus, reverse=reverse, accumulate=accumulate, **_shape(u, A))
+
+
+class ScanGradients(NamedTuple):
+    """The gradients of a scan's inputs; A as (N, E)."""
+
+    u: Tensor
+    delta: Tensor
+    A: Tensor
+    B: Tensor
+    C: Tensor
+    D: Tensor
+    bias: Tensor
+    h0: Tensor | None
+
+
+def scan_backward(
+    gy: Tensor, u: Tensor, delta: Tensor, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
+    states: Tensor, *, softplus: bool, reverse: bool, h0: Tensor | None = None, g_last: Tensor | None = None,
+) -> ScanGradients:  # fmt: skip
+    """The gradients, from y's and the last state's."""
+    (batch, length, channels), n = u.shape, A.shape[0]
+    parts = -(-channels // _group(batch, channels))
+    du, ddelta = u.new_empty(u.shape), u.new_empty(u.shape)
+    dA = u.new_empty(batch, n, channels)
+    dB, dC = (u.new_empty(parts, batch, length, n) for _ in range(2))
+    dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
+    dh0 = None if h0 is None else torch.empty_like(h0)
+    tensors = dict(u=u, delta=delta, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last)
+    tensors |= dict(du=du, ddelta=ddelta, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
+    if u.numel():
+        call("scan", tensors, backward=True, softplus=softplus, reverse=reverse, **_shape(u, A))
+    dB, dC = (x[0] if parts == 1 else x.sum(0) for x in (dB, dC))
+    return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
+
+
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
+        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        u, delta, B, C = _rows(u), _rows(delta), _rows(B), _rows(C)
+        u, delta, B, C = rows(u), rows(delta), rows(B), rows(C)
         D, bias, h0 = (None if x is None else x.contiguous() for x in (D, bias, h0))
-        (batch, length, channels), n_state, A = u.shape, A.shape[1], A.t().contiguous()
-        y, last = u.new_empty(u.shape), u.new_empty(batch, channels, n_state)
-        keep = any(ctx.needs_input_grad)
-        states = u.new_empty(batch, -(-length // CHUNK), n_state, channels) if keep else None
-        tensors = dict(u=u, delta=delta, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last)
-        _run_scan(tensors, softplus, reverse, backward=False)
+        A = A.t().contiguous()
+        y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], u.shape[2], A.shape[0])
+        states = new_states(u, A.shape[0]) if keep else None
+        scan_forward(y, u, delta, A, B, C, D, bias, softplus=softplus, reverse=reverse, states=states, h0=h0, last=last)
         ctx.save_for_backward(u, delta, A, B, C, D, bias, h0, states)
         ctx.softplus, ctx.reverse = softplus, reverse
         return y, last
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
         u, delta, A, B, C, D, bias, h0, states = ctx.saved_tensors
-        (batch, length, channels), n_state = u.shape, A.shape[0]
-        gy, g_last = _rows(grads[0]), grads[1].contiguous()
-        parts = -(-channels // _group(batch, channels))
-        du, ddelta = u.new_empty(u.shape), u.new_empty(u.shape)
-        dA = u.new_empty(batch, n_state, channels)
-        dB, dC = (u.new_empty(parts, batch, length, n_state) for _ in range(2))
-        dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
-        dh0 = None if h0 is None else torch.empty_like(h0)
-        tensors = dict(u=u, delta=delta, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last)
-        tensors |= dict(du=du, ddelta=ddelta, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
-        _run_scan(tensors, ctx.softplus, ctx.reverse, backward=True)
-        dB, dC = (x[0] if parts == 1 else x.sum(0) for x in (dB, dC))
-        return (
-            du, ddelta, dA.sum(0).t(), dB, dC, None if D is None else dD.sum(0), None if bias is None else dbias.sum(0), None, None, dh0,
+        g = scan_backward(
+            rows(gy), u, delta, A, B, C, D, bias, states,
+            softplus=ctx.softplus, reverse=ctx.reverse, h0=h0, g_last=g_last.contiguous(),
         )  # fmt: skip
-
-
-def _run_scan(tensors: dict[str, Tensor | None], softplus: bool, reverse: bool, *, backward: bool) -> None:
-    found = _library()
-    assert found is not None
-    u, A = tensors["u"], tensors["A"]
-    assert u is not None
-    assert A is not None
-    arguments = _ScanArguments()
-    _fill(arguments, tensors, ("u", "delta", "B", "C", "y", "gy", "du", "ddelta"))
-    arguments.batch, arguments.L, arguments.E = u.shape  # type: ignore[attr-defined]
-    arguments.N = A.shape[0]  # type: ignore[attr-defined]
-    arguments.group = _group(u.shape[0], u.shape[2])  # type: ignore[attr-defined]
-    arguments.softplus, arguments.reverse = int(softplus), int(reverse)  # type: ignore[attr-defined]
-    if u.numel():
-        found[0].genodiff_scan(ctypes.byref(arguments), int(backward), torch.get_num_threads())
-    if arguments.failed:  # type: ignore[attr-defined]
-        raise MemoryError("no memory for the scan's scratch space")
+        dD, dbias = None if D is None else g.D, None if bias is None else g.bias
+        return g.u, g.delta, g.A.t(), g.B, g.C, dD, dbias, None, None, g.h0, None
 
 
 def native_scan(
@@ -178,51 +128,63 @@ def native_scan(
     reverse: bool = False,
     h0: Float[Tensor, "B E N"] | None = None,
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
-    """As `naive_scan`: outputs y and the state after the last step."""
-    if not _fits(u, delta, A, B, C, D, z, delta_bias, h0) or not u.numel():
+    """As `naive_scan`: outputs y and the state after the last step. Where no gradient is asked for, nothing is saved."""
+    inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
+    if not fits(*inputs) or not u.numel():
         return chunked_scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
-    y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0)
-    return y if z is None else y * F.silu(z), last
+    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0, keep)
+    return y if z is None else _Gate.apply(y, z), last
+
+
+def conv_forward(x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool) -> Float[Tensor, "B L E"]:
+    """The convolution's outputs."""
+    y = x.new_empty(x.shape)
+    _run_conv(dict(x=x, w=weight, bias=bias, y=y), reverse=reverse, silu=silu, backward=False)
+    return y
+
+
+def conv_backward(
+    gy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool, dx: Tensor, accumulate: bool = False
+) -> tuple[Float[Tensor, "E K"], Float[Tensor, " E"]]:
+    """Write dx, or add to it; return the gradients of the weight and the bias."""
+    pieces = x.shape[0] * -(-x.shape[1] // CONV_PIECE)
+    part = x.new_empty(pieces, weight.shape[1] + 1, x.shape[2])
+    tensors = dict(x=x, w=weight, bias=bias, gy=gy, dx=dx, part=part)
+    _run_conv(tensors, reverse=reverse, silu=silu, backward=True, accumulate=accumulate)
+    sums = part.sum(0)
+    return sums[:-1].t(), sums[-1]
+
+
+def _run_conv(tensors: dict[str, Tensor | None], **numbers: Any) -> None:
+    x, weight = tensors["x"], tensors["w"]
+    assert x is not None
+    assert weight is not None
+    if x.numel():
+        batch, length, channels = x.shape
+        call("conv", tensors, batch=batch, L=length, E=channels, K=weight.shape[1], **numbers)
 
 
 class _Conv(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool) -> Tensor:
-        x, weight, bias = _rows(x), weight.contiguous(), None if bias is None else bias.contiguous()
-        y = x.new_empty(x.shape)
-        _run_conv(dict(x=x, w=weight, bias=bias, y=y), reverse, silu, backward=False)
+        x, weight, bias = rows(x), weight.contiguous(), None if bias is None else bias.contiguous()
         ctx.save_for_backward(x, weight, bias)
         ctx.reverse, ctx.silu = reverse, silu
-        return y
+        return conv_forward(x, weight, bias, reverse=reverse, silu=silu)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = ctx.saved_tensors
-        gy, dx = _rows(grads[0]), x.new_empty(x.shape)
-        pieces = x.shape[0] * -(-x.shape[1] // CONV_PIECE)
-        part = x.new_empty(pieces, weight.shape[1] + 1, x.shape[2])
-        _run_conv(dict(x=x, w=weight, bias=bias, gy=gy, dx=dx, part=part), ctx.reverse, ctx.silu, backward=True)
-        sums = part.sum(0)
-        return dx, sums[:-1].t().contiguous(), None if bias is None else sums[-1], None, None
-
-
-def _run_conv(tensors: dict[str, Tensor | None], reverse: bool, silu: bool, *, backward: bool) -> None:
-    found = _library()
-    assert found is not None
-    x, weight = tensors["x"], tensors["w"]
-    assert x is not None
-    assert weight is not None
-    arguments = _ConvArguments()
-    _fill(arguments, tensors, ("x", "y", "gy", "dx"))
-    arguments.batch, arguments.L, arguments.E = x.shape  # type: ignore[attr-defined]
-    arguments.K = weight.shape[1]  # type: ignore[attr-defined]
-    arguments.silu, arguments.reverse = int(silu), int(reverse)  # type: ignore[attr-defined]
-    found[0].genodiff_conv(ctypes.byref(arguments), int(backward), torch.get_num_threads())
+        dx = x.new_empty(x.shape)
+        dweight, dbias = conv_backward(rows(gy), x, weight, bias, reverse=ctx.reverse, silu=ctx.silu, dx=dx)
+        return dx, dweight.contiguous(), None if bias is None else dbias, None, None
 
 
 def native_conv_fits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether `native_conv` can take these tensors."""
-    return _fits(x, weight, bias) and x.numel() > 0 and weight.shape[1] <= MAX_TAPS
+    return fits(x, weight, bias) and x.numel() > 0 and weight.shape[1] <= MAX_TAPS
 
 
 def native_conv(
@@ -230,3 +192,37 @@ def native_conv(
 ) -> Float[Tensor, "B L E"]:
     """As `causal_conv1d`, for tensors that `native_conv_fits`."""
     return _Conv.apply(x, weight, bias, reverse, silu)
+
+
+def gate_forward(y: Float[Tensor, "T E"], z: Float[Tensor, "T E"]) -> Float[Tensor, "T E"]:
+    """y silu(z); z's rows may lie apart."""
+    out = torch.empty_like(y)
+    if y.numel():
+        call("gate", dict(y=y, z=z, out=out), backward=False, rows=y.shape[0], E=y.shape[1])
+    return out
+
+
+def gate_backward(
+    g: Float[Tensor, "T E"], y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], dz: Float[Tensor, "T E"]
+) -> tuple[Float[Tensor, "T E"], Float[Tensor, "T E"]]:
+    """y silu(z) again and y's gradient, from the gate's; z's gradient goes to `dz`, whose rows may lie apart. Overwrites g."""
+    out = torch.empty_like(y)
+    if y.numel():
+        call("gate", dict(y=y, z=z, g=g, out=out, gy=g, dz=dz), backward=True, rows=y.shape[0], E=y.shape[1])
+    return out, g
+
+
+class _Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, z: Tensor) -> Tensor:
+        z = rows(z)
+        ctx.save_for_backward(y, z)
+        return gate_forward(y.flatten(0, 1), z.flatten(0, 1)).view(y.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        y, z = (x.flatten(0, 1) for x in ctx.saved_tensors)
+        dz = torch.empty_like(y)
+        _, gy = gate_backward(g.flatten(0, 1).clone(memory_format=torch.contiguous_format), y, z, dz)
+        return gy.view(g.shape), dz.view(g.shape)

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from genodiff.errors import UsageError
 from genodiff.kernels.chunked import chunked_scan
+from genodiff.kernels.library import instruction_set, why_not
 from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.native import instruction_set, native_scan, why_not
+from genodiff.kernels.native import native_scan
 
 ScanFunction = Callable[..., tuple[Tensor, Tensor]]
 

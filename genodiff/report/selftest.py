@@ -19,7 +19,7 @@ from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError
-from genodiff.kernels.native import instruction_set
+from genodiff.kernels.library import instruction_set
 from genodiff.kernels.scan import chosen, providers, selective_scan
 from genodiff.report.doctor import Check
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from scans import Problem
+from scans import PROVIDERS, Problem
 
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.parallel import each
@@ -71,9 +71,11 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GENODIFF_SCAN", "torch")
-    before, problem = torch.get_num_threads(), Problem(5, 300, 40, 16, z=True, h0=True)
+@pytest.mark.parametrize("batch", [1, 5, 9])
+@pytest.mark.parametrize("provider", [p for p in PROVIDERS if p in ("native", "torch")])
+def test_the_bits_do_not_depend_on_the_number_of_threads(provider: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENODIFF_SCAN", provider)
+    before, problem = torch.get_num_threads(), Problem(batch, 300, 40, 16, z=True, h0=True)
     x, weight, bias = problem.inputs["u"].float(), torch.randn(40, 4), torch.randn(40)
     found = []
     try:
@@ -82,7 +84,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Mon
             taps = weight.clone().requires_grad_()
             y = causal_conv1d(x, taps, bias)
             (dtaps,) = torch.autograd.grad(y.square().sum(), taps)
-            found.append(problem.solve("torch", torch.float32) | {"conv": y.detach(), "dtaps": dtaps})
+            found.append(problem.solve(provider, torch.float32) | {"conv": y.detach(), "dtaps": dtaps})
     finally:
         torch.set_num_threads(before)
     for other in found[1:]:

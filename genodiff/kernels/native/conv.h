@@ -66,7 +66,8 @@ static void conv_backward(const conv_args *s, int64_t b, int64_t t0, int64_t t1,
                 int64_t to = s->reverse ? t - s->K + 1 + k : t + s->K - 1 - k;
                 if (to >= 0 && to < s->L) dx += w[k] * q[to - lo];
             }
-            v_store(s->dx + b * s->dx_b + t * s->dx_l + e, dx, lanes);
+            float *to_dx = s->dx + b * s->dx_b + t * s->dx_l + e;
+            v_store(to_dx, s->accumulate ? v_load(to_dx, lanes) + dx : dx, lanes);
         }
         for (int k = 0; k < s->K; k++) v_store(part + k * s->E + e, v_load(part + k * s->E + e, lanes) + dw[k], lanes);
         v_store(part + s->K * s->E + e, v_load(part + s->K * s->E + e, lanes) + db, lanes);

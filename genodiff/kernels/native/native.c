@@ -27,7 +27,7 @@ typedef struct {
     float *y, *states, *hlast, *du, *ddelta, *dA, *dB, *dC, *dD, *dbias, *dh0;
     int64_t batch, L, E, N, group;
     int64_t u_b, u_l, delta_b, delta_l, B_b, B_l, C_b, C_l, y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
-    int64_t softplus, reverse, failed;
+    int64_t softplus, reverse, accumulate, failed; /* accumulate: y is added to */
 } scan_args;
 
 typedef struct {
@@ -35,14 +35,26 @@ typedef struct {
     float *y, *dx, *part;
     int64_t batch, L, E, K;
     int64_t x_b, x_l, y_b, y_l, gy_b, gy_l, dx_b, dx_l;
-    int64_t silu, reverse;
+    int64_t silu, reverse, accumulate; /* accumulate: dx is added to */
 } conv_args;
+
+typedef struct {
+    const float *y, *z, *g;
+    float *out, *gy, *dz;
+    int64_t rows, E;
+    int64_t y_l, z_l, g_l, out_l, gy_l, dz_l;
+} gate_args;
 
 #include "scan.h"
 #include "conv.h"
+#include "gate.h"
+
+/* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
+int genodiff_abi(void) { return 2; }
 
 void genodiff_scan(scan_args *s, int backward, int threads) { scan_run(s, backward, threads); }
 void genodiff_conv(conv_args *s, int backward, int threads) { conv_run(s, backward, threads); }
+void genodiff_gate(gate_args *s, int backward, int threads) { gate_run(s, backward, threads); }
 
 /* The widest instruction set of this machine that a copy was written for: 512, 256 or 0. */
 int genodiff_vector_bits(void) {

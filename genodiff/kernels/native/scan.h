@@ -135,7 +135,10 @@ static void forward_task(const scan_args *s, int64_t b, int64_t g, void *own, fl
             int64_t n = 0;
             for (; n + NB <= s->N; n += NB) pass_fwd(s, w, b, t0, m, e, lanes, n, NB, state, 0);
             for (; n < s->N; n++) pass_fwd(s, w, b, t0, m, e, lanes, n, 1, state, 0);
-            for (int i = 0; i < m; i++) v_store(s->y + b * s->y_b + at(s, t0 + i) * s->y_l + e, w->y[i], lanes);
+            for (int i = 0; i < m; i++) {
+                float *to = s->y + b * s->y_b + at(s, t0 + i) * s->y_l + e;
+                v_store(to, s->accumulate ? v_load(to, lanes) + w->y[i] : w->y[i], lanes);
+            }
         }
     }
     if (s->hlast)

@@ -1,0 +1,110 @@
+"""The C library of the CPU kernels (`native/`): finding it, refusing a stale one, and calling it with tensors.
+
+It is built when genodiff is installed, where there is a compiler; `why_not()` says what is missing. It needs no compiler, and no
+headers, to run. There is a copy for each instruction set; the processor decides at run time.
+"""
+
+import ctypes
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+ABI = 2  # as in native.c
+_AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
+
+
+def _structure(pointers: str, numbers: str) -> type[ctypes.Structure]:
+    fields = [(name, ctypes.c_void_p) for name in pointers.split()] + [(name, ctypes.c_int64) for name in numbers.split()]
+    return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+
+
+# The structures of native.c, and for each the tensors whose strides over rows and time it holds.
+_STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
+    "scan": (
+        _structure(
+            "u delta A B C D bias h0 gy ghlast y states hlast du ddelta dA dB dC dD dbias dh0",
+            "batch L E N group u_b u_l delta_b delta_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
+            " softplus reverse accumulate failed",
+        ),
+        ("u", "delta", "B", "C", "y", "gy", "du", "ddelta"),
+    ),
+    "conv": (
+        _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate"),
+        ("x", "y", "gy", "dx"),
+    ),
+    "gate": (_structure("y z g out gy dz", "rows E y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),
+}
+
+
+def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
+    """A copy of the library, or None and why not."""
+    for suffix in EXTENSION_SUFFIXES:
+        path = Path(__file__).with_name(f"_native_{name}{suffix}")
+        if path.is_file():
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError as fault:
+                return None, f"the C library cannot be loaded ({fault}): {_AGAIN}"
+            try:
+                found = library.genodiff_abi()
+            except AttributeError:
+                found = 1
+            if found != ABI:
+                return None, f"the C library is of another version (interface {found}, wanted {ABI}): {_AGAIN}"
+            for kernel, (structure, _) in _STRUCTURES.items():
+                function = getattr(library, f"genodiff_{kernel}")
+                function.argtypes, function.restype = [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int], None
+            return library, ""
+    return None, "the C library was not built: install a C compiler (gcc or clang with OpenMP), then install genodiff again"
+
+
+@cache
+def _library() -> tuple[ctypes.CDLL | None, str]:
+    """The copy for this machine's widest instruction set and its name, or why there is none. torch comes first: one OpenMP for both."""
+    base, fault = _open("base")
+    if base is None:
+        return None, fault
+    bits = base.genodiff_vector_bits()
+    for name, needed in (("avx512", 512), ("avx2", 256)):
+        if bits >= needed and (library := _open(name)[0]) is not None:
+            return library, name
+    return base, "base"
+
+
+def why_not() -> str | None:
+    """None where the library runs; else what is missing."""
+    library, text = _library()
+    return text if library is None else None
+
+
+def instruction_set() -> str:
+    """ "avx512", "avx2", "base", or "" where there is no library."""
+    library, text = _library()
+    return "" if library is None else text
+
+
+def fits(*tensors: Tensor | None) -> bool:
+    """Whether the library is here and can take these tensors: float32 on a CPU."""
+    return _library()[0] is not None and all(x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors)
+
+
+def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
+    """Run "scan", "conv" or "gate" on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
+    structure, strided = _STRUCTURES[kernel]
+    arguments = structure()
+    for name, x in tensors.items():
+        setattr(arguments, name, None if x is None else x.data_ptr())
+        if name in strided and x is not None:
+            if x.ndim > 2:
+                setattr(arguments, f"{name}_b", x.stride(0))
+            setattr(arguments, f"{name}_l", x.stride(-2))
+    for name, number in numbers.items():
+        setattr(arguments, name, int(number))
+    library = _library()[0]
+    assert library is not None
+    getattr(library, f"genodiff_{kernel}")(ctypes.byref(arguments), int(backward), torch.get_num_threads())
+    if getattr(arguments, "failed", 0):
+        raise MemoryError(f"no memory for the scratch space of the {kernel}")

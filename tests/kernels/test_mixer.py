@@ -1,0 +1,205 @@
+"""The fused mixer against its definition, part by part in float64: outputs, every gradient, padding, what is saved."""
+
+from dataclasses import fields
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from genodiff.kernels import mixer as mixers
+from genodiff.kernels.gemm import routing
+from genodiff.kernels.library import why_not
+from genodiff.kernels.mixer import Reading, mixer, mixer_by_parts
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"nothing is fused here: {why_not()}")
+Inputs = dict[str, Tensor | None]
+
+
+def problem(
+    batch: int, length: int, channels: int, states: int, *, d_model: int = 6, taps: int = 4, rank: int = 3, ways: int = 2,
+    in_bias: bool = False, conv_bias: bool = True, padding: int = 0, seed: int = 0,
+) -> Inputs:  # fmt: skip
+    """Inputs in float64 with float32 values, so that a float32 run answers for its arithmetic alone."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape: int, scale: float = 1.0) -> Tensor:
+        return (scale * torch.randn(*shape, generator=generator)).double()
+
+    e, d, n = channels, d_model, states
+    inputs: Inputs = {"h": normal(batch, length, d), "in_weight": normal(2 * e, d, scale=d**-0.5)}
+    inputs["in_bias"] = normal(2 * e) if in_bias else None
+    inputs["out_weight"] = normal(d, e, scale=e**-0.5)
+    for i in range(ways):
+        inputs[f"{i}.conv_weight"] = normal(e, taps, scale=0.5)
+        inputs[f"{i}.conv_bias"] = normal(e, scale=0.5) if conv_bias else None
+        inputs[f"{i}.x_weight"] = normal(rank + 2 * n, e, scale=e**-0.5)
+        inputs[f"{i}.dt_weight"] = normal(e, rank, scale=rank**-0.5)
+        inputs[f"{i}.dt_bias"] = (normal(e, scale=0.5) - 3).float().double()
+        inputs[f"{i}.A"] = -torch.exp(normal(e, n)).float().double()
+        inputs[f"{i}.D"] = normal(e)
+    lengths = torch.randint(max(length - padding, 1), length + 1, (batch, 1, 1), generator=generator)
+    inputs["mask"] = (torch.arange(length)[None, :, None] < lengths).double() if padding else None
+    inputs["g"] = normal(batch, length, d)
+    return inputs
+
+
+def run(inputs: Inputs, dtype: torch.dtype, parts: bool = False, reverse: tuple[bool, ...] = (False, True)) -> dict[str, Tensor]:
+    """The output and the gradient of every input, as float64."""
+    x = {name: None if value is None else value.to(dtype, copy=True) for name, value in inputs.items()}
+    g, mask = x.pop("g"), x.pop("mask")
+    wanted = {name: value.requires_grad_() for name, value in x.items() if value is not None}
+    ways = len({name.split(".")[0] for name in x if "." in name})
+    names = [field.name for field in fields(Reading)]
+    readings = [Reading(*(x[f"{i}.{name}"] for name in names)) for i in range(ways)]  # type: ignore[arg-type]
+    assert x["h"] is not None
+    assert x["in_weight"] is not None
+    assert x["out_weight"] is not None
+    function = mixer_by_parts if parts else mixer
+    out = function(x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings, reverse[:ways], mask)
+    grads = torch.autograd.grad(out, list(wanted.values()), g)
+    found = {"out": out} | dict(zip(wanted, grads, strict=True))
+    return {name: value.detach().double() for name, value in found.items()}
+
+
+def assert_agrees(inputs: Inputs, monkeypatch: pytest.MonkeyPatch, tolerance: float = 5e-6, **options: tuple[bool, ...]) -> None:
+    monkeypatch.setenv("GENODIFF_SCAN", "naive")
+    truth = run(inputs, torch.float64, parts=True, **options)
+    monkeypatch.setenv("GENODIFF_SCAN", "native")
+    used = []
+    apply = mixers._Mixer.apply
+    monkeypatch.setattr(mixers._Mixer, "apply", lambda *a: used.append(1) or apply(*a))
+    got = run(inputs, torch.float32, **options)
+    monkeypatch.undo()
+    assert used, "the fused mixer did not run"
+    size = max(float(v.norm()) for v in truth.values())
+    for name, wanted in truth.items():
+        error = float((got[name] - wanted).norm() / max(float(wanted.norm()), 1e-3 * size))
+        assert error < tolerance, (name, error)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 63, 64, 65, 127, 300])
+def test_every_length_gives_the_outputs_and_gradients_of_the_parts(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_agrees(problem(2, length, 12, 4), monkeypatch)
+
+
+@pytest.mark.parametrize("channels", [1, 7, 15, 16, 17, 236])
+def test_every_width_gives_the_outputs_and_gradients_of_the_parts(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_agrees(problem(2, 70, channels, 16, rank=8), monkeypatch)
+    assert_agrees(problem(9, 5, channels, 16, rank=1, padding=3), monkeypatch)
+
+
+@pytest.mark.parametrize("states", [1, 8, 16, 64])
+def test_every_number_of_states_gives_the_outputs_and_gradients_of_the_parts(states: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_agrees(problem(2, 70, 20, states), monkeypatch)
+
+
+OPTIONS: list[dict[str, int]] = [{"in_bias": True}, {"conv_bias": False}, {"taps": 1}, {"taps": 16}, {"ways": 1}, {"padding": 40}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("reverse", [(False, True), (True, False), (False, False)])
+def test_every_option_gives_the_outputs_and_gradients_of_the_parts(
+    options: dict[str, int], reverse: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_agrees(problem(3, 70, 18, 5, **options), monkeypatch, reverse=reverse)  # type: ignore[arg-type]
+
+
+sizes = (st.integers(1, n) for n in (10, 140, 40, 20, 6))
+
+
+@settings(max_examples=40, deadline=None)
+@given(*sizes, st.booleans(), st.integers(0, 60))
+def test_any_shape_gives_the_outputs_and_gradients_of_the_parts(
+    batch: int, length: int, channels: int, states: int, taps: int, in_bias: bool, padding: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        assert_agrees(problem(batch, length, channels, states, taps=taps, in_bias=in_bias, padding=padding, seed=length), patch, 2e-5)
+
+
+def test_more_taps_than_the_library_takes_go_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match="did not run"):
+        assert_agrees(problem(2, 30, 5, 2, taps=17), monkeypatch)
+    inputs = problem(2, 30, 5, 2, taps=17)
+    for name, value in run(inputs, torch.float64, parts=True).items():
+        torch.testing.assert_close(run(inputs, torch.float32)[name], value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.skipif(not routing()[0], reason="the products are MKL's here, whose bits depend on the number of threads")
+@pytest.mark.parametrize("batch", [1, 3, 9])
+def test_the_bits_do_not_depend_on_the_number_of_threads(batch: int) -> None:
+    inputs, before = problem(batch, 200, 100, 16, d_model=24, rank=2), torch.get_num_threads()
+    try:
+        found = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(run(inputs, torch.float32))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(other[name], found[0][name]) for other in found[1:] for name in other)
+
+
+def test_twice_gives_the_same_bits() -> None:
+    inputs = problem(3, 200, 40, 16, padding=50)
+    first, second = run(inputs, torch.float32), run(inputs, torch.float32)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def small(grad: bool) -> tuple[Tensor, ...]:
+    x = problem(2, 100, 20, 16, ways=1)
+    names = ["h", "in_weight", "out_weight", *(f"0.{field.name}" for field in fields(Reading))]
+    return tuple(x[name].float().requires_grad_(grad) for name in names)  # type: ignore[union-attr]
+
+
+def apply_small(h: Tensor, w_in: Tensor, w_out: Tensor, *weights: Tensor) -> Tensor:
+    return mixer(h, w_in, None, w_out, [Reading(*weights)], [False])
+
+
+def test_recomputing_a_mixer_in_the_backward_pass_gives_the_same_bits() -> None:
+    x = small(True)
+    plain = torch.autograd.grad(apply_small(*x).square().sum(), x)
+    again = torch.autograd.grad(checkpoint(apply_small, *x, use_reentrant=False).square().sum(), x)
+    assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
+
+
+def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, wanted = small(True), apply_small(*small(True)).detach()
+    monkeypatch.setattr(mixers.native, "new_states", lambda *_: pytest.fail("made room for states"))
+    with torch.no_grad():
+        out = apply_small(*x)
+    assert out.grad_fn is None
+    assert torch.equal(out, wanted)
+    with torch.inference_mode():
+        assert torch.equal(apply_small(*x), wanted)
+
+
+def test_autocast_and_float64_go_part_by_part_and_mean_the_same() -> None:
+    x = small(False)
+    exact = apply_small(*(v.double() for v in x))
+    torch.testing.assert_close(apply_small(*x).double(), exact, rtol=1e-4, atol=1e-5)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = apply_small(*x)
+    assert low.dtype == torch.bfloat16
+    assert float((low.double() - exact).norm() / exact.norm()) < 0.03
+
+
+def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
+    def saved(length: int) -> int:
+        x = {k: None if v is None else v.float() for k, v in problem(2, length, 256, 16, d_model=128, rank=8).items()}
+        seen: dict[int, int] = {}
+
+        def pack(t: Tensor) -> Tensor:
+            seen[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            readings = [Reading(*(x[f"{i}.{f.name}"] for f in fields(Reading))) for i in range(2)]  # type: ignore[arg-type]
+            h = x["h"]
+            assert h is not None
+            mixer(h.requires_grad_(), x["in_weight"], None, x["out_weight"], readings, [False, True])  # type: ignore[arg-type]
+        return sum(seen.values())
+
+    # h, x, z and the sum of the directions: 2,560; [r, B, C] of both: 320; chunk states of both: 2,048.
+    assert 2560 < (saved(512) - saved(256)) / (2 * 256) <= 5000
