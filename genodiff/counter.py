@@ -30,6 +30,9 @@ class Purpose(IntEnum):
     BOOTSTRAP = 14
     BASELINE = 15  # Markov sequence beside samples
     FINETUNE_SPLIT = 16  # index = 0
+    FINETUNE_ORDER = 17  # index = epoch
+    FINETUNE_STRAND = 18  # index = epoch
+    FINETUNE_DROPOUT = 19  # index = example, sub-index = epoch
 
 
 def generator(seed: int, purpose: Purpose, index: int = 0, sub_index: int = 0) -> np.random.Generator:

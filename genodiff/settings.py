@@ -6,7 +6,7 @@ Settings belong to the thing that they set: each room declares its own subclass 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -47,9 +47,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
     first = fault.errors()[0]
-    path = ".".join(str(part) for part in first["loc"]) or "the top level"
+    places, here = _walk(cls, first["loc"])
+    path = ".".join(places) or "the top level"
     if first["type"] == "extra_forbidden":
-        return f"no setting '{path}'; {did_you_mean(str(first['loc'][-1]), _keys_at(cls, first['loc'][:-1]))}"
+        return f"no setting '{path}'; {did_you_mean(places[-1], list(getattr(here, 'model_fields', {})))}"
+    if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        kind, known = first["ctx"]["discriminator"].strip("'"), [k for k, _ in _kinds(here)]
+        if first["type"] == "union_tag_not_found":
+            return f"setting '{path}.{kind}' is missing; known: {', '.join(known)}"
+        return f"setting '{path}.{kind}': unknown '{first['ctx']['tag']}'; {did_you_mean(first['ctx']['tag'], known)}"
     if first["type"] == "missing":
         return f"setting '{path}' is missing"
     plain = _PLAIN.get(first["type"])
@@ -58,14 +64,27 @@ def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
     return f"setting '{path}': {message} (found {str(first['input'])[:60]!r})"
 
 
-def _keys_at(cls: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+def _walk(cls: type[BaseModel], path: tuple[int | str, ...]) -> tuple[list[str], Any]:
+    """The places along pydantic's path, without the kinds that it puts in where settings are of one of several kinds,
+    and the settings that hold the last of them (or that it holds, where it names a union)."""
     here: Any = cls
-    for part in path:
-        fields = getattr(here, "model_fields", {})
-        if part not in fields:
-            return []
-        here = fields[str(part)].annotation
-    return list(getattr(here, "model_fields", {}))
+    places = []
+    for i, part in enumerate(path):
+        kinds = dict(_kinds(here))
+        if part in kinds:
+            here = kinds[part]
+            continue
+        places.append(str(part))
+        annotation = getattr(getattr(here, "model_fields", {}).get(str(part)), "annotation", None)
+        if i < len(path) - 1 or _kinds(annotation):
+            here = annotation
+    return places, here
+
+
+def _kinds(annotation: Any) -> list[tuple[str, type[BaseModel]]]:
+    """The settings of a union of several kinds, by the value of their `kind`."""
+    members = [m for m in get_args(annotation) if isinstance(m, type) and issubclass(m, BaseModel) and "kind" in m.model_fields]
+    return [(str(m.model_fields["kind"].default), m) for m in members]
 
 
 class _UniqueKeys(yaml.SafeLoader):

@@ -13,12 +13,12 @@ FLOOR = {
     "alphabet": 0, "settings": 0, "counter": 0, "io": 0, "kernels": 0,
     "diffusion": 1, "backbones": 1, "data": 1,
     "train": 2,
-    "finetune": 3, "generate": 3, "score": 3,
+    "finetune": 3, "generate": 3, "score": 3, "hub": 3,
     "report": 4,
     "cli": 5,
 }  # fmt: skip
 GROUND = {"alphabet", "settings", "counter", "io"}  # may know one another; none of them may know torch
-OPTIONAL = {"triton", "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda"}
+OPTIONAL = {"tokenizers", "triton", "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

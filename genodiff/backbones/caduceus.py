@@ -7,20 +7,22 @@ Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import ceil, sqrt
 from typing import Annotated, Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.layers import Draws, Norm
+from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
+from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
 from genodiff.settings import Settings
 
 _EMBEDDING_STD = 0.02
@@ -51,9 +53,24 @@ class CaduceusSettings(Settings):
     checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
 
     @property
+    def paired(self) -> bool:
+        """Whether both strands are read."""
+        return self.strands == "paired"
+
+    @property
+    def time_conditioned(self) -> bool:
+        """Whether the logits depend on sigma: never."""
+        return False
+
+    @property
     def rank(self) -> int:
         """The rank of the step sizes, resolved."""
         return ceil(self.d_model / 16) if self.dt_rank == "auto" else self.dt_rank
+
+    @property
+    def causal(self) -> bool:
+        """Whether a position sees itself and those before it, and nothing else."""
+        return not self.bidirectional and self.strands == "single"
 
     def build(self, vocab_size: int, complement: tuple[int, ...] | None, *, seed: int = 0) -> "Caduceus":
         """A freshly drawn network; `complement` maps each id to its complement and is needed by paired strands."""
@@ -92,6 +109,14 @@ class Block(nn.Module):
         return self.mixer(self.norm(residual, mirrored), mask, mirrored)
 
 
+@dataclass
+class StateCache:
+    """What each block of a one-way network carries on from the `length` positions that it has read."""
+
+    length: int = 0
+    edges: list[Edge] = field(default_factory=list)
+
+
 class Caduceus(nn.Module):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`. Time is not an input."""
 
@@ -100,7 +125,7 @@ class Caduceus(nn.Module):
     def __init__(self, *, settings: CaduceusSettings, vocab_size: int, complement: tuple[int, ...] | None = None, seed: int = 0) -> None:
         super().__init__()
         self.settings, self.vocab_size = settings, vocab_size
-        self.paired = settings.strands == "paired"
+        self.paired = settings.paired
         if self.paired and (complement is None or sorted(complement) != list(range(vocab_size))):
             raise UsageError("paired strands need a complement for every token", fix="choose strands: single for this alphabet")
         map_ = torch.tensor(complement) if self.paired else None
@@ -119,20 +144,29 @@ class Caduceus(nn.Module):
         return self.settings.d_model * (2 if self.paired else 1)
 
     def forward(
-        self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
-    ) -> Float[Tensor, "B L {self.vocab_size}"]:
-        """Logits. `lengths` gives each row's length where rows are padded on the right; padding then changes nothing."""
-        *_, rows = self._stream(xt, lengths)
-        logits = F.linear(rows, self.embedding if self.head is None else self.head)
+        self,
+        xt: Int[Tensor, "B L"],
+        sigma: Tensor | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        *,
+        rows: Bool[Tensor, "B L"] | None = None,
+    ) -> Float[Tensor, "*positions {self.vocab_size}"]:
+        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading order.
+
+        `lengths` gives each row's length where rows are padded on the right; padding then changes nothing.
+        """
+        hidden = last(self._stream(xt, lengths))
+        head = self.embedding if self.head is None else self.head
         if self.complement is None:
-            return logits
-        return vote(logits, self.complement, lengths)
+            return F.linear(hidden if rows is None else hidden[rows], head)
+        logits = vote(F.linear(hidden, head), self.complement, lengths)
+        return logits if rows is None else logits[rows]
 
     def features(
         self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
     ) -> Float[Tensor, "B L {self.d_out}"]:
         """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping positions and channels."""
-        *_, rows = self._stream(xt, lengths)
+        rows = last(self._stream(xt, lengths))
         return side_by_side(rows, lengths) if self.paired else rows
 
     def hidden_states(
@@ -171,3 +205,25 @@ class Caduceus(nn.Module):
         if self.settings.alternate_strands and self.paired and len(self.blocks) % 2:
             residual = exchange_strands(residual, lengths)
         yield self.final_norm(residual)
+
+    def cache(self, capacity: int) -> StateCache:
+        """An empty cache for `decode`; it has the same size whatever the `capacity`."""
+        if not self.settings.causal:
+            raise UsageError("only a causal network can go on from what it has read", fix="train one that reads one way")
+        return StateCache()
+
+    def decode(self, x: Int[Tensor, "B n"], cache: StateCache, sigma: Tensor | None = None) -> Float[Tensor, "B n {self.vocab_size}"]:
+        """Logits of the n positions that follow those in the cache, which then holds them too."""
+        residual = F.embedding(x, self.embedding)
+        for i, block in enumerate(self.blocks):
+            assert isinstance(block, Block)
+            if i == len(cache.edges):
+                cache.edges.append(no_edge(block.mixer.ahead.weights(), len(x)))
+
+            def read(x: Tensor, reading: Reading, reverse: bool, i: int = i) -> Tensor:
+                y, cache.edges[i] = carry(x, reading, reverse, cache.edges[i])
+                return y
+
+            residual = residual + block.mixer(block.norm(residual), None, False, read)
+        cache.length += x.shape[1]
+        return F.linear(self.final_norm(residual), self.embedding if self.head is None else self.head)

@@ -3,6 +3,7 @@
 RMSNorm: y = w ⊙ x / √(mean(x²) + ε). LayerNorm: y = w ⊙ (x − mean) / √(var + ε) + b.
 """
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -16,21 +17,25 @@ from genodiff.counter import Purpose, uniforms
 
 
 class Norm(nn.Module):
-    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis; `mirrored` reverses the order of the channels' weights."""
+    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis; `mirrored` reverses the order of the channels' weights.
 
-    def __init__(self, kind: str, width: int, eps: float) -> None:
+    `bias` False: a LayerNorm has a weight only.
+    """
+
+    def __init__(self, kind: str, width: int, eps: float, bias: bool = True) -> None:
         super().__init__()
-        self.eps = eps
+        self.eps, self.kind = eps, kind
         self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width)) if kind == "layer" else None
+        self.bias = nn.Parameter(torch.zeros(width)) if kind == "layer" and bias else None
 
     def forward(self, x: Float[Tensor, "*shape D"], mirrored: bool = False) -> Float[Tensor, "*shape D"]:
         weight = self.weight.flip(0) if mirrored else self.weight
         x = x.to(weight.dtype)
-        if self.bias is None:
+        if self.kind == "rms":
             y: Tensor = _RMSNorm.apply(x, weight, self.eps)
             return y
-        return F.layer_norm(x, weight.shape, weight, self.bias.flip(0) if mirrored else self.bias, self.eps)
+        bias = self.bias.flip(0) if mirrored and self.bias is not None else self.bias
+        return F.layer_norm(x, weight.shape, weight, bias, self.eps)
 
 
 class _RMSNorm(torch.autograd.Function):
@@ -50,6 +55,13 @@ class _RMSNorm(torch.autograd.Function):
         along = torch.linalg.vecdot(g, normed).unsqueeze(-1).div_(x.shape[-1])
         dx = g.addcmul_(normed, along, value=-1).mul_(scale)
         return dx, normed.mul_(gy).flatten(0, -2).sum(0), None
+
+
+def last(states: Iterable[Tensor]) -> Tensor:
+    """The last of them; each is let go before the next is made."""
+    for state in states:
+        found = state
+    return found
 
 
 class Draws:

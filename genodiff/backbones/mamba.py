@@ -7,6 +7,7 @@ each projection runs once. The backward direction reads time from the right end;
 Source: Gu and Dao, 2023, arXiv 2312.00752; Schiff et al., 2024, arXiv 2403.03234.
 """
 
+from collections.abc import Callable
 from math import ceil, log, sqrt
 
 import torch
@@ -58,6 +59,10 @@ class Direction(nn.Module):
         return Reading(self.conv_weight, self.conv_bias, self.x_proj.weight, self.dt_weight, self.dt_bias, A, self.D)
 
 
+Reader = Callable[[Tensor, Reading, bool], Tensor]
+"""How a direction reads its inputs (B, L, E): (x, its weights, reverse) -> y."""
+
+
 class Mamba(nn.Module):
     """A mixer (B, L, D) → (B, L, D), of one direction or two."""
 
@@ -92,13 +97,18 @@ class Mamba(nn.Module):
             self.back = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
 
     def forward(
-        self, h: Float[Tensor, "B L D"], mask: Float[Tensor, "B L 1"] | None = None, mirrored: bool = False
+        self,
+        h: Float[Tensor, "B L D"],
+        mask: Float[Tensor, "B L 1"] | None = None,
+        mirrored: bool = False,
+        reader: Reader | None = None,
     ) -> Float[Tensor, "B L D"]:
         """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence. `mirrored` applies R M R
-        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way."""
+        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way.
+        `reader` takes the place of the directions' own reading, for one piece of a longer sequence."""
         readings = [self.ahead.weights(), *([self.back.weights()] if self.bidirectional else [])]
         ways = [mirrored, not mirrored][: len(readings)]
-        if (self.tied and self.strategy == "add") or not self.bidirectional:
+        if reader is None and ((self.tied and self.strategy == "add") or not self.bidirectional):
             w_in: Tensor = self.in_proj.weight
             w_out: Tensor = self.out_proj.weight
             b_out: Tensor | None = self.out_proj.bias
@@ -108,8 +118,15 @@ class Mamba(nn.Module):
             # Each direction adds the bias once.
             return out if b_out is None else out + len(readings) * b_out
         x, z = self._project_in(self.in_proj, h, mask, mirrored)
+        if reader is None:
+
+            def reader(x: Tensor, reading: Reading, way: bool) -> Tensor:
+                return read(x, reading, way, mask)
+
+        if not self.bidirectional:
+            return self._project_out(self.out_proj, reader(x, readings[0], mirrored) * F.silu(z), mirrored)
         x_back, z_back = (x, z) if self.tied else self._project_in(self.in_proj_back, h, mask, mirrored)
-        y, y_back = (read(x, reading, way, mask) for x, reading, way in zip((x, x_back), readings, ways, strict=True))
+        y, y_back = (reader(x, reading, way) for x, reading, way in zip((x, x_back), readings, ways, strict=True))
         out = self._project_out(self.out_proj, y * F.silu(z), mirrored)
         other = self._project_out(self.out_proj if self.tied else self.out_proj_back, y_back * F.silu(z_back), mirrored)
         return out + other if self.strategy == "add" else out * other

@@ -1,15 +1,19 @@
-"""`genodiff checkpoint`: is a run folder or checkpoint whole, sound and ours?"""
+"""`genodiff checkpoint check|import|export`: is it sound; published weights into a run folder; and back."""
 
 import json as jsonlib
+import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from genodiff.train.checkpoint import check as judge
+from genodiff.cli.common import Common, whole
 
-app = App(name="checkpoint", help="Check a run folder or checkpoint.")
+app = App(name="checkpoint", help="Check a run folder or checkpoint; read and write published weights.")
+_log = logging.getLogger("genodiff")
+
+_Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
 
 
 @app.command
@@ -17,9 +21,11 @@ def check(
     path: Annotated[Path, Parameter(help="A run folder or a checkpoint folder.")],
     /,
     *,
-    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
+    json: _Json = False,
 ) -> None:
     """Read everything in a run folder or checkpoint, judge it, and write nothing. Exit code 4 where it is not sound."""
+    from genodiff.train.checkpoint import check as judge
+
     found = judge(path)
     if json:
         print(jsonlib.dumps(found, indent=2))
@@ -28,3 +34,53 @@ def check(
         print(
             f"{path}: sound; model of step {found['step']} ({found['digest']}), checkpoints: {steps}", file=sys.stderr
         )
+
+
+@app.command(name="import")
+def import_(
+    source: Annotated[Path, Parameter(help="A folder of save_pretrained, or a weight file with its config beside it.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The run folder to make.")],
+    seq_len: Annotated[int, Parameter(converter=whole, help="Window length of later evaluation and training.")] = 1024,
+    json: _Json = False,
+    common: Common = Common(),
+) -> None:
+    """Make a run folder of published weights (Caduceus); nothing in them is run, and a look at the network ends it."""
+    common.apply()
+    from genodiff.hub.adopt import adopt
+    from genodiff.hub.source import read_source
+
+    found = adopt(read_source(source), out, seq_len=seq_len, seed=common.seed)
+    if json:
+        print(jsonlib.dumps(found, indent=2))
+    probe = found["probe"]
+    strands = "" if probe["strands_differ"] is None else f", strands differ by {probe['strands_differ']:.0e}"
+    _log.info(
+        "%s: %s parameters of %s (%s), %.3f bits a base on the probe%s; next: genodiff embed %s --fasta FILE",
+        out, f"{found['parameters']:,}", found["layout"], found["digest"], probe["bits_per_base"], strands, out,
+    )  # fmt: skip
+
+
+@app.command
+def export(
+    run: Annotated[Path, Parameter(help="A run folder or a checkpoint folder.")],
+    /,
+    *,
+    format: Annotated[Literal["caduceus", "safetensors"], Parameter(help="The published layout, or our own.")] = "caduceus",
+    out: Annotated[Path | None, Parameter(help="The folder to make (default: RUN/export/FORMAT).")] = None,
+    fused: Annotated[
+        bool | None, Parameter(negative="--unfused", help="Write the form with fused_add_norm, or without (default: the network's own).")
+    ] = None,
+    license: Annotated[str | None, Parameter(help="Licence of the weights, for the model card.")] = None,
+    json: _Json = False,
+    common: Common = Common(),
+) -> None:
+    """Write a folder that the reference's from_pretrained loads, with the same logits, and a model card."""
+    common.apply()
+    from genodiff.hub.export import export as write
+
+    found = write(run, out or run / "export" / format, layout=format, fused=fused, licence=license)
+    if json:
+        print(jsonlib.dumps(found, indent=2))
+    _log.info("%s: step %d (%s) as %s: %s", found["out"], found["step"], found["checkpoint"], format, ", ".join(found["files"]))

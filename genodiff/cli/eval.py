@@ -45,6 +45,11 @@ def eval(
     max_minutes: Annotated[float | None, Parameter(help="Score as many windows, evenly spread, as fit into about this time.")] = None,
     soft_masked: Annotated[Literal[0, 1], Parameter(help="0: soft-masked bases are seen but not counted.")] = 1,
     baselines: Annotated[bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")] = True,
+    mixture: Annotated[bool | None, Parameter(help="Mixture of context orders 1 to 24 (default: where it takes little time).")] = None,
+    context: Annotated[
+        Literal["window", "contig"],
+        Parameter(help="What a window sees: itself, or all of its contig or interval, streamed in bounded memory."),
+    ] = "window",
     batch_size: Annotated[int, Parameter(help="Windows at a time: changes the speed, not the figures.")] = 32,
     domain: Annotated[Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")] = None,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")] = False,
@@ -72,6 +77,8 @@ def eval(
             max_windows=max_windows,
             max_minutes=max_minutes,
             baselines=baselines,
+            mixture=mixture,
+            context=context,
             offline=common.offline,
             progress=progress.show,
         )
@@ -91,7 +98,8 @@ def tables(result: dict[str, Any]) -> list[Table]:
     head = _table(f"{result['split']} of {named}: {_size(result)}", "bits per base", "95 % interval", "perplexity")
     head.add_column("line − model", justify="right", no_wrap=True)
     bits = result["bits_per_base"]
-    head.add_row("model ≤", f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
+    name = "model =" if result["figure"] == "exact" else "model ≤"
+    head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
         head.add_row("the source", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1))
@@ -102,6 +110,9 @@ def tables(result: dict[str, Any]) -> list[Table]:
         line = result["markov_fitted"]
         name, gap = f"fitted, {line['order']}", _gap(line["minus_model_bits"])
         head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
+    if result["markov_mixture"] is not None:
+        line = result["markov_mixture"]
+        head.add_row("mixture, 1 to 24", f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", _gap(line["minus_model_bits"]))
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
     found = [head]
     for title, parts, labels in ((_REGION_TITLE, result["regions"], _REGIONS), ("contigs", result["contigs"], {})):
@@ -126,10 +137,12 @@ def _parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
 
 
 def best_line(part: dict[str, Any]) -> tuple[str, float] | None:
-    """Name ("0" .. "8", "fitted") and bits of the lowest Markov line on a part; None without baselines."""
+    """Name ("0" .. "8", "fitted", "mixture") and bits of the lowest Markov line on a part; None without baselines."""
     lines = dict(part["markov_bits"])
     if part["fitted_bits"] is not None:
         lines["fitted"] = part["fitted_bits"]
+    if part["mixture_bits"] is not None:
+        lines["mixture"] = part["mixture_bits"]
     return min(lines.items(), key=lambda line: line[1]) if lines else None
 
 

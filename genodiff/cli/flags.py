@@ -53,8 +53,8 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
 
 def _model() -> type[BaseModel]:
     parts: dict[str, Any] = {}
-    for section, model in sections().items():
-        fields: dict[str, Any] = {n: (_flag(section, n, f), None) for n, f in model.model_fields.items()}
+    for section, settings in sections().items():
+        fields: dict[str, Any] = {n: (_flag(section, n, f), None) for n, f in settings.items()}
         part = create_model(f"{section.title()}Flags", **fields)
         parts[section] = (Annotated[part, Parameter(name=section)], part())
     return create_model("SettingsFlags", **parts)

@@ -10,7 +10,7 @@ gradients of x and z into one buffer, so that each projection's gradients are on
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -82,15 +82,40 @@ def mixer_by_parts(
 def read(x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, mask: Float[Tensor, "B L 1"] | None = None) -> Float[Tensor, "B L E"]:
     """y_d of one direction, under autograd."""
     c = causal_conv1d(x, reading.conv_weight, reading.conv_bias, reverse)
-    if mask is not None:
-        c = c * mask
+    return _scan(c if mask is None else c * mask, reading, reverse)[0]
+
+
+class Edge(NamedTuple):
+    """What a direction carries from one piece of a sequence into the next: inputs of the convolution, state of the scan."""
+
+    inputs: Tensor  # (B, K - 1, E)
+    state: Tensor  # (B, E, N)
+
+
+def no_edge(reading: Reading, batch: int = 1) -> Edge:
+    """What comes into the first piece: nothing."""
+    (channels, width), n = reading.conv_weight.shape, reading.A.shape[1]
+    return Edge(reading.D.new_zeros(batch, width - 1, channels), reading.D.new_zeros(batch, channels, n))
+
+
+def carry(x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, edge: Edge) -> tuple[Float[Tensor, "B L E"], Edge]:
+    """y_d of one direction on one piece of a sequence, and what it carries on in the direction of reading."""
+    length, before = x.shape[1], edge.inputs.shape[1]
+    joined = torch.cat([x, edge.inputs] if reverse else [edge.inputs, x], 1)
+    c = causal_conv1d(joined, reading.conv_weight, reading.conv_bias, reverse)
+    y, state = _scan(c[:, :length] if reverse else c[:, before:], reading, reverse, edge.state)
+    return y, Edge(joined[:, :before] if reverse else joined[:, length:], state)
+
+
+def _scan(c: Tensor, reading: Reading, reverse: bool, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
     rank, n = reading.dt_weight.shape[1], reading.A.shape[1]
     r, B, C = F.linear(c, reading.x_weight).split([rank, n, n], -1)
-    y = selective_scan(
-        c, F.linear(r, reading.dt_weight), reading.A, B, C, reading.D, delta_bias=reading.dt_bias, delta_softplus=True, reverse=reverse
-    )
-    assert isinstance(y, Tensor)
-    return y
+    found = selective_scan(
+        c, F.linear(r, reading.dt_weight), reading.A, B, C, reading.D, delta_bias=reading.dt_bias, delta_softplus=True,
+        reverse=reverse, h0=h0, return_state=True,
+    )  # fmt: skip
+    assert isinstance(found, tuple)
+    return found
 
 
 def _readings(weights: Sequence[Tensor | None]) -> list[Reading]:

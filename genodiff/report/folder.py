@@ -54,6 +54,12 @@ class Fitted(_Part):
     bits: float
 
 
+class Mixed(_Part):
+    """The mixture of context orders, fitted on the valid split."""
+
+    bits: float
+
+
 class RatePoint(_Part):
     """One bin of the C_k / k curve, in nats."""
 
@@ -81,6 +87,7 @@ class Evaluation(_Part):
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
     markov_fitted: Fitted | None = None
+    markov_mixture: Mixed | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
@@ -101,6 +108,8 @@ class Evaluation(_Part):
         lines = [(bits, f"Markov {order}") for order, bits in self.markov().items() if order > 0]
         if self.markov_fitted is not None:
             lines.append((self.markov_fitted.bits, f"Markov {self.markov_fitted.order}, fitted"))
+        if self.markov_mixture is not None:
+            lines.append((self.markov_mixture.bits, "mixture of orders 1 to 24"))
         return (min(lines)[1], min(lines)[0]) if lines else None
 
 

@@ -21,7 +21,8 @@ from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
-from genodiff.score.markov import Coded, Codes, Counts, Markov, base_codes, count, fit, fit_pseudo
+from genodiff.score.markov import LETTERS, Coded, Codes, Counts, Markov, base_codes, count, fit, fit_pseudo
+from genodiff.score.mixture import MAX_ORDER, TABLED, Seen, fit_mixture, look_up, mixture_nll
 from genodiff.score.repeats import shared_cover, shared_kmers
 
 log = logging.getLogger("genodiff")
@@ -29,6 +30,10 @@ log = logging.getLogger("genodiff")
 MARKOV_ORDER = 8
 _DEEPEST = 10  # a table of 4^11 counts is still small beside a chunk
 _BASES_AT_A_TIME = 1 << 18
+_LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 400 bytes each
+_FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
+_PIECE = 1 << 12
+_MIXTURE_WORTH = 10**8  # train bases that are streamed past without being asked for: about a minute and a half
 
 
 class MarkovLines(NamedTuple):
@@ -37,12 +42,14 @@ class MarkovLines(NamedTuple):
     fixed: NDArray[np.float64]  # (MARKOV_ORDER + 1, 2, windows): orders 0 .. 8, λ = 20
     fitted: NDArray[np.float64] | None  # (2, windows): order and λs fitted on the valid split; None where it is empty
     pseudo: list[float]  # the fitted λ of each order from 0 up to the fitted order
+    mixture: NDArray[np.float64] | None = None  # (2, windows): the mixture of orders 0 .. 24, fitted on the valid split
 
 
-def markov_lines(windows: Windows) -> MarkovLines:
+def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
     """The Markov lines of the store's train split on these windows.
 
-    The fitted line may be of any order that the train split has a base for each (order + 1)-mer for, up to 10.
+    The fitted line may be of any order that the train split has a base for each (order + 1)-mer for, up to 10. The
+    mixture needs passes over the train split: it is left out where `mixture` is False, or None and it would take long.
     """
     store = windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
@@ -53,7 +60,54 @@ def markov_lines(windows: Windows) -> MarkovLines:
     if not held_out.bases:
         return MarkovLines(fixed, None, [])
     pseudo = fit_pseudo(counts, held_out)
-    return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo)
+    mixed = mixture_nats(windows) if mixture or (mixture is None and _passes(windows) * bases <= _MIXTURE_WORTH) else None
+    return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo, mixed)
+
+
+def mixture_nats(windows: Windows) -> NDArray[np.float64]:
+    """−ln P of each window's bases under the mixture of context orders (see `mixture`), nats: (2, windows)."""
+    store, legacy = windows.store, windows.legacy
+    log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
+    tables = train_counts(store, TABLED, legacy_caduceus_tiling=legacy)
+
+    def seen(codes: Codes, where: NDArray[np.bool_]) -> Seen:
+        def train() -> list[Coded]:
+            return split_stretches(store, "train", legacy_caduceus_tiling=legacy)
+
+        return look_up(codes.reshape(-1), where.reshape(-1), tables, train)
+
+    def scored(codes: Codes) -> NDArray[np.bool_]:
+        where = codes < len(LETTERS)
+        where[:, :MAX_ORDER] = False
+        return where
+
+    valid = _pieces(split_stretches(store, "valid"))
+    fitted = fit_mixture(seen(valid, scored(valid)))
+    out = np.zeros((2, len(windows)))
+    for rows, data, _ in _chunks(windows, MAX_ORDER, _LOOKED_UP_AT_A_TIME):
+        codes = base_codes(data)
+        where = scored(codes)
+        nll = np.zeros(data.shape)
+        nll[where] = mixture_nll(fitted, seen(codes, where))
+        soft = data >= SOFT
+        out[0, rows], out[1, rows] = np.where(soft, 0, nll).sum(1), np.where(soft, nll, 0).sum(1)
+    return out
+
+
+def _pieces(stretches: list[Coded]) -> Codes:
+    """(pieces, bases): stretches cut into pieces, evenly chosen where they are many; what is left over holds no base."""
+    places = [(s, at) for s in stretches for at in range(0, len(s), _PIECE)]
+    chosen = np.linspace(0, len(places) - 1, min(len(places), _FITTED_ON // _PIECE)).astype(int)
+    out = np.full((len(chosen), _PIECE), len(LETTERS), np.uint8)
+    for row, i in zip(out, chosen.tolist(), strict=True):
+        stretch, at = places[i]
+        codes = stretch[at : at + _PIECE]
+        row[: len(codes)] = codes
+    return out
+
+
+def _passes(windows: Windows) -> int:
+    return 1 + -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
 
 
 def split_stretches(store: Store, split: str, *, legacy_caduceus_tiling: bool = False) -> list[Coded]:
@@ -115,10 +169,10 @@ def _codes(windows: Windows) -> Iterator[Codes]:
         yield from base_codes(data)
 
 
-def _chunks(windows: Windows, before: int) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
+def _chunks(windows: Windows, before: int, bases: int = _BASES_AT_A_TIME) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
     """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left; 0 where none is."""
     flat, contig_start = windows.store.flat, windows.store.offsets[windows.contig_index]
-    step = max(1, _BASES_AT_A_TIME // windows.seq_len)
+    step = max(1, bases // windows.seq_len)
     for first in range(0, len(windows), step):
         rows = slice(first, min(first + step, len(windows)))
         start = windows.flat_start[rows, None]

@@ -13,8 +13,11 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
 
     split, seed, repeats        as asked; repeats = masks for each window
     checkpoint, step            12 hex digits of the weights, and their training step
+    objective, figure           what the model was trained with; "bound": nelbo_nats is an upper bound, "exact" (ar): the
+                                negative log-likelihood itself
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
     seq_len                     window length in bases
+    context                     "window": each window is scored alone; "contig": within its whole interval (see contigs.py)
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or --max-minutes)
     dropped                     what of the split made no window, and why: {reason: how many}
     tokens                      bases scored
@@ -29,16 +32,20 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
     markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0 the model is better
     markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity", "minus_model_bits": {"bits",
                                 "ci95"}}: the Markov line whose order and λs were fitted on the valid split; or null
+    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the mixture of context orders 1 to
+                                24 (see mixture.py); null where it was not counted
     source_bits                 the toy source's own −log2 P of the same windows, per base; null for other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base, perplexity, ci95_bits,
-                                markov_bits, markov_perplexity, fitted_bits. Regions of windows, by the bases that lie in 24-mers
+                                markov_bits, markov_perplexity, fitted_bits, mixture_bits, and the paired differences
+                                fitted_minus_model_bits, mixture_minus_model_bits. Regions of windows, by the bases that lie in 24-mers
                                 which the train split has too, on either strand: "unique" none, "touched" less than a
                                 quarter, "repeat" a quarter or more. Regions of bases: "upper_case", "soft_masked"
     repeat_kmer 24, repeat_share, touched_share    shares of the windows that are "repeat" and "touched", or null
     curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a masked base costs in
-                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null
+                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null;
+                                [] where the figure draws no counts of masks (ar, d3pm, mdlm in steps)
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
 Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no repeats either.
@@ -50,22 +57,27 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.streaming import stream
 from genodiff.data.loader import Batch, EvalBatches
 from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store, build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
-from genodiff.diffusion.likelihood import window_nelbo
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, times
+from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
+from genodiff.score.contigs import contig_bound
 from genodiff.score.lines import markov_lines, source_nats, train_cover
 from genodiff.score.summary import Lines, summarise
 from genodiff.train.checkpoint import Model
@@ -89,7 +101,7 @@ class Bound(NamedTuple):
 
     nats: Floats  # (2, repeats, windows)
     tokens: Floats  # (2, windows)
-    rate: Floats  # (repeats, windows): masked share k / n; 0 where a window has no base
+    rate: Floats | None  # (repeats, windows): masked share k / n, 0 where a window has no base; None without a curve
 
 
 class Data(NamedTuple):
@@ -103,7 +115,7 @@ class Data(NamedTuple):
 
 @torch.no_grad()
 def bound_of(
-    diffusion: MaskedDiffusion,
+    objective: Objective,
     denoiser: Denoiser,
     batches: EvalBatches,
     device: torch.device | str = "cpu",
@@ -115,27 +127,29 @@ def bound_of(
     rate = np.zeros((batches.repeats, n))
     for done, batch in enumerate(batches, 1):
         repeat, window = np.divmod(batch.index.numpy(), n)
-        upper, soft, share = _batch_bound(diffusion, denoiser, batch, device)
+        upper, soft, share = _batch_bound(objective, denoiser, batch, device)
         nats[0, repeat, window], nats[1, repeat, window], rate[repeat, window] = upper, soft, share
         tokens[0, window] = (batch.maskable & ~batch.soft).sum(-1).numpy()
         tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
         if progress is not None:
             progress(done, len(batches))
-    if not np.isfinite(nats).all():
+    return _checked(Bound(nats, tokens, rate if objective.curve else None))
+
+
+def _checked(bound: Bound) -> Bound:
+    if not np.isfinite(bound.nats).all():
         raise GenodiffError("the model's bound is not finite on some windows", fix="train with a lower --lr")
-    return Bound(nats, tokens, rate)
+    return bound
 
 
-def _batch_bound(diffusion: MaskedDiffusion, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
+def _batch_bound(objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
     x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
-    t = times("systematic", batch.u_time, batch.u_shared, batch.slot, batch.n_slots).to(device)
+    draws = Draws(u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     full = bool((batch.lengths == x0.shape[1]).all())
-    k = counts(t, maskable.sum(-1))
-    found = window_nelbo(diffusion, denoiser, x0, maskable, k, u_mask, None if full else batch.lengths.to(device))
+    found = objective.bound(batch.denoiser(denoiser), x0, maskable, draws, None if full else batch.lengths.to(device))
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
-    share = found.k.double() / found.n.clamp(min=1)
-    return upper.cpu().numpy(), of_soft.cpu().numpy(), share.cpu().numpy()
+    return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
 
 
 def open_data(model: Model, split: str = "test", *, fasta: str | None = None, bed: str | None = None, offline: bool = False) -> Data:
@@ -162,13 +176,16 @@ def evaluate(
     max_windows: int | None = None,
     max_minutes: float | None = None,
     baselines: bool = True,
+    mixture: bool | None = None,
+    context: Literal["window", "contig"] = "window",
     offline: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """The bound of `model` on a split, beside what is known of the same bases: the object that the module describes.
 
     It depends on the seed, the split and the numbers of windows and repeats, but not on the batch size (up to float32
-    error). `max_windows` and `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
+    error). `mixture` None counts the mixture of context orders where that takes little time. `max_windows` and
+    `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
     where the data is missing or has no usable window, `UsageError` for numbers that cannot be meant.
     """
     for name, value in (("repeats", repeats), ("batch-size", batch_size), ("max-windows", max_windows)):
@@ -176,6 +193,11 @@ def evaluate(
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if max_minutes is not None and not 0 < max_minutes < math.inf:
         raise UsageError(f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes")
+    if context == "contig":
+        if max_windows is not None or max_minutes is not None:
+            raise UsageError("--context contig scores all windows of a split", fix="leave out --max-windows and --max-minutes")
+        if not isinstance(model.backbone, Caduceus) or not isinstance(model.objective, Mdlm):
+            raise UsageError("--context contig streams a Caduceus trained with the objective mdlm", fix="leave it out")
     began = time.monotonic()
     recipe, store, windows, total = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
     device = next(model.backbone.parameters()).device
@@ -187,12 +209,16 @@ def evaluate(
         left = 60 * max_minutes * _SAFETY - (time.monotonic() - measured)
         windows = windows.spread(max(1, int(left / (pace * repeats))))
     log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
-    batches = EvalBatches(windows, batch_size, seed, repeats)
-    bound = bound_of(model.diffusion, model.backbone, batches, device, progress)
+    if context == "contig":
+        streamer = partial(stream, model.backbone)
+        found = contig_bound(model.diffusion, streamer, windows, repeats=repeats, seed=seed, device=device, progress=progress)
+        bound = _checked(Bound(*found))
+    else:
+        bound = bound_of(model.objective, model.backbone, EvalBatches(windows, batch_size, seed, repeats), device, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     if baselines:
-        markov = markov_lines(windows)
+        markov = markov_lines(windows, False if toy and mixture is None else mixture)
         # Nothing is copied in the toy genome, where motifs that follow one another make chance matches of 24 bases.
         cover = None if toy else train_cover(windows)
     source = source_nats(ToySource(), windows) if toy else None
@@ -207,10 +233,13 @@ def evaluate(
         "repeats": repeats,
         "checkpoint": model.digest,
         "step": model.step,
+        "objective": model.config.diffusion.objective,
+        "figure": model.objective.figure,
         "recipe": recipe.name,
         "fasta": store.source.path,
         "fingerprint": store.fingerprint,
         "seq_len": windows.seq_len,
+        "context": context,
         "windows": len(windows),
         "windows_total": total,
         "dropped": windows.dropped,
@@ -228,7 +257,7 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
     elapsed = []
     for seed in range(_PACED + 1):
         start = time.monotonic()
-        bound_of(model.diffusion, model.backbone, EvalBatches(sample, batch_size, seed), device)
+        bound_of(model.objective, model.backbone, EvalBatches(sample, batch_size, seed), device)
         elapsed.append(time.monotonic() - start)
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 
@@ -236,13 +265,15 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
 def write_evaluation(run: Path, result: dict[str, Any]) -> str:
     """Put a result of `evaluate` into RUN/eval.json, beside those of other splits; return the name it stands under.
 
-    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands under "SPLIT of FILE".
-    Raises `MachineError`.
+    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands under "SPLIT of FILE",
+    and what saw whole contigs under "SPLIT in whole contigs". Raises `MachineError`.
     """
     trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
     name = str(result["split"])
     if trained_on not in (None, result["fingerprint"]):
         name += f" of {Path(result['fasta'] or result['recipe']).name}"
+    if result["context"] == "contig":
+        name += " in whole contigs"
     atomic.write_json(run / EVAL, {**_read(run / EVAL), name: result})
     return name
 

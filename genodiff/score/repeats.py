@@ -31,12 +31,12 @@ def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]
     if n <= 0:
         return np.empty(0, np.uint64), np.empty(0, np.bool_)
     bases = codes.astype(np.uint64) & np.uint64(3)
-    forward, backward = _pack(bases, k), _pack((np.uint64(3) - bases)[::-1], k)[::-1]
+    forward, backward = pack(bases, k), pack((np.uint64(3) - bases)[::-1], k)[::-1]
     others = np.concatenate(([0], np.cumsum(codes > 3)))
     return np.minimum(forward, backward), others[k:] == others[:-k]
 
 
-def _pack(bases: Words, k: int) -> Words:
+def pack(bases: Words, k: int) -> Words:
     """Base-4 codes of all k-mers by doubling: a word of a + b bases is one of a, shifted, and the one of b after it."""
     words = {1: bases}
     size = 1

@@ -20,6 +20,7 @@ REPEAT_COVER = 0.25
 
 RATE_BINS = 20
 FITTED = "fitted"
+MIXTURE = "mixture"
 _BITS = 1 / math.log(2)
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ class Lines(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Figures of windows, over the bases that count. Lines are called "0" .. "8" and "fitted"."""
+    """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted" and "mixture"."""
 
     nats: Floats
     tokens: Floats
@@ -46,8 +47,8 @@ class _Table(NamedTuple):
     def line_bits(self) -> dict[str, float]:
         return {name: float(line.sum() / self.tokens.sum()) * _BITS for name, line in self.lines.items()}
 
-    def minus_model(self, line: str) -> dict[str, Any]:
-        return _difference(self.lines[line] - self.nats, self.tokens)
+    def minus_model(self, line: str) -> dict[str, Any] | None:
+        return _difference(self.lines[line] - self.nats, self.tokens) if line in self.lines else None
 
     def part(self) -> dict[str, Any] | None:
         """The figures of a contig or region; None where it has no base."""
@@ -64,13 +65,16 @@ class _Table(NamedTuple):
             "ci95_bits": _pair(bits, 0.0),
             **_markov_keys(self),
             "fitted_bits": self.line_bits().get(FITTED),
+            "mixture_bits": self.line_bits().get(MIXTURE),
+            "fitted_minus_model_bits": self.minus_model(FITTED),
+            "mixture_minus_model_bits": self.minus_model(MIXTURE),
         }
 
 
 def summarise(
     nats: Floats,
     tokens: Floats,
-    rate: Floats,
+    rate: Floats | None,
     contig: NDArray[np.int64],
     names: Sequence[str],
     lines: Lines,
@@ -103,8 +107,9 @@ def summarise(
         "mask_se_bits": mask_se,
         "uniform_bits": 2.0,
         **_markov_keys(table),
-        "markov_minus_model_bits": {name: table.minus_model(name) for name in table.lines if name != FITTED},
+        "markov_minus_model_bits": {name: table.minus_model(name) for name in table.lines if name.isdigit()},
         "markov_fitted": _fitted(table, lines.markov),
+        "markov_mixture": _mixture(table),
         "source_bits": None if source is None else float(source.sum() / total) * _BITS,
         "source_ci95_bits": None if source is None else _pair(ratio(source, table.tokens).scaled(_BITS), 0.0),
         "model_minus_source_bits": None if source is None else _difference(table.nats - source, table.tokens),
@@ -123,6 +128,8 @@ def _of_class(nats: Floats, tokens: Floats, markov: MarkovLines | None, which: s
         lines = {str(k): line[which].sum(0) for k, line in enumerate(markov.fixed)}
         if markov.fitted is not None:
             lines[FITTED] = markov.fitted[which].sum(0)
+        if markov.mixture is not None:
+            lines[MIXTURE] = markov.mixture[which].sum(0)
     return _Table(nats[which].sum(0).mean(0), tokens[which].sum(0), lines)
 
 
@@ -148,7 +155,7 @@ def _base_regions(classes: list[_Table]) -> dict[str, dict[str, Any] | None]:
 
 
 def _markov_keys(table: _Table) -> dict[str, Any]:
-    bits = {name: value for name, value in table.line_bits().items() if name != FITTED}
+    bits = {name: value for name, value in table.line_bits().items() if name.isdigit()}
     return {"markov_bits": bits, "markov_perplexity": {name: 2**value for name, value in bits.items()}}
 
 
@@ -165,6 +172,11 @@ def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
     }
 
 
+def _mixture(table: _Table) -> dict[str, Any] | None:
+    bits = table.line_bits().get(MIXTURE)
+    return None if bits is None else {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(MIXTURE)}
+
+
 def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
     found = ratio(nats, tokens).scaled(_BITS)
     return {"bits": found.value, "ci95": _pair(found)}
@@ -174,12 +186,14 @@ def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
     return None if found.ci95 is None else [max(end, least) for end in found.ci95]
 
 
-def _curve(by_repeat: Floats, tokens: Floats, rate: Floats) -> tuple[list[dict[str, Any]], float | None]:
+def _curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> tuple[list[dict[str, Any]], float | None]:
     """Nats per masked base in equal bins of the masked share, and the bound's standard error due to masks, in bits.
 
     Windows weigh as they do in the bound. The error is the spread of a window's repeats about the curve: the rates
     themselves are spread evenly and add next to nothing.
     """
+    if rate is None:
+        return [], _mask_se(by_repeat, tokens)
     place = np.ceil(rate * RATE_BINS - 1e-9).astype(int).clip(1, RATE_BINS) - 1
     weights = np.broadcast_to(tokens, by_repeat.shape)
     points, about = [], by_repeat.copy()
@@ -193,6 +207,10 @@ def _curve(by_repeat: Floats, tokens: Floats, rate: Floats) -> tuple[list[dict[s
         if len(n) > 1:
             point["se"] = float(np.sqrt(len(n) / (len(n) - 1) * np.square(about[inside]).sum()) / n.sum())
         points.append(point)
-    if len(about) < 2:
-        return points, None
-    return points, float(np.sqrt((about.var(0, ddof=1) / len(about)).sum()) / tokens.sum()) * _BITS
+    return points, _mask_se(about, tokens)
+
+
+def _mask_se(by_repeat: Floats, tokens: Floats) -> float | None:
+    if len(by_repeat) < 2:
+        return None
+    return float(np.sqrt((by_repeat.var(0, ddof=1) / len(by_repeat)).sum()) / tokens.sum()) * _BITS

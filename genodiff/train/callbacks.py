@@ -15,9 +15,9 @@ import torch
 from torch.optim import AdamW
 from torch.optim.swa_utils import AveragedModel
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError, MachineError
 from genodiff.train.checkpoint import State
 from genodiff.train.config import RunConfig
@@ -51,14 +51,14 @@ class Boundary(pl.Callback):
         config: RunConfig,
         plan: Plan,
         average: AveragedModel,
-        diffusion: MaskedDiffusion,
+        objective: Objective,
         valid: EvalBatches | None,
         signals: Signals,
         folder: RunFolder | None,
         counters: Counters,
         state: State | None,
     ) -> None:
-        self.config, self.plan, self.average, self.diffusion = config, plan, average, diffusion
+        self.config, self.plan, self.average, self.objective = config, plan, average, objective
         self.valid, self.signals, self.folder, self.state = valid, signals, folder, state
         self.counters = counters
         self.last_valid: tuple[float, float] | None = None
@@ -82,7 +82,7 @@ class Boundary(pl.Callback):
         self.begun = (self.counters.step, self.counters.seconds)
         self.plan.begin(*self.begun)
         if self.folder is not None:
-            self.reporter = Reporter(self.counters.step, self.plan.horizon(self.counters.step))
+            self.reporter = Reporter(self.counters.step, self.plan.horizon(self.counters.step), self.config.unit)
 
     def on_train_batch_start(  # type: ignore[override]
         self, trainer: pl.Trainer, module: Pretraining, batch: Any, batch_idx: int
@@ -142,8 +142,8 @@ class Boundary(pl.Callback):
         if self.valid is None or not (finished or step % self.config.train.validate_every == 0):
             return None
         averaged = self.average.module
-        assert isinstance(averaged, Caduceus)
-        found = validate(self.diffusion, averaged, self.valid, module.device)
+        assert isinstance(averaged, Backbone)
+        found = validate(self.objective, averaged, self.valid, module.device)
         if not math.isfinite(found[0]):
             raise GenodiffError(f"step {step}: the validation bound is not finite", fix="lower --lr; resume goes back a little")
         self.last_valid = found

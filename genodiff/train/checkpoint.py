@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objective import Objective
+from genodiff.diffusion.objectives import objective
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import CheckpointError
 from genodiff.io import atomic
@@ -56,13 +58,19 @@ _log = logging.getLogger("genodiff")
 class Model(NamedTuple):
     """A trained model, ready to use."""
 
-    backbone: Caduceus
+    backbone: Backbone
     diffusion: MaskedDiffusion
     alphabet: Alphabet
     config: RunConfig
     step: int
     digest: str
     run: Path
+    data: dict[str, Any] = {}  # noqa: RUF012 (never changed); what model.json says of the data
+
+    @property
+    def objective(self) -> Objective:
+        """What the network was trained with, and is to be judged by."""
+        return objective_of(self.config, self.diffusion)
 
 
 class State(NamedTuple):
@@ -271,12 +279,19 @@ def _model(folder: Path, card: Card, run: Path, device: str) -> Model:
         card.step,
         card.weights_sha256[:12],
         run,
+        card.data,
     )
 
 
 def diffusion_of(config: RunConfig, alphabet: Alphabet) -> MaskedDiffusion:
     """The diffusion that a configuration names."""
-    return MaskedDiffusion(schedule(config.diffusion.schedule, **config.diffusion.schedule_options), alphabet.mask_id, alphabet.targets)
+    noise = schedule(config.diffusion.schedule, **config.diffusion.schedule_options)
+    return MaskedDiffusion(noise, alphabet.mask_id, alphabet.targets, config.backbone.time_conditioned)
+
+
+def objective_of(config: RunConfig, diffusion: MaskedDiffusion) -> Objective:
+    """The objective that a configuration names."""
+    return objective(config.diffusion.objective, diffusion, **config.diffusion.own())
 
 
 def refuse_pickles(folder: Path) -> None:

@@ -12,18 +12,26 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
 
-from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.presets import PRESETS
-from genodiff.diffusion.schedule import SCHEDULES
+from genodiff.backbones.backbone import KINDS, BackboneSettings
+from genodiff.backbones.presets import FIRST, PRESETS
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objectives import OBJECTIVES, objective, settings_of
+from genodiff.diffusion.schedule import SCHEDULES, Linear
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 DEFAULT_PRESET = "caduceus-ps-470k"
+DEFAULT_TEXT_PRESET = "dit-tiny-bytes"
+TEXT_DEFAULTS: dict[str, Any] = {"data": {"seq_len": 256}, "optim": {"lr": 1e-3}}
+"""What is otherwise in a run on text unless it is given."""
+
 DEFAULT_STEPS = 10_000
+_OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
 
 FREE = (
-    "preset", "fasta", "bed", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
+    "preset", "fasta", "bed", "text", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
     "train.workers", "train.accumulate",
 )  # fmt: skip
 """What may change when a run goes on: limits, machinery, and the names of files, whose content the store compares.
@@ -37,7 +45,7 @@ ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
 class DataSettings(Settings):
     """Which windows a step sees."""
 
-    seq_len: Annotated[int, Field(ge=2, le=1 << 20, description="Bases in a training window.")] = 1024
+    seq_len: Annotated[int, Field(ge=2, le=1 << 20, description="Bases or tokens in a training window.")] = 1024
     rc_augment: Annotated[
         bool | Literal["auto"],
         Field(description="Show windows from a random strand; auto: single-strand networks only."),
@@ -49,18 +57,45 @@ class DataSettings(Settings):
         float | None, Field(ge=0, le=1, description="Drop windows with a larger share of N (default: the recipe's).")
     ] = None
     legacy_caduceus_tiling: Annotated[bool, Field(description="Stretch BED intervals as the Caduceus loader does.")] = False
+    tokenizer: Annotated[
+        str, Field(min_length=1, description="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder or file.")
+    ] = "bytes"
+    packing: Annotated[
+        Literal["auto", "packed", "padded"],
+        Field(description="Of text: windows through all documents, or one document each; auto: the recipe's."),
+    ] = "auto"
+    document_attention: Annotated[bool, Field(description="Of packed text: tokens see their own document only.")] = False
 
 
 class DiffusionSettings(Settings):
-    """The forward process and its estimator."""
+    """The objective, the forward process and its estimator."""
 
-    objective: Annotated[Literal["mdlm"], Field(description="Masked diffusion with SUBS.")] = "mdlm"
+    objective: Annotated[
+        Literal["mdlm", "d3pm", "sedd", "mlm", "ar"],
+        Field(description="Masked diffusion, its two forerunners, BERT's masked language model, or the next token"),
+    ] = "mdlm"
     schedule: Annotated[str, Field(description="Noise schedule.")] = "linear"
     schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
     time_sampling: Annotated[Literal["iid", "stratified", "systematic"], Field(description="How the times of a batch are spread.")] = (
         "systematic"
     )
     exact_count: Annotated[bool, Field(description="Mask exactly k of n bases, weight n/k, rather than each by a coin.")] = True
+    time_steps: Annotated[
+        int | None, Field(ge=1, le=10**6, description="Steps T of the chain that is trained (mdlm: none, continuous time; d3pm: 1000)")
+    ] = None
+    carry_over: Annotated[bool | None, Field(description="Visible tokens are given, not predicted (mdlm: true; d3pm: false)")] = None
+    zero_masking: Annotated[bool | None, Field(description="The network cannot say 'mask' (mdlm: true; d3pm: false)")] = None
+    rao_blackwell: Annotated[bool | None, Field(description="Pay for a step's mean, not for a draw of it (mdlm and d3pm: true)")] = None
+    mask_rate: Annotated[float | None, Field(gt=0, le=1, description="Share of tokens that mlm selects (mlm: 0.15)")] = None
+
+    def own(self) -> dict[str, Any]:
+        """The objective's own settings, those that were given. Raises `UsageError` for one that it does not have."""
+        known = settings_of(self.objective)
+        given = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
+        for name in given:
+            if name not in known:
+                raise UsageError(f"objective {self.objective} has no setting '{name}'", fix="leave it out, or give another --objective")
+        return given | {name: getattr(self, name) for name in ("time_sampling", "exact_count") if name in known}
 
     @field_validator("schedule")
     @classmethod
@@ -123,14 +158,38 @@ class RunConfig(Settings):
     recipe: Annotated[str, Field(description="Recipe of the data: a name or a YAML file.")]
     fasta: Annotated[str | None, Field(description="Your FASTA in the recipe's place.")] = None
     bed: Annotated[str | None, Field(description="Your intervals with their splits.")] = None
-    domain: Annotated[Literal["dna"], Field(description="What the sequences are.")] = "dna"
+    text: Annotated[str | None, Field(description="Your file or folder of text in the recipe's place.")] = None
+    domain: Annotated[Literal["dna", "text"], Field(description="What the sequences are.")] = "dna"
     preset: Annotated[str | None, Field(description="Name of the network's settings, where they have one.")] = None
     seed: Annotated[int, Field(ge=0, lt=1 << 63, description="Seed of every random draw.")] = 1
     data: DataSettings = DataSettings()
-    backbone: CaduceusSettings
+    backbone: BackboneSettings
     diffusion: DiffusionSettings = DiffusionSettings()
     optim: OptimSettings = OptimSettings()
     train: TrainSettings = TrainSettings()
+
+    @model_validator(mode="after")
+    def _fits_its_domain(self) -> Self:
+        is_text = self.domain == "text"
+        given = {"fasta": self.fasta is not None, "bed": self.bed is not None, "text": self.text is not None}
+        for name in ("fasta", "bed") if is_text else ("text",):
+            if given[name]:
+                raise ValueError(f"'{name}' does not go with domain {self.domain}; give {'text' if is_text else 'fasta'} instead")
+        if is_text and self.data.rc_augment is True:
+            raise ValueError("'data.rc_augment' does not go with domain text, which has one strand")
+        return self
+
+    def check_together(self, file: str | Path | None = None) -> None:
+        """Raises `UsageError` where objective, network and their settings do not go together."""
+        name = self.diffusion.objective
+        needed = OBJECTIVES[name].causal
+        if needed and not self.backbone.causal:
+            what = f"objective {name} needs a network that reads one way (causal)"
+            raise UsageError(what, file=file, fix="give --preset mamba-470k, or --preset dit-causal-470k")
+        if self.backbone.causal and not needed:
+            what = f"objective {name} needs a network that sees both sides of a mask, and this one reads one way (causal)"
+            raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
+        objective(name, MaskedDiffusion(Linear(), 0, (1,)), **self.diffusion.own())
 
     def digest(self) -> str:
         """sha256 (hex) of the run's identity: equal for configurations that may share a run folder."""
@@ -144,10 +203,17 @@ class RunConfig(Settings):
         return [f"{p}: {mine.get(p)}, not {theirs.get(p)}" for p in places if mine.get(p) != theirs.get(p)]
 
     @property
+    def unit(self) -> str:
+        """What one position is called: a base or a token."""
+        return "base" if self.domain == "dna" else "token"
+
+    @property
     def rc_augment(self) -> bool:
         """Whether windows are turned at random: what `data.rc_augment` means for this network."""
         chosen = self.data.rc_augment
-        return self.backbone.strands == "single" if chosen == "auto" else chosen
+        if self.domain == "text":
+            return False
+        return not self.backbone.paired if chosen == "auto" else chosen
 
 
 def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
@@ -159,20 +225,26 @@ def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{at}{key}", value
 
 
-def sections() -> dict[str, type[BaseModel]]:
-    """The nested parts of a `RunConfig`, by name."""
-    return {
-        name: field.annotation
+def sections() -> dict[str, dict[str, FieldInfo]]:
+    """The nested parts of a `RunConfig` and the settings of each; `backbone` has those of every kind of network."""
+    parts = {
+        name: field.annotation.model_fields
         for name, field in RunConfig.model_fields.items()
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
     }
+    network: dict[str, FieldInfo] = {}
+    for kind in KINDS.values():
+        network = kind.model_fields | network
+    network["kind"] = FieldInfo(annotation=Literal[tuple(KINDS)], default=next(iter(KINDS)), description="kind of network")  # type: ignore[arg-type]
+    order = [name for name in RunConfig.model_fields if name in parts or name == "backbone"]
+    return {name: parts.get(name, network) for name in order}
 
 
 def short_names() -> dict[str, tuple[str, ...]]:
     """Place of every setting that may be written by its own name: those in one section only, and the aliases."""
     places: dict[str, list[tuple[str, ...]]] = {}
-    for section, model in sections().items():
-        for name in model.model_fields:
+    for section, settings in sections().items():
+        for name in settings:
             places.setdefault(name, []).append((section, name))
     unique = {name: at[0] for name, at in places.items() if len(at) == 1 and name not in RunConfig.model_fields}
     return {**unique, **ALIASES}
@@ -193,7 +265,7 @@ def spread(values: Any, *, file: str | Path | None = None, error: type[GenodiffE
         if key in fields:
             continue
         place = tuple(str(key).split(".")) if "." in str(key) else short.get(str(key), ())
-        if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]].model_fields:
+        if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]]:
             near = did_you_mean(str(key), [*fields, *short])
             raise error(f"unknown setting '{key}'; {near}", file=file, fix="see `genodiff config schema`")
         section = out.setdefault(place[0], {})
@@ -214,28 +286,44 @@ def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
+def _kind(values: dict[str, Any]) -> str | None:
+    network = values.get("backbone")
+    found = network.get("kind") if isinstance(network, dict) else None
+    return found if isinstance(found, str) else None
+
+
 def resolve(
     given: dict[str, Any],
     *,
     file: str | Path | None = None,
     over: dict[str, Any] | None = None,
-    preset: str = DEFAULT_PRESET,
+    preset: str | None = None,
 ) -> RunConfig:
     """The whole configuration: the preset, on top of it `given` (from `file`), on top of that `over` (from flags).
 
-    A preset named in `over` replaces the network of `given`. Raises `UsageError` for whatever cannot be meant.
+    A preset or another kind of network named in `over` replaces the network of `given`. Where the kind is named without
+    a preset, its first preset lies below. Raises `UsageError` for whatever cannot be meant.
     """
     under, top = spread(given, file=file), spread(over or {})
-    if top.get("preset") is not None:
+    kind = _kind(top)
+    if top.get("preset") is not None or (kind is not None and kind != (_kind(under) or kind)):
         under.pop("backbone", None)
-    name = top.get("preset") or under.get("preset") or preset
+        under.pop("preset", None)
+    kind = kind or _kind(under)
+    is_text = "text" in (top.get("domain"), under.get("domain"))
+    usual = DEFAULT_TEXT_PRESET if is_text else DEFAULT_PRESET
+    first = usual if kind == PRESETS[usual].kind else FIRST.get(kind or "", usual)
+    name = top.get("preset") or under.get("preset") or preset or first
     if name not in PRESETS:
         near = did_you_mean(str(name), PRESETS)
         raise UsageError(f"unknown preset '{name}'; {near}", file=None if top.get("preset") else file)
-    below = merge({"backbone": PRESETS[name].model_dump()}, under)
+    if kind in KINDS and kind != PRESETS[name].kind:
+        raise UsageError(f"preset '{name}' is a {PRESETS[name].kind}, not a {kind}", file=file, fix="leave out the preset, or the kind")
+    below = merge({"backbone": PRESETS[name].model_dump()} | (TEXT_DEFAULTS if is_text else {}), under)
     if top:
         RunConfig.parse({"recipe": top.get("recipe", "")} | below, file=file)  # what the file says is the file's fault
     config = RunConfig.parse(merge(below, top), file=None if top else file)
+    config.check_together(None if top else file)
     named = next((n for n, settings in PRESETS.items() if settings == config.backbone), None)
     if config.train.max_steps is None and config.train.max_minutes is None:
         config = config.model_copy(update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})})

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from genodiff.alphabet import ALPHABETS, Alphabet
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
 from genodiff.train import checkpoint
 from genodiff.train.config import RunConfig
 from genodiff.train.optimizer import adamw
@@ -69,7 +69,7 @@ def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device
     return targets[torch.arange(rows * length, device=device).remainder(7919).remainder(len(targets))].view(rows, length)
 
 
-def seconds_per_base(backbone: Caduceus, config: RunConfig, alphabet: Alphabet, device: str) -> float:
+def seconds_per_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str) -> float:
     """Seconds of forward, backward and update per base, from the faster of two small steps after a warm-up one."""
     length = min(config.data.seq_len, _PROBE_BASES)
     rows = max(1, min(config.train.batch_size // config.train.accumulate, _PROBE_BASES // length))
@@ -88,7 +88,7 @@ def seconds_per_base(backbone: Caduceus, config: RunConfig, alphabet: Alphabet, 
     return min(took[1:]) / (rows * length)
 
 
-def saved_bytes_per_base(backbone: Caduceus, config: RunConfig, alphabet: Alphabet, device: str) -> float:
+def saved_bytes_per_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str) -> float:
     """Bytes that autograd keeps between forward and backward, per base."""
     length = min(config.data.seq_len, 512)
     kept: dict[int, int] = {}

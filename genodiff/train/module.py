@@ -1,6 +1,6 @@
 """One optimiser step, as Lightning runs it: the loss of a micro-batch, and the check before the weights move.
 
-    loss = Σ_batch NELBO estimate in nats, soft-masked bases weighted / (windows per step · seq_len)
+    loss = Σ_batch objective's nats (an estimate of the bound, for most), soft-masked bases weighted / (windows per step · seq_len)
 
 The denominator is fixed, not the number of bases found in a batch, so that any split into micro-batches or ranks has
 the same objective, and a window with many N weighs as its bases do.
@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from torch.optim import AdamW
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.dropout import dropout_keys
 from genodiff.data.loader import Batch
-from genodiff.diffusion.loss import LossTerms, continuous_time_loss, exact_count_loss
-from genodiff.diffusion.masked import MaskedDiffusion, counts, times
+from genodiff.diffusion.loss import LossTerms
+from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import GenodiffError
 from genodiff.train.config import RunConfig
 from genodiff.train.optimizer import adamw
@@ -26,28 +27,21 @@ from genodiff.train.optimizer import adamw
 _log = logging.getLogger("genodiff")
 
 
-def batch_loss(
-    diffusion: MaskedDiffusion, backbone: Caduceus, batch: Batch, config: RunConfig, soft_weight: float
-) -> tuple[LossTerms, Tensor]:
+def batch_loss(objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float) -> tuple[LossTerms, Tensor]:
     """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's own uniforms."""
     weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
-    t = times(config.diffusion.time_sampling, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
+    draws = Draws(batch.u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
-    if config.diffusion.exact_count:
-        k = counts(t, batch.maskable.sum(-1))
-        terms = exact_count_loss(diffusion, backbone, batch.x0, batch.maskable, weight, k, batch.u_mask, lengths)
-    else:
-        terms = continuous_time_loss(diffusion, backbone, batch.x0, batch.maskable, weight, t, batch.u_mask, lengths)
-    return terms, weight.sum()
+    return objective.loss(batch.denoiser(backbone), batch.x0, batch.maskable, weight, draws, lengths), weight.sum()
 
 
 class Pretraining(pl.LightningModule):
     """The network in training. `totals` and `grad_norm` describe the step that has just been taken."""
 
-    def __init__(self, backbone: Caduceus, diffusion: MaskedDiffusion, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
+    def __init__(self, backbone: Backbone, objective: Objective, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
         super().__init__()
         self.backbone = backbone
-        self._diffusion, self._config, self._soft_weight = diffusion, config, soft_weight
+        self._objective, self._config, self._soft_weight = objective, config, soft_weight
         self._bases = config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
         self.skipped = 0
         self.grad_norm = 0.0
@@ -66,7 +60,9 @@ class Pretraining(pl.LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """The micro-batch's share of the loss; Lightning divides by the number of micro-batches."""
-        terms, weights = batch_loss(self._diffusion, self.backbone, batch, self._config, self._soft_weight)
+        if getattr(self._config.backbone, "dropout", 0.0):
+            self.backbone.dropout_keys = dropout_keys(self._config.seed, batch.index)
+        terms, weights = batch_loss(self._objective, self.backbone, batch, self._soft_weight)
         found = torch.stack([terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]).double()
         self.totals = self.totals.to(found.device) + found
         self.samples.append(batch.index)

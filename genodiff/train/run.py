@@ -20,13 +20,13 @@ from lightning.pytorch.plugins.environments import LightningEnvironment, TorchEl
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
-from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.io.atomic import clear_leftovers
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.train import checkpoint, folder
 from genodiff.train.callbacks import Boundary, Counters
-from genodiff.train.checkpoint import State, diffusion_of
+from genodiff.train.checkpoint import State, diffusion_of, objective_of
 from genodiff.train.config import RunConfig
 from genodiff.train.feed import Feed, feed_of, train_batches, valid_batches
 from genodiff.train.folder import RunFolder
@@ -35,7 +35,8 @@ from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import average_of
 from genodiff.train.plan import open_plan
 from genodiff.train.signals import Signals, calm_child
-from genodiff.train.weights import build, fill
+from genodiff.train.tokenizer_files import write_tokenizer
+from genodiff.train.weights import CARD, build, fill
 
 try:
     import resource
@@ -91,12 +92,15 @@ def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = 
             for leftover in (*clear_leftovers(out), *clear_leftovers(out / checkpoint.FOLDER)):
                 _log.info("removed %s, left by a run that was killed", leftover)
         state = checkpoint.restore(out)
+        if state is None and (out / CARD).exists():
+            what = "holds weights only, without the state of an optimizer: training cannot go on from it"
+            raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
         counters = Counters() if state is None else Counters(**{k: state.counters[k] for k in Counters.__annotations__})
         if world.rank == 0 and state is not None:
             done = _finished(config, out, state, counters)
             if done is not None:
                 return done
-        feed = feed_of(config, offline=offline, remembered=None if state is None else state.counters["data"])
+        feed = feed_of(config, offline=offline, remembered=None if state is None else state.counters["data"], run=out)
         if state is not None:
             feed.store.check_same(state.counters["data"])
         return _fit(config, out, device, argv or sys.argv, world, signals, feed, state, counters)
@@ -123,7 +127,7 @@ def _fit(
     state: State | None,
     counters: Counters,
 ) -> RunResult:
-    diffusion = diffusion_of(config, feed.alphabet)
+    objective = objective_of(config, diffusion_of(config, feed.alphabet))
     backbone = build(config, feed.alphabet)
     average = average_of(backbone, config.optim.ema_decay)
     if state is not None:
@@ -135,14 +139,15 @@ def _fit(
     files = session = None
     if world.rank == 0:
         folder.write_config(out, config)
+        write_tokenizer(out, feed.tokenizer)
         session = folder.session_of(argv, device, counters.step)
         folder.record(out, config, feed.store.identity(), session)
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
     else:
         plan.path = None
-    boundary = Boundary(config, plan, average, diffusion, valid_batches(feed, config), signals, files, counters, state)
+    boundary = Boundary(config, plan, average, objective, valid_batches(feed, config), signals, files, counters, state)
     soft = feed.recipe.soft_mask_weight
-    module = Pretraining(backbone, diffusion, config, soft, world.size)
+    module = Pretraining(backbone, objective, config, soft, world.size)
     batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
     workers = config.train.workers
     loader: DataLoader[Any] = DataLoader(

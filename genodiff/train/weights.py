@@ -17,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from genodiff import __version__
-from genodiff.alphabet import ALPHABETS, Alphabet
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.alphabet import ALPHABETS, Alphabet, Vocabulary
+from genodiff.backbones.backbone import Backbone
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.train.config import RunConfig
 
@@ -158,17 +158,18 @@ def read_card(folder: Path) -> Card:
 def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
     if not isinstance(values["alphabet"], dict):
         raise CheckpointError("the vocabulary is not an object: invalid", file=path, fix=_AGAIN)
+    is_text = values["alphabet"].get("domain") == "text"
     try:
-        alphabet = Alphabet.from_json(values["alphabet"])
+        alphabet = (Vocabulary if is_text else Alphabet).from_json(values["alphabet"])
     except GenodiffError as fault:
         raise CheckpointError(f"the vocabulary {fault.what}", file=path, fix=_AGAIN) from None
-    if values["domain"] != alphabet.domain or alphabet.name not in ALPHABETS:
+    if values["domain"] != alphabet.domain or (not is_text and alphabet.name not in ALPHABETS):
         raise CheckpointError(
             f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this genodiff knows",
             file=path,
             fix=_AGAIN,
         )
-    known = ALPHABETS[alphabet.name].fingerprint()
+    known = (alphabet if is_text else ALPHABETS[alphabet.name]).fingerprint()
     if alphabet.fingerprint() != known or values["alphabet_sha256"] != known:
         raise CheckpointError(
             f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint {known[:12]})",
@@ -238,7 +239,7 @@ def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | N
             raise CheckpointError(f"tensor {name} has dtype {kind}, not F32", file=path, fix=_AGAIN)
 
 
-def build(config: RunConfig, alphabet: Alphabet) -> Caduceus:
+def build(config: RunConfig, alphabet: Alphabet) -> Backbone:
     """The network of a configuration, with fresh weights."""
     return config.backbone.build(alphabet.padded_size, alphabet.complement)
 
@@ -259,7 +260,7 @@ def check_size(folder: Path, config: RunConfig, alphabet: Alphabet) -> None:
         )
 
 
-def read_backbone(folder: Path, card: Card, device: str = "cpu") -> Caduceus:
+def read_backbone(folder: Path, card: Card, device: str = "cpu") -> Backbone:
     """The network in `folder` with its weights, in evaluation mode. Raises `CheckpointError`."""
     read_bytes(folder / WEIGHTS, largest=0) if not (folder / WEIGHTS).is_file() else None
     check_size(folder, card.config, card.alphabet)

@@ -14,6 +14,7 @@ from genodiff.alphabet import DNA, SOFT
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.likelihood import count_terms, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.mdlm import Mdlm
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule
 from genodiff.errors import GenodiffError
 from genodiff.score.interval import ratio
@@ -53,7 +54,7 @@ def scored(
     diffusion = MaskedDiffusion(schedule or Linear(), DNA.mask_id, DNA.targets)
     windows: Any = FakeWindows(rows, lengths)
     chosen = denoiser or (world.denoiser if world is not None else flat_denoiser)
-    return bound_of(diffusion, chosen, EvalBatches(windows, batch_size, seed, repeats))
+    return bound_of(Mdlm(diffusion), chosen, EvalBatches(windows, batch_size, seed, repeats))
 
 
 def flat_denoiser(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from runs import TINY, tiny
 
+from genodiff.backbones.dit import DiTSettings
 from genodiff.backbones.presets import PRESETS
 from genodiff.errors import UsageError
 from genodiff.settings import to_yaml
@@ -23,10 +24,11 @@ def test_a_written_configuration_is_read_back_unchanged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_resolves_and_keeps_its_name(preset: str) -> None:
-    config = resolve({"recipe": "toy", "preset": preset})
+    one_way = {"objective": "ar"} if PRESETS[preset].causal else {}
+    config = resolve({"recipe": "toy", "preset": preset} | one_way)
     assert (config.preset, config.backbone) == (preset, PRESETS[preset])
     assert resolve(yaml.safe_load(to_yaml(config))).preset == preset
-    assert resolve({"recipe": "toy", "preset": preset, "d_model": 20}).preset is None
+    assert resolve({"recipe": "toy", "preset": preset, "n_layer": 3} | one_way).preset is None
 
 
 def test_short_names_mean_one_place_each() -> None:
@@ -43,6 +45,24 @@ def test_flags_go_over_the_file_and_a_preset_among_them_replaces_its_network() -
     assert (config.backbone.d_model, config.optim.lr) == (20, 0.25)
     config = resolve({"recipe": "toy", "d_model": 20, "lr": 0.5}, over={"preset": "caduceus-ph-tiny"})
     assert (config.backbone, config.optim.lr) == (PRESETS["caduceus-ph-tiny"], 0.5)
+
+
+def test_the_kind_of_network_brings_its_own_settings() -> None:
+    config = resolve({"recipe": "toy"}, over={"backbone": {"kind": "dit"}})
+    assert (config.preset, config.backbone) == ("dit-470k", PRESETS["dit-470k"])
+    config = resolve({"recipe": "toy", "model": "dit", "n_layer": 2})
+    assert isinstance(config.backbone, DiTSettings)
+    assert (config.preset, config.backbone.n_layer) == (None, 2)
+    written = yaml.safe_load(to_yaml(config))
+    assert resolve(written) == config
+    assert resolve(written, over={"backbone": {"kind": "caduceus"}}).backbone == PRESETS["caduceus-ps-470k"]
+    assert resolve(written, over={"preset": "caduceus-ph-tiny"}).backbone == PRESETS["caduceus-ph-tiny"]
+    assert resolve(written, over={"backbone": {"kind": "dit", "n_layer": 3}}).backbone.n_layer == 3
+
+
+def test_only_networks_of_one_strand_see_both_at_random() -> None:
+    assert resolve({"recipe": "toy", "preset": "dit-470k"}).rc_augment
+    assert not resolve({"recipe": "toy", "preset": "caduceus-ps-470k"}).rc_augment
 
 
 def test_without_a_limit_there_is_a_default_one() -> None:
@@ -71,6 +91,13 @@ def test_without_a_limit_there_is_a_default_one() -> None:
         ({"preset": 5}, "preset"),
         ({"seed": -1}, "seed"),
         ({"betas": [0.9, 1.0]}, "betas"),
+        ({"model": "dti"}, "backbone.kind.*'dti'.*did you mean 'dit'"),
+        ({"model": "dit", "strands": "single"}, r"no setting 'backbone\.strands'"),
+        ({"model": "dit", "n_hed": 2}, "n_hed.*did you mean 'n_head'"),
+        ({"preset": "dit-470k", "backbone": {"n_hed": 2}}, r"no setting 'backbone\.n_hed'; did you mean 'n_head'"),
+        ({"preset": "dit-470k", "n_head": 3}, "multiple of n_head"),
+        ({"preset": "dit-470k", "d_model": -3}, r"setting 'backbone\.d_model'"),
+        ({"preset": "dit-470k", "model": "caduceus"}, "preset 'dit-470k' is a dit, not a caduceus"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_file_and_name(given: dict[str, Any], named: str) -> None:

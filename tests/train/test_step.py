@@ -16,7 +16,7 @@ from genodiff.alphabet import DNA
 from genodiff.data.loader import Batch
 from genodiff.errors import GenodiffError
 from genodiff.train import module as module_file
-from genodiff.train.checkpoint import diffusion_of, load_model, steps_of
+from genodiff.train.checkpoint import diffusion_of, load_model, objective_of, steps_of
 from genodiff.train.module import batch_loss
 from genodiff.train.validation import validate
 from genodiff.train.weights import build, own_tensors
@@ -52,9 +52,9 @@ def rows_of(whole: Batch, rows: slice) -> Batch:
 @given(seed=st.integers(0, 1000), cut=st.integers(1, 5), pad=st.integers(0, 20))
 def test_a_batch_and_its_parts_have_the_same_objective(exact_count: bool, seed: int, cut: int, pad: int) -> None:
     config = tiny(exact_count=exact_count)
-    backbone, diffusion, whole = build(config, DNA), diffusion_of(config, DNA), batch(6, 32, seed, pad)
-    terms, weights = batch_loss(diffusion, backbone, whole, config, 0.1)
-    parts = [batch_loss(diffusion, backbone, rows_of(whole, rows), config, 0.1) for rows in (slice(0, cut), slice(cut, 6))]
+    backbone, objective, whole = build(config, DNA), objective_of(config, diffusion_of(config, DNA)), batch(6, 32, seed, pad)
+    terms, weights = batch_loss(objective, backbone, whole, 0.1)
+    parts = [batch_loss(objective, backbone, rows_of(whole, rows), 0.1) for rows in (slice(0, cut), slice(cut, 6))]
     for name in ("nats", "nats_unweighted"):
         torch.testing.assert_close(sum(getattr(p[0], name) for p in parts), getattr(terms, name), rtol=1e-5, atol=1e-4)
     assert sum(int(p[0].n_tokens) for p in parts) == int(terms.n_tokens)
@@ -63,8 +63,8 @@ def test_a_batch_and_its_parts_have_the_same_objective(exact_count: bool, seed: 
 
 def test_soft_masked_bases_weigh_what_they_are_given() -> None:
     config = tiny()
-    backbone, diffusion, one = build(config, DNA), diffusion_of(config, DNA), batch(4, 32)
-    (full, sum_full), (half, sum_half), (none, sum_none) = (batch_loss(diffusion, backbone, one, config, w) for w in (1.0, 0.5, 0.0))
+    backbone, objective, one = build(config, DNA), objective_of(config, diffusion_of(config, DNA)), batch(4, 32)
+    (full, sum_full), (half, sum_half), (none, sum_none) = (batch_loss(objective, backbone, one, w) for w in (1.0, 0.5, 0.0))
     torch.testing.assert_close(half.nats, (full.nats + none.nats) / 2)
     torch.testing.assert_close(full.nats.detach(), full.nats_unweighted)
     assert none.nats < full.nats
@@ -121,7 +121,7 @@ def test_validation_is_the_bound_of_the_averaged_weights(tmp_path: Path) -> None
     model = load_model(tmp_path / "run")
     batches = valid_batches(feed_of(model.config), model.config)
     assert batches is not None
-    bits, interval = validate(model.diffusion, model.backbone, batches, "cpu")
+    bits, interval = validate(model.objective, model.backbone, batches, "cpu")
     last = metrics(tmp_path / "run")[-1]
     assert (f"{bits:.6f}", f"{interval:.6f}") == (last["valid_bits"], last["valid_ci"])
 

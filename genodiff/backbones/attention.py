@@ -1,0 +1,132 @@
+"""Self-attention over heads with rotary positions, through torch's own kernels, and the cache of a causal decoder.
+
+    q_i → R(i) q_i, k_j → R(j) k_j: what a query and a key say to one another depends on i − j alone.
+    R(i) turns the pair (x_m, x_{m + h/2}) by the angle i · 10000^(−2m/h), h the width of a head.
+
+Which keys a query sees: those of its own document where rows are packed (`segments`), none beyond its row's length, and
+none behind it where attention is causal.
+Source: Vaswani et al., 2017, arXiv 1706.03762; Su et al., 2021, arXiv 2104.09864.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from genodiff.backbones.layers import Draws
+from genodiff.backbones.mamba import Linear
+from genodiff.errors import UsageError
+
+_BASE = 10_000.0
+
+
+class Rotation(NamedTuple):
+    """cos and sin of the angles of L positions, each (L, h/2)."""
+
+    cos: Tensor
+    sin: Tensor
+
+
+def rotation(start: int, length: int, width: int, like: Tensor) -> Rotation:
+    """The angles of the positions start .. start + length − 1 for heads of `width`, on the device of `like`.
+
+    Frequencies are made in float32, as published weights have seen them, angles in the precision of `like`, at least float32.
+    """
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    frequencies = 1.0 / (_BASE ** (torch.arange(0, width, 2, dtype=torch.float32, device=like.device) / width))
+    angle = torch.outer(torch.arange(start, start + length, device=like.device).to(dtype), frequencies.to(dtype))
+    return Rotation(angle.cos(), angle.sin())
+
+
+def rotate(x: Float[Tensor, "B H L h"], by: Rotation) -> Float[Tensor, "B H L h"]:
+    """x with the pairs (x_m, x_{m + h/2}) of each position turned by its angles."""
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * by.cos - b * by.sin, b * by.cos + a * by.sin], -1).to(x.dtype)
+
+
+def visible(
+    length: int,
+    lengths: Int[Tensor, " B"] | None,
+    segments: Int[Tensor, "B L"] | None,
+    causal: bool,
+) -> Bool[Tensor, "B 1 _ {length}"] | None:
+    """Which keys each query sees; None where all (or, if causal, all before it) are seen and no mask is needed."""
+    if lengths is None and segments is None:
+        return None
+    device = next(x.device for x in (lengths, segments) if x is not None)
+    at = torch.arange(length, device=device)
+    seen = torch.ones(1, 1, 1, length, dtype=torch.bool, device=device)
+    if lengths is not None:
+        seen = (at < lengths[:, None])[:, None, None]
+    if segments is not None:
+        seen = seen & (segments[:, None, :, None] == segments[:, None, None, :])
+    if causal:
+        seen = seen & (at <= at[:, None])
+    return seen
+
+
+@dataclass
+class KeyValueCache:
+    """Keys and values of what a causal network has read so far, of all layers; `length` positions are filled."""
+
+    capacity: int
+    length: int = 0
+    keys: list[Tensor] = field(default_factory=list)
+    values: list[Tensor] = field(default_factory=list)
+
+    def extend(self, layer: int, k: Float[Tensor, "B H n h"], v: Float[Tensor, "B H n h"]) -> tuple[Tensor, Tensor]:
+        """Put in the next n positions of `layer` and return all of its keys and values up to them."""
+        until = self.length + k.shape[2]
+        if until > self.capacity:
+            raise UsageError(f"the cache holds {self.capacity} positions, {until} are asked for", fix="make a larger cache")
+        if layer == len(self.keys):
+            for store in (self.keys, self.values):
+                store.append(k.new_empty(*k.shape[:2], self.capacity, k.shape[3]))
+        self.keys[layer][:, :, self.length : until] = k
+        self.values[layer][:, :, self.length : until] = v
+        return self.keys[layer][:, :, :until], self.values[layer][:, :, :until]
+
+    def rewind(self, length: int) -> None:
+        """Forget all but the first `length` positions."""
+        self.length = min(self.length, length)
+
+    def reorder(self, rows: Int[Tensor, " n"]) -> None:
+        """Keep the given rows of the batch, in that order; a row may stand twice."""
+        self.keys = [k[rows] for k in self.keys]
+        self.values = [v[rows] for v in self.values]
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention (B, L, D) → (B, L, D), without biases."""
+
+    def __init__(self, d_model: int, n_head: int, causal: bool, draws: Draws, out_scale: float = 1.0) -> None:
+        super().__init__()
+        self.n_head, self.causal = n_head, causal
+        self.qkv = Linear(d_model, 3 * d_model, False, draws)
+        self.out = Linear(d_model, d_model, False, draws, out_scale)
+
+    def forward(
+        self,
+        x: Float[Tensor, "B L D"],
+        turn: Rotation | None,
+        seen: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+        layer: int = 0,
+    ) -> Float[Tensor, "B L D"]:
+        """`seen` comes from `visible`. With a `cache` the L positions follow those in it."""
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).view(batch, length, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
+        if turn is not None:
+            q, k = rotate(q, turn), rotate(k, turn)
+        causal = self.causal and seen is None and length > 1
+        if cache is not None:
+            before = cache.length
+            k, v = cache.extend(layer, k, v)
+            if before and length > 1:
+                seen = torch.ones(length, before + length, dtype=torch.bool, device=x.device).tril(before)
+                causal = False
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal)
+        return self.out(y.transpose(1, 2).reshape(batch, length, width))

@@ -1,0 +1,104 @@
+"""What a network is told beside the tokens: the noise level and a class, and how that reaches its layers (adaLN).
+
+    c = silu(MLP(sinusoid(sigma))) + silu(E[label])        sinusoid(s) = [cos(s f_0) .. cos(s f_h-1), sin(s f_0) .. sin(s f_h-1)]
+    modulate(x; shift, scale) = x (1 + scale) + shift      f_j = 10000^(-j/h)
+
+Shift, scale and gate of a layer are linear in c. They start at zero, so that a fresh block is the identity.
+Source: Peebles and Xie, 2023, arXiv 2212.09748; Sahoo et al., 2024, arXiv 2406.07524; Schiff et al., 2024, arXiv 2412.10193 (classes).
+"""
+
+from math import log
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from genodiff.backbones.layers import Draws
+from genodiff.backbones.mamba import Linear
+
+FREQUENCIES = 256
+"""Width of the sinusoid that a noise level becomes."""
+
+_LONGEST_PERIOD = 10_000.0
+_LABEL_STD = 0.02
+
+
+def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}"]:
+    """[cos | sin] of sigma at width // 2 frequencies from 1 down to 1/10000, and a zero at the end where width is odd.
+
+    The table of frequencies is made in float32, as published weights have seen it; the rest has the precision of `sigma`.
+    """
+    half = width // 2
+    table = torch.exp(-log(_LONGEST_PERIOD) * torch.arange(half, dtype=torch.float32, device=sigma.device) / half)
+    angle = sigma[:, None] * table.to(sigma.dtype)
+    return F.pad(torch.cat([torch.cos(angle), torch.sin(angle)], -1), (0, width % 2))
+
+
+class NoiseLevel(nn.Module):
+    """silu(MLP(sinusoid(sigma)))."""
+
+    def __init__(self, d_cond: int, draws: Draws) -> None:
+        super().__init__()
+        self.first = Linear(FREQUENCIES, d_cond, True, draws)
+        self.second = Linear(d_cond, d_cond, True, draws)
+
+    def forward(self, sigma: Float[Tensor, " B"]) -> Float[Tensor, "B D"]:
+        hidden = F.silu(self.first(sinusoid(sigma.to(self.first.weight.dtype), FREQUENCIES)))
+        return F.silu(self.second(hidden))
+
+
+class Label(nn.Module):
+    """silu(E[label]); the table's last row, `n_classes`, stands for "no class"."""
+
+    def __init__(self, n_classes: int, d_cond: int, draws: Draws) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(draws.normal(n_classes + 1, d_cond, std=_LABEL_STD).float())
+
+    def forward(self, label: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
+        return F.silu(F.embedding(label, self.embedding))
+
+
+class Condition(nn.Module):
+    """c of the module's docstring: of the noise level, and of a class where there are classes."""
+
+    def __init__(self, d_cond: int, n_classes: int, time: bool, draws: Draws) -> None:
+        super().__init__()
+        self.time = time
+        self.level = NoiseLevel(d_cond, draws)
+        self.label = Label(n_classes, d_cond, draws) if n_classes else None
+
+    def forward(self, n: int, sigma: Tensor | None, labels: Tensor | None) -> Float[Tensor, "B D"]:
+        """For `n` rows. A network without time conditioning, and one that is told no sigma, reads sigma = 0."""
+        weight = self.level.first.weight
+        zero = weight.new_zeros(n)
+        c: Tensor = self.level(sigma if self.time and sigma is not None else zero)
+        return c if self.label is None or labels is None else c + self.label(labels)
+
+    @staticmethod
+    def n_parameters(d_cond: int, n_classes: int) -> int:
+        """The number of weights."""
+        return FREQUENCIES * d_cond + d_cond + d_cond * d_cond + d_cond + ((n_classes + 1) * d_cond if n_classes else 0)
+
+
+class Modulation(nn.Module):
+    """`n` vectors of width d_model, linear in the condition and zero at first."""
+
+    def __init__(self, d_cond: int, d_model: int, n: int) -> None:
+        super().__init__()
+        self.n = n
+        self.weight = nn.Parameter(torch.zeros(n * d_model, d_cond))
+        self.bias = nn.Parameter(torch.zeros(n * d_model))
+
+    def forward(self, c: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
+        return F.linear(c, self.weight, self.bias)[:, None].chunk(self.n, -1)
+
+    @staticmethod
+    def n_parameters(d_cond: int, d_model: int, n: int) -> int:
+        """The number of weights."""
+        return n * d_model * (d_cond + 1)
+
+
+def modulate(x: Float[Tensor, "B L D"], shift: Tensor, scale: Tensor) -> Float[Tensor, "B L D"]:
+    """x (1 + scale) + shift."""
+    return x * (1 + scale) + shift

@@ -1,0 +1,245 @@
+"""DiT: a pre-norm transformer over a partly masked (or, causal, a growing) sequence, with rotary positions.
+
+    h ← h + g_1 ⊙ attention(modulate(N_1(h); b_1, a_1))
+    h ← h + g_2 ⊙ W_2 gelu(W_1 modulate(N_2(h); b_2, a_2))        per block; logits = W modulate(N(h); b, a) + bias
+
+With adaLN, shifts b, scales a and gates g are linear in the condition c (`conditioning`) and zero at first; without it,
+b = a = 0 and g = 1. The head starts at zero, so that a fresh network gives every token the same chance.
+Source: Peebles and Xie, 2023, arXiv 2212.09748; as a masked denoiser, Lou et al., 2024, arXiv 2310.16834 and Sahoo et al.,
+2024, arXiv 2406.07524, whose published weights have this form.
+"""
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from genodiff.backbones.attention import Attention, KeyValueCache, Rotation, rotation, visible
+from genodiff.backbones.conditioning import Condition, Modulation, modulate
+from genodiff.backbones.dropout import drop
+from genodiff.backbones.layers import Draws, Norm, last
+from genodiff.backbones.mamba import Linear
+from genodiff.errors import UsageError
+from genodiff.settings import Settings
+
+
+class DiTSettings(Settings):
+    """The shape of a DiT."""
+
+    kind: Literal["dit"] = "dit"
+    d_model: int = Field(ge=1, description="width of the residual stream")
+    n_layer: int = Field(ge=1, description="number of blocks")
+    n_head: int = Field(ge=1, description="attention heads; d_model is a multiple")
+    mlp_ratio: int = Field(default=4, ge=1, description="width of a block's hidden layer per channel of the residual stream")
+    rotary: bool = Field(default=True, description="rotary positions; without them attention knows no order")
+    causal: bool = Field(default=False, description="a position sees itself and those before it: for autoregressive models")
+    norm: Literal["rms", "layer"] = "layer"
+    norm_eps: float = Field(default=1e-5, gt=0)
+    adaln: bool = Field(default=True, description="scale, shift and gate each block by the condition")
+    time_conditioning: bool = Field(default=False, description="the condition is of the noise level; else of noise level 0 always")
+    d_cond: int = Field(default=128, ge=1, description="width of the condition")
+    n_classes: int = Field(default=0, ge=0, description="classes that may be asked for; one more stands for none")
+    tie_head: bool = Field(default=False, description="the head is the embedding, and has no bias")
+    dropout: float = Field(default=0.0, ge=0, lt=1, description="share of a sublayer's output dropped in training")
+    checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "DiTSettings":
+        if self.d_model % self.n_head:
+            raise ValueError(f"d_model {self.d_model} is not a multiple of n_head {self.n_head}")
+        if self.rotary and self.d_model // self.n_head % 2:
+            raise ValueError(f"heads of odd width {self.d_model // self.n_head} cannot turn: change n_head, or set rotary: false")
+        if not self.adaln and (self.time_conditioning or self.n_classes):
+            raise ValueError("time_conditioning and n_classes need adaln: true")
+        return self
+
+    @property
+    def paired(self) -> bool:
+        """Whether both strands are read: never."""
+        return False
+
+    @property
+    def time_conditioned(self) -> bool:
+        """Whether the logits depend on sigma."""
+        return self.time_conditioning
+
+    def build(self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0) -> "DiT":
+        """A freshly drawn network; `complement` is not used."""
+        return DiT(settings=self, vocab_size=vocab_size, seed=seed)
+
+    def n_parameters(self, vocab_size: int) -> int:
+        """The number of weights, without building them."""
+        d, hidden = self.d_model, self.mlp_ratio * self.d_model
+        norm = d * (1 if self.norm == "rms" or self.adaln else 2)
+        block = 2 * norm + 4 * d * d + 2 * d * hidden + hidden + d
+        head = 0 if self.tie_head else vocab_size * (d + 1)
+        total = vocab_size * d + self.n_layer * block + norm + head
+        if not self.adaln:
+            return total
+        modulations = self.n_layer * Modulation.n_parameters(self.d_cond, d, 6) + Modulation.n_parameters(self.d_cond, d, 2)
+        return total + modulations + Condition.n_parameters(self.d_cond, self.n_classes)
+
+
+class Block(nn.Module):
+    """Attention, then a hidden layer, each beside the residual stream."""
+
+    def __init__(self, s: DiTSettings, layer: int, draws: Draws) -> None:
+        super().__init__()
+        self.layer, self.p = layer, s.dropout
+        scale = 1.0 if s.adaln else 1 / sqrt(2 * s.n_layer)  # gates that open from zero need no smaller start
+        self.attention_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
+        self.attention = Attention(s.d_model, s.n_head, s.causal, draws, scale)
+        self.mlp_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
+        self.mlp_in = Linear(s.d_model, s.mlp_ratio * s.d_model, True, draws)
+        self.mlp_out = Linear(s.mlp_ratio * s.d_model, s.d_model, True, draws, scale)
+        self.modulation = Modulation(s.d_cond, s.d_model, 6) if s.adaln else None
+
+    def forward(
+        self,
+        h: Tensor,
+        c: Tensor | None,
+        turn: Rotation | None,
+        seen: Tensor | None,
+        keys: Tensor | None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        if self.modulation is None or c is None:
+            h = h + drop(self.attention(self.attention_norm(h), turn, seen, cache, self.layer), self.p, keys, 2 * self.layer)
+            return h + drop(self._mlp(self.mlp_norm(h)), self.p, keys, 2 * self.layer + 1)
+        shift, scale, gate, shift_mlp, scale_mlp, gate_mlp = self.modulation(c)
+        y = self.attention(modulate(self.attention_norm(h), shift, scale), turn, seen, cache, self.layer)
+        h = h + gate * drop(y, self.p, keys, 2 * self.layer)
+        y = self._mlp(modulate(self.mlp_norm(h), shift_mlp, scale_mlp))
+        return h + gate_mlp * drop(y, self.p, keys, 2 * self.layer + 1)
+
+    def _mlp(self, x: Tensor) -> Tensor:
+        y: Tensor = self.mlp_out(F.gelu(self.mlp_in(x), approximate="tanh"))
+        return y
+
+
+class DiT(nn.Module):
+    """Logits for every position of a partly masked sequence, `(xt, sigma) -> logits`; causal, of the next token."""
+
+    paired = False
+
+    def __init__(self, *, settings: DiTSettings, vocab_size: int, seed: int = 0) -> None:
+        super().__init__()
+        s = self.settings = settings
+        self.vocab_size = vocab_size
+        # A row's keys, from `dropout.dropout_keys`: without them nothing is dropped.
+        self.dropout_keys: Tensor | None = None
+        draws = Draws(seed)
+        bound = 1 / sqrt(s.d_model)
+        self.embedding = nn.Parameter(draws.uniform(vocab_size, s.d_model, low=-bound, high=bound).float())
+        self.condition = Condition(s.d_cond, s.n_classes, s.time_conditioning, draws) if s.adaln else None
+        self.blocks = nn.ModuleList(Block(s, i, draws) for i in range(s.n_layer))
+        self.final_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
+        self.final_modulation = Modulation(s.d_cond, s.d_model, 2) if s.adaln else None
+        self.head = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size, s.d_model))
+        self.head_bias = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size))
+
+    @property
+    def d_out(self) -> int:
+        """The width of `features`."""
+        return self.settings.d_model
+
+    def forward(
+        self,
+        xt: Int[Tensor, "B L"],
+        sigma: Float[Tensor, " B"] | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        segments: Int[Tensor, "B L"] | None = None,
+        *,
+        rows: Bool[Tensor, "B L"] | None = None,
+        labels: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "*positions {self.vocab_size}"]:
+        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading order.
+
+        lengths   each row's length where rows are padded on the right; padding then changes nothing
+        segments  the document of each position where several are packed into a row; they do not see one another
+        labels    the class of each row, `n_classes` for none
+        """
+        h = self.features(xt, sigma, lengths, segments, labels=labels)
+        return self.logits(h if rows is None else h[rows])
+
+    def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
+        """The head: what `features` says of each token."""
+        return F.linear(features, self.embedding if self.head is None else self.head, self.head_bias)
+
+    def features(
+        self,
+        xt: Int[Tensor, "B L"],
+        sigma: Float[Tensor, " B"] | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        segments: Int[Tensor, "B L"] | None = None,
+        *,
+        labels: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "B L {self.d_out}"]:
+        """What the head reads."""
+        return last(self._stream(xt, sigma, lengths, segments, labels))
+
+    def hidden_states(
+        self,
+        xt: Int[Tensor, "B L"],
+        sigma: Float[Tensor, " B"] | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        segments: Int[Tensor, "B L"] | None = None,
+        *,
+        labels: Int[Tensor, " B"] | None = None,
+    ) -> list[Float[Tensor, "B L {self.d_out}"]]:
+        """n_layer + 1 tensors: the embedding, the residual stream after each block but the last, and the features."""
+        return list(self._stream(xt, sigma, lengths, segments, labels))
+
+    def cache(self, capacity: int) -> KeyValueCache:
+        """An empty cache for `decode`, of `capacity` positions."""
+        if not self.settings.causal:
+            raise UsageError("only a causal network can go on from what it has read", fix="train it with causal: true")
+        return KeyValueCache(capacity)
+
+    def decode(
+        self,
+        x: Int[Tensor, "B n"],
+        cache: KeyValueCache,
+        sigma: Float[Tensor, " B"] | None = None,
+        labels: Int[Tensor, " B"] | None = None,
+    ) -> Float[Tensor, "B n {self.vocab_size}"]:
+        """Logits of the n positions that follow those in the cache, which then holds them too."""
+        features = last(self._stream(x, sigma, None, None, labels, cache))
+        cache.length += x.shape[1]
+        return self.logits(features)
+
+    def _stream(
+        self,
+        xt: Tensor,
+        sigma: Tensor | None,
+        lengths: Tensor | None,
+        segments: Tensor | None,
+        labels: Tensor | None,
+        cache: KeyValueCache | None = None,
+    ) -> Iterator[Tensor]:
+        """The input of each block, then what the head reads."""
+        s, length = self.settings, xt.shape[1]
+        if labels is not None and not s.n_classes:
+            raise UsageError("this network knows no classes", fix="train one with n_classes")
+        seen = visible(length, lengths, segments, s.causal)
+        start = 0 if cache is None else cache.length
+        turn = rotation(start, length, s.d_model // s.n_head, self.embedding) if s.rotary else None
+        c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
+        keys = self.dropout_keys if self.training else None
+        h = F.embedding(xt, self.embedding)
+        for block in self.blocks:
+            yield h
+            if s.checkpointing and torch.is_grad_enabled() and cache is None:
+                h = checkpoint(block, h, c, turn, seen, keys, use_reentrant=False, preserve_rng_state=False)
+            else:
+                h = block(h, c, turn, seen, keys, cache)
+        h = self.final_norm(h)
+        if self.final_modulation is not None and c is not None:
+            h = modulate(h, *self.final_modulation(c))
+        yield h

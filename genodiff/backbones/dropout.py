@@ -1,0 +1,44 @@
+"""Dropout without a random state: whether an element is dropped is a function of (seed, sample, layer, place).
+
+A row of a batch has a key, drawn from the counter for its sample; place and layer are hashed, mixed with the key, and the
+element is dropped where the hash is among the lowest p. So a step that is computed again, in other micro-batches, on
+another machine or after a restart, drops the same elements.
+Source of the mixing function: Appleby, MurmurHash3 (public domain).
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from genodiff.counter import Purpose, uniform_rows
+
+_LAYER_STEP = 0x9E3779B1 - (1 << 32)
+_FIRST, _SECOND = 0x85EBCA6B - (1 << 32), 0xC2B2AE35 - (1 << 32)
+
+
+def dropout_keys(seed: int, samples: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+    """The key of each sample, by its global number: int32, on the device of `samples`."""
+    u = uniform_rows(seed, Purpose.DROPOUT, samples.cpu().numpy(), 1)[:, 0]
+    return (torch.from_numpy(u) * 2.0**32 - 2.0**31).floor().to(torch.int32).to(samples.device)
+
+
+def drop(x: Float[Tensor, "B L D"], p: float, keys: Int[Tensor, " B"] | None, layer: int) -> Float[Tensor, "B L D"]:
+    """x / (1 − p) with a share p of its elements at zero; x itself where p is 0 or there are no keys."""
+    if p == 0 or keys is None:
+        return x
+    place = torch.arange(x.shape[1] * x.shape[2], dtype=torch.int32, device=x.device) + _wrapped(layer * _LAYER_STEP)
+    kept = _mix(_mix(place) ^ keys[:, None]) >= _wrapped(round(p * 2**32) - 2**31)
+    return torch.where(kept.view(x.shape), x / (1 - p), 0.0)
+
+
+def _wrapped(value: int) -> int:
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _mix(x: Tensor) -> Tensor:
+    """The finaliser of MurmurHash3 on int32, whose shifts are to be logical."""
+    x = x ^ ((x >> 16) & 0xFFFF)
+    x = x * _FIRST
+    x = x ^ ((x >> 13) & 0x7FFFF)
+    x = x * _SECOND
+    return x ^ ((x >> 16) & 0xFFFF)

@@ -1,0 +1,65 @@
+"""AR: the next token from all before it. The one objective here whose figure is the likelihood itself.
+
+    -log p(x0) = sum over positions of -log p(x_l | x_1 .. x_(l-1))
+
+The network must be causal. It reads [begin, x_1, ..., x_(L-1)] and its logits at position l are about x_l; `begin` is
+the mask's id, which stands for "nothing known" and which every network has. A token that is not maskable (an N) is
+read and not paid for: the figure is then that of the others given it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.left_to_right import left_to_right, shifted
+from genodiff.diffusion.loss import LossTerms
+from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_bound, as_loss
+from genodiff.diffusion.samplers import Sampled
+
+
+@dataclass(frozen=True)
+class Ar(Objective):
+    """Next-token prediction with a causal network; no time and no mask is drawn."""
+
+    name: ClassVar[str] = "ar"
+    figure: ClassVar[Literal["exact", "bound"]] = "exact"
+    causal: ClassVar[bool] = True
+
+    @property
+    def samplers(self) -> dict[str, Callable[..., Sampled]]:
+        return {"left-to-right": left_to_right}
+
+    def loss(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        weight: Float[Tensor, "B L"] | None,
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> LossTerms:
+        return as_loss(self._nll(denoiser, x0, maskable, lengths), maskable, weight)
+
+    @torch.no_grad()
+    def bound(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> WindowBound:
+        return as_bound(self._nll(denoiser, x0, maskable, lengths))
+
+    def _nll(
+        self, denoiser: Denoiser, x0: Int[Tensor, "B L"], maskable: Bool[Tensor, "B L"], lengths: Int[Tensor, "B"] | None
+    ) -> Float[Tensor, "B L"]:
+        xt = shifted(x0, self.diffusion.mask_id)
+        sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
+        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
+        return self.diffusion.nll(logits, x0, maskable)

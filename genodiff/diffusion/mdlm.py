@@ -1,0 +1,177 @@
+"""MDLM: a weighted cross-entropy at masked positions; and what is left of it as its simplifications are taken away.
+
+    whole            the bound of `loss`: exact counts (default), continuous time, or T steps
+    no carry-over    a visible token is not given, so it is paid for at the end: - sum over positions of log x_theta(x0)_x0
+    no zero-masking  x_theta may say "mask"; with x_m its chance there, a step from t to s costs at a masked position
+
+                     KL(q(zs|zt,x0) || p(zs|zt)) = r (-log x_x + A(t)) + (1 - r) (A(t) - A(s))
+                     r = (alpha(s) - alpha(t)) / (1 - alpha(t)),   A(t) = log(1 + x_m alpha(t) / (1 - alpha(t)))
+
+                     and in the limit of infinitely many steps   w(t) [-log x_x + A(t) - x_m / (1 - alpha + alpha x_m)]
+    no Rao-Blackwell only what happens in the step that is drawn is paid for, not its mean: 1 if revealed, else 0, for r
+
+Sources: Sahoo et al. 2024, arXiv 2406.07524, section 3 and table 8 (the ablation); Austin et al. 2021, arXiv 2107.03006.
+All of them are upper bounds on -log p of the same kind; the means with and without Rao-Blackwellisation are equal.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.likelihood import window_nelbo
+from genodiff.diffusion.loss import LossTerms, continuous_time_loss, discrete_time_loss, exact_count_loss
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts
+from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_bound, as_loss
+from genodiff.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Mdlm(Objective):
+    """Masked diffusion; `time_steps` None is continuous time, in which `exact_count` masks k of n and not by coins.
+
+    Without zero-masking the cost depends on the time and not on the count alone: times are drawn, `exact_count` or not.
+    """
+
+    exact_count: bool = True
+    time_steps: int | None = None
+    carry_over: bool = True
+    zero_masking: bool = True
+    rao_blackwell: bool = True
+
+    name: ClassVar[str] = "mdlm"
+
+    def __post_init__(self) -> None:
+        if self.time_steps is not None and self.time_steps < 1:
+            raise UsageError(f"{self.time_steps} time steps", fix="give 1 or more, or none for continuous time")
+        if not self.rao_blackwell and self.time_steps is None:
+            raise UsageError("without Rao-Blackwellisation the loss needs steps to draw from", fix="give --time-steps 1000")
+
+    @property
+    def curve(self) -> bool:
+        return self.exact_count and self.zero_masking and self.time_steps is None
+
+    def loss(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        weight: Float[Tensor, "B L"] | None,
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> LossTerms:
+        given = (self.diffusion, denoiser, x0, maskable, weight)
+        t = draws.times(self.time_sampling)
+        if not (self.zero_masking and self.rao_blackwell):
+            terms = as_loss(self._costs(denoiser, x0, maskable, t, draws.u_mask, lengths), maskable, weight)
+        elif self.time_steps is not None:
+            terms = discrete_time_loss(*given, t, draws.u_mask, self.time_steps, lengths)
+        elif self.exact_count:
+            terms = exact_count_loss(*given, counts(t, maskable.sum(-1)), draws.u_mask, lengths)
+        else:
+            terms = continuous_time_loss(*given, t, draws.u_mask, lengths)
+        if self.carry_over:
+            return terms
+        more = as_loss(self._reconstruction(denoiser, x0, maskable, lengths), maskable, weight)
+        return LossTerms(terms.nats + more.nats, terms.nats_unweighted + more.nats_unweighted, terms.n_tokens)
+
+    @torch.no_grad()
+    def bound(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> WindowBound:
+        t = draws.times("systematic").to(x0.device)
+        if self.zero_masking and self.time_steps is None:  # the count form, whatever the training drew: it varies least
+            found = exact_count_bound(self.diffusion, denoiser, x0, maskable, draws, lengths)
+        else:
+            found = as_bound(self._costs(denoiser, x0, maskable, t, draws.u_mask, lengths))
+        if self.carry_over:
+            return found
+        nats = found.scale[:, None] * found.ce + self._reconstruction(denoiser, x0, maskable, lengths).double()
+        return as_bound(nats)
+
+    def _costs(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        t: Float[Tensor, "B"],
+        u: Float[Tensor, "B L"],
+        lengths: Int[Tensor, "B"] | None,
+    ) -> Float[Tensor, "B L"]:
+        """Nats of each position whose mean over t and u is its share of the bound, without the reconstruction."""
+        first = torch.zeros_like(t, dtype=torch.bool)
+        if self.time_steps is not None:
+            i = torch.ceil(t * self.time_steps).clamp(1, self.time_steps)
+            t, s, first = i / self.time_steps, (i - 1) / self.time_steps, i == 1
+        masked = self.diffusion.draw_mask(t, u, maskable)
+        xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
+        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
+        nll, x_mask = self._nll(logits, x0, masked)
+        share_t = self.diffusion.schedule.masked(t)[:, None]
+        a_t = torch.log1p(x_mask * (1 - share_t) / share_t)
+        if self.time_steps is None:
+            weight = self.diffusion.schedule.weight(t)[:, None]
+            costs = weight * (nll + a_t - x_mask / (share_t + (1 - share_t) * x_mask))
+        else:
+            share_s = torch.where(first, 0.0, self.diffusion.schedule.masked(s))[:, None]
+            reveal = 1 - share_s / share_t
+            if not self.rao_blackwell:
+                reveal = (u >= share_s).to(reveal.dtype)
+            a_s = torch.log1p(torch.where(first[:, None], 0.0, x_mask * (1 - share_s) / share_s.clamp(min=1e-300)))
+            costs = self.time_steps * (reveal * (nll + a_t) + (1 - reveal) * torch.where(first[:, None], 0.0, a_t - a_s))
+        return torch.where(masked, costs, 0.0)
+
+    def _nll(
+        self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
+    ) -> tuple[Float[Tensor, "B L"], Float[Tensor, "B L"]]:
+        """-log x_x at the `masked` positions, and x_m everywhere."""
+        nll = self.diffusion.nll(logits, x0, masked)
+        if self.zero_masking:
+            return nll, torch.zeros_like(nll)
+        log_mask = log_mask_chance(self.diffusion, logits)
+        return torch.where(masked, nll - log1mexp(log_mask), 0.0), log_mask.exp()
+
+    def _reconstruction(
+        self, denoiser: Denoiser, x0: Int[Tensor, "B L"], maskable: Bool[Tensor, "B L"], lengths: Int[Tensor, "B"] | None
+    ) -> Float[Tensor, "B L"]:
+        """-log x_theta(x0)_x0 at every maskable position, nothing being masked."""
+        sigma = self.diffusion.sigma(torch.zeros(len(x0), dtype=torch.float64, device=x0.device))
+        logits = denoiser(x0, sigma) if lengths is None else denoiser(x0, sigma, lengths)
+        return self._nll(logits, x0, maskable)[0]
+
+
+def exact_count_bound(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    maskable: Bool[Tensor, "B L"],
+    draws: Draws,
+    lengths: Int[Tensor, "B"] | None = None,
+) -> WindowBound:
+    """The bound of a masked denoiser from exactly k masks per window, k systematic over all windows."""
+    k = counts(draws.times("systematic").to(x0.device), maskable.sum(-1))
+    found = window_nelbo(diffusion, denoiser, x0, maskable, k, draws.u_mask, lengths)
+    return WindowBound(found.ce, found.scale, found.k.double() / found.n.clamp(min=1))
+
+
+def log_mask_chance(diffusion: MaskedDiffusion, logits: Float[Tensor, "B L V"]) -> Float[Tensor, "B L"]:
+    """log x_m: the mask's share of the softmax over the targets and the mask."""
+    of_mask = logits[..., diffusion.mask_id].to(torch.promote_types(logits.dtype, torch.float32))
+    return -torch.nn.functional.softplus(diffusion.target_logits(logits).logsumexp(-1) - of_mask)
+
+
+def log1mexp(log_p: Float[Tensor, "*S"]) -> Float[Tensor, "*S"]:
+    """log(1 - p) from log p < 0, accurate at both ends."""
+    near = log_p > -0.6931
+    return torch.where(
+        near,
+        torch.log(-torch.expm1(torch.where(near, log_p, -1.0).clamp(max=-1e-30))),
+        torch.log1p(-torch.exp(torch.where(near, -1.0, log_p))),
+    )

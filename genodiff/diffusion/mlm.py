@@ -1,0 +1,89 @@
+"""MLM: BERT's masked language modelling. A seventh of the tokens is to be guessed, most of them behind a mask.
+
+    15 % of the maskable positions are selected; of these
+    80 %  show the mask       10 %  show a random target       10 %  show what they are
+    loss = mean of -log p(x_l | xt) over selected positions l
+
+What it is trained on is no bound on a likelihood: it is a mean over contexts with 15 % of the tokens missing. But the
+network is a masked denoiser, so used one token at a time it has a likelihood, and its `bound` is MDLM's of the same
+network (MDLM, table 4: BERT on C4 has a perplexity of at most 78). It is poor because high mask rates are never
+trained, not because the figure is another one. What MLM is good at stands in the curve: its bin around a rate of 0.15
+is the loss above (its first bin, nearly all context being seen, is close to a pseudo-log-likelihood).
+
+Source: Devlin et al. 2019, arXiv 1810.04805; Salazar et al. 2020, arXiv 1910.14659 (pseudo-likelihood).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.loss import LossTerms
+from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.mdlm import exact_count_bound
+from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_loss
+from genodiff.diffusion.samplers import SAMPLERS, Sampled
+from genodiff.errors import UsageError
+
+MASKED, RANDOM = 0.8, 0.1  # of the selected; the rest stays visible
+
+
+def show(
+    x0: Int[Tensor, "*S"], masked: Bool[Tensor, "*S"], randomised: Bool[Tensor, "*S"], token: Int[Tensor, "*S"], mask_id: int
+) -> Int[Tensor, "*S"]:
+    """x0 with the mask's id where `masked`, and `token` where `randomised` and not masked."""
+    return torch.where(masked, mask_id, torch.where(randomised, token, x0))
+
+
+@dataclass(frozen=True)
+class Mlm(Objective):
+    """`mask_rate` of the tokens are selected, each by its own uniform, which also says what is shown in its place."""
+
+    mask_rate: float = 0.15
+
+    name: ClassVar[str] = "mlm"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.mask_rate <= 1:
+            raise UsageError(f"a mask rate of {self.mask_rate}", fix="give a share above 0, such as 0.15")
+
+    @property
+    def samplers(self) -> dict[str, Callable[..., Sampled]]:
+        """One token at a time first: the law that `bound` is about."""
+        return {name: SAMPLERS[name] for name in ("first-hitting", "confidence", "ancestral")}
+
+    @property
+    def curve(self) -> bool:
+        return True
+
+    def loss(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        weight: Float[Tensor, "B L"] | None,
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> LossTerms:
+        """Nats are divided by the mask rate, so that per token they are the mean over selected positions."""
+        part = draws.u_mask / self.mask_rate  # uniform by itself where it is below 1
+        selected = maskable & (part < 1)
+        targets = torch.tensor(self.diffusion.targets, device=x0.device)
+        choice = ((part - MASKED) / RANDOM * len(targets)).long().clamp(0, len(targets) - 1)
+        xt = show(x0, selected & (part < MASKED), selected & (part < MASKED + RANDOM), targets[choice].to(x0.dtype), self.diffusion.mask_id)
+        sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
+        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
+        return as_loss(self.diffusion.nll(logits, x0, selected) / self.mask_rate, maskable, weight)
+
+    def bound(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> WindowBound:
+        return exact_count_bound(self.diffusion, denoiser, x0, maskable, draws, lengths)

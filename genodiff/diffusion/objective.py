@@ -1,0 +1,106 @@
+"""What every objective is: a loss to train a network with, and a figure in nats to judge it by, in the same units.
+
+    loss     sums over a batch, from the batch's own uniforms; see `LossTerms`
+    bound    an estimate for each window of what `figure` says:
+             "exact"   -log p(x0) itself                         (next token)
+             "bound"   an upper bound on -log p(x0), closed: nothing is cut off, no token is free    (all others)
+    causal   whether the network must predict a position from what stands before it, and from nothing else
+
+The objectives share the process (`MaskedDiffusion`), the network's interface (xt, sigma) -> logits and the count of
+tokens, so that nats per token of any two of them can be set side by side. A new one is one file and one line in
+`objectives.OBJECTIVES`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.loss import LossTerms
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
+from genodiff.diffusion.samplers import SAMPLERS, Sampled
+
+TimeSampling = Literal["iid", "stratified", "systematic"]
+
+
+class Draws(NamedTuple):
+    """The uniforms in [0, 1) that decide a batch's masks and times; see `times` for the last four."""
+
+    u_mask: Float[Tensor, "B L"]
+    u_time: Float[Tensor, "B"]
+    u_shared: float
+    slot: Int[Tensor, "B"]
+    n_slots: int
+
+    def times(self, method: TimeSampling) -> Float[Tensor, "B"]:
+        """A time in (0, 1] for each window."""
+        return times(method, self.u_time, self.u_shared, self.slot, self.n_slots)
+
+
+class WindowBound(NamedTuple):
+    """Estimates for windows, in nats and double precision: `scale` times the sum of `ce` over a part is its share."""
+
+    ce: Float[Tensor, "B L"]
+    scale: Float[Tensor, "B"]
+    rate: Float[Tensor, "B"]  # masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k; else 0
+
+
+@dataclass(frozen=True)
+class Objective(ABC):
+    """A process to learn and the way its times are drawn in training; evaluation always draws them systematically."""
+
+    diffusion: MaskedDiffusion
+    time_sampling: TimeSampling = "systematic"
+
+    name: ClassVar[str]
+    figure: ClassVar[Literal["exact", "bound"]] = "bound"
+    causal: ClassVar[bool] = False
+
+    @property
+    def samplers(self) -> dict[str, Callable[..., Sampled]]:
+        """The samplers that the trained network can be used with; the first is the default."""
+        return SAMPLERS
+
+    @property
+    def curve(self) -> bool:
+        """Whether `bound` draws exact counts of masks, so that its estimates trace C_k / k."""
+        return False
+
+    @abstractmethod
+    def loss(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        weight: Float[Tensor, "B L"] | None,
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> LossTerms:
+        """What training minimises, from one network evaluation (two where a reconstruction is paid for)."""
+
+    @abstractmethod
+    def bound(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        draws: Draws,
+        lengths: Int[Tensor, "B"] | None = None,
+    ) -> WindowBound:
+        """Unbiased estimates of each window's figure, without gradients."""
+
+
+def as_bound(nats: Float[Tensor, "B L"]) -> WindowBound:
+    """Nats of each position as they are: no scale, no place on the curve."""
+    ones = torch.ones(len(nats), dtype=torch.float64, device=nats.device)
+    return WindowBound(nats.double(), ones, torch.zeros_like(ones))
+
+
+def as_loss(nats: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"], weight: Float[Tensor, "B L"] | None) -> LossTerms:
+    """The sums over a batch of nats that stand at their positions."""
+    weighted = nats if weight is None else nats * weight
+    return LossTerms(weighted.sum(), nats.detach().sum(), maskable.sum())

@@ -1,0 +1,119 @@
+"""Who takes part in a benchmark: checkpoints, the same networks with random weights, and baselines, by short names.
+
+A word of `--model` is one of
+    PATH, NAME=PATH        a run folder or checkpoint of ours
+    scratch                random weights: the network of the first checkpoint named, or else of the default preset
+    scratch:PRESET         random weights of a preset
+    a baseline's name      or `baselines` for all of them
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import nn
+
+from genodiff.alphabet import ALPHABETS, Alphabet
+from genodiff.backbones.presets import PRESETS
+from genodiff.errors import UsageError
+from genodiff.settings import Settings, did_you_mean
+from genodiff.train.checkpoint import Model, load_model
+from genodiff.train.config import DEFAULT_PRESET
+
+SCRATCH = "scratch"
+
+
+class Contender(Settings):
+    """One of them. `path` is the checkpoint that gives the weights or, for random weights, the shape."""
+
+    name: str
+    kind: Literal["checkpoint", "scratch", "baseline"]
+    path: str | None = None
+    preset: str | None = None
+    digest: str = ""
+
+    def shape(self) -> tuple[Any, Alphabet]:
+        """The settings of the network and its alphabet."""
+        if self.path is not None:
+            return opened(self.path).config.backbone, opened(self.path).alphabet
+        return PRESETS[self.preset or DEFAULT_PRESET], ALPHABETS["dna"]
+
+    def network(self, seed: int, device: str = "cpu") -> tuple[nn.Module, Alphabet]:
+        """A network of its own for one fit, its weights read or drawn from `seed`, and its alphabet."""
+        settings, alphabet = self.shape()
+        if self.kind == "checkpoint":
+            assert self.path is not None
+            return load_model(self.path, device).backbone, alphabet
+        return settings.build(alphabet.padded_size, alphabet.complement, seed=seed).to(device), alphabet
+
+    def about(self) -> dict[str, Any]:
+        """What a row says of the network: kind, parameters, training; nothing for a baseline."""
+        if self.kind == "baseline":
+            return {}
+        settings, alphabet = self.shape()
+        found = {"network": settings.kind, "parameters": settings.n_parameters(alphabet.padded_size)}
+        if self.kind == "checkpoint":
+            model = opened(str(self.path))
+            found |= {"checkpoint": model.digest, "step": model.step, "pretrained_on": model.config.recipe}
+        return found
+
+
+@lru_cache(maxsize=4)
+def opened(path: str) -> Model:
+    """The model at `path`, read once; for looking at, not for training."""
+    return load_model(path)
+
+
+def contenders(words: Sequence[str], baselines: Sequence[str]) -> list[Contender]:
+    """The contenders that `--model` names, each once, in that order. Raises `UsageError` or `CheckpointError`."""
+    named: list[tuple[str | None, str]] = []
+    for word in words:
+        if word == "baselines":
+            named += [(None, name) for name in baselines]
+        else:
+            alias, equals, rest = word.partition("=")
+            named.append((alias, rest) if equals and "/" not in alias and rest else (None, word))
+    first = next((word for _, word in named if _is_path(word, baselines)), None)
+    found: list[Contender] = []
+    for called, word in named:
+        one = _contender(called, word, first, baselines)
+        if any(one.name == other.name and one != other for other in found):
+            raise UsageError(f"two models are called '{one.name}'", fix="name one of them: --model NAME=PATH")
+        if one not in found:
+            found.append(one)
+    if not found:
+        raise UsageError("no model", fix="give --model RUN, --model scratch or --model baselines")
+    return found
+
+
+def _is_path(word: str, baselines: Sequence[str]) -> bool:
+    return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")
+
+
+def _contender(alias: str | None, word: str, first: str | None, baselines: Sequence[str]) -> Contender:
+    if word in baselines:
+        return Contender(name=alias or word, kind="baseline", preset=word)
+    if word == SCRATCH:
+        path = None if first is None else str(Path(first).absolute())
+        found = Contender(name=alias or SCRATCH, kind="scratch", path=path, preset=None if path else DEFAULT_PRESET)
+        return found.model_copy(update={"digest": _digest(found)})
+    if word.startswith(f"{SCRATCH}:"):
+        preset = word.partition(":")[2]
+        if preset not in PRESETS:
+            raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
+        found = Contender(name=alias or word, kind="scratch", preset=preset)
+        return found.model_copy(update={"digest": _digest(found)})
+    if not Path(word).exists() and "/" not in word:
+        known = [*baselines, SCRATCH, "baselines"]
+        raise UsageError(f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}")
+    model = opened(str(Path(word).absolute()))
+    return Contender(name=alias or model.run.resolve().name, kind="checkpoint", path=str(Path(word).absolute()), digest=model.digest)
+
+
+def _digest(contender: Contender) -> str:
+    settings, alphabet = contender.shape()
+    shape = json.dumps(settings.model_dump(mode="json"), sort_keys=True) + alphabet.fingerprint()
+    return hashlib.sha256(shape.encode()).hexdigest()[:12]

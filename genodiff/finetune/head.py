@@ -1,0 +1,125 @@
+"""A network with a linear head on the mean of its features: z = W · mean_{i < length} h_i + b.
+
+Reverse complement, `Strands`:
+    conjoin    a network that reads both strands (PS): each strand is pooled, both go through the same head, the scores are
+               averaged, in training and in prediction (Schiff et al., 2024, App. D.2: conjoin_train_decoder)
+    average    one strand at a time (Ph): training turns examples at random, prediction averages the scores of x and rc x
+    augment    as `average` in training, the given strand alone in prediction
+    none       the given strand alone
+The mean is over bases only, never over padding, which the network does not see either.
+"""
+
+from typing import Literal, Protocol
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from genodiff.backbones.layers import Draws
+from genodiff.errors import UsageError
+
+Strands = Literal["auto", "conjoin", "average", "augment", "none"]
+
+_HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from those of a network
+
+
+class Backbone(Protocol):
+    """What a network must have to be fine-tuned."""
+
+    @property
+    def d_out(self) -> int:
+        """The width of `features`."""
+
+    def features(self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
+        """What its own head reads, (B, L, d_out)."""
+
+
+def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:
+    """`wanted`, with `auto` resolved: `conjoin` where the network reads both strands, else `average`, or `none` for text.
+
+    Raises `UsageError` for what the network cannot do.
+    """
+    paired = bool(getattr(backbone, "paired", False))
+    if wanted == "auto":
+        return "conjoin" if paired else "average" if has_complement else "none"
+    if wanted == "conjoin" and not paired:
+        raise UsageError("--rc conjoin needs a network that reads both strands (PS)", fix="give --rc average")
+    if paired and wanted in ("average", "augment"):
+        raise UsageError(f"--rc {wanted} is for networks of one strand; this one reads both", fix="give --rc conjoin")
+    if wanted in ("average", "augment") and not has_complement:
+        raise UsageError(f"--rc {wanted} needs an alphabet with a complement", fix="give --rc none")
+    return wanted
+
+
+class Classifier(nn.Module):
+    """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value. `complement` by token id."""
+
+    complement: Tensor | None
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        n_out: int,
+        *,
+        strands: Strands,
+        complement: tuple[int, ...] | None,
+        dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.backbone, self.strands, self.dropout = backbone, strands_for(backbone, strands, complement is not None), dropout
+        width = int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
+        draws = Draws(seed ^ _HEAD_DRAWS)
+        bound = width**-0.5
+        self.weight = nn.Parameter(draws.uniform(n_out, width, low=-bound, high=bound).float())
+        self.bias = nn.Parameter(torch.zeros(n_out))
+        self.register_buffer("complement", None if complement is None else torch.tensor(complement), persistent=False)
+
+    @property
+    def paired(self) -> bool:
+        """Whether the network reads both strands."""
+        return bool(getattr(self.backbone, "paired", False))
+
+    def pooled(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "strands B D"]:
+        """The mean of the features over each row's bases: of the given strand, and with paired strands of the other too."""
+        sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
+        h = self.backbone.features(x0, sigma, None if bool((lengths == x0.shape[1]).all()) else lengths)  # type: ignore[operator]
+        here = (torch.arange(x0.shape[1], device=x0.device) < lengths[:, None])[..., None]
+        mean = torch.where(here, h.float(), 0.0).sum(1) / lengths[:, None]
+        if not self.paired:
+            return mean[None]
+        given, other = mean.chunk(2, -1)
+        # The second half is flipped over channels; over positions it may stay as it is, for the mean has none.
+        both = torch.stack([given, other.flip(-1)])
+        return both if self.strands == "conjoin" else both[:1]
+
+    def forward(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"], dropped: Float[Tensor, "B D"] | None = None
+    ) -> Float[Tensor, "B n_out"]:
+        """Scores in training; `dropped` are uniforms that say which pooled features drop out."""
+        pooled = self.pooled(x0, lengths)
+        if dropped is not None and self.dropout:
+            pooled = pooled * (dropped >= self.dropout) / (1 - self.dropout)
+        return F.linear(pooled, self.weight, self.bias).mean(0)
+
+    def predict(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B n_out"]:
+        """Scores in prediction: under `average` the mean of those of both strands."""
+        scores = self(x0, lengths)
+        if self.strands != "average":
+            return scores
+        return (scores + self(self.other_strand(x0, lengths), lengths)) / 2
+
+    def embedding(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
+        """What a frozen probe reads: the pooled features, of both strands on average under `conjoin` and `average`."""
+        mean = self.pooled(x0, lengths).mean(0)
+        if self.strands != "average":
+            return mean
+        return (mean + self.pooled(self.other_strand(x0, lengths), lengths).mean(0)) / 2
+
+    def other_strand(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Int[Tensor, "B L"]:
+        """The reverse complement of each row within its own length; padding stays on the right."""
+        assert self.complement is not None
+        at = torch.arange(x0.shape[1], device=x0.device)
+        source = torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
+        return self.complement[x0].gather(1, source)

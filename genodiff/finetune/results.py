@@ -1,0 +1,94 @@
+"""`results.jsonl`: one row per (task, model, setting, seed), and what stands in a row.
+
+The file is rewritten whole under a lock for every new row, sorted by task, model, method, setting and seed, so that it is never
+half there, several processes may add to it, and a sweep leaves the same rows in the same order however often it was killed.
+A row's `key` is the hash of everything that decides its value: data, network, settings, seed.
+
+    suite, task, split, model, kind, method, setting, seed, key       what was run; kind: checkpoint, scratch or baseline
+    metric, value, ci95                                               the task's first metric on the test part
+    metrics                                                           all of them, by name
+    valid, valid_metric, best_epoch, epochs                           what the choice of the epoch rested on
+    n_train, n_valid, n_test, cut_train, cut_test, max_length         examples; how many were shortened
+    data                                                              sha256 of both parts, sequences and labels
+    network, parameters, checkpoint, step, pretrained_on              of a network
+    seconds, device, threads, genodiff, git, created                  where, how long and with which code
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from genodiff.errors import DataError
+from genodiff.finetune.examples import Examples
+from genodiff.finetune.task import TaskData
+from genodiff.io import atomic
+
+FILE = "results.jsonl"
+TIMES = ("seconds", "created", "device", "threads", "git", "genodiff")
+"""Keys of a row that may differ between two runs of the same unit."""
+
+_ORDER = ("suite", "task", "split", "model", "method", "setting", "seed", "key")
+
+
+def read_results(folder: Path) -> list[dict[str, Any]]:
+    """All rows, in the file's order. Raises `DataError` for a line that is no row."""
+    path = folder / FILE
+    if not path.exists():
+        return []
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            if not isinstance(row, dict) or not {"task", "model", "seed", "key", "value"} <= row.keys():
+                raise ValueError("no row of results")
+        except ValueError as fault:
+            raise DataError(f"is no row of results ({fault})", file=path, line=number, fix="remove the line; the unit runs again") from None
+        rows.append(row)
+    return rows
+
+
+def add_rows(folder: Path, new: Iterable[dict[str, Any]]) -> None:
+    """Put rows into the file, each in the place of an older one with the same key."""
+    with FileLock(folder / f".{FILE}.lock"):
+        rows = {row["key"]: row for row in read_results(folder)}
+        before = dict(rows)
+        rows |= {row["key"]: row for row in new}
+        if rows != before or not (folder / FILE).exists():
+            text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in sorted(rows.values(), key=_place))
+            atomic.write_text(folder / FILE, text)
+
+
+def _place(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{row.get(k, ''):09d}" if isinstance(row.get(k), int) else str(row.get(k, "")) for k in _ORDER)
+
+
+def same_value(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what may differ between two runs of the same unit."""
+    return {k: v for k, v in row.items() if k not in TIMES}
+
+
+def data_digest(data: TaskData) -> str:
+    """sha256 of a task's sequences and labels with the validation part, 12 hex digits."""
+    found = hashlib.sha256()
+    for part in (data.train, data.test):
+        _feed(found, part)
+    if data.valid_index is not None:
+        found.update(data.valid_index.tobytes())
+    return found.hexdigest()[:12]
+
+
+def _feed(found: Any, part: Examples) -> None:
+    found.update(f"{part.n} {part.labels.dtype} {part.labels.shape}".encode())
+    for sequence in part.sequences:
+        found.update(sequence)
+        found.update(b"\n")
+    found.update(part.labels.tobytes())
+
+
+def finite(values: dict[str, float]) -> dict[str, float | None]:
+    """The values with None where one is not finite, as JSON wants them."""
+    return {k: v if abs(v) < float("inf") else None for k, v in values.items()}

@@ -1,0 +1,79 @@
+"""A published network as a run folder of our own: what `eval`, `sample`, `embed`, `finetune` and `train --init` take.
+
+    RUN/config.yaml  model.safetensors  model.json  provenance.json
+
+It has no checkpoints and no state of an optimiser: nothing can go on from it but with `train --init`. Of its source it keeps the
+config and the sha256 of every file, in `model.json` and in `provenance.json`.
+"""
+
+import hashlib
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.hub.probe import SANE_BITS, look, summary
+from genodiff.hub.source import Source
+from genodiff.io import atomic
+from genodiff.settings import to_yaml
+from genodiff.train.config import RunConfig, resolve
+from genodiff.train.feed import OWN
+from genodiff.train.folder import CONFIG, record, session_of
+from genodiff.train.weights import CARD, WEIGHTS, build, describe, fill, to_bytes
+
+_log = logging.getLogger("genodiff")
+
+SCORE = "score.safetensors"
+"""The classifier of a sequence-classification network, under `score.weight`: kept for the way back."""
+
+
+def config_of(source: Source, seq_len: int = 1024, seed: int = 1) -> RunConfig:
+    """The run configuration that the network of a source has."""
+    given = {"recipe": OWN, "seed": seed, "backbone": source.settings.model_dump(), "data": {"seq_len": seq_len}}
+    return resolve(given)
+
+
+def adopt(source: Source, out: Path, *, seq_len: int = 1024, seed: int = 1) -> dict[str, Any]:
+    """Write the run folder `out`, whole or not at all, after a look at the network; return what was found.
+
+    Raises `UsageError` where `out` exists, `CheckpointError` where the network's logits are not finite or its strands disagree.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError("exists already", file=out, fix="choose another --out")
+    alphabet = source.vocabulary.alphabet
+    config = config_of(source, seq_len, seed)
+    backbone = build(config, alphabet)
+    fill(backbone, source.tensors)
+    backbone.eval()
+    try:
+        seen = look(backbone, alphabet, paired=bool(getattr(backbone, "paired", False)))
+    except CheckpointError as fault:
+        raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
+    if seen.bits_per_base > SANE_BITS:
+        _log.warning(
+            "%s: pays %.2f bits a base on a known repeat, more than the 2 of no knowledge: are these trained weights?",
+            source.path,
+            seen.bits_per_base,
+        )
+    weights = to_bytes(source.tensors)
+    digest = hashlib.sha256(weights).hexdigest()
+    data = {"source": source.record(), "fingerprint": digest}
+    with atomic.atomic_directory(out) as folder:
+        atomic.write_text(folder / CONFIG, to_yaml(config))
+        if source.score is not None:
+            atomic.write_bytes(folder / SCORE, to_bytes({"score.weight": source.score}))
+        atomic.write_bytes(folder / WEIGHTS, weights)
+        atomic.write_json(folder / CARD, describe(config, alphabet, 0, digest, data))
+        record(folder, config, data, session_of(sys.argv, "cpu", 0) | {"probe": summary(seen)})
+    return {
+        "run": str(out),
+        "layout": source.layout,
+        "digest": digest[:12],
+        "parameters": sum(p.numel() for p in backbone.parameters()),
+        "vocabulary": source.vocabulary.name,
+        "network": config.backbone.model_dump(mode="json"),
+        "classes": None if source.score is None else source.score.shape[0],
+        "files": source.files,
+        "probe": summary(seen),
+    }

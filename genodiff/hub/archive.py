@@ -1,0 +1,323 @@
+"""PyTorch's zip archives (`pytorch_model.bin`, Lightning's `.ckpt`) read as data: the pickle inside is interpreted, never run.
+
+A pickle is a program for a stack machine. The machine here knows plain values, tensors and nothing else: whatever class or
+function the program names becomes an inert `Opaque` that keeps its arguments. No module is imported, nothing is called, no
+storage is read until a tensor that has been judged is asked for. Older formats (a bare pickle, a tar) are refused.
+"""
+
+import pickletools
+import zipfile
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from genodiff.errors import CheckpointError
+
+_LARGEST_PICKLE = 64 << 20
+_MOST_MEMBERS = 1 << 17
+_STORAGES = {
+    "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16, "BFloat16Storage": torch.bfloat16,
+    "LongStorage": torch.int64, "IntStorage": torch.int32, "ByteStorage": torch.uint8, "BoolStorage": torch.bool,
+}  # fmt: skip
+_DTYPES = {"float64", "double", "float32", "float", "float16", "half", "bfloat16", "int64", "long", "int32", "int", "uint8", "bool"}
+_SAVE_AGAIN = "save the weights as safetensors, or again with a newer torch.save"
+_DAMAGED = "use an undamaged file"
+
+
+class Stored(NamedTuple):
+    """A tensor that lies in the archive: which storage, and where in it."""
+
+    key: str
+    dtype: torch.dtype
+    numel: int  # of the storage
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+class Opaque:
+    """What the pickle wanted made of a class or function that is not known here: its name and what it was given."""
+
+    def __init__(self, name: str, args: Any = ()) -> None:
+        self.name, self.args = name, args
+        self.state: Any = None
+        self.entries: dict[Any, Any] = {}
+
+
+class _Mark:
+    pass
+
+
+_MARK = _Mark()
+
+
+class Archive:
+    """A judged archive: its content as plain values with `Stored` tensors, and the tensors on demand."""
+
+    def __init__(self, path: Path, real: Path) -> None:
+        """Read the names, sizes and the pickle of the archive at `real`, which messages call `path`. Raises `CheckpointError`."""
+        self.path, self._real = path, real
+        try:
+            with zipfile.ZipFile(real) as archive:
+                members = self._judge(archive, real.stat().st_size)
+                raw = archive.read(members["data.pkl"])
+                order = archive.read(members["byteorder"]) if "byteorder" in members else b"little"
+        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError) as fault:
+            raise self._fault(f"is no sound PyTorch archive: truncated or corrupt ({fault})") from None
+        if order.strip() != b"little":
+            raise self._fault("holds numbers that are not little-endian", _SAVE_AGAIN)
+        self._members = members
+        self.content = _interpret(raw, self)
+
+    def _judge(self, archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+        entries = archive.infolist()
+        if not entries or len(entries) > _MOST_MEMBERS:
+            raise self._fault(f"has {len(entries)} members: not an archive of torch.save")
+        top = entries[0].filename.split("/")[0]
+        members: dict[str, zipfile.ZipInfo] = {}
+        for entry in entries:
+            first, _, rest = entry.filename.partition("/")
+            if first != top or not rest or ".." in rest.split("/") or rest in members:
+                raise self._fault(f"holds '{entry.filename}', which torch.save does not write: refused")
+            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
+                raise self._fault(f"holds '{entry.filename}' compressed or encrypted, which torch.save does not do: refused")
+            members[rest] = entry
+        if sum(entry.file_size for entry in entries) > size:
+            raise self._fault("has members that overlap: corrupt")
+        if "data.pkl" not in members:
+            raise self._fault("holds no data.pkl: not an archive of torch.save")
+        if members["data.pkl"].file_size > _LARGEST_PICKLE:
+            raise self._fault(f"has a description of {members['data.pkl'].file_size} bytes, more than {_LARGEST_PICKLE}")
+        return members
+
+    def stored(self, storage: Any, offset: Any, shape: Any, stride: Any) -> Stored:
+        """The tensor of these numbers, as far as it lies within its storage. Raises `CheckpointError`."""
+        key, dtype, numel = storage
+        numbers = [offset, *shape, *stride]
+        if len(shape) != len(stride) or not all(type(n) is int and 0 <= n < 1 << 48 for n in numbers):
+            raise self._fault("describes a tensor with a shape that is none: corrupt")
+        member = self._members.get(f"data/{key}")
+        if member is None or member.file_size != numel * dtype.itemsize:
+            raise self._fault(f"the storage '{key}' is missing, or not {numel} numbers of {dtype} large: truncated or corrupt")
+        last = offset + sum((n - 1) * step for n, step in zip(shape, stride, strict=True))
+        if prod(shape) > numel or (prod(shape) and last >= numel):
+            raise self._fault(f"describes a tensor of shape {list(shape)} that its storage of {numel} numbers cannot hold")
+        return Stored(key, dtype, numel, offset, tuple(shape), tuple(stride))
+
+    def tensor(self, stored: Stored) -> Tensor:
+        """The numbers themselves, a tensor of its own."""
+        try:
+            with zipfile.ZipFile(self._real) as archive:
+                raw = bytearray(archive.read(self._members[f"data/{stored.key}"]))
+        except (zipfile.BadZipFile, OSError, EOFError) as fault:
+            raise self._fault(f"storage '{stored.key}' cannot be read: corrupt ({fault})") from None
+        if not raw:
+            return torch.empty(stored.shape, dtype=stored.dtype)
+        flat = torch.frombuffer(raw, dtype=stored.dtype)
+        return flat.as_strided(stored.shape, stored.stride, stored.offset).clone()
+
+    def _fault(self, what: str, fix: str = _DAMAGED) -> CheckpointError:
+        return CheckpointError(what, file=self.path, fix=fix)
+
+
+def _interpret(raw: bytes, archive: Archive) -> Any:
+    """The value that the pickle describes. Raises `CheckpointError` for what is no pickle of plain values and tensors."""
+    try:
+        return _Machine(archive).run(pickletools.genops(raw))
+    except CheckpointError:
+        raise
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, AssertionError) as fault:
+        raise CheckpointError(
+            f"its description is no pickle of weights: corrupt or refused ({type(fault).__name__}: {str(fault)[:80]})",
+            file=archive.path,
+            fix=_DAMAGED,
+        ) from None
+
+
+class _Machine:
+    """The stack machine, without the power to call anything."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.archive = archive
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self, program: Iterator[tuple[Any, Any, int | None]]) -> Any:
+        for op, arg, _ in program:
+            if op.name == "STOP":
+                (value,) = self.stack
+                return value
+            if op.name in _CONSTANTS:
+                self.stack.append(_CONSTANTS[op.name]())
+            elif op.name in _LITERALS:
+                self.stack.append(arg)
+            elif op.name in ("PROTO", "FRAME"):
+                continue
+            else:
+                step = getattr(self, f"op_{op.name.lower()}", None)
+                if step is None:
+                    raise ValueError(f"the instruction {op.name} is not known here")
+                step(arg)
+        raise ValueError("the pickle does not end")
+
+    def _marked(self) -> list[Any]:
+        at = max(i for i, value in enumerate(self.stack) if value is _MARK)
+        items = self.stack[at + 1 :]
+        del self.stack[at:]
+        return items
+
+    def op_mark(self, _: Any) -> None:
+        self.stack.append(_MARK)
+
+    def op_pop(self, _: Any) -> None:
+        self.stack.pop()
+
+    def op_pop_mark(self, _: Any) -> None:
+        self._marked()
+
+    def op_dup(self, _: Any) -> None:
+        self.stack.append(self.stack[-1])
+
+    def op_put(self, index: int) -> None:
+        self.memo[index] = self.stack[-1]
+
+    op_binput = op_long_binput = op_put
+
+    def op_memoize(self, _: Any) -> None:
+        self.memo[len(self.memo)] = self.stack[-1]
+
+    def op_get(self, index: int) -> None:
+        self.stack.append(self.memo[index])
+
+    op_binget = op_long_binget = op_get
+
+    def op_tuple(self, _: Any) -> None:
+        self.stack.append(tuple(self._marked()))
+
+    def op_tuple1(self, _: Any) -> None:
+        self._last(1)
+
+    def op_tuple2(self, _: Any) -> None:
+        self._last(2)
+
+    def op_tuple3(self, _: Any) -> None:
+        self._last(3)
+
+    def _last(self, n: int) -> None:
+        items = tuple(self.stack[-n:])
+        if len(items) < n:
+            raise IndexError("the stack is empty")
+        self.stack[-n:] = [items]
+
+    def op_list(self, _: Any) -> None:
+        self.stack.append(self._marked())
+
+    def op_append(self, _: Any) -> None:
+        item = self.stack.pop()
+        self._extend([item])
+
+    def op_appends(self, _: Any) -> None:
+        self._extend(self._marked())
+
+    op_additems = op_appends
+
+    def _extend(self, items: Any) -> None:
+        if type(self.stack[-1]) is list:
+            self.stack[-1].extend(items)
+        elif not isinstance(self.stack[-1], Opaque):
+            raise TypeError("items for something that is no list")
+
+    def op_dict(self, _: Any) -> None:
+        items = self._marked()
+        self.stack.append({})
+        self._set(items)
+
+    def op_setitem(self, _: Any) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self._set([key, value])
+
+    def op_setitems(self, _: Any) -> None:
+        self._set(self._marked())
+
+    def _set(self, items: Any) -> None:
+        into = self.stack[-1]
+        entries = into.entries if isinstance(into, Opaque) else into
+        if type(entries) is not dict:
+            raise TypeError("entries for something that is no mapping")
+        entries |= dict(zip(items[::2], items[1::2], strict=True))
+
+    def op_global(self, arg: str) -> None:
+        self.stack.append(Opaque(arg.replace(" ", ".")))
+
+    def op_stack_global(self, _: Any) -> None:
+        name, module = self.stack.pop(), self.stack.pop()
+        self.stack.append(Opaque(f"{module}.{name}"))
+
+    def op_reduce(self, _: Any) -> None:
+        args, function = self.stack.pop(), self.stack.pop()
+        self.stack.append(self._made(function, args))
+
+    def op_newobj(self, _: Any) -> None:
+        args, kind = self.stack.pop(), self.stack.pop()
+        self.stack.append(self._made(kind, args))
+
+    def op_newobj_ex(self, _: Any) -> None:
+        _named, args, kind = self.stack.pop(), self.stack.pop(), self.stack.pop()
+        self.stack.append(Opaque(_name(kind), args))
+
+    def op_obj(self, _: Any) -> None:
+        kind, *args = self._marked()
+        self.stack.append(Opaque(_name(kind), tuple(args)))
+
+    def op_build(self, _: Any) -> None:
+        state, into = self.stack.pop(), self.stack[-1]
+        if isinstance(into, Opaque):
+            into.state = state
+
+    def op_binpersid(self, _: Any) -> None:
+        kind, storage, key, _place, numel = self.stack.pop()
+        name = _name(storage).rpartition(".")[2]
+        if kind != "storage" or type(key) is not str or type(numel) is not int or not (name in _STORAGES or name == "UntypedStorage"):
+            raise ValueError(f"a storage of the kind {name!r}")
+        self.stack.append((key, _STORAGES.get(name, torch.uint8), numel))
+
+    def _made(self, function: Any, args: Any) -> Any:
+        name = _name(function)
+        if name == "torch._utils._rebuild_tensor_v2":
+            return self.archive.stored(*args[:4])
+        if name == "torch._utils._rebuild_tensor_v3":
+            (key, _, size), (*where, _grad, _hooks, kind) = args[0], args[1:7]
+            found = _name(kind).rpartition(".")[2]
+            if found not in _DTYPES:
+                raise ValueError(f"a tensor of the type {found!r}")
+            dtype: torch.dtype = getattr(torch, found)
+            return self.archive.stored((key, dtype, size // dtype.itemsize), *where)
+        if name in ("torch._utils._rebuild_parameter", "torch.nn.parameter.Parameter"):
+            return args[0]
+        if name == "collections.OrderedDict" and not args:
+            return {}
+        if name == "_codecs.encode" and args[1] == "latin1":
+            return str(args[0]).encode("latin1")
+        if name == "torch.Size":
+            return tuple(args[0])
+        return Opaque(name, args)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, Opaque):
+        raise TypeError("a call of something that has no name")
+    return value.name
+
+
+_CONSTANTS: dict[str, Any] = {
+    "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False,
+    "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": list,
+}  # fmt: skip
+_LITERALS = {
+    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING",
+    "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8",
+}  # fmt: skip

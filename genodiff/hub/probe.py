@@ -1,0 +1,74 @@
+"""A look at a network before anyone trusts it: finite logits, strands that agree, and what it pays for a base of a known sequence.
+
+The probe is the consensus of the human repeat AluY, which a model of the human genome knows by heart and any model of DNA should not
+pay much more than 2 bits a base for. Weights that are random, wrongly tied or read with permuted ids pay far more.
+"""
+
+from math import log
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from genodiff.alphabet import Alphabet
+from genodiff.errors import CheckpointError
+
+ALU_Y = (
+    "GGCCGGGCGCGGTGGCTCACGCCTGTAATCCCAGCACTTTGGGAGGCCGAGGCGGGCGGATCACGAGGTCAGGAGATCGAGACCATCCCGGCTAAAACGGTGAAACCCCGTCTCTACTAAAAATACAAAA"
+    "AATTAGCCGGGCGTGGTGGCGGGCGCCTGTAGTCCCAGCTACTCGGGAGGCTGAGGCAGGAGAATGGCGTGAACCCGGGAGGCGGAGCTTGCAGTGAGCCGAGATCGCGCCACTGCACTCCAGCCTGGGC"
+    "GACAGAGCGAGACTCCGTCTC"
+)
+_EVERY = 7  # one base in seven is masked, about the share under which such networks were trained
+_TOLERANCE = 1e-4
+SANE_BITS = 2.5
+
+
+class Probe(NamedTuple):
+    """What was seen."""
+
+    bits_per_base: float
+    strands_differ: float | None  # largest difference of logits(x) and the turned logits(rc x), relative; None without strands
+
+
+def logits_on_probe(backbone: nn.Module, alphabet: Alphabet) -> Tensor:
+    """The network's answer to the probe with its bases masked in turn: (7, L, V)."""
+    x0 = torch.from_numpy(alphabet.encode(ALU_Y)).long()
+    rows = x0.repeat(_EVERY, 1)
+    for i in range(_EVERY):
+        rows[i, i::_EVERY] = alphabet.mask_id
+    with torch.no_grad():
+        found: Tensor = backbone(rows, torch.full((_EVERY,), -log(1 - 1 / _EVERY)))
+    return found
+
+
+def look(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
+    """The probe's figures. Raises `CheckpointError` for logits that are not finite, or strands that disagree where they may not."""
+    logits = logits_on_probe(backbone, alphabet)
+    if not bool(torch.isfinite(logits).all()):
+        raise CheckpointError("the network's logits are not finite on a probe sequence", fix="use undamaged weights")
+    x0 = torch.from_numpy(alphabet.encode(ALU_Y)).long()
+    logp = F.log_softmax(logits[..., list(alphabet.targets)].double(), -1)
+    place = torch.tensor([alphabet.targets.index(int(i)) for i in x0])
+    own = logp.gather(-1, place.repeat(_EVERY, 1)[..., None])[..., 0]
+    at = torch.arange(len(x0))
+    bits = float(-own[at % _EVERY, at].mean() / log(2))
+    return Probe(bits, _strands(backbone, alphabet, x0) if paired else None)
+
+
+def _strands(backbone: nn.Module, alphabet: Alphabet, x0: Tensor) -> float:
+    complement = torch.tensor(alphabet.complement)
+    sigma = torch.full((1,), 0.1)
+    with torch.no_grad():
+        given = backbone(x0[None], sigma)
+        turned = backbone(complement[x0].flip(0)[None], sigma).flip(1)[..., complement]
+    differ = float((given - turned).abs().max() / given.abs().max().clamp(min=1.0))
+    if differ > _TOLERANCE:
+        what = f"the two strands disagree by {differ:.1e}, though the network must treat them alike"
+        raise CheckpointError(what, fix="check complement_map and the order of the vocabulary")
+    return differ
+
+
+def summary(probe: Probe) -> dict[str, Any]:
+    """The figures as plain values."""
+    return {"bits_per_base": round(probe.bits_per_base, 4), "strands_differ": probe.strands_differ, "sequence": "AluY consensus"}

@@ -1,0 +1,120 @@
+"""Which row of a published embedding is which token: others' ids and ours.
+
+A published network comes with its own ids; a run has those of `genodiff.alphabet`. The rows of the embedding and of the head are
+put in our order when the weights come in and back when they go out, so that nothing inside ever sees another id. A token that
+the publisher writes as another one ([UNK] for N) gives its row to both.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from genodiff.alphabet import DNA, Alphabet
+from genodiff.errors import CheckpointError
+from genodiff.settings import did_you_mean
+
+_LETTERS = "ACGT"
+
+
+class Vocabulary(NamedTuple):
+    """Published ids by the rows of `alphabet`: `rows[i]` is the published row of our row i, or -1 where there is none."""
+
+    name: str
+    alphabet: Alphabet
+    rows: tuple[int, ...]
+    size: int  # published rows, padding included
+
+    def inwards(self, table: Tensor) -> Tensor:
+        """A published table (size, ...) in the order of our rows; rows that nobody has are zero."""
+        source = torch.tensor(self.rows)
+        ours = table[source.clamp(min=0)]
+        ours[source < 0] = 0
+        return ours
+
+    def outwards(self, table: Tensor) -> Tensor:
+        """The published table of one of ours; where two of our rows stand for one of theirs, the first counts."""
+        theirs = table.new_zeros(self.size, *table.shape[1:])
+        for ours in reversed(range(len(self.rows))):
+            if self.rows[ours] >= 0:
+                theirs[self.rows[ours]] = table[ours]
+        return theirs
+
+    def inwards_ids(self, ids: Tensor) -> Tensor:
+        """Published ids as ours. An id that only stands for padding rows has one too."""
+        back = torch.zeros(self.size, dtype=torch.long)
+        for ours in reversed(range(len(self.rows))):
+            if self.rows[ours] >= 0:
+                back[self.rows[ours]] = ours
+        return back[ids]
+
+    def complement(self) -> tuple[int, ...] | None:
+        """Our complement in published ids."""
+        ours = self.alphabet.complement
+        if ours is None:
+            return None
+        theirs = list(range(self.size))
+        for i, row in enumerate(self.rows):
+            if row >= 0 and self.rows[ours[i]] >= 0:
+                theirs[row] = self.rows[ours[i]]
+        return tuple(theirs)
+
+
+def _caduceus(rows: int) -> Vocabulary:
+    """The ids of published Caduceus are ours; a table that is not padded to 16 rows, or to more, differs in padding only."""
+    return Vocabulary("caduceus", DNA, tuple(i if i < rows else -1 for i in range(DNA.padded_size)), rows)
+
+
+# [PAD] [MASK] [UNK] a c g t and a padding row; its tokenizer has no N and writes [UNK] instead.
+_PLANT = Vocabulary("plantcaduceus", DNA, (-1, -1, -1, 1, 0, -1, 2, 3, 4, 5, 6, 2, 7, -1, -1, -1), 8)
+_PLANT_TOKENS = ("[PAD]", "[MASK]", "[UNK]", "A", "C", "G", "T")
+
+
+def vocabulary_of(rows: int, complement: Mapping[int, int] | None, tokens: list[str] | None = None) -> Vocabulary:
+    """The vocabulary of a table of `rows` rows, known by its size, its complement map and, where they are given, its tokens.
+
+    Raises `CheckpointError` for one that is not known: ids that mean something else make wrong DNA without a word.
+    """
+    if DNA.size <= rows <= DNA.padded_size:
+        found, names = _caduceus(rows), DNA.tokens
+    elif rows in (_PLANT.size, _PLANT.size - 1):
+        found, names = _PLANT._replace(size=rows, rows=tuple(r if r < rows else -1 for r in _PLANT.rows)), _PLANT_TOKENS
+    else:
+        raise CheckpointError(
+            f"a vocabulary of {rows} rows is none that is known: published Caduceus has 12 to 16, PlantCaduceus 8",
+            fix="give a network of DNA with one of these vocabularies",
+        )
+    if tokens is not None and [t.upper() for t in tokens[: len(names)]] != [t.upper() for t in names]:
+        where = next(i for i, name in enumerate([*names]) if i >= len(tokens) or tokens[i].upper() != name.upper())
+        what = f"the vocabulary differs from that of {found.name} in its order: id {where} is not '{names[where]}'"
+        raise CheckpointError(what, fix="give weights with a known vocabulary")
+    mine = found.complement()
+    if complement is not None and mine is not None:
+        for token, other in complement.items():
+            if 0 <= token < rows and other != mine[token]:
+                what = f"the complement of id {token} is {other}, but {mine[token]} in the vocabulary of {found.name}"
+                raise CheckpointError(what, fix="check complement_map in the config")
+    return found
+
+
+def by_name(name: str, size: int) -> Vocabulary:
+    """The vocabulary of a name that an earlier import has recorded. Raises `CheckpointError`."""
+    if name == "caduceus":
+        return _caduceus(size)
+    if name == _PLANT.name:
+        return vocabulary_of(size, None)
+    raise CheckpointError(f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}", fix="upgrade genodiff")
+
+
+def tokens_of(tokenizer: Mapping[str, Any]) -> list[str] | None:
+    """The tokens by id of a `tokenizer.json`; None where it does not say."""
+    model = tokenizer.get("model")
+    table = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(table, dict) or not all(type(i) is int for i in table.values()):
+        return None
+    ids = {i: token for token, i in table.items()}
+    for added in tokenizer.get("added_tokens") or ():
+        if isinstance(added, dict) and type(added.get("id")) is int and isinstance(added.get("content"), str):
+            ids.setdefault(added["id"], added["content"])
+    return [ids[i] for i in sorted(ids)] if sorted(ids) == list(range(len(ids))) else None

@@ -1,0 +1,194 @@
+"""Weight files of others, opened without being believed: names, shapes and types first, numbers only once those are judged.
+
+`Weights` looks the same over one safetensors file, over shards with an index, and over an archive of torch.save.
+"""
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from genodiff.errors import CheckpointError
+from genodiff.hub.archive import Archive, Stored
+from genodiff.train.weights import read_json
+
+SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
+_INDEX = ".index.json"
+_KINDS = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16,
+    "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8, "BOOL": torch.bool,
+}  # fmt: skip
+_AGAIN = "use an undamaged file"
+_CHUNK = 1 << 20
+
+
+class Entry(NamedTuple):
+    """A tensor before it is read."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    file: Path
+    stored: Stored | None = None
+
+
+class Weights:
+    """The named tensors of one or several files, and what else an archive holds beside its state dict."""
+
+    def __init__(self, entries: dict[str, Entry], files: list[Path], archives: dict[Path, Archive]) -> None:
+        self.entries, self.files, self._archives = entries, files, archives
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What a single archive holds on its top level; empty for safetensors and shards."""
+        content = self._archives[self.files[0]].content if len(self._archives) == 1 else {}
+        return content if isinstance(content, dict) else {}
+
+    def read(self, names: list[str]) -> dict[str, Tensor]:
+        """The tensors of these names, finite. Raises `CheckpointError` naming file and tensor."""
+        found: dict[str, Tensor] = {}
+        by_file: dict[Path, list[str]] = {}
+        for name in names:
+            by_file.setdefault(self.entries[name].file, []).append(name)
+        for path, here in by_file.items():
+            if path in self._archives:
+                found |= {name: self._archives[path].tensor(_stored(self.entries[name])) for name in here}
+                continue
+            try:
+                with safe_open(real(path), framework="pt") as file:
+                    found |= {name: file.get_tensor(name) for name in here}
+            except (SafetensorError, ValueError, RuntimeError, OSError) as fault:
+                raise CheckpointError(f"is no valid safetensors file: corrupt ({fault})", file=path, fix=_AGAIN) from None
+        for name, tensor in found.items():
+            if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+                what = f"tensor '{name}' has values that are not finite (NaN or infinity)"
+                raise CheckpointError(what, file=self.entries[name].file, fix=_AGAIN)
+        return found
+
+    def stored(self, tensors: list[Stored]) -> list[Tensor]:
+        """Tensors of the single archive that are not in its state dict."""
+        return [self._archives[self.files[0]].tensor(tensor) for tensor in tensors]
+
+
+def _stored(entry: Entry) -> Stored:
+    assert entry.stored is not None
+    return entry.stored
+
+
+def real(path: Path) -> Path:
+    """The regular file behind `path`. A link may lead within its folder, or into the blobs of a hub cache; else it is refused.
+
+    Raises `CheckpointError` also where there is no file.
+    """
+    try:
+        found = Path(os.path.realpath(path, strict=True))
+        mode = found.stat().st_mode
+    except FileNotFoundError:
+        raise CheckpointError("is missing (not found)", file=path, fix="give a complete published folder") from None
+    except OSError as fault:
+        raise CheckpointError(f"cannot be read ({fault.strerror})", file=path, fix="check the path and its permissions") from None
+    if path.is_symlink():
+        home = path.parent.resolve()
+        homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
+        if not any(found.is_relative_to(folder) for folder in homes):
+            raise CheckpointError("is a symlink that leads outside of its folder: refused", file=path, fix="put the file itself there")
+    if not stat.S_ISREG(mode):
+        raise CheckpointError("is not a regular file", file=path, fix=_AGAIN)
+    return found
+
+
+def json_of(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`, or behind it. Raises `CheckpointError`."""
+    try:
+        return read_json(real(path))
+    except CheckpointError as fault:
+        raise CheckpointError(fault.what, file=path, fix=fault.fix) from None
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """What of a folder's weights is read: safetensors before pickles, one file or all shards of its index. Empty: there are none."""
+    for name in (SAFETENSORS, BIN):
+        if os.path.lexists(folder / name):
+            return [folder / name]
+        index = folder / f"{name}{_INDEX}"
+        if os.path.lexists(index):
+            return _shards(index)
+    found = sorted(p for p in folder.iterdir() if p.suffix in (".safetensors", ".ckpt"))
+    if len(found) > 1:
+        what = f"holds several weight files ({found[0].name}, {found[1].name}) and no index"
+        raise CheckpointError(what, file=folder, fix="give one of the files")
+    return found
+
+
+def _shards(index: Path) -> list[Path]:
+    table = json_of(index).get("weight_map")
+    if not isinstance(table, dict) or not table or not all(isinstance(name, str) for name in table.values()):
+        raise CheckpointError("has no weight_map from tensors to files: corrupt", file=index, fix=_AGAIN)
+    for name in table.values():
+        if Path(name).name != name or not name.endswith((".safetensors", ".bin")):
+            raise CheckpointError(f"names '{name}', a path outside the folder or no weight file: not allowed", file=index, fix=_AGAIN)
+    return [index.parent / name for name in sorted(set(table.values()))]
+
+
+def open_weights(files: list[Path]) -> Weights:
+    """The tensors of the files, judged by their headers. Raises `CheckpointError`."""
+    entries: dict[str, Entry] = {}
+    archives: dict[Path, Archive] = {}
+    for path in files:
+        if _is_zip(real(path)):
+            archives[path] = Archive(path, real(path))
+            found = _state_dict(archives[path])
+        else:
+            found = _header(path)
+        twice = entries.keys() & found.keys()
+        if twice:
+            raise CheckpointError(f"holds '{min(twice)}', which another shard has too", file=path, fix=_AGAIN)
+        entries |= found
+    return Weights(entries, files, archives)
+
+
+def _is_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _header(path: Path) -> dict[str, Entry]:
+    try:
+        with safe_open(real(path), framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            found = {name: (tuple(part.get_shape()), str(part.get_dtype())) for name, part in slices.items()}
+    except (SafetensorError, ValueError, OSError, OverflowError) as fault:
+        with real(path).open("rb") as file:
+            head = file.read(512)
+        if head[:1] == b"\x80" or head[257:262] == b"ustar" or path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt"):
+            what = "is a bare pickle or an archive of an old format, which may run code: refused, no valid safetensors header"
+            raise CheckpointError(what, file=path, fix="save the weights as safetensors, or with torch.save of 1.6 or newer") from None
+        what = f"is no valid safetensors file: header or buffer truncated, invalid or corrupt ({fault})"
+        raise CheckpointError(what, file=path, fix=_AGAIN) from None
+    for name, (_, kind) in found.items():
+        if kind not in _KINDS:
+            raise CheckpointError(f"tensor '{name}' has dtype {kind}, which is not read here", file=path, fix="save it as F32")
+    return {name: Entry(shape, _KINDS[kind], path) for name, (shape, kind) in found.items()}
+
+
+def _state_dict(archive: Archive) -> dict[str, Entry]:
+    content = archive.content
+    state = content.get("state_dict", content) if isinstance(content, dict) else None
+    if not isinstance(state, dict) or not state or not all(isinstance(k, str) and isinstance(v, Stored) for k, v in state.items()):
+        what = "is a pickle that holds no state dict of tensors: refused"
+        raise CheckpointError(what, file=archive.path, fix="give weights as safetensors")
+    return {name: Entry(stored.shape, stored.dtype, archive.path, stored) for name, stored in state.items()}
+
+
+def stamp(path: Path) -> dict[str, Any]:
+    """Name, size and sha256 of a file, for the provenance."""
+    digest, size = hashlib.sha256(), 0
+    with real(path).open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return {"name": path.name, "bytes": size, "sha256": digest.hexdigest()}

@@ -1,0 +1,235 @@
+"""DiT: what it may see and what it may not, rotary positions, the cache, the size of published shapes, dropout."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from genodiff.backbones.attention import rotate, rotation
+from genodiff.backbones.dit import DiT, DiTSettings
+from genodiff.backbones.dropout import drop, dropout_keys
+from genodiff.backbones.presets import PRESETS
+from genodiff.errors import UsageError
+
+V = 9
+
+
+def dit(seed: int = 0, **settings: Any) -> DiT:
+    """A DiT of width 16 with two blocks, every weight perturbed, in float64."""
+    shape = DiTSettings.parse({"d_model": 16, "n_layer": 2, "n_head": 2, "d_cond": 8} | settings)
+    model = shape.build(V, None, seed=seed).eval().double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3)
+    return model
+
+
+def ids(batch: int, length: int, seed: int = 0) -> Tensor:
+    return torch.randint(0, V, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+
+FORMS: list[dict[str, Any]] = [{}, {"adaln": False, "norm": "rms"}, {"causal": True}, {"causal": True, "adaln": False, "tie_head": True}]
+
+
+MODELS = {str(form): dit(**form) for form in FORMS}
+
+
+@pytest.mark.parametrize("form", MODELS)
+@settings(max_examples=8)
+@given(lengths=st.lists(st.integers(1, 12), min_size=3, max_size=3), seed=st.integers(0, 99))
+def test_padding_on_the_right_changes_nothing(form: str, lengths: list[int], seed: int) -> None:
+    model, x = MODELS[form], ids(3, 12, seed)
+    with torch.no_grad():
+        together = model(x, lengths=torch.tensor(lengths))
+        for row, n in enumerate(lengths):
+            torch.testing.assert_close(together[row, :n], model(x[row : row + 1, :n])[0], rtol=0, atol=1e-12)
+        again = model(torch.where(torch.arange(12) < torch.tensor(lengths)[:, None], x, (x + 1) % V), lengths=torch.tensor(lengths))
+    for row, n in enumerate(lengths):
+        assert torch.equal(again[row, :n], together[row, :n])
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_documents_packed_into_a_row_are_as_if_alone(form: dict[str, Any]) -> None:
+    model = dit(**form)
+    parts = [ids(1, n, n) for n in (5, 1, 7)]
+    segments = torch.tensor([[0] * 5 + [1] + [2] * 7])
+    with torch.no_grad():
+        packed = model(torch.cat(parts, 1), segments=segments)
+        alone = torch.cat([model(part) for part in parts], 1)
+        assert not torch.allclose(model(torch.cat(parts, 1)), alone)
+        longer = torch.cat([segments, segments[:, -3:]], 1)
+        with_padding = model(torch.cat([*parts, ids(1, 3)], 1), lengths=torch.tensor([13]), segments=longer)
+    torch.testing.assert_close(packed, alone, rtol=0, atol=1e-12)
+    torch.testing.assert_close(with_padding[:, :13], alone, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=20)
+@given(shift=st.integers(0, 500), i=st.integers(0, 30), j=st.integers(0, 30))
+def test_what_two_positions_say_depends_on_their_distance_alone(shift: int, i: int, j: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(1, 1, 1, 8, generator=generator, dtype=torch.float64) for _ in range(2))
+
+    def product(i: int, j: int) -> Tensor:
+        return (rotate(q, rotation(i, 1, 8, q)) * rotate(k, rotation(j, 1, 8, k))).sum()
+
+    torch.testing.assert_close(product(i, j), product(i + shift, j + shift), rtol=0, atol=1e-12)
+
+
+def test_order_matters_with_rotary_positions_and_not_without() -> None:
+    x = ids(1, 8)
+    turned = x.flip(1)
+    with torch.no_grad():
+        flat, rotary = dit(rotary=False), dit()
+        torch.testing.assert_close(flat(turned).flip(1), flat(x), rtol=0, atol=1e-12)
+        assert not torch.allclose(rotary(turned).flip(1), rotary(x))
+
+
+def test_a_causal_network_does_not_see_what_comes() -> None:
+    model, x = dit(causal=True), ids(2, 10)
+    changed = torch.cat([x[:, :6], (x[:, 6:] + 1) % V], 1)
+    with torch.no_grad():
+        assert torch.equal(model(x)[:, :6], model(changed)[:, :6])
+        assert not torch.allclose(model(x)[:, 6:], model(changed)[:, 6:])
+        assert not torch.allclose(dit()(x)[:, :6], dit()(changed)[:, :6])
+
+
+@pytest.mark.parametrize("form", [{}, {"adaln": False, "tie_head": True}, {"time_conditioning": True, "n_classes": 3}], ids=str)
+@pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 4], [9], [1, 8]], ids=str)
+def test_the_cache_gives_what_the_whole_sequence_gives(form: dict[str, Any], chunks: list[int]) -> None:
+    model, x = dit(causal=True, **form), ids(3, 9)
+    told: dict[str, Any] = {"sigma": torch.tensor([0.1, 1.0, 3.0]).double()} if form.get("time_conditioning") else {}
+    told |= {"labels": torch.tensor([0, 3, 1])} if form.get("n_classes") else {}
+    cache = model.cache(9)
+    with torch.no_grad():
+        parts = [model.decode(part, cache, **told) for part in x.split(chunks, 1)]
+        torch.testing.assert_close(torch.cat(parts, 1), model(x, **told), rtol=0, atol=1e-12)
+
+
+def test_a_cache_can_be_wound_back_and_reordered_and_says_when_it_is_full() -> None:
+    model, x = dit(causal=True), ids(2, 6)
+    cache = model.cache(6)
+    with torch.no_grad():
+        model.decode(x, cache)
+        with pytest.raises(UsageError, match="holds 6 positions"):
+            model.decode(x[:, :1], cache)
+        cache.rewind(3)
+        cache.reorder(torch.tensor([1, 0]))
+        torch.testing.assert_close(model.decode(x[:, 3:].flip(0), cache), model(x)[:, 3:].flip(0), rtol=0, atol=1e-12)
+    with pytest.raises(UsageError, match="causal"):
+        dit().cache(4)
+
+
+def test_the_head_runs_on_the_asked_rows_alone() -> None:
+    model, x = dit(), ids(3, 7)
+    rows = torch.rand(3, 7, generator=torch.Generator().manual_seed(1)) < 0.4
+    with torch.no_grad():
+        torch.testing.assert_close(model(x, rows=rows), model(x)[rows], rtol=0, atol=1e-12)
+        assert model(x, rows=torch.zeros_like(rows)).shape == (0, V)
+
+
+def test_sigma_and_labels_matter_where_they_are_asked_for_and_only_there() -> None:
+    x, sigma = ids(2, 5), torch.tensor([0.5, 2.0]).double()
+    told, deaf, known = dit(time_conditioning=True), dit(), dit(n_classes=3)
+    with torch.no_grad():
+        assert torch.equal(told(x), told(x, torch.zeros(2).double()))
+        assert not torch.allclose(told(x, sigma), told(x))
+        assert torch.equal(deaf(x, sigma), deaf(x))
+        first, none, other = (known(x, labels=torch.full((2,), label)) for label in (0, 3, 1))
+        assert not torch.allclose(first, other)
+        assert not torch.allclose(first, none)
+        with pytest.raises(UsageError, match="no classes"):
+            deaf(x, labels=torch.tensor([0, 0]))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_hidden_states_go_from_the_embedding_to_the_features(form: dict[str, Any]) -> None:
+    model, x = dit(**form), ids(2, 5)
+    with torch.no_grad():
+        states = model.hidden_states(x)
+        assert len(states) == 3
+        assert torch.equal(states[0], model.embedding[x])
+        assert torch.equal(states[-1], model.features(x))
+        assert torch.equal(model.logits(states[-1]), model(x))
+    assert states[0].shape[-1] == model.d_out
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_recomputing_blocks_changes_no_gradient(form: dict[str, Any]) -> None:
+    x, found = ids(2, 5), []
+    for checkpointing in (False, True):
+        model = dit(**form, dropout=0.3, checkpointing=checkpointing).train()
+        model.dropout_keys = dropout_keys(5, torch.tensor([3, 4]))
+        model(x).square().mean().backward()
+        found.append([p.grad for p in model.parameters() if p.grad is not None])
+    for a, b in zip(*found, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("name", "vocab_size", "n"),
+    [
+        ("dit-tiny", 12, 28_559_116), ("dit-small", 12, 92_399_116), ("dit-medium", 12, 321_522_956),
+        ("dit-tiny", 50258, 80_061_266), ("dit-small", 50258, 169_627_218), ("dit-medium", 50258, 424_477_010),
+        ("dit-tiny", 30522, 59_831_866), ("dit-small", 30522, 139_292_986), ("dit-medium", 30522, 384_037_946),
+        ("dit-tiny", 28, 28_575_516), ("dit-small", 28, 92_423_708), ("dit-medium", 28, 321_555_740),
+        ("dit-470k", 16, 470_640), ("dit-causal-470k", 16, 470_640),
+    ],
+)  # fmt: skip
+def test_presets_have_the_published_sizes(name: str, vocab_size: int, n: int) -> None:
+    assert PRESETS[name].n_parameters(vocab_size) == n
+
+
+@pytest.mark.parametrize("form", [*FORMS, {"n_classes": 4, "time_conditioning": True, "norm": "rms"}, {"mlp_ratio": 3}], ids=str)
+def test_the_size_is_known_before_the_network_is_built(form: dict[str, Any]) -> None:
+    model = dit(**form)
+    assert sum(p.numel() for p in model.parameters()) == model.settings.n_parameters(V)
+
+
+def test_a_fresh_network_gives_every_token_the_same_chance_and_learns_at_once() -> None:
+    for form in ({}, {"adaln": False}):
+        model = DiTSettings.parse({"d_model": 16, "n_layer": 1, "n_head": 2} | form).build(V, None)
+        logits = model(ids(2, 5))
+        assert not logits.any()
+        logits.log_softmax(-1)[..., 0].sum().backward()
+        assert model.head_bias is not None
+        assert model.head_bias.grad is not None
+        assert model.head_bias.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    ("form", "named"),
+    [({"n_head": 3}, "multiple of n_head"), ({"d_model": 15, "n_head": 5}, "odd width"), ({"adaln": False, "n_classes": 2}, "need adaln")],
+)
+def test_shapes_that_cannot_be_are_refused(form: dict[str, Any], named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        DiTSettings.parse({"d_model": 16, "n_layer": 1, "n_head": 2} | form)
+
+
+def test_what_is_dropped_is_a_function_of_seed_sample_layer_and_place() -> None:
+    x = torch.ones(4, 50, 40)
+    keys = dropout_keys(7, torch.tensor([10, 11, 12, 13]))
+    dropped = drop(x, 0.25, keys, 3)
+    assert torch.equal(dropped[2:], drop(x[2:], 0.25, dropout_keys(7, torch.tensor([12, 13])), 3))
+    assert not torch.equal(dropped[0], dropped[1])
+    assert not torch.equal(dropped, drop(x, 0.25, keys, 4))
+    assert not torch.equal(dropped, drop(x, 0.25, dropout_keys(8, torch.tensor([10, 11, 12, 13])), 3))
+    assert set(dropped.unique().tolist()) == {0.0, float(torch.tensor(1.0) / 0.75)}
+    for axis in (0, 1, 2):
+        share = (dropped == 0).double().mean([a for a in range(3) if a != axis])
+        assert float((share - 0.25).abs().max()) < 5 * (0.25 * 0.75 / (8000 / x.shape[axis])) ** 0.5
+    neighbours = ((dropped[:, :, 1:] == 0) & (dropped[:, :, :-1] == 0)).double().mean()
+    assert float(neighbours) == pytest.approx(0.0625, abs=0.01)
+
+
+def test_nothing_is_dropped_without_keys_and_in_evaluation() -> None:
+    x, model = ids(2, 5), dit(dropout=0.5)
+    with torch.no_grad():
+        whole = model(x)
+        assert torch.equal(model.train()(x), whole)
+        model.dropout_keys = dropout_keys(0, torch.tensor([0, 1]))
+        assert not torch.allclose(model(x), whole)
+        assert torch.equal(model.eval()(x), whole)

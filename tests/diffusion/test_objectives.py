@@ -1,0 +1,367 @@
+"""Every objective in a world where the truth is known: its figure is what its equation says, and never too good."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from worlds import World, copy_task, independent, markov_chain
+
+from genodiff.diffusion.ar import Ar
+from genodiff.diffusion.d3pm import D3pm
+from genodiff.diffusion.left_to_right import shifted
+from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
+from genodiff.diffusion.masked import MaskedDiffusion, counts
+from genodiff.diffusion.mdlm import Mdlm, log1mexp
+from genodiff.diffusion.mlm import Mlm
+from genodiff.diffusion.objective import Draws, Objective
+from genodiff.diffusion.objectives import OBJECTIVES, objective
+from genodiff.diffusion.schedule import Cosine, Linear, LogLinear, Schedule
+from genodiff.diffusion.sedd import Sedd, score_entropy
+from genodiff.errors import UsageError
+
+WORLDS = [markov_chain(3), copy_task(3), independent(2)]
+NEVER = -1e4
+
+
+def with_mask(world: World, mask_logit: float, noise: float = 0.0, seed: int = 0):  # type: ignore[no-untyped-def]
+    """The world's own denoiser, its logit for the mask set and, with `noise`, made wrong in a way that depends on xt."""
+    table = noise * torch.randn(world.vocab_size, world.vocab_size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+    def denoiser(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
+        logits = world.denoiser(xt, sigma) + table[xt].mean(1, keepdim=True)
+        logits[..., world.mask_id] = mask_logit
+        return logits
+
+    return denoiser
+
+
+def draws(u_mask: Tensor, t: Tensor) -> Draws:
+    """Every window at its own time, to 2^-40, whatever the way that times are drawn."""
+    return Draws(u_mask, t % 1, 0.0, (t.double() * 2**40).round().long(), 2**40)
+
+
+def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: Schedule) -> float:  # type: ignore[no-untyped-def]
+    """The exact mean of the training loss in T steps: every position stays masked, is revealed in the step, or is visible."""
+    total, fates = 0.0, list(itertools.product(range(3), repeat=len(x0)))
+    for i in range(1, steps + 1):
+        ends = schedule.masked(torch.tensor([i - 1, i], dtype=torch.float64) / steps)
+        s, t = (0.0 if i == 1 else float(ends[0])), float(ends[1])
+        chance, place = torch.tensor([s, t - s, 1 - t], dtype=torch.float64), torch.tensor([s / 2, (s + t) / 2, (t + 1) / 2])
+        fate = torch.tensor(fates)
+        weight = chance[fate].prod(-1, keepdim=True).expand(fate.shape)
+        time = torch.full((len(fate),), (i - 0.5) / steps, dtype=torch.float64)
+        rows, given = x0.expand(len(fate), -1), draws(place.double()[fate], time)
+        total += float(of.loss(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), weight, given).nats) / steps
+    return total
+
+
+def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[no-untyped-def]
+    """The exact mean of `bound` where it draws counts: all counts, all orders."""
+    n = len(x0)
+    orders = torch.tensor(list(itertools.permutations(range(n))), dtype=torch.float64) / n
+    rows, total = x0.expand(len(orders), -1), 0.0
+    for k in range(1, n + 1):
+        given = draws(orders, torch.full((len(orders),), (k - 0.5) / n, dtype=torch.float64))
+        found = of.bound(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), given)
+        assert torch.equal(counts(given.times("systematic"), torch.full((len(rows),), n)), torch.full((len(rows),), k))
+        total += float((found.scale * found.ce.sum(-1)).mean()) / n
+    return total
+
+
+def everywhere(x0: Tensor) -> Tensor:
+    return torch.ones_like(x0, dtype=torch.bool)
+
+
+# MDLM and D3PM
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
+@pytest.mark.parametrize("schedule", [Linear(), Cosine(), LogLinear()])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blackwellisation(
+    world: World, schedule: Schedule, steps: int
+) -> None:
+    denoiser, x0 = with_mask(world, 0.0, 0.5), world.sequences[1]
+    diffusion = world.diffusion(schedule)
+    drawn = mean_over_masks(Mdlm(diffusion, time_steps=steps), denoiser, x0, steps, schedule)
+    single = mean_over_masks(Mdlm(diffusion, time_steps=steps, rao_blackwell=False), denoiser, x0, steps, schedule)
+    assert single == pytest.approx(drawn, rel=1e-9)
+    if not isinstance(schedule, LogLinear):
+        terms = count_terms(diffusion, denoiser, x0, everywhere(x0))
+        assert drawn == pytest.approx(float(nelbo_discrete(terms, schedule, steps)), rel=1e-9)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_d3pm_of_a_network_that_never_says_mask_and_copies_what_it_sees_is_mdlm_in_steps(steps: int) -> None:
+    world = markov_chain(3)
+    for noise in (0.0, 0.5):
+        denoiser, x0 = with_mask(world, NEVER, noise), world.sequences[2]
+        terms = count_terms(world.diffusion(), denoiser, x0, everywhere(x0))
+        copying = -float(world.diffusion().nll(denoiser(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None])).sum())
+        found = mean_over_masks(D3pm(world.diffusion(), time_steps=steps), denoiser, x0, steps, Linear())
+        assert found == pytest.approx(float(nelbo_discrete(terms, Linear(), steps)) - copying, rel=1e-9)
+        if noise == 0:
+            assert copying == pytest.approx(0, abs=1e-9)
+
+
+def chain_kl(x_theta: Tensor, x: int, alpha_s: float, alpha_t: float) -> float:
+    """KL(q(zs | zt = mask, x) || p) from the transition matrices of Austin et al., the mask being the last state."""
+    size = len(x_theta)
+    eye, absorb = torch.eye(size, dtype=torch.float64), torch.zeros(size, size, dtype=torch.float64)
+    absorb[:, -1] = 1
+    to_s = alpha_s * eye + (1 - alpha_s) * absorb
+    s_to_t = alpha_t / alpha_s * eye + (1 - alpha_t / alpha_s) * absorb
+
+    def posterior(clean: Tensor) -> Tensor:
+        p = s_to_t[:, -1] * (clean @ to_s)
+        return p / p.sum()
+
+    q, p = posterior(eye[x]), posterior(x_theta)
+    return float(torch.where(q > 0, q * (q.clamp(min=1e-300) / p).log(), 0.0).sum())
+
+
+@given(
+    st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.floats(-6, 6), st.integers(1, 20), st.integers(1, 20), st.sampled_from([0, 1, 2])
+)
+def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(logits: list[float], mask: float, steps: int, i: int, x: int) -> None:
+    i = min(i, steps)
+    diffusion = MaskedDiffusion(Linear(), 3, (0, 1, 2))
+    given_logits = torch.tensor([[[*logits, mask]]], dtype=torch.float64)
+    x0 = torch.tensor([[x]])
+    of = D3pm(diffusion, time_steps=steps, carry_over=True)
+    time = torch.tensor([(i - 0.5) / steps], dtype=torch.float64)
+    loss = of.loss(lambda xt, s: given_logits, x0, everywhere(x0), None, draws(torch.zeros(1, 1, dtype=torch.float64), time))
+    wanted = chain_kl(given_logits[0, 0].softmax(-1), x, 1 - (i - 1) / steps, 1 - i / steps)
+    assert float(loss.nats) == pytest.approx(steps * wanted, rel=1e-8, abs=1e-9)
+
+
+@given(st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.floats(-6, 6), st.floats(0.05, 1.0))
+def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(logits: list[float], mask: float, t: float) -> None:
+    diffusion = MaskedDiffusion(Linear(), 3, (0, 1, 2))
+    given_logits = torch.tensor([[[*logits, mask]]], dtype=torch.float64)
+    of = Mdlm(diffusion, zero_masking=False)
+    x0, u = torch.tensor([[1]]), torch.zeros(1, 1, dtype=torch.float64)
+    loss = float(of.loss(lambda xt, s: given_logits, x0, everywhere(x0), None, draws(u, torch.tensor([t], dtype=torch.float64))).nats)
+    step = 1e-6
+    slow = chain_kl(given_logits[0, 0].softmax(-1), 1, 1 - t + step, max(1 - t, 0.0)) / step
+    assert loss == pytest.approx(slow, rel=1e-3, abs=1e-3)
+    normalised = float(diffusion.nll(given_logits, x0, everywhere(x0)).sum()) / t
+    assert loss >= normalised - 1e-9
+
+
+@pytest.mark.parametrize("steps", [1, 2, 10, 50])
+def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
+    torch.manual_seed(0)
+    diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
+    for scale in (1.0, 1e4):
+        logits = (scale * torch.randn(64, 5, 16)).requires_grad_()
+        x0 = torch.randint(7, 11, (64, 5))
+        t = torch.cat([torch.tensor([1e-300, 1 / steps, 1.0]), torch.rand(61)]).double()
+        loss = D3pm(diffusion, time_steps=steps).loss(lambda xt, s: logits, x0, everywhere(x0), None, draws(torch.rand(64, 5).double(), t))  # noqa: B023
+        loss.nats.backward()
+        assert torch.isfinite(loss.nats)
+        assert torch.isfinite(logits.grad).all()  # type: ignore[arg-type]
+
+
+# SEDD
+
+
+@given(st.lists(st.floats(-4, 4), min_size=4, max_size=4), st.floats(0.02, 0.98))
+def test_score_entropy_is_that_of_the_paper_and_mdlms_where_the_ratios_sum_to_one(logits: list[float], t: float) -> None:
+    diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
+    full = torch.full((1, 1, 16), 30.0, dtype=torch.float64)
+    full[..., 7:11] = torch.tensor(logits, dtype=torch.float64)
+    x0 = torch.tensor([[9]])
+    found = float(score_entropy(diffusion, full, x0, everywhere(x0)).sum())
+    ratio = (1 - t) / t
+    score = ratio * full[0, 0, 7:11].exp() / 4
+    paper = (1 / (1 - t)) * float(score.sum() - ratio * score[2].log() + ratio * (math.log(ratio) - 1))
+    assert found / t == pytest.approx(paper, rel=1e-6, abs=1e-7)
+    normalised = float(diffusion.nll(full, x0, everywhere(x0)).sum())
+    assert found >= normalised - 1e-9
+    full[..., 7:11] = full[..., 7:11].log_softmax(-1) + math.log(4)
+    assert float(score_entropy(diffusion, full, x0, everywhere(x0)).sum()) == pytest.approx(normalised, abs=1e-9)
+
+
+# AR
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
+def test_next_token_is_the_exact_likelihood_of_every_sequence(world: World) -> None:
+    def causal(xt: Tensor, sigma: Tensor) -> Tensor:
+        assert bool((xt[:, 0] == world.mask_id).all())
+        rows = [
+            world.denoiser(torch.cat([xt[:, 1 : i + 1], torch.full_like(xt[:, i:], world.mask_id)], 1), sigma) for i in range(xt.shape[1])
+        ]
+        return torch.stack([row[:, i] for i, row in enumerate(rows)], 1)
+
+    x0 = world.sequences
+    found = Ar(world.diffusion()).bound(causal, x0, everywhere(x0), draws(torch.zeros_like(x0).double(), torch.ones(len(x0))))
+    torch.testing.assert_close((found.scale * found.ce.sum(-1)), -world.p.log())
+    assert Ar.figure == "exact"
+
+
+def test_the_next_token_is_predicted_from_those_before_it_and_tokens_that_do_not_count_are_free() -> None:
+    x0 = torch.tensor([[7, 8, 11, 9]])
+    assert shifted(x0, 3).tolist() == [[3, 7, 8, 11]]
+    diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
+    ok = torch.tensor([[True, True, False, True]])
+    weight = torch.tensor([[1.0, 0.5, 1.0, 0.0]])
+    terms = Ar(diffusion).loss(lambda xt, s: torch.zeros(1, 4, 16), x0, ok, weight, draws(torch.zeros(1, 4).double(), torch.ones(1)))
+    assert float(terms.nats) == pytest.approx(1.5 * math.log(4))
+    assert float(terms.nats_unweighted) == pytest.approx(3 * math.log(4))
+    assert int(terms.n_tokens) == 3
+
+
+# MLM
+
+
+def test_bert_selects_fifteen_per_cent_and_shows_the_mask_a_random_token_or_the_truth() -> None:
+    diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
+    n = 200_000
+    x0, seen = torch.full((1, n), 8), []
+
+    def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
+        seen.append(xt)
+        return torch.zeros(*xt.shape, 16)
+
+    u = torch.rand(1, n, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    terms = Mlm(diffusion).loss(denoiser, x0, everywhere(x0), None, draws(u, torch.ones(1)))
+    share = {i: float((seen[0] == i).double().mean()) for i in (3, 7, 8, 9, 10)}
+    assert share[3] == pytest.approx(0.12, abs=0.003)
+    for i in (7, 9, 10):
+        assert share[i] == pytest.approx(0.015 / 4, abs=0.0006)
+    assert float(terms.nats) / n == pytest.approx(math.log(4), rel=0.02)
+    assert bool((seen[0] == x0)[u >= 0.15].all())
+
+
+# all of them
+
+
+@pytest.mark.parametrize("name", ["mdlm", "sedd", "mlm"])
+def test_the_figure_of_a_perfect_network_is_the_worlds_entropy_and_of_a_wrong_one_it_is_above(name: str) -> None:
+    for world in WORLDS:
+        of = objective(name, world.diffusion())
+        perfect, wrong = with_mask(world, 0.0), with_mask(world, 0.0, 1.0)
+        if name == "sedd":
+            perfect, wrong = (_as_ratios(world, net) for net in (perfect, wrong))
+        found = [sum(float(p) * exact_bound(of, net, x) for x, p in zip(world.sequences, world.p, strict=True)) for net in (perfect, wrong)]
+        assert found[0] == pytest.approx(world.entropy, abs=1e-6)
+        assert found[1] > world.entropy
+
+
+def _as_ratios(world: World, net):  # type: ignore[no-untyped-def]
+    columns = list(world.targets)
+
+    def ratios(xt: Tensor, sigma: Tensor) -> Tensor:
+        logits = net(xt, sigma)
+        logits[..., columns] = logits[..., columns].log_softmax(-1) + math.log(len(columns))
+        return logits
+
+    return ratios
+
+
+def test_d3pm_never_falls_below_the_entropy_and_tends_to_it_with_many_steps() -> None:
+    world = markov_chain(2)
+    means = []
+    for steps in (1, 4, 16):
+        of = D3pm(world.diffusion(), time_steps=steps)
+        perfect = with_mask(world, NEVER)
+        means.append(
+            sum(float(p) * mean_over_masks(of, perfect, x, steps, Linear()) for x, p in zip(world.sequences, world.p, strict=True))
+        )
+    assert means[0] > means[1] > means[2] > world.entropy
+    assert means[2] < world.entropy + 0.1
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_padding_and_batch_mates_change_nothing(name: str) -> None:
+    diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
+    of = objective(name, diffusion)
+    generator = torch.Generator().manual_seed(3)
+    table = torch.randn(16, 16, generator=generator, dtype=torch.float64)
+    u = torch.rand(4, 6, generator=generator, dtype=torch.float64)
+    x0 = torch.randint(7, 11, (4, 6), generator=generator)
+    t = torch.rand(4, generator=generator, dtype=torch.float64)
+
+    def net(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
+        return table[xt]
+
+    def sums(rows: slice, width: int, pad: int) -> tuple[float, float]:
+        rest = torch.full((x0[rows].shape[0], pad), 4)
+        x = torch.cat([x0[rows, :width], rest], 1)
+        more = torch.cat([u[rows, :width], torch.zeros(len(rest), pad, dtype=torch.float64)], 1)
+        ok = (x != 4).clone()
+        given = draws(more, t[rows])
+        lengths = torch.full((len(x),), width) if pad else None
+        found = of.bound(net, x, ok, given, lengths)
+        return float(of.loss(net, x, ok, None, given, lengths).nats), float((found.scale * found.ce.sum(-1)).sum())
+
+    whole = sums(slice(0, 4), 6, 0)
+    padded = sums(slice(0, 4), 6, 3)
+    parts = [sums(slice(i, i + 1), 6, i) for i in range(4)]
+    assert padded == pytest.approx(whole, rel=1e-9)
+    assert [sum(part[j] for part in parts) for j in range(2)] == pytest.approx(list(whole), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_window_with_nothing_to_predict_costs_nothing(name: str) -> None:
+    of = objective(name, MaskedDiffusion(Linear(), 3, (7, 8)))
+    x0, given = torch.full((1, 4), 11), draws(torch.rand(1, 4, dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64))
+    nothing = torch.zeros(1, 4, dtype=torch.bool)
+
+    def net(xt: Tensor, sigma: Tensor) -> Tensor:
+        return torch.zeros(1, 4, 16)
+
+    terms = of.loss(net, x0, nothing, None, given)
+    assert (float(terms.nats), int(terms.n_tokens)) == (0.0, 0)
+    assert float(of.bound(net, x0, nothing, given).ce.sum()) == 0
+
+
+def test_what_cannot_be_meant_is_one_clear_line() -> None:
+    diffusion = MaskedDiffusion(Linear(), 3, (7, 8))
+    with pytest.raises(UsageError, match="did you mean 'mdlm'"):
+        objective("mdml", diffusion)
+    with pytest.raises(UsageError, match=r"no setting 'carry_ower'.*did you mean 'carry_over'"):
+        objective("d3pm", diffusion, carry_ower=True)
+    with pytest.raises(UsageError, match="needs steps"):
+        objective("mdlm", diffusion, rao_blackwell=False)
+    with pytest.raises(UsageError, match="0 time steps"):
+        objective("d3pm", diffusion, time_steps=0)
+    with pytest.raises(UsageError, match="mask rate"):
+        objective("mlm", diffusion, mask_rate=0.0)
+
+
+def test_the_chance_of_not_saying_mask_is_accurate_at_both_ends() -> None:
+    p = torch.tensor([1e-300, 1e-9, 0.3, 0.5, 0.9, 1 - 1e-12], dtype=torch.float64)
+    torch.testing.assert_close(log1mexp(p.log()), torch.log1p(-p), rtol=1e-4, atol=0)
+
+
+def test_sedd_by_times_has_the_mean_of_sedd_by_counts() -> None:
+    world = markov_chain(2)
+    net = with_mask(world, 0.0, 0.7)
+    x0 = world.sequences[1]
+    of = Sedd(world.diffusion(), exact_count=False)
+    grid = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000
+    total = 0.0
+    for fate in itertools.product((0.0, 1.0), repeat=2):
+        visible = torch.tensor(fate) == 1
+        chance = torch.where(visible, 1 - grid[:, None], grid[:, None]).prod(-1)
+        u = torch.where(visible, 1 - 1e-9, 0.0).double().expand(4000, 2)
+        rows = x0.expand(4000, -1)
+        total += float(of.loss(net, rows, everywhere(rows), chance[:, None].expand(4000, 2), draws(u, grid)).nats) / 4000
+    assert total == pytest.approx(exact_bound(replace(of, exact_count=True), net, x0), rel=1e-3)
+
+
+def test_mdlm_without_carry_over_pays_for_copying_too() -> None:
+    world = markov_chain(3)
+    net, x0 = with_mask(world, 0.0, 0.7), world.sequences[3]
+    copying = float(world.diffusion().nll(net(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None])).sum())
+    whole, bare = (exact_bound(Mdlm(world.diffusion(), carry_over=c), net, x0) for c in (True, False))
+    assert bare == pytest.approx(whole + copying, rel=1e-9)
+    assert whole == pytest.approx(float(nelbo_exact(count_terms(world.diffusion(), net, x0, everywhere(x0)))), rel=1e-9)

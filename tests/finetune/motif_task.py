@@ -1,0 +1,40 @@
+"""A small task with a known answer: does a sequence hold TATAAAGC, on either strand?"""
+
+import numpy as np
+
+from genodiff.alphabet import reverse_complement
+from genodiff.finetune.examples import Examples
+from genodiff.finetune.task import Task, TaskData
+
+MOTIF = b"TATAAAGC"
+
+
+def examples(n: int, seed: int, lengths: tuple[int, int] = (40, 40), kind: str = "binary") -> Examples:
+    rng = np.random.default_rng(seed)
+    sequences, labels = [], []
+    for i in range(n):
+        length = int(rng.integers(lengths[0], lengths[1] + 1))
+        sequence = bytearray(rng.choice(np.frombuffer(b"ACGT", np.uint8), length).tobytes())
+        label = i % 2
+        if label:
+            at = int(rng.integers(0, length - len(MOTIF)))
+            other = reverse_complement(MOTIF)
+            assert isinstance(other, bytes)
+            sequence[at : at + len(MOTIF)] = MOTIF if rng.random() < 0.5 else other
+        sequences.append(bytes(sequence))
+        labels.append(label)
+    found = np.array(labels)
+    if kind == "multiclass":
+        found = np.where(found == 1, 2, np.arange(n) // 2 % 2)
+    if kind == "multilabel":
+        found = np.stack([found, 1 - found, np.arange(n) % 3 == 0], 1).astype(np.uint8)
+    if kind == "regression":
+        found = found * 3.0 + 10
+    return Examples(sequences, found, [f"s{i}" for i in range(n)])
+
+
+def task_data(n: int = 64, n_test: int = 24, lengths: tuple[int, int] = (40, 40), kind: str = "binary", **more: object) -> TaskData:
+    classes = {"binary": ("without", "with"), "multiclass": ("a", "b", "c"), "multilabel": ("x", "y", "z"), "regression": ()}[kind]
+    metrics = ("pearson", "mse") if kind == "regression" else ("accuracy", "f1", "auroc")
+    task = Task(suite="own", name="motif", kind=kind, classes=classes, metrics=metrics, max_length=200, **more)  # type: ignore[arg-type]
+    return TaskData(task, examples(n, 1, lengths, kind), examples(n_test, 2, lengths, kind), "official")

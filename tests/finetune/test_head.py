@@ -1,0 +1,85 @@
+"""A network with a head: what padding, batches and strands change, and what they must not."""
+
+import numpy as np
+import pytest
+import torch
+
+from genodiff.alphabet import DNA
+from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.errors import UsageError
+from genodiff.finetune.batches import encode, epoch_batches, turned
+from genodiff.finetune.fit import raw_scores
+from genodiff.finetune.head import Classifier, Strands
+from tests.finetune.motif_task import examples
+
+
+def classifier(strands: str = "paired", rc: Strands = "auto", n_out: int = 3) -> Classifier:
+    settings = CaduceusSettings(d_model=12, n_layer=2, d_state=4, strands=strands)  # type: ignore[arg-type]
+    backbone = settings.build(DNA.padded_size, DNA.complement, seed=5)
+    torch.nn.init.normal_(backbone.embedding, std=0.7, generator=torch.Generator().manual_seed(1))
+    return Classifier(backbone, n_out, strands=rc, complement=DNA.complement, seed=5)
+
+
+@pytest.mark.parametrize("strands", ["paired", "single"])
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+@pytest.mark.parametrize("extra", [0, 13, 300])
+def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, batch_size: int, extra: int) -> None:
+    part = encode(examples(64, 3, (9, 120)), DNA, 100)
+    network = classifier(strands)
+    alone = np.concatenate([raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)])
+    found = raw_scores(network, part, batch_size=batch_size, extra=extra)
+    np.testing.assert_allclose(found, alone, atol=1e-5, rtol=0)
+    assert np.ptp(alone, axis=0).min() > 1e-3  # the scores do differ between sequences
+
+
+def test_what_is_cut_is_counted_and_the_first_bases_stay() -> None:
+    some = examples(10, 3, (50, 60))
+    part = encode(some, DNA, 55)
+    assert part.cut == sum(len(s) > 55 for s in some.sequences) > 0
+    assert part.lengths.max() == 55
+    x0, lengths = part.collate(np.array([4]))
+    assert DNA.decode(x0[0].numpy())[: int(lengths[0])].encode() == some.sequences[4][:55]
+
+
+@pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
+def test_both_strands_of_a_sequence_have_one_prediction(strands: str, rc: Strands) -> None:
+    network = classifier(strands, rc)
+    x0, lengths = encode(examples(6, 3, (20, 33)), DNA, 100).collate(np.arange(6))
+    with torch.no_grad():
+        given, other = network.predict(x0, lengths), network.predict(network.other_strand(x0, lengths), lengths)
+        alone = network(x0, lengths) - network(network.other_strand(x0, lengths), lengths)
+        torch.testing.assert_close(network.embedding(x0, lengths), network.embedding(network.other_strand(x0, lengths), lengths))
+    torch.testing.assert_close(given, other, atol=1e-5, rtol=0)
+    assert (alone.abs().max() < 1e-5) == (rc == "conjoin")
+
+
+def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand() -> None:
+    network = classifier("paired", "conjoin")
+    x0, lengths = encode(examples(4, 3, (30, 30)), DNA, 100).collate(np.arange(4))
+    with torch.no_grad():
+        single = classifier("single", "none")
+        single.load_state_dict(network.state_dict())
+        mean = (single(x0, lengths) + single(network.other_strand(x0, lengths), lengths)) / 2
+        torch.testing.assert_close(network(x0, lengths), mean, atol=1e-5, rtol=0)
+
+
+def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused() -> None:
+    assert classifier("paired").strands == "conjoin"
+    assert classifier("single").strands == "average"
+    for strands, rc in (("single", "conjoin"), ("paired", "average"), ("paired", "augment")):
+        with pytest.raises(UsageError, match=rc):
+            classifier(strands, rc)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="complement"):
+        Classifier(classifier("single").backbone, 2, strands="average", complement=None)
+
+
+def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone() -> None:
+    for lengths in (np.full(100, 30), np.random.default_rng(1).integers(10, 90, 100)):
+        batches = epoch_batches(lengths, 8, seed=3, epoch=2)
+        assert sorted(np.concatenate(batches).tolist()) == list(range(100))
+        assert {len(b) for b in batches} == {8, 4}
+        again = epoch_batches(lengths, 8, seed=3, epoch=2)
+        assert all((a == b).all() for a, b in zip(batches, again, strict=True))
+        assert any(len(a) != len(b) or (a != b).any() for a, b in zip(batches, epoch_batches(lengths, 8, 3, 3), strict=True))
+    assert 30 < turned(1, 0, 100).sum() < 70
+    assert (turned(1, 0, 100)[:50] == turned(1, 0, 50)).all()

@@ -1,0 +1,261 @@
+"""Foreign files that are wrong, hostile or damaged: one line with file, reason and remedy; nothing is run, nothing large is made."""
+
+import io
+import json
+import os
+import pickle
+import resource
+import struct
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from published_folders import CONFIG, write_published
+from safetensors.torch import load_file, save_file
+
+from genodiff.errors import CheckpointError
+from genodiff.hub.archive import Archive, Opaque
+from genodiff.hub.source import read_source
+from genodiff.hub.weights import open_weights
+
+WORD = "caduceus.backbone.embeddings.word_embeddings.embedding.weight"
+LAYER = "caduceus.backbone.layers.0.mixer.submodule.mamba_fwd"
+
+
+class Payload:
+    """What an attacker pickles: a call that leaves a trace."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.canary}",)
+
+
+def reconfigure(folder: Path, **changes: Any) -> None:
+    (folder / "config.json").write_text(json.dumps(CONFIG | changes))
+
+
+def reweigh(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
+    state = load_file(folder / "model.safetensors")
+    change(state)
+    save_file({n: x.contiguous() for n, x in state.items()}, folder / "model.safetensors")
+
+
+def rehead(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the header of the safetensors file; the numbers stay."""
+    path = folder / "model.safetensors"
+    raw = path.read_bytes()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8 : 8 + size])
+    change(header)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
+
+
+def rebyte(folder: Path, change: Callable[[bytes], bytes], name: str = "model.safetensors") -> None:
+    (folder / name).write_bytes(change((folder / name).read_bytes()))
+
+
+def swap_words(folder: Path) -> None:
+    reconfigure(folder, vocab=["[CLS]", "[SEP]", "[BOS]", "[MASK]", "[PAD]", "[RESERVED]", "[UNK]", "C", "A", "G", "T", "N", *"wxyz"])
+
+
+WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
+    "the config is missing": (lambda f: (f / "config.json").unlink(), "config.json", "missing"),
+    "the config is empty": (lambda f: (f / "config.json").write_text(""), "config.json", "empty"),
+    "the config is cut": (lambda f: rebyte(f, lambda b: b[:99], "config.json"), "config.json", "JSON"),
+    "the config is a list": (lambda f: (f / "config.json").write_text("[]"), "config.json", "object"),
+    "the weights are missing": (lambda f: (f / "model.safetensors").unlink(), "", "no weights"),
+    "the weights are empty": (lambda f: rebyte(f, lambda b: b""), "model.safetensors", "truncated"),
+    "the header is cut": (lambda f: rebyte(f, lambda b: b[:50]), "model.safetensors", "header"),
+    "the numbers are cut": (lambda f: rebyte(f, lambda b: b[:-1]), "model.safetensors", "truncated"),
+    "something follows the numbers": (lambda f: rebyte(f, lambda b: b + b"PK\x03\x04"), "model.safetensors", "invalid"),
+    "the header is not UTF-8": (lambda f: rebyte(f, lambda b: b[:9] + b"\xff" + b[10:]), "model.safetensors", "header"),
+    "a shape overflows": (lambda f: rehead(f, lambda h: h[WORD].update(shape=[1 << 62, 8])), "model.safetensors", "header"),
+    "offsets overlap": (lambda f: rehead(f, lambda h: h[WORD].update(data_offsets=[0, 768])), "model.safetensors", "header"),
+    "a tensor is missing": (lambda f: reweigh(f, lambda s: s.pop(f"{LAYER}.A_log")), "model.safetensors", "A_log"),
+    "a tensor is too many": (lambda f: reweigh(f, lambda s: s.update({"x.weight": torch.zeros(1)})), "model.safetensors", "x.weight"),
+    "a tensor has another shape": (lambda f: reweigh(f, lambda s: s.update({f"{LAYER}.D": torch.ones(7)})), "model.safetensors", "(7,)"),
+    "a number is NaN": (lambda f: reweigh(f, lambda s: s[WORD].fill_(float("nan"))), "model.safetensors", "not finite"),
+    "tied tensors differ": (
+        lambda f: reweigh(f, lambda s: s.update({f"{LAYER.replace('fwd', 'rev')}.in_proj.weight": torch.ones(48, 12)})),
+        "model.safetensors",
+        "should equal",
+    ),
+    "the complement is scrambled": (
+        lambda f: reweigh(f, lambda s: s.update({"lm_head.complement_map": torch.arange(16)})),
+        "model.safetensors",
+        "complement",
+    ),
+    "the width is absurd": (lambda f: reconfigure(f, d_model=10**9), "config.json", "d_model"),
+    "the width is more than absurd": (lambda f: reconfigure(f, d_model=10**18), "config.json", "too large"),
+    "the width is no number": (lambda f: reconfigure(f, d_model="12"), "config.json", "d_model"),
+    "the depth is negative": (lambda f: reconfigure(f, n_layer=-1), "config.json", "at least 1"),
+    "the depth is absurd": (lambda f: reconfigure(f, n_layer=10**9), "config.json", "n_layer"),
+    "the depth is another": (lambda f: reconfigure(f, n_layer=3), "config.json", "2 layers"),
+    "a switch is a word": (lambda f: reconfigure(f, rcps="false"), "config.json", "rcps"),
+    "the strands are others": (lambda f: reconfigure(f, rcps=False), "model.safetensors", "lacks"),
+    "the states are others": (lambda f: reconfigure(f, ssm_cfg={"d_state": 5}), "model.safetensors", "shape"),
+    "ssm_cfg is a word": (lambda f: reconfigure(f, ssm_cfg="x"), "config.json", "ssm_cfg"),
+    "the mixer is another": (lambda f: reconfigure(f, ssm_cfg={"layer": "Mamba2"}), "", "Mamba2"),
+    "the vocabulary is another": (lambda f: reconfigure(f, vocab_size=20), "config.json", "vocab_size"),
+    "two letters are exchanged": (swap_words, "config.json", "vocab"),
+    "A is its own complement": (lambda f: reconfigure(f, complement_map={str(i): i for i in range(16)}), "config.json", "complement"),
+    "the complement is a word": (lambda f: reconfigure(f, complement_map={"a": "b"}), "config.json", "complement_map"),
+    "a path leads outside": (lambda f: reconfigure(f, tensors="/etc/passwd"), "config.json", "outside"),
+    "a path climbs outside": (lambda f: reconfigure(f, tensors="../x"), "config.json", "outside"),
+    "the version is of the future": (lambda f: reconfigure(f, format_version=999), "config.json", "upgrade"),
+    "another architecture": (
+        lambda f: save_file({"blk.0.A_log": torch.ones(2, 12)}, f / "model.safetensors"),
+        "model.safetensors",
+        "blk.0.A_log",
+    ),
+    "an index that leads outside": (
+        lambda f: (
+            (f / "model.safetensors").unlink(),
+            (f / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "../../x.safetensors"}})),
+        ),
+        "model.safetensors.index.json",
+        "outside",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "file", "reason"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_named(tmp_path: Path, wrong: Callable[[Path], Any], file: str, reason: str) -> None:
+    write_published(tmp_path)
+    read_source(tmp_path)
+    wrong(tmp_path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(CheckpointError) as caught:
+        read_source(tmp_path)
+    assert file in str(caught.value)
+    assert reason in str(caught.value)
+    assert caught.value.fix
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18  # kB
+
+
+def tar_of(path: Path, canary: Path) -> None:
+    with tarfile.open(path, "w") as archive:
+        raw = pickle.dumps(Payload(canary))
+        member = tarfile.TarInfo("pickle")
+        member.size = len(raw)
+        archive.addfile(member, io.BytesIO(raw))
+
+
+def zip_of(path: Path, canary: Path) -> None:
+    torch.save({"x": torch.ones(2)}, path)
+    with zipfile.ZipFile(path) as archive:
+        members = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, raw in members.items():
+            archive.writestr(name, pickle.dumps({"x": Payload(canary)}, protocol=2) if name.endswith("data.pkl") else raw)
+
+
+HOSTILE: dict[str, Callable[[Path, Path], Any]] = {
+    "model.safetensors": lambda p, c: p.write_bytes(pickle.dumps(Payload(c))),
+    "pytorch_model.bin": zip_of,
+    "model.pt": tar_of,
+    "last.ckpt": zip_of,
+    "model.pkl": lambda p, c: p.write_bytes(pickle.dumps({"state_dict": Payload(c)})),
+    "model.npz": lambda p, c: np.savez(p, x=np.array([Payload(c)], dtype=object)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_payload_never_runs(tmp_path: Path, name: str) -> None:
+    canary = tmp_path / "CANARY"
+    HOSTILE[name](tmp_path / name, canary)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    for source in (tmp_path / name, tmp_path):
+        with pytest.raises(CheckpointError) as caught:
+            read_source(source)
+        assert caught.value.fix
+    assert not canary.exists()
+
+
+def test_a_payload_beside_good_weights_stays_a_name(tmp_path: Path) -> None:
+    canary, path = tmp_path / "CANARY", tmp_path / "x.ckpt"
+    torch.save({"state_dict": {"a": torch.arange(6.0).reshape(2, 3)}, "hyper_parameters": Payload(canary), "epoch": 3}, path)
+    weights = open_weights([path])
+    assert torch.equal(weights.read(["a"])["a"], torch.arange(6.0).reshape(2, 3))
+    assert isinstance(weights.extra["hyper_parameters"], Opaque)
+    assert weights.extra["epoch"] == 3
+    assert not canary.exists()
+
+
+def test_remote_code_is_named_and_never_imported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_published(tmp_path, auto_map={"AutoModel": "evil.Model"})
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+    assert "auto_map" not in read_source(tmp_path).config
+    assert "remote code (auto_map): ignored" in caplog.text
+
+
+def test_archives_read_as_data_equal_what_torch_reads(tmp_path: Path) -> None:
+    shared = torch.randn(4, 6)
+    content = {
+        "state_dict": {
+            "a": shared, "b": shared.t(), "c": torch.nn.Parameter(shared[1:3, 2:]), "d": torch.tensor(2.0), "e": torch.zeros(0, 3),
+        },
+        "half": torch.ones(3, dtype=torch.bfloat16), "numbers": [1, 2.5, -(10**20), None, True, (1, "x"), {3: b"y"}],
+    }  # fmt: skip
+    path = tmp_path / "x.ckpt"
+    for protocol in (2, 4):
+        torch.save(content, path)
+        wanted = torch.load(path, weights_only=True)
+        torch.save(content, path, pickle_protocol=protocol)
+        archive = Archive(path, path)
+        assert {n: torch.equal(archive.tensor(t), wanted["state_dict"][n]) for n, t in archive.content["state_dict"].items()} == {
+            n: True for n in "abcde"
+        }
+        assert torch.equal(archive.tensor(archive.content["half"]), wanted["half"])
+        assert archive.content["numbers"] == wanted["numbers"]
+
+
+def test_a_tensor_that_its_storage_cannot_hold_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    torch.save({"x": torch.zeros(1).expand(1 << 40)}, path)
+    with pytest.raises(CheckpointError, match="storage of 1 numbers cannot hold"):
+        Archive(path, path)
+
+
+def damaged(raw: bytes, kind: str, where: float, bit: int) -> bytes:
+    at = int(where * (len(raw) - 1))
+    if kind == "cut":
+        return raw[:at]
+    return raw[:at] + bytes([raw[at] ^ (1 << bit)]) + raw[at + 1 :]
+
+
+@pytest.mark.parametrize("form", ["safetensors", "bin", "config"])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
+def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(
+    tmp_path: Path, form: str, kind: str, where: float, bit: int
+) -> None:
+    clean = tmp_path / f"clean_{form}"
+    if not clean.exists():
+        write_published(clean)
+        if form == "bin":
+            torch.save(load_file(clean / "model.safetensors"), clean / "pytorch_model.bin")
+            (clean / "model.safetensors").unlink()
+    folder = tmp_path / f"damaged_{form}"
+    folder.mkdir(exist_ok=True)
+    victim = {"safetensors": "model.safetensors", "bin": "pytorch_model.bin", "config": "config.json"}[form]
+    for path in clean.iterdir():
+        raw = path.read_bytes()
+        # The interesting damage is in the description, not in the numbers.
+        limit = where * 0.3 if form == "safetensors" else where
+        (folder / path.name).write_bytes(damaged(raw, kind, limit, bit) if path.name == victim else raw)
+    try:
+        found = read_source(folder)
+    except CheckpointError:
+        return
+    assert all(torch.isfinite(x).all() for x in found.tensors.values())
