@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.generate.sample import Sampling, Workload, fitting_batch, workload
+from genodiff.generate.sample import Sampling, Workload, fitting_batch, settled, workload
 from genodiff.generate.text import TextTemplate, draft, prompted, read_template, write_texts
 from genodiff.train.checkpoint import Model
 from genodiff.train.progress import clock
@@ -29,7 +29,7 @@ class TextRequest:
             raise UsageError("--prompt and --template exclude each other", fix="give one of them")
         if model.alphabet.domain != "text":
             raise CheckpointError(f"is a {model.alphabet.domain} model", file=model.run, fix="give a text run, or --fasta for DNA")
-        self.model, self.how = model, how
+        self.model, self.how = model, settled(how, model.objective)
         self.tokenizer = model_tokenizer(model.run, model.alphabet)
         tokens = length or model.config.data.seq_len
         padded = model.config.data.packing == "padded" and self.tokenizer.vocabulary.start_id is not None

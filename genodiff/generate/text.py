@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.sample import AUTO_STEPS, Sampling, infill, stride_of
+from genodiff.generate.output import ONE_AT_A_TIME
+from genodiff.generate.sample import AUTO_STEPS, Sampling, infill, settled, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.source import shown_as
 from genodiff.io.text import text_pieces
@@ -136,7 +137,7 @@ def write_texts(
     """Write `n` fillings of each template. A path is written atomically and gets its sidecar beside it unless `sidecar`
     says where; an open binary file gets none unless it does. Raises `UsageError`, `MachineError`.
     """
-    how = how or Sampling()
+    how = settled(how, model.objective)
     if sidecar is None and isinstance(target, str | Path):
         sidecar = f"{target}.json"
     whole = model.config.data.packing == "padded"
@@ -166,7 +167,7 @@ def write_texts(
         out.flush()
     written = Written(len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries))
     if sidecar is not None:
-        one_by_one = how.sampler in ("first-hitting", "left-to-right")
+        one_by_one = how.sampler in ONE_AT_A_TIME
         values = {
             "genodiff": __version__,
             "domain": "text",
