@@ -122,6 +122,8 @@ def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrore
         for part, of in zip(residual.split(rows), masks, strict=False)
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
 @dataclass
 class StateCache:
     """What each block of a one-way network carries on from the `length` positions that it has read."""
@@ -234,6 +236,7 @@ class Caduceus(nn.Module):
         if self.residual_dtype is not None:
             residual = residual.to(self.residual_dtype)
         return residual + hidden, hidden
+
     def cache(self, capacity: int) -> StateCache:
         """An empty cache for `decode`; it has the same size whatever the `capacity`."""
         if not self.settings.causal:
