@@ -55,7 +55,7 @@ def mixer(
     weights = [getattr(reading, name) for reading in readings for name in _WEIGHTS]
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
     autocast = torch.is_autocast_enabled(h.device.type)
-    if chosen().name != "native" or not fits(*inputs) or not h.numel() or autocast:
+    if chosen(device=h.device.type).name != "native" or not fits(*inputs) or not h.numel() or autocast:
         return mixer_by_parts(h, in_weight, in_bias, out_weight, readings, reverse, mask)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     out: Tensor = _Mixer.apply(h, in_weight, in_bias, out_weight, mask, tuple(reverse), keep, *weights)
