@@ -8,11 +8,12 @@ import ctypes
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-ABI = 2  # as in native.c
+ABI = 3  # as in native.c
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
 
@@ -48,17 +49,23 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
                 library = ctypes.CDLL(str(path))
             except OSError as fault:
                 return None, f"the C library cannot be loaded ({fault}): {_AGAIN}"
-            try:
-                found = library.genodiff_abi()
-            except AttributeError:
-                found = 1
-            if found != ABI:
+            if (found := _version(library)) != ABI:
                 return None, f"the C library is of another version (interface {found}, wanted {ABI}): {_AGAIN}"
             for kernel, (structure, _) in _STRUCTURES.items():
                 function = getattr(library, f"genodiff_{kernel}")
                 function.argtypes, function.restype = [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int], None
             return library, ""
     return None, "the C library was not built: install a C compiler (gcc or clang with OpenMP), then install genodiff again"
+
+
+def _version(library: Any) -> int:
+    """The library's version; 0 where its structures are not ours, whatever it says."""
+    try:
+        same = all(getattr(library, f"genodiff_{k}_size")() == ctypes.sizeof(s) for k, (s, _) in _STRUCTURES.items())
+        version: int = library.genodiff_abi()
+    except AttributeError:
+        return 0
+    return version if same else 0
 
 
 @cache

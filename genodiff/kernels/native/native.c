@@ -54,7 +54,11 @@ typedef struct {
 #include "gate.h"
 
 /* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
-int genodiff_abi(void) { return 2; }
+int genodiff_abi(void) { return 3; }
+/* The sizes of the structures, which Python compares with its own: a library older or newer than the Python beside it is refused. */
+int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
+int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
+int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
 
 void genodiff_scan(scan_args *s, int backward, int threads) { scan_run(s, backward, threads); }
 void genodiff_conv(conv_args *s, int backward, int threads) { conv_run(s, backward, threads); }
