@@ -34,9 +34,8 @@ def test_a_stale_a_broken_and_a_missing_library_are_told_apart(tmp_path: Path, m
     name = tmp_path / f"_native_base{library.EXTENSION_SUFFIXES[0]}"
     shutil.copy(next(Path(torch.__file__).parent.glob("lib/libc10.*")), name)
     assert "is of another version" in library._open("base")[1]
-    name.unlink()
-    name.write_bytes(b"not a library")
-    assert "cannot be loaded" in library._open("base")[1]
+    name.with_name(name.name.replace("base", "broken")).write_bytes(b"not a library")
+    assert "cannot be loaded" in library._open("broken")[1]
 
 
 def test_without_the_library_nothing_fits_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
