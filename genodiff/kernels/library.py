@@ -36,6 +36,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate failed"),
         ("x", "y", "gy", "dx"),
     ),
+    "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
     "gate": (_structure("y z g out gy dz", "rows E y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),
 }
 
@@ -93,13 +94,28 @@ def instruction_set() -> str:
     return "" if library is None else text
 
 
+def multiply_adds(rounds: int) -> int:
+    """Do this many rounds of multiply-adds on one core; how many vector operations that were. For benchmarks."""
+    library = _library()[0]
+    assert library is not None
+    library.genodiff_multiply_add.argtypes, library.genodiff_multiply_add.restype = [ctypes.c_int64], ctypes.c_float
+    library.genodiff_multiply_add(rounds)
+    return 12 * rounds
+
+
+def lanes() -> int:
+    """Numbers in a vector."""
+    library = _library()[0]
+    return 0 if library is None else int(library.genodiff_lanes())
+
+
 def fits(*tensors: Tensor | None) -> bool:
     """Whether the library is here and can take these tensors: float32 on a CPU."""
     return _library()[0] is not None and all(x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors)
 
 
 def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
-    """Run "scan", "conv" or "gate" on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
+    """Run "scan", "conv", "gate" or "norm" on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
     structure, strided = _STRUCTURES[kernel]
     arguments = structure()
     for name, x in tensors.items():
