@@ -40,7 +40,7 @@ def causal_conv1d(
     if activation not in ("silu", None):
         raise ValueError(f"activation is 'silu' or None, not {activation!r}")
     provider = chosen(device=x.device.type).name
-    if provider == "native" and native_conv_fits(x, weight, bias):
+    if provider in ("native", "triton") and native_conv_fits(x, weight, bias):
         return native_conv(x, weight, bias, reverse, activation == "silu")
     if provider == "mamba_ssm" and published_conv_fits(x, weight):
         return published_conv(x, weight, bias, reverse, activation)

@@ -23,6 +23,9 @@ from genodiff.kernels.library import instruction_set, why_not
 from genodiff.kernels.mamba_ssm import mamba_ssm_scan, missing
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.native import native_scan
+from genodiff.kernels.triton_scan import fits as triton_fits
+from genodiff.kernels.triton_scan import triton_scan
+from genodiff.kernels.triton_scan import why_not as why_not_triton
 
 ScanFunction = Callable[..., tuple[Tensor, Tensor]]
 
@@ -44,10 +47,12 @@ class _Entry:
     about: str
     missing: Callable[[], str | None] = lambda: None  # what keeps it from running here
     device: str | None = None  # what it was made for; None: anything
+    tests_itself: bool = False  # in `missing`
 
 
 # In the order of preference.
 _PROVIDERS: dict[str, _Entry] = {
+    "triton": _Entry(triton_scan, "Triton kernels on an NVIDIA GPU; elsewhere as native", why_not_triton, "cuda", tests_itself=True),
     "mamba_ssm": _Entry(mamba_ssm_scan, "the published kernel, on float32 and a CUDA device; elsewhere as native", missing, "cuda"),
     "native": _Entry(native_scan, "in C, on float32 and a CPU; elsewhere as torch", why_not, "cpu"),
     "torch": _Entry(chunked_scan, "block by block in pure torch, with its own backward"),
@@ -80,7 +85,8 @@ def selective_scan(
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     dtype = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
     with torch.autocast(u.device.type, enabled=False):
-        cast: list[Any] = [None if x is None else x.to(dtype) for x in inputs]
+        own = scan is triton_scan and triton_fits(*inputs)  # takes low precision as it is
+        cast: list[Any] = [x if x is None or own else x.to(dtype) for x in inputs]
         y, state = scan(*cast[:8], delta_softplus, reverse, cast[8])
     y = y.to(u.dtype)
     return (y, state) if return_state else y
@@ -120,7 +126,7 @@ def chosen(provider: str = "auto", device: str = "cpu") -> Provider:
 def _probe(name: str) -> Provider:
     entry = _PROVIDERS[name]
     fault = entry.missing()
-    if fault is None and entry.scan is not naive_scan:
+    if fault is None and entry.scan is not naive_scan and not entry.tests_itself:
         fault = _self_test(entry.scan, entry.device or "cpu")
     about = f"{entry.about} ({instruction_set()})" if name == "native" else entry.about
     return Provider(name, fault is None, about if fault is None else fault)
