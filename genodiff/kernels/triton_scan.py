@@ -84,10 +84,15 @@ def _small_problem(scan: Any, reverse: bool, dtype: torch.dtype) -> list[Tensor]
     return [x.detach().double() for x in (y, state, *(x.grad for x in (u, delta, B, C, log_a, D, bias) if x.grad is not None))]
 
 
+@cache
+def _interpreted() -> bool:
+    return find_spec("triton") is not None and kernels().interpreted
+
+
 def fits(*tensors: Tensor | None) -> bool:
     """Whether the kernels can take these tensors."""
     kinds = (torch.float32, torch.bfloat16, torch.float16)
-    return all(x is None or (x.dtype in kinds and (x.is_cuda or kernels().interpreted)) for x in tensors)
+    return all(x is None or (x.dtype in kinds and (x.is_cuda or _interpreted())) for x in tensors)
 
 
 def segments_of(rows: int, length: int, channels: int) -> tuple[int, int]:
@@ -127,7 +132,7 @@ class _Launch:
 
     def options(self, kernel: str) -> dict[str, Any]:
         """The constants of a scan kernel."""
-        return self.constants | CHOICES[kernel]
+        return self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
 
     def staged(self, B: Tensor, C: Tensor) -> Tensor:
         """B and C as the kernels read them, (rows, 2N, padded)."""
@@ -284,6 +289,10 @@ def triton_scan(
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
     """As `naive_scan`: outputs y, in the dtype of u, and the state after the last step, in float32."""
     if not u.numel() or not fits(u, delta, A, B, C, D, z, delta_bias, h0):
-        return native_scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
+        inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
+        wide = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
+        cast: list[Any] = [None if x is None else x.to(wide) for x in inputs]
+        y, last = native_scan(*cast[:8], delta_softplus, reverse, cast[8])
+        return y.to(u.dtype), last
     y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0)
     return y if z is None else y * F.silu(z), last
