@@ -81,8 +81,8 @@ SHFL are cycles for which their units are busy; the largest of the three bounds 
 - Forward in bfloat16 is bound by its expensive functions, as aimed at: 16 2^x of the decays and one of the softplus, 136 cycles a step.
   At d_inner 256 the bound is 0.85 G tokens/s per direction and layer.
 - Backward is bound by issue. Its inner loop, 16 steps of one state: {", ".join(f"{v} {k}" for k, v in list(inner.items())[:8])}.
-- Sums of ∂B and ∂C over lanes by the matrix unit (8 HMMA, 7 SHFL per 32 sums) instead of Triton's own (`SUMS=plain`: 160 SHFL)
-  halve the backward kernel's bound. In bfloat16 they take the products with 10 bits of fraction; in float32 in two parts, exactly.
+- Sums of ∂B and ∂C over lanes by the matrix unit (8 HMMA and 7 SHFL for 32 sums) instead of Triton's own (`SUMS=plain`: 160 SHFL)
+  double the bound. In bfloat16 they take the products with 10 bits of fraction; in float32 in two parts, with 21.
 - float32 takes 2^x by a polynomial, exact at 0 (decays near 1 compound), on the FMA pipes: no MUFU at all, 2.4 times the slots.
 - Registers allow 18 warps a multiprocessor in forward, 8 in backward; a cap of 168 (12 warps) spills 40 words. Which is faster only
   a GPU can tell.
