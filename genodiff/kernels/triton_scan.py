@@ -31,9 +31,9 @@ _STAGED = 64  # times that a program of the staging kernels moves
 def kernels() -> SimpleNamespace:
     """The compiled kernels, and what holds for all of them. Triton's interpreter takes small tiles: it is slow."""
     found: dict[str, Any] = {}
-    for name in ("kernels", "staging", "mixing"):
+    for name in ("kernels", "staging", "mixing", "norms"):
         module = import_module(f"genodiff.kernels.triton_{name}")
-        found |= {k: v for k, v in vars(module).items() if k.startswith(("scan_", "conv_", "gate_", "stage", "unstage"))}
+        found |= {k: v for k, v in vars(module).items() if k.startswith(("scan_", "conv_", "gate_", "norm_", "stage", "unstage"))}
     interpreted = type(found["scan_forward"]).__name__ == "InterpretedFunction"
     T, BE = (4, 8) if interpreted else (16, 32)
     return SimpleNamespace(**found, interpreted=interpreted, T=T, BE=BE)
@@ -292,7 +292,8 @@ def triton_scan(
         inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
         wide = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
         cast: list[Any] = [None if x is None else x.to(wide) for x in inputs]
-        y, last = native_scan(*cast[:8], delta_softplus, reverse, cast[8])
+        *given, start = cast
+        y, last = native_scan(*given, delta_softplus=delta_softplus, reverse=reverse, h0=start)
         return y.to(u.dtype), last
     y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0)
     return y if z is None else y * F.silu(z), last
