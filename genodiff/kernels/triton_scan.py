@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from math import e, log2
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -291,9 +291,8 @@ def triton_scan(
     if not u.numel() or not fits(u, delta, A, B, C, D, z, delta_bias, h0):
         inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
         wide = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
-        cast: list[Any] = [None if x is None else x.to(wide) for x in inputs]
-        *given, start = cast
-        y, last = native_scan(*given, delta_softplus=delta_softplus, reverse=reverse, h0=start)
+        u_, delta_, A_, B_, C_, D_, z_, bias_, h0_ = (cast(Any, None if x is None else x.to(wide)) for x in inputs)
+        y, last = native_scan(u_, delta_, A_, B_, C_, D_, z_, bias_, delta_softplus, reverse, h0_)
         return y.to(u.dtype), last
     y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0)
     return y if z is None else y * F.silu(z), last
