@@ -156,6 +156,8 @@ def _model(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
     config = case.meta["config"]
     settings, ours = from_published(state, config)
     complement = published_complement(config, ours["embedding"].shape[0])
+    if complement is None and "complement_map" in case.inputs:
+        complement = tuple(case.inputs["complement_map"].tolist())
     model = settings.build(ours["embedding"].shape[0], complement).eval().to(dtype)
     model.load_state_dict(ours)
     if config.get("residual_in_fp32") and not config.get("fused_add_norm", True):
