@@ -148,3 +148,25 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
 
 def _percent(n: int, of: int) -> str:
     return f"{n / of:.1%}" if of else "none"
+
+
+def warnings_of(found: dict[str, Any]) -> list[str]:
+    """What somebody who is about to train on these data should know: leaks, duplicates, conflicts, cut sequences."""
+    warnings = []
+    for name in ("same", "reverse_complement", "same_place", "overlap"):
+        leak = found["leaks"][name]
+        if leak is not None and leak[ALL][0]:
+            warnings.append(f"leak between train and test: {leak[ALL][0]:,} {_WORDS[name]}, of {leak[ALL][1]:,}")
+    kmers = found["leaks"]["shared_kmers"]
+    if kmers is not None and kmers[ALL][0] > max(1, kmers[ALL][1] // 100):
+        warnings.append(f"overlap between train and test: {kmers[ALL][0]:,} {_WORDS['shared_kmers']}, of {kmers[ALL][1]:,}")
+    warnings += [f"{n:,} duplicate sequences inside the {part} part" for part, n in found["repeats"].items() if n]
+    if found["conflicts"]:
+        warnings.append(f"conflicting labels: {found['conflicts']:,} sequences stand with both, or several, labels")
+    for part, counts in found["counts"].items():
+        empty = [name for name, n in counts.items() if not n]
+        warnings += [f"the {part} part has no example of class '{empty[0]}'"] if empty else []
+    length, majority_share = found["accuracy"].get("length_tree"), found["accuracy"].get("majority")
+    if length is not None and majority_share is not None and length > majority_share + 0.05:
+        warnings.append(f"the length alone tells {length:.1%} of the test examples (the commonest class {majority_share:.1%})")
+    return warnings + list(found["notes"])
