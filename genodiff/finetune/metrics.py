@@ -141,7 +141,9 @@ def spread(metric: str, kind: str, truth: NDArray[Any], seeds: Sequence[Floats],
     return Spread(float(values.mean()), float(np.ptp(values)), interval, len(seeds))
 
 
-def _by_counts(metric: str, kind: str, truth: NDArray[Any], seeds: Sequence[Floats], draw: np.random.Generator, resamples: int) -> Floats:
+def _by_counts(
+    metric: str, kind: str, truth: NDArray[Any], seeds: Sequence[Floats], draw: np.random.Generator, resamples: int
+) -> Floats:
     n_classes = seeds[0].shape[-1]
     patterns, counts = np.unique(
         np.stack([truth.astype(np.int64), *(decide(kind, p) for p in seeds)], 1), axis=0, return_counts=True
@@ -155,7 +157,9 @@ def _by_counts(metric: str, kind: str, truth: NDArray[Any], seeds: Sequence[Floa
     return total / len(seeds)
 
 
-def _by_examples(metric: str, kind: str, truth: NDArray[Any], seeds: Sequence[Floats], draw: np.random.Generator, resamples: int) -> Floats:
+def _by_examples(
+    metric: str, kind: str, truth: NDArray[Any], seeds: Sequence[Floats], draw: np.random.Generator, resamples: int
+) -> Floats:
     """For metrics without a table of counts: `resamples` / 5 draws of examples, each a full computation."""
 
     def of(index: NDArray[np.int64]) -> float:
