@@ -4,7 +4,7 @@ import json as jsonlib
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -60,3 +60,27 @@ def import_(
         "%s: %s parameters of %s (%s), %.3f bits a base on the probe%s; next: genodiff embed %s --fasta FILE",
         out, f"{found['parameters']:,}", found["layout"], found["digest"], probe["bits_per_base"], strands, out,
     )  # fmt: skip
+
+
+@app.command
+def export(
+    run: Annotated[Path, Parameter(help="A run folder or a checkpoint folder.")],
+    /,
+    *,
+    format: Annotated[Literal["caduceus", "safetensors"], Parameter(help="The published layout, or our own.")] = "caduceus",
+    out: Annotated[Path | None, Parameter(help="The folder to make (default: RUN/export/FORMAT).")] = None,
+    fused: Annotated[
+        bool | None, Parameter(negative="--unfused", help="Write the form with fused_add_norm, or without (default: the network's own).")
+    ] = None,
+    license: Annotated[str | None, Parameter(help="Licence of the weights, for the model card.")] = None,
+    json: _Json = False,
+    common: Common = Common(),
+) -> None:
+    """Write a folder that the reference's from_pretrained loads, with the same logits, and a model card."""
+    common.apply()
+    from genodiff.hub.export import export as write
+
+    found = write(run, out or run / "export" / format, layout=format, fused=fused, licence=license)
+    if json:
+        print(jsonlib.dumps(found, indent=2))
+    _log.info("%s: step %d (%s) as %s: %s", found["out"], found["step"], found["checkpoint"], format, ", ".join(found["files"]))

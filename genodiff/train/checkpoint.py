@@ -65,6 +65,7 @@ class Model(NamedTuple):
     step: int
     digest: str
     run: Path
+    data: dict[str, Any] = {}  # noqa: RUF012 (never changed); what model.json says of the data
 
     @property
     def objective(self) -> Objective:
@@ -278,6 +279,7 @@ def _model(folder: Path, card: Card, run: Path, device: str) -> Model:
         card.step,
         card.weights_sha256[:12],
         run,
+        card.data,
     )
 
 

@@ -22,6 +22,7 @@ from torch.utils.data import DataLoader
 
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.io.atomic import clear_leftovers
+from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.train import checkpoint, folder
 from genodiff.train.callbacks import Boundary, Counters
@@ -34,6 +35,7 @@ from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import average_of
 from genodiff.train.plan import open_plan
 from genodiff.train.signals import Signals, calm_child
+from genodiff.train.tokenizer_files import write_tokenizer
 from genodiff.train.weights import CARD, build, fill
 
 try:
@@ -98,7 +100,7 @@ def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = 
             done = _finished(config, out, state, counters)
             if done is not None:
                 return done
-        feed = feed_of(config, offline=offline, remembered=None if state is None else state.counters["data"])
+        feed = feed_of(config, offline=offline, remembered=None if state is None else state.counters["data"], run=out)
         if state is not None:
             feed.store.check_same(state.counters["data"])
         return _fit(config, out, device, argv or sys.argv, world, signals, feed, state, counters)
@@ -137,6 +139,7 @@ def _fit(
     files = session = None
     if world.rank == 0:
         folder.write_config(out, config)
+        write_tokenizer(out, feed.tokenizer)
         session = folder.session_of(argv, device, counters.step)
         folder.record(out, config, feed.store.identity(), session)
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
@@ -158,6 +161,7 @@ def _fit(
     trainer = _trainer(config, device, world, boundary)
     _log.info("%s: %s", out, f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows")
     try:
+        keep_freed_memory()
         with routed_matmul():
             trainer.fit(module, loader)
     except (RuntimeError, MemoryError) as fault:

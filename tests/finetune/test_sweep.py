@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from genodiff.finetune.baselines import BASELINES
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
+from genodiff.finetune.baselines import BASELINES
 from genodiff.finetune.contender import contenders
 from genodiff.finetune.estimate import estimate, lines
 from genodiff.finetune.metrics import better
@@ -31,7 +31,8 @@ def write_table(folder: Path, n: int = 40, n_test: int = 20) -> dict[str, str]:
     paths = {}
     for part, count, seed in (("train", n, 1), ("test", n_test, 2)):
         some = examples(count, seed, (30, 40))
-        text = "seq,label\n" + "".join(f"{s.decode()},{'with' if y else 'without'}\n" for s, y in zip(some.sequences, some.labels, strict=True))
+        rows = [f"{s.decode()},{'with' if y else 'without'}\n" for s, y in zip(some.sequences, some.labels, strict=True)]
+        text = "seq,label\n" + "".join(rows)
         (folder / f"{part}.csv").write_text(text)
         paths[part] = str(folder / f"{part}.csv")
     return paths

@@ -11,6 +11,7 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.published import name_map, published_settings, published_shape
+from genodiff.cli import main
 
 COMPLEMENT = DNA.complement or ()
 CONFIG: dict[str, Any] = {
@@ -19,6 +20,11 @@ CONFIG: dict[str, Any] = {
     "bidirectional_weight_tie": True, "rms_norm": True, "residual_in_fp32": False, "norm_epsilon": 1e-5,
     "ssm_cfg": {"d_state": 4, "d_conv": 4, "expand": 2, "dt_rank": "auto", "conv_bias": True, "bias": False},
     "complement_map": {str(i): COMPLEMENT[i] for i in range(16)}, "torch_dtype": "float32", "transformers_version": "4.38.1",
+}  # fmt: skip
+
+PLANT = {
+    "vocab_size": 8, "residual_in_fp32": True,
+    "complement_map": {"0": 0, "1": 1, "2": 2, "3": 6, "4": 5, "5": 4, "6": 3, "7": 7},
 }  # fmt: skip
 
 
@@ -59,3 +65,18 @@ def sample_ids(batch: int = 3, length: int = 19, seed: int = 0) -> Tensor:
     """Random bases, masks and N."""
     generator = torch.Generator().manual_seed(seed)
     return torch.tensor([3, 7, 8, 9, 10, 7, 8, 9, 10, 11])[torch.randint(0, 10, (batch, length), generator=generator)]
+
+
+def same_logits(ours: Any, theirs: Any, ids: torch.Tensor | None = None) -> None:
+    ids = sample_ids() if ids is None else ids
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids), theirs(ids), rtol=0, atol=0)
+
+
+def assert_code(code: int, *words: str) -> None:
+    try:
+        main(list(words))
+        found = 0
+    except SystemExit as end:
+        found = int(end.code or 0)
+    assert found == code

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from published_folders import CONFIG, network, sample_ids, state_of, write_published
+from published_folders import CONFIG, PLANT, assert_code, network, same_logits, sample_ids, state_of, write_published
 from safetensors.torch import load_file, save_file
 
-from genodiff.cli import main
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE, adopt
 from genodiff.hub.source import read_source
@@ -21,12 +20,6 @@ from genodiff.train.checkpoint import check, load_model
 def imported(source: Path, out: Path) -> Any:
     adopt(read_source(source), out)
     return load_model(out).backbone
-
-
-def same_logits(ours: Any, theirs: Any, ids: torch.Tensor | None = None) -> None:
-    ids = sample_ids() if ids is None else ids
-    with torch.no_grad():
-        torch.testing.assert_close(ours(ids), theirs(ids), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
@@ -123,12 +116,6 @@ def test_half_precision_is_read_as_float32_with_a_word_about_it(tmp_path: Path, 
     assert "F16" in caplog.text
 
 
-PLANT = {
-    "vocab_size": 8, "residual_in_fp32": True,
-    "complement_map": {"0": 0, "1": 1, "2": 2, "3": 6, "4": 5, "5": 4, "6": 3, "7": 7},
-}  # fmt: skip
-
-
 def test_plant_caduceus_means_the_same_bases_under_our_ids(tmp_path: Path) -> None:
     config = CONFIG | PLANT
     theirs = network(config, rows=8, complement=(0, 1, 2, 6, 5, 4, 3, 7))
@@ -189,12 +176,3 @@ def test_training_into_an_imported_folder_is_refused_and_says_how_to_go_on(tmp_p
     assert_code(4, "train", "--resume", str(run), "--fasta", str(tmp_path / "x.fa"), "--threads", "1")
     assert "--init" in capsys.readouterr().err
     assert {p.name: p.read_bytes() for p in run.iterdir() if p.name != ".lock"} == before
-
-
-def assert_code(code: int, *words: str) -> None:
-    try:
-        main(list(words))
-        found = 0
-    except SystemExit as end:
-        found = int(end.code or 0)
-    assert found == code

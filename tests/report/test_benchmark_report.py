@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from genodiff.finetune.audit import audit_lines
 
+from genodiff.finetune.audit import audit_lines
 from genodiff.finetune.published import published
 from genodiff.finetune.results import add_rows
 from genodiff.finetune.sweep import TASKS
@@ -50,10 +50,12 @@ def write_sweep(out: Path, split: str = "official") -> None:
                 "suite": "genomic-benchmarks", "task": NAME, "split": split, "model": model, "kind": kind,
                 "method": "full" if network else "baseline", "setting": "paper" if network else "", "seed": seed, "key": f"{model}{seed}",
                 "digest": model, "settings": settings, "metric": "accuracy", "value": value, "metrics": {"accuracy": value, "mcc": None},
-                "valid": 0.5, "n_test": 20, "data": "d", "seconds": 3.0, "parameters": 470_702, "cut_train": 4, "cut_test": 2, "max_length": 400,
+                "valid": 0.5, "n_test": 20, "data": "d", "seconds": 3.0, "parameters": 470_702,
+                "cut_train": 4, "cut_test": 2, "max_length": 400,
             }  # fmt: skip
             rows.append(row)
-            history = [{"epoch": i, "step": i, "train_loss": 0.7, "valid_loss": 0.6 - i / 10, "valid": None if i else 0.5} for i in range(2)]
+            epoch = {"step": 3, "train_loss": 0.7, "valid": 0.5}
+            history = [epoch | {"epoch": 0, "valid_loss": 0.6}, epoch | {"epoch": 1, "valid_loss": 0.5, "valid": None}]
             result = {"row": row} | ({"history": history} if network else {}) | ({"saliency": SALIENCY} if kind == "checkpoint" else {})
             atomic.write_json(folder / RESULT, result)
     add_rows(out, rows)
@@ -112,7 +114,8 @@ def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
         assert line.range == pytest.approx(max(values) - min(values))
         assert line.spread is not None
         assert line.spread.mean == pytest.approx(line.mean)
-    assert [line.split()[0] for line in summary([r for x in panel.lines for r in x.rows])] == [f"{NAME},", "majority", "scratch", "pretrained"]
+    words = [line.split()[0] for line in summary([r for x in panel.lines for r in x.rows])]
+    assert words == [f"{NAME},", "majority", "scratch", "pretrained"]
 
 
 def test_every_published_file_names_tasks_of_its_suite() -> None:

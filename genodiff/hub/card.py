@@ -1,0 +1,146 @@
+"""A model card (README.md) from what a run knows about itself: `model.json`, `provenance.json` and `eval.json`, and nothing else."""
+
+from pathlib import Path
+from typing import Any
+
+from genodiff import __version__
+from genodiff.data.recipe import load_recipe
+from genodiff.errors import GenodiffError, printable
+from genodiff.train.checkpoint import Model
+from genodiff.train.feed import OWN
+from genodiff.train.folder import PROVENANCE
+from genodiff.train.weights import read_json
+
+_EVAL = "eval.json"
+_UNKNOWN = "other"
+
+
+def card(model: Model, layout: str, found: dict[str, Any], licence: str | None = None) -> str:
+    """The text of the card. What is not known is said to be not known."""
+    source = model.data.get("source") if isinstance(model.data.get("source"), dict) else None
+    parts = [_front(licence), _what(model, layout, found), _load(layout, found), _data(model, source, licence)]
+    parts += [_training(model, source), _metrics(model), _limits(model, source)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _front(licence: str | None) -> str:
+    return "\n".join(
+        ["---", f"license: {licence or _UNKNOWN}", "tags:", *(f"- {t}" for t in ("biology", "genomics", "dna", "masked-diffusion")), "---"]
+    )
+
+
+def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
+    net = model.config.backbone
+    size = sum(p.numel() for p in model.backbone.parameters())
+    rows = {
+        "network": f"{net.kind}, {net.d_model} wide, {net.n_layer} layers",
+        "parameters": f"{size:,}",
+        "strands": getattr(net, "strands", "single"),
+        "vocabulary": f"{model.alphabet.name}, {found.get('rows', model.alphabet.padded_size)} rows",
+        "objective": model.config.diffusion.objective,
+        "step": f"{model.step:,}",
+        "weights": f"{model.digest} (first 12 hex digits of the sha256 of the run's weights)",
+        "written by": f"genodiff {__version__}, layout {layout}",
+    }
+    if "fused" in found:
+        rows["fused_add_norm"] = f"{str(found['fused']).lower()}: with both strands the other value would be another function"
+    return f"# {printable(model.run.resolve().name)}\n\n| | |\n|---|---|\n" + "\n".join(f"| {k} | {v} |" for k, v in rows.items())
+
+
+def _load(layout: str, found: dict[str, Any]) -> str:
+    if layout == "safetensors":
+        return '## Use\n\n```python\nfrom genodiff.train.checkpoint import load_model\n\nmodel = load_model("THIS_FOLDER")\n```'
+    if "architecture" not in found:
+        return "## Use\n\n```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
+    return (
+        "## Use\n\nWith the classes of the Caduceus repository (no code is in this folder): "
+        f"`{found['architecture']}.from_pretrained(THIS_FOLDER)`."
+        "\nWith genodiff, on any machine:\n\n```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
+    )
+
+
+def _data(model: Model, source: dict[str, Any] | None, licence: str | None) -> str:
+    lines = ["## Data and licence", ""]
+    if source is not None:
+        files = ", ".join(f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"])
+        lines.append(f"Imported from published weights: {files}. What they were trained on is stated by their publisher.")
+    else:
+        name = "a FASTA of the user's own" if model.config.recipe == OWN else f"recipe {printable(model.config.recipe)}"
+        fingerprint = str(model.data.get("fingerprint"))[:12]
+        lines.append(f"Trained on {name}, windows of {model.config.data.seq_len:,} bases; fingerprint of content and splits {fingerprint}.")
+        lines += [f"Source: {s.url} (licence: {printable(s.licence)})." for s in _sources(model)]
+    lines.append(f"Licence of these weights: {licence}." if licence else "The licence of these weights was not stated at export.")
+    return "\n".join(lines)
+
+
+def _sources(model: Model) -> list[Any]:
+    if model.config.recipe == OWN:
+        return []
+    try:
+        return list(load_recipe(model.config.recipe).sources)
+    except GenodiffError:
+        return []
+
+
+def _training(model: Model, source: dict[str, Any] | None) -> str:
+    if source is not None:
+        return ""
+    c = model.config
+    lines = [
+        "## Training",
+        "",
+        f"{model.step:,} steps of {c.train.batch_size} windows, {c.diffusion.schedule} schedule, AdamW lr {c.optim.lr}, "
+        f"weights averaged with decay {c.optim.ema_decay}, precision {c.train.precision}, seed {c.seed}.",
+    ]
+    start = getattr(c, "init_sha256", None)
+    if start:
+        lines.append(f"Began from published or earlier weights (sha256 {start[:12]}).")
+    sessions = _json(model.run / PROVENANCE).get("sessions") or []
+    places = {printable(f"{s.get('device')}, torch {(s.get('versions') or {}).get('torch')}", 80) for s in sessions if isinstance(s, dict)}
+    if places:
+        lines.append(f"Hardware: {'; '.join(sorted(places))}.")
+    return "\n".join(lines)
+
+
+def _metrics(model: Model) -> str:
+    rows = []
+    for name, e in _json(model.run / _EVAL).items():
+        if not isinstance(e, dict) or e.get("checkpoint") != model.digest:
+            continue
+        try:
+            rows.append(f"| {' | '.join(_cells(name, e))} |")
+        except (KeyError, TypeError, ValueError):
+            continue
+    if not rows:
+        return "## Metrics\n\nNot measured: run `genodiff eval` before `genodiff checkpoint export`."
+    names = ["split", "bits per base (upper bound)", "95 % interval", "perplexity", "best Markov line", "bases", "seed"]
+    head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
+    return "## Metrics\n\n" + "\n".join([head, *rows])
+
+
+def _cells(name: str, e: dict[str, Any]) -> list[str]:
+    ends, lines = e.get("ci95_bits"), e.get("markov_bits") or {}
+    interval = f"{ends[0]:.4f} – {ends[1]:.4f}" if ends else ""
+    best = f"{min(lines.values()):.4f}" if lines else ""
+    return [printable(name), f"{e['bits_per_base']:.4f}", interval, f"{e['perplexity']:.4f}", best, f"{e['tokens']:,}", str(e["seed"])]
+
+
+def _limits(model: Model, source: dict[str, Any] | None) -> str:
+    lines = [
+        "## Limits",
+        "",
+        f"- Trained or set up for windows of {model.config.data.seq_len:,} bases; longer ones are outside of what was measured.",
+        "- A likelihood is no statement about function, fitness or disease. Not for clinical use.",
+        "- Generated DNA has not been tested for function or safety.",
+        "- The genomes that it was trained on are of few individuals and species; other genomes cost more bits.",
+    ]
+    if source is not None:
+        lines.append("- Under masked diffusion, weights trained by masked-language modelling alone are not calibrated at high mask rates.")
+    return "\n".join(lines)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path)
+    except GenodiffError:
+        return {}

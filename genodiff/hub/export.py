@@ -1,0 +1,140 @@
+"""A run as a folder that others read: the published layout of its network, or our own, each with a model card.
+
+    caduceus      config.json  model.safetensors  tokenizer_config.json  special_tokens_map.json  README.md
+    safetensors   model.json   model.safetensors  config.yaml  README.md    (a run folder of weights alone)
+
+What is written is read back before it takes its name, and its logits on the probe are compared with the run's.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from genodiff.backbones.caduceus import Caduceus
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.hub.adopt import SCORE
+from genodiff.hub.card import card
+from genodiff.hub.layout import BARE, CLASSIFIER, MASKED_LM, exchanged, published_config, published_state
+from genodiff.hub.probe import logits_on_probe
+from genodiff.hub.source import CONFIG, read_source
+from genodiff.hub.vocabulary import Vocabulary, by_name, vocabulary_of
+from genodiff.hub.weights import SAFETENSORS
+from genodiff.io import atomic
+from genodiff.settings import to_yaml
+from genodiff.train.checkpoint import Model, load_model
+from genodiff.train.weights import CARD, WEIGHTS, build, describe, fill, own_tensors, read_tensors, to_bytes
+
+FORMATS = ("caduceus", "safetensors")
+README = "README.md"
+_TOLERANCE = 1e-3  # float32 in another order of summation, relative to the largest logit
+_SPECIAL = {
+    "bos_token": "[BOS]", "cls_token": "[CLS]", "eos_token": "[SEP]", "mask_token": "[MASK]", "pad_token": "[PAD]", "sep_token": "[SEP]",
+    "unk_token": "[UNK]",
+}  # fmt: skip
+
+
+class Origin(NamedTuple):
+    """What a run remembers of the published network that it was imported from."""
+
+    vocabulary: Vocabulary
+    config: dict[str, Any]
+    layout: str
+    architecture: str
+
+
+def export(run: Path, out: Path, *, layout: str, fused: bool | None = None, licence: str | None = None) -> dict[str, Any]:
+    """Write the folder `out`, whole or not at all; return what it holds. `fused` None keeps the network's own form.
+
+    Raises `UsageError` where `out` exists or the format does not fit the network, `CheckpointError` for a run that is not sound.
+    """
+    if layout not in FORMATS:
+        raise UsageError(f"format '{layout}' is not known", fix=f"give {' or '.join(FORMATS)}")
+    if os.path.lexists(out):
+        raise UsageError("exists already", file=out, fix="choose another --out")
+    model = load_model(run)
+    if layout == "safetensors" and fused is not None:
+        raise UsageError("--fused and --unfused are forms of a published Caduceus", fix="leave them out, or give --format caduceus")
+    with atomic.atomic_directory(out) as folder:
+        found = _caduceus(model, folder, fused) if layout == "caduceus" else _own(model, folder)
+        atomic.write_text(folder / README, card(model, layout, found, licence))
+        files = sorted(p.name for p in folder.iterdir())
+    return {"format": layout, "out": str(out), "step": model.step, "checkpoint": model.digest, "files": files, **found}
+
+
+def _own(model: Model, folder: Path) -> dict[str, Any]:
+    raw = to_bytes(own_tensors(model.backbone))
+    atomic.write_bytes(folder / WEIGHTS, raw)
+    digest = hashlib.sha256(raw).hexdigest()
+    atomic.write_json(folder / CARD, describe(model.config, model.alphabet, model.step, digest, model.data))
+    atomic.write_text(folder / "config.yaml", to_yaml(model.config))
+    return {"tensors": len(own_tensors(model.backbone))}
+
+
+def origin_of(model: Model) -> Origin:
+    """The published form that a run has, or would have: that of its source where it was imported, else Caduceus' own."""
+    source = model.data.get("source")
+    if not isinstance(source, dict) or "vocabulary" not in source:
+        return Origin(vocabulary_of(model.alphabet.padded_size, None), {}, "", MASKED_LM)
+    config = dict(source["config"])
+    named = (config.get("architectures") or [MASKED_LM])[0]
+    score = (model.run / SCORE).exists()
+    architecture = CLASSIFIER if score else BARE if named == BARE else MASKED_LM
+    return Origin(by_name(source["vocabulary"], source["rows"]), config, source["layout"], architecture)
+
+
+def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
+    if not isinstance(model.backbone, Caduceus):
+        kind = model.config.backbone.kind
+        raise UsageError(f"a network of the kind {kind} has no form as a Caduceus", file=model.run, fix="give --format safetensors")
+    settings, tensors = model.backbone.settings, own_tensors(model.backbone)
+    origin = origin_of(model)
+    paired = settings.strands == "paired"
+    if paired and fused is not None and fused != settings.alternate_strands:
+        settings, tensors = exchanged(settings, tensors)
+    if not paired:  # both forms are one function
+        fused = bool(origin.config.get("fused_add_norm", True)) if fused is None else fused
+    score = read_tensors(model.run / SCORE)["score.weight"] if origin.architecture == CLASSIFIER else None
+    state = published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
+    config = published_config(
+        settings, origin.vocabulary, origin.config, origin.architecture, settings.alternate_strands if paired else bool(fused)
+    )
+    atomic.write_bytes(folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"}))
+    atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    if origin.vocabulary.name == "caduceus":
+        _tokenizer(folder, model, origin.vocabulary)
+    _read_back(model, folder)
+    return {"fused": config["fused_add_norm"], "architecture": origin.architecture, "tensors": len(state), "rows": origin.vocabulary.size}
+
+
+def _tokenizer(folder: Path, model: Model, vocabulary: Vocabulary) -> None:
+    letters = [token for token in model.alphabet.tokens if len(token) == 1]
+    complement = {a: model.alphabet.tokens[(model.alphabet.complement or ())[model.alphabet.tokens.index(a)]] for a in letters}
+    values = {
+        "add_prefix_space": False, "characters": letters, "complement_map": complement, "model_max_length": model.config.data.seq_len,
+        "padding_side": "left", "tokenizer_class": "CaduceusTokenizer", **_SPECIAL,
+    }  # fmt: skip
+    atomic.write_json(folder / "tokenizer_config.json", dict(sorted(values.items())))
+    atomic.write_json(folder / "special_tokens_map.json", _SPECIAL)
+
+
+def _read_back(model: Model, folder: Path) -> None:
+    """What stands in `folder`, read as anyone's, must answer the probe as the run does. Raises `CheckpointError`."""
+    source = read_source(folder)
+    config = model.config.model_copy(update={"backbone": source.settings})
+    again = build(config, model.alphabet)
+    fill(again, source.tensors)
+    mine, theirs = (_on_targets(logits_on_probe(net.eval(), model.alphabet), model) for net in (model.backbone, again))
+    differ = float((mine - theirs).abs().max() / mine.abs().max().clamp(min=1.0))
+    if not differ <= _TOLERANCE:
+        what = f"the exported weights give logits that differ by {differ:.1e}; nothing was written"
+        raise CheckpointError(what, file=model.run, fix="please report this")
+
+
+def _on_targets(logits: Tensor, model: Model) -> Tensor:
+    return logits[..., torch.tensor(model.alphabet.targets)]

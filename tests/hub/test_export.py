@@ -1,0 +1,146 @@
+"""A run goes back to the layout of the hub, byte for byte, in either form; the card says what is known and nothing more."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from published_folders import COMPLEMENT, CONFIG, PLANT, assert_code, network, same_logits, sample_ids, state_of, write_published
+from safetensors.torch import save_file
+from tiny_run import NETWORK, genome_text, save_run, write_run
+
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.hub.adopt import adopt
+from genodiff.hub.export import export
+from genodiff.hub.layout import exchanged
+from genodiff.hub.source import read_source
+from genodiff.train.checkpoint import load_model
+from genodiff.train.config import resolve
+
+
+def round_trip(source: Path, folder: Path) -> Path:
+    adopt(read_source(source), folder / "run")
+    export(folder / "run", folder / "out", layout="caduceus")
+    return folder / "out"
+
+
+@pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
+def test_what_the_reference_wrote_comes_back_byte_for_byte(name: str, shared: Path, tmp_path: Path) -> None:
+    source = shared / "conformance" / "cases" / name
+    out = round_trip(source, tmp_path)
+    assert (out / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
+    assert json.loads((out / "config.json").read_text()) == json.loads((source / "config.json").read_text())
+    again = round_trip(out, tmp_path / "again")
+    assert (again / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fused_add_norm": False},
+        {"rcps": False, "fused_add_norm": False},
+        {"rcps": False, "rms_norm": False, "tie_word_embeddings": False},
+        {"bidirectional_weight_tie": False, "bidirectional_strategy": "ew_multiply", "n_layer": 3},
+        {"ssm_cfg": {"d_state": 3, "d_conv": 2, "expand": 1, "dt_rank": 5, "bias": True, "conv_bias": False}},
+        {"architectures": ["Caduceus"]},
+        {"architectures": ["CaduceusForSequenceClassification"]},
+        PLANT,
+    ],
+    ids=str,
+)
+def test_every_published_form_comes_back_byte_for_byte(tmp_path: Path, changes: dict[str, Any]) -> None:
+    config = CONFIG | changes
+    complement = tuple(config["complement_map"][str(i)] for i in range(config["vocab_size"]))
+    kind = config["architectures"][0]
+    state = state_of(
+        network(config, config["vocab_size"], complement), config, "backbone." if kind == "Caduceus" else "caduceus.backbone."
+    )
+    if kind.endswith("SequenceClassification"):
+        state = {n: x for n, x in state.items() if not n.startswith("lm_head.")} | {"score.weight": torch.randn(2, 12)}
+    source = tmp_path / "hf"
+    source.mkdir()
+    (source / "config.json").write_text(json.dumps(config))
+    save_file(state, source / "model.safetensors", metadata={"format": "pt"})
+    out = round_trip(source, tmp_path)
+    assert (out / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
+    assert json.loads((out / "config.json").read_text()) == config
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"bidirectional_weight_tie": False},
+        {"bidirectional_strategy": "ew_multiply", "rms_norm": False},
+        {"ssm_cfg": {"d_state": 3, "bias": True}, "n_layer": 4},
+        {"ssm_cfg": {"d_state": 3, "bias": True}, "bidirectional_weight_tie": False},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("fused", [True, False])
+def test_the_fused_and_the_unfused_form_have_the_same_logits(tmp_path: Path, changes: dict[str, Any], fused: bool) -> None:
+    theirs = write_published(tmp_path / "hf", fused_add_norm=fused, **changes).double()
+    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    export(tmp_path / "run", tmp_path / "other", layout="caduceus", fused=not fused)
+    other = read_source(tmp_path / "other")
+    assert other.settings.alternate_strands is not fused
+    again = other.settings.build(16, COMPLEMENT)
+    again.load_state_dict(other.tensors)
+    ids = sample_ids()
+    with torch.no_grad():
+        torch.testing.assert_close(again.double()(ids), theirs(ids), rtol=0, atol=1e-10)
+    back = exchanged(*exchanged(other.settings, other.tensors))
+    assert back[0] == other.settings
+    assert all(torch.equal(back[1][n], x) for n, x in other.tensors.items())
+
+
+def test_a_network_that_has_one_form_only_says_so(tmp_path: Path) -> None:
+    write_published(tmp_path / "hf", n_layer=3)
+    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    with pytest.raises(CheckpointError, match=r"odd number of layers \(3\).*--fused"):
+        export(tmp_path / "run", tmp_path / "out", layout="caduceus", fused=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_of_our_own_exports_with_a_card_and_comes_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "genome.fa").write_text(genome_text())
+    given = {"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "backbone": NETWORK | {"n_layer": 2}, "data": {"seq_len": 64}}
+    run = save_run(tmp_path / "run", resolve(given))
+    entry = {
+        "checkpoint": load_model(run).digest, "bits_per_base": 1.9368, "ci95_bits": [1.9339, 1.9398], "perplexity": 3.829, "tokens": 1234,
+        "seed": 7, "markov_bits": {"0": 1.95, "8": 1.93},
+    }  # fmt: skip
+    (run / "eval.json").write_text(json.dumps({"test": entry, "valid": entry | {"checkpoint": "of another"}}))
+    for words in ([], ["--fused"], ["--unfused", "--license", "cc-by-4.0"], ["--format", "safetensors"]):
+        out = tmp_path / "_".join(["out", *words]).replace("-", "")
+        assert_code(0, "checkpoint", "export", str(run), "--out", str(out), "--json", "--threads", "1", *words)
+        found = json.loads(capsys.readouterr().out)
+        assert sorted(found["files"]) == sorted(p.name for p in out.iterdir())
+        text = (out / "README.md").read_text()
+        assert "| test | 1.9368 | 1.9339 – 1.9398 | 3.8290 | 1.9300 | 1,234 | 7 |" in text
+        assert "| valid |" not in text
+        assert ("Licence of these weights: cc-by-4.0." in text) is ("--license" in words)
+        backbone = load_model(run).backbone
+        if "safetensors" in words:
+            same_logits(load_model(out).backbone, backbone)
+            continue
+        assert json.loads((out / "config.json").read_text())["fused_add_norm"] is ("--fused" in words)
+        adopt(read_source(out), tmp_path / f"again{len(words)}{words[:1]}")
+        again = load_model(tmp_path / f"again{len(words)}{words[:1]}").backbone
+        if "--fused" not in words:
+            same_logits(again, backbone)
+
+
+def test_a_card_without_an_evaluation_says_that_nothing_was_measured(tmp_path: Path) -> None:
+    export(write_run(tmp_path), tmp_path / "out", layout="caduceus")
+    assert "Not measured" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_an_existing_folder_and_a_form_of_nothing_are_refused(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UsageError, match="exists already"):
+        export(run, tmp_path / "out", layout="caduceus")
+    with pytest.raises(UsageError, match="--fused"):
+        export(run, tmp_path / "new", layout="safetensors", fused=True)
