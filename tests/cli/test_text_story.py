@@ -18,13 +18,18 @@ from tests.texts import SONG, VERSES, write_rows, write_song
 SMALL = ["--d-model", "16", "--n-layer", "1", "--n-head", "2", "--batch-size", "4", "--validate-windows", "4", "--threads", "1", "-q"]
 
 
-def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of a command."""
-    code = 0
+def ended(*words: object) -> int:
+    """The exit code of a command."""
     try:
         main([str(w) for w in words])
     except SystemExit as stop:
-        code = int(stop.code or 0)
+        return int(stop.code or 0)
+    return 0
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """(exit code, stdout, stderr) of a command."""
+    code = ended(*words)
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -35,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("text")
     song = write_song(folder)
     out = folder / "run"
-    main(["train", str(song), "--domain", "text", "--seq-len", "32", "--max-steps", "6", "--out", str(out), *SMALL])
+    assert ended("train", song, "--domain", "text", "--seq-len", 32, "--max-steps", 6, "--out", out, *SMALL) == 0
     return out
 
 
@@ -104,7 +109,7 @@ def test_a_prompt_and_a_template_keep_their_text_to_the_byte(run: Path, tmp_path
 
 
 def main_bytes(folder: Path, run: Path, *words: object) -> bytes:
-    main([str(w) for w in ("sample", "--checkpoint", run, "--out", folder / "o.txt", "--steps", 4, "--threads", 1, "-q", *words)])
+    assert ended("sample", "--checkpoint", run, "--out", folder / "o.txt", "--steps", 4, "--threads", 1, "-q", *words) == 0
     return (folder / "o.txt").read_bytes()
 
 
@@ -154,7 +159,7 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path: Path, caps
         (["train", "SONG", "--text", "x.txt", "--domain", "text"], 2, "are two texts"),
         (["train", "SONG"], 2, "is a file, not a recipe; name a recipe and give the file with --fasta (DNA), or give --domain text"),
         (["train", "wikitext", "--domain", "text"], 2, "did you mean 'wikitext2'"),
-        (["train", "lm1b", "--domain", "text"], 2, "did you mean 'lm1b-pa"),
+        (["train", "lm1b", "--domain", "text"], 2, "'lm1b' comes as lm1b-packed and lm1b-padded; name one of them"),
         (["train", "SONG", "--domain", "text", "--tokenizer", "nosuch"], 2, "no tokenizer 'nosuch'"),
         (["train", "SONG", "--domain", "text", "--preset", "caduceus-ps-tiny"], 2, "strands: single"),
         (["train", "tinyshakespeare", "--offline"], 3, "get https://raw.githubusercontent.com"),
