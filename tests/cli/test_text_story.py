@@ -46,8 +46,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_file_in_a_recipes_place_trains_on_bytes_with_the_text_defaults(run: Path) -> None:
     model = load_model(run)
-    assert model.alphabet.name == "bytes" and model.config.domain == "text" and model.config.recipe == "own"
-    assert model.config.data.packing == "packed" and model.config.backbone.kind == "dit"
+    assert model.alphabet.name == "bytes"
+    assert model.config.domain == "text"
+    assert model.config.recipe == "own"
+    assert model.config.data.packing == "packed"
+    assert model.config.backbone.kind == "dit"
     assert sorted(p.name for p in run.iterdir() if p.is_dir()) == ["checkpoints"]
 
 
@@ -68,12 +71,16 @@ def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(run: Path, capsy
     assert found["bits_per_byte"] == pytest.approx(found["nelbo_nats_total"] / found["bytes"] / math.log(2))
     assert found["perplexity"] == pytest.approx(math.exp(found["nelbo_nats"]))
     assert found["ci95_bits"][0] < found["bits_per_byte"] < found["ci95_bits"][1]
-    assert set(found["markov_bits"]) == {str(k) for k in range(7)} and found["markov_bits"]["6"] < found["markov_bits"]["0"] < 8.1
+    assert set(found["markov_bits"]) == {str(k) for k in range(7)}
+    assert found["markov_bits"]["6"] < found["markov_bits"]["0"] < 8.1
     difference = found["markov_minus_model_bits"]["3"]["bits"]
     assert difference == pytest.approx(found["markov_bits"]["3"] - found["bits_per_byte"])
     assert json.loads((run / "eval.json").read_text())["test"] == found
     code, out, _ = call(capsys, "eval", run, "-q", "--max-windows", 3)
-    assert code == 0 and "bits/byte" in out and "7-gram" in out and "packed windows (bytes)" in out
+    assert code == 0
+    assert "bits/byte" in out
+    assert "7-gram" in out
+    assert "packed windows (bytes)" in out
 
 
 def test_zero_shot_on_another_recipe_stands_under_its_own_name(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +102,8 @@ def test_samples_are_the_same_whatever_the_batch_and_the_sidecar_says_where_they
     sidecar = json.loads((tmp_path / "a.txt.json").read_text())
     texts = [raw[r["start"] : r["start"] + r["bytes"]] for r in sidecar["records"]]
     assert b"\n<|endoftext|>\n".join(texts) + b"\n" == raw
-    assert [r["length"] for r in sidecar["records"]] == [40] * 3 and sidecar["checkpoint"] == load_model(run).digest
+    assert [r["length"] for r in sidecar["records"]] == [40] * 3
+    assert sidecar["checkpoint"] == load_model(run).digest
 
 
 def test_a_prompt_and_a_template_keep_their_text_to_the_byte(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +113,9 @@ def test_a_prompt_and_a_template_keep_their_text_to_the_byte(run: Path, tmp_path
     template = tmp_path / "t.txt"
     template.write_text("Ünder [[5]] the\n\n[[300]] end.\n", encoding="utf-8")
     got = main_bytes(tmp_path, run, "--template", template).decode()
-    assert got.startswith("Ünder ") and " the\n\n" in got and got.endswith(" end.\n\n")
+    assert got.startswith("Ünder ")
+    assert " the\n\n" in got
+    assert got.endswith(" end.\n\n")
 
 
 def main_bytes(folder: Path, run: Path, *words: object) -> bytes:
@@ -121,8 +131,12 @@ def test_the_report_of_a_text_run_speaks_of_bytes_and_draws_no_dna(run: Path, ca
     code, _, err = call(capsys, "report", run, "-q")
     page = (run / "report.html").read_text()
     assert code == 0, err
-    assert "bits per byte, at most" in page and "perplexity per token at most" in page and "Generated text" in page
-    assert "GC of" not in page and "bits per base" not in page and "fig-gc" not in page
+    assert "bits per byte, at most" in page
+    assert "perplexity per token at most" in page
+    assert "Generated text" in page
+    assert "GC of" not in page
+    assert "bits per base" not in page
+    assert "fig-gc" not in page
 
 
 def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,15 +152,20 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path: Path, caps
     assert code == 0, err
     code, out, err = call(capsys, "eval", tmp_path / "run", "--json", "-q")
     found = json.loads(out)
-    assert code == 0 and found["packing"] == "padded" and found["bytes"] > found["tokens"] and found["lossless"]
+    assert code == 0
+    assert found["packing"] == "padded"
+    assert found["bytes"] > found["tokens"]
+    assert found["lossless"]
     assert main_bytes(tmp_path, tmp_path / "run", "--n", 1)
     path = tmp_path / "run/tokenizer/tokenizer.json"
     path.write_bytes(path.read_bytes() + b" ")
     code, _, err = call(capsys, "sample", "--checkpoint", tmp_path / "run", "--out", "-", "-q")
-    assert code == 4 and "is not the tokenizer that the model was trained with" in err
+    assert code == 4
+    assert "is not the tokenizer that the model was trained with" in err
     shutil.rmtree(path.parent)
     code, _, err = call(capsys, "eval", tmp_path / "run", "-q")
-    assert code == 4 and "holds no tokenizer for the vocabulary" in err
+    assert code == 4
+    assert "holds no tokenizer for the vocabulary" in err
 
 
 @pytest.mark.parametrize(
@@ -184,9 +203,11 @@ def test_a_dna_run_is_no_text_run(capsys: pytest.CaptureFixture[str], tmp_path: 
     words = ["train", "toy", "--preset", "caduceus-ps-tiny", "--d-model", 8, "--n-layer", 1, "--seq-len", 32, "--max-steps", 1]
     assert call(capsys, *words, "--batch-size", 2, "--validate-windows", 0, "--out", tmp_path / "dna", "-q")[0] == 0
     code, _, err = call(capsys, "sample", "--checkpoint", tmp_path / "dna", "--out", "-", "-q")
-    assert code == 4 and "is a dna model" in err
+    assert code == 4
+    assert "is a dna model" in err
     code, _, err = call(capsys, "eval", tmp_path / "dna", "--text", "x.txt", "-q")
-    assert code == 2 and "--text and --recipe are for text runs" in err
+    assert code == 2
+    assert "--text and --recipe are for text runs" in err
 
 
 def test_plans_say_what_published_runs_take(capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,49 +215,63 @@ def test_plans_say_what_published_runs_take(capsys: pytest.CaptureFixture[str]) 
     code, out, err = call(capsys, "train", "openwebtext", *size, "--plan", "--json", "-q")
     found = json.loads(out)
     assert code == 0, err
-    assert found["parameters"] == 424_477_010 and found["tokens"] == 524_288_000_000 and found["tokens_per_step"] == 524_288
+    assert found["parameters"] == 424_477_010
+    assert found["tokens"] == 524_288_000_000
+    assert found["tokens_per_step"] == 524_288
     assert (found["tokenizer"], found["vocabulary_size"], found["packing"]) == ("gpt2", 50258, "packed")
-    assert found["flop"] == 6.0 * found["parameters"] * found["tokens"] and "tokenizer/" in found["files"]
+    assert found["flop"] == 6.0 * found["parameters"] * found["tokens"]
+    assert "tokenizer/" in found["files"]
 
 
 def test_data_verbs_know_text(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "data", "list", "--domain", "text", "--json")
-    assert code == 0 and {json.loads(line)["domain"] for line in out.splitlines()} == {"text"}
+    assert code == 0
+    assert {json.loads(line)["domain"] for line in out.splitlines()} == {"text"}
     rows = write_rows(tmp_path, 100)
     rows.write_text(rows.read_text() + rows.read_text().splitlines()[0] + "\n")
     code, out, _ = call(capsys, "data", "build", rows, "--domain", "text", "--seq-len", 16, "--json", "-q")
     built = json.loads(out)
-    assert code == 0 and built["tokenizer"] == "bytes" and built["duplicates_of_train"] == {"valid": 0, "test": 0}
+    assert code == 0
+    assert built["tokenizer"] == "bytes"
+    assert built["duplicates_of_train"] == {"valid": 0, "test": 0}
     (tmp_path / "t").mkdir()
     (tmp_path / "t/ptb.train.txt").write_text(f"{VERSES[0]}\n{VERSES[1]}\n{VERSES[1]}\n")
     (tmp_path / "t/ptb.test.txt").write_text(f"{VERSES[0]}\nother\n")
     code, out, _ = call(capsys, "data", "check", "ptb", "--text", tmp_path / "t", "--domain", "text", "--json")
     found = {row["name"]: row for row in map(json.loads, out.splitlines())}
-    assert code == 0 and found["test"]["in_train"] == 1 and found["train"]["repeated"] == 1
+    assert code == 0
+    assert found["test"]["in_train"] == 1
+    assert found["train"]["repeated"] == 1
     code, out, _ = call(capsys, "data", "check", rows, "--domain", "text")
-    assert code == 0 and "sound" in out
+    assert code == 0
+    assert "sound" in out
 
 
 def test_data_tokenizer_makes_what_train_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
     code, out, _ = call(capsys, "data", "tokenizer", write_song(tmp_path), "--vocab-size", 300, "--out", tmp_path / "bpe")
-    assert code == 0 and "300 tokens" in out
+    assert code == 0
+    assert "300 tokens" in out
     assert call(capsys, "data", "tokenizer", tmp_path / "song.txt", "--vocab-size", 10, "--out", tmp_path / "x")[0] == 2
-    code, out, _ = call(capsys, "data", "build", tmp_path / "song.txt", "--domain", "text", "--tokenizer", tmp_path / "bpe", "-q", "--seq-len", 8)
-    assert code == 0 and "packed windows of 8 tokens" in out
+    words = ["data", "build", tmp_path / "song.txt", "--domain", "text", "--tokenizer", tmp_path / "bpe", "--seq-len", 8, "-q"]
+    code, out, _ = call(capsys, *words)
+    assert code == 0
+    assert "packed windows of 8 tokens" in out
 
 
 def test_templates_keep_text_and_gaps_in_order(tmp_path: Path) -> None:
     tokenizer = ByteTokenizer()
     (tmp_path / "t.txt").write_text("a[[3]]bc[[x]][[2]]")
     template = read_template(str(tmp_path / "t.txt"))
-    assert template.parts == ("a", 3, "bc[[x]]", 2) and template.gaps == 5
+    assert template.parts == ("a", 3, "bc[[x]]", 2)
+    assert template.gaps == 5
     made = draft(template, tokenizer, start=False)
     ids = made.ids.copy()
     assert (ids == 257).sum() == 5
     ids[ids == 257] = [*b"xy", 256, 0xFF, *b"z"]
     done = filled(template, made, ids, tokenizer)
-    assert done.text.decode() == "axy\n<|endoftext|>\nbc[[x]]�z" and done.invalid == 1
+    assert done.text.decode() == "axy\n<|endoftext|>\nbc[[x]]�z"
+    assert done.invalid == 1
     assert filled(TextTemplate((5,)), draft(TextTemplate((5,)), tokenizer, False), ids[:5], tokenizer, whole=True).text == b"axy"
     assert prompted("abc", 10, tokenizer).parts == ("abc", 7)
     with pytest.raises(UsageError, match="the prompt has 3 tokens"):

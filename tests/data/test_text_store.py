@@ -1,6 +1,7 @@
 """Text: what is read is what stands in the store, each split in its place, and bad files in one clear line."""
 
 import gzip
+import itertools
 import json
 import pickle
 import zipfile
@@ -48,8 +49,9 @@ def test_a_text_file_stands_in_the_store_byte_for_byte_and_ends_once(
 def test_one_text_is_cut_by_position_and_the_splits_cover_it_once(tmp_path: Path) -> None:
     store = store_of(write_song(tmp_path))
     spans = sorted((int(i.start[0]), int(i.end[0])) for i in store.splits.intervals.values())
-    assert spans[0][0] == 0 and spans[-1][1] == store.lengths[0]
-    assert all(a[1] == b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert spans[0][0] == 0
+    assert spans[-1][1] == store.lengths[0]
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(spans))
     assert "split by position" in store.splits.notes[0]
     sizes = {s: i.n_bases for s, i in store.splits.intervals.items()}
     assert sizes["valid"] == sizes["test"] == int(0.05 * store.lengths[0])
@@ -90,7 +92,8 @@ def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path: 
     store = build_text_store(load_text_recipe("wikitext2"), tmp_path, ByteTokenizer())
     assert "no file of train: its valid trains in that place" in store.splits.notes[0]
     train, valid = store.documents("train"), store.documents("valid")
-    assert len(train) + len(valid) == 120 and train[-1] + 1 == valid[0]
+    assert len(train) + len(valid) == 120
+    assert train[-1] + 1 == valid[0]
 
 
 def test_a_cut_falls_between_documents(tmp_path: Path) -> None:
@@ -112,7 +115,7 @@ def test_the_same_documents_are_read_from_every_format(tmp_path: Path, how: str)
         pl.DataFrame({"n": range(len(texts)), "text": texts}).write_csv(path, separator="\t" if how == "tsv" else ",")
     store = store_of(path, split_by_hash=False)
     ids, starts = np.asarray(store.flat), np.asarray(store.starts)
-    found = [ByteTokenizer().decode(ids[a:b]).decode() for a, b in zip(starts, starts[1:], strict=False)]
+    found = [ByteTokenizer().decode(ids[a:b]).decode() for a, b in itertools.pairwise(starts)]
     assert found == texts
 
 
@@ -121,7 +124,7 @@ def test_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
     path.write_bytes("one\u2028still\x85one\r\ntwo\n\n   \nthree".encode())
     store = store_of(path, documents="line")
     ids, starts = np.asarray(store.flat), np.asarray(store.starts)
-    found = [ByteTokenizer().decode(ids[a:b]).decode() for a, b in zip(starts, starts[1:], strict=False)]
+    found = [ByteTokenizer().decode(ids[a:b]).decode() for a, b in itertools.pairwise(starts)]
     assert found == ["one\u2028still\x85one", "two", "three"]
 
 
@@ -152,7 +155,9 @@ def test_a_bad_file_is_named_in_one_line_and_leaves_no_store(tmp_path: Path, own
     before = set((own_cache / "stores").glob("*/manifest.json"))
     with pytest.raises(DataError) as caught:
         store_of(path)
-    assert says in str(caught.value) and name in str(caught.value) and "\n" not in str(caught.value)
+    assert says in str(caught.value)
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
     assert set((own_cache / "stores").glob("*/manifest.json")) == before
 
 
@@ -180,7 +185,8 @@ def test_a_store_is_found_again_and_its_identity_notices_what_has_changed(tmp_pa
 
 def test_an_open_store_travels_to_a_worker_without_its_text(tmp_path: Path) -> None:
     store = store_of(write_song(tmp_path))
-    assert store.flat.sum() and len(store.hashes)
+    assert store.flat.sum()
+    assert len(store.hashes)
     sent = pickle.dumps(store)
     assert len(sent) < 20_000
     assert np.array_equal(pickle.loads(sent).flat, store.flat)
@@ -207,8 +213,10 @@ def test_bytes_of_windows_are_counted_exactly(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", text_recipe_names())
 def test_every_text_recipe_says_where_it_comes_from_and_how_it_is_cut(name: str) -> None:
     recipe = load_text_recipe(name)
-    assert recipe.name == name and domain_of(name) == "text"
-    assert recipe.description and all(s.url.startswith("https://") and s.licence for s in recipe.sources)
+    assert recipe.name == name
+    assert domain_of(name) == "text"
+    assert recipe.description
+    assert all(s.url.startswith("https://") and s.licence for s in recipe.sources)
     assert recipe.sources or "--text" in recipe.description
     for source in recipe.sources:
         assert source.members or recipe.bucket(Path(source.filename)) is not None, source.filename
@@ -239,13 +247,14 @@ def test_an_archive_gives_up_the_files_that_are_asked_for_and_no_others(tmp_path
     (tmp_path / "b.zip").write_bytes(b"nothing")
     with pytest.raises(DataError, match="no sound archive"):
         unpack(tmp_path / "b.zip", "*")
+    archive.rename(tmp_path / "c.zip")
     with pytest.raises(DataError, match="holds no file named x"):
-        archive.rename(tmp_path / "c.zip")
         unpack(tmp_path / "c.zip", "x")
 
 
 def test_own_recipes_know_rows_from_texts(tmp_path: Path) -> None:
     assert not own_text_recipe("x/my text.txt.gz").split_by_hash
-    assert own_text_recipe("x/rows.jsonl").split_by_hash and own_text_recipe(tmp_path).split_by_hash
+    assert own_text_recipe("x/rows.jsonl").split_by_hash
+    assert own_text_recipe(tmp_path).split_by_hash
     assert own_text_recipe("x/my text.txt.gz").name == "my_text"
     assert isinstance(store_of(write_song(tmp_path)).splits.intervals["train"], Intervals)

@@ -59,7 +59,8 @@ def test_a_start_token_is_given_and_never_scored(tmp_path: Path) -> None:
     path = write_rows(tmp_path)
     windows = PaddedWindows(store_of(path, open_tokenizer(str(tmp_path))), own_text_recipe(path), "train", 16)
     batch = next(iter(EvalBatches(windows, 8, seed=1)))
-    assert (batch.x0[:, 0] == 2).all() and not batch.maskable[:, 0].any()
+    assert (batch.x0[:, 0] == 2).all()
+    assert not batch.maskable[:, 0].any()
     ends = batch.lengths - 1
     assert torch.equal(batch.maskable.sum(-1), ends)
     short = ends < 15
@@ -96,7 +97,8 @@ def test_a_part_of_the_windows_reads_as_the_whole_does(tmp_path: Path) -> None:
         rows = next(iter(EvalBatches(some, 5, seed=1)))
         whole = torch.cat([b.x0 for b in EvalBatches(windows, 64, seed=1)])
         assert torch.equal(rows.x0, whole[torch.arange(5) * len(windows) // 5])
-        assert rows.maskable.sum() > 60 and some.bytes().sum() < windows.bytes().sum()
+        assert rows.maskable.sum() > 60
+        assert some.bytes().sum() < windows.bytes().sum()
 
 
 def test_segments_number_the_documents_of_a_window(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe: Path, te
     tokenizer = open_tokenizer(str(bpe))
     ids = tokenizer.encode([text])[0]
     size = tokenizer.token_bytes()
-    assert tokenizer.lossless and size is not None
+    assert tokenizer.lossless
+    assert size is not None
     assert tokenizer.decode(ids) == text.encode()
     assert int(size[ids].sum()) == len(text.encode())
     v = tokenizer.vocabulary
@@ -74,7 +75,8 @@ def test_wordpiece_reads_words_and_a_mask_in_the_text_is_no_mask(bert: Path) -> 
     v = tokenizer.vocabulary
     assert (v.mask_id, v.pad_id, v.end_id, v.start_id, v.unk_id) == (4, 0, 3, 2, 1)
     assert tokenizer.encode(["The mills stood, [MASK]"])[0].tolist() == [5, 6, 8, 7, 12, 13, 15, 14]
-    assert not tokenizer.lossless and tokenizer.token_bytes() is None
+    assert not tokenizer.lossless
+    assert tokenizer.token_bytes() is None
     assert tokenizer.decode(np.array([2, 5, 6, 8, 3])) == b"the mills"
     assert v.targets == tuple(i for i in range(16) if i not in (0, 2, 4))
 
@@ -83,7 +85,8 @@ def test_letters_of_text8_and_nothing_else() -> None:
     tokenizer = LetterTokenizer()
     text = "the quick brown fox jumps over the lazy dog"
     ids = tokenizer.encode([text])[0]
-    assert set(ids.tolist()) <= set(range(27)) and tokenizer.decode(np.append(ids, TEXT8.end_id)) == text.encode()
+    assert set(ids.tolist()) <= set(range(27))
+    assert tokenizer.decode(np.append(ids, TEXT8.end_id)) == text.encode()
     with pytest.raises(DataError, match="'é' is not a letter of text8"):
         tokenizer.encode(["caféz"])
 
@@ -140,7 +143,8 @@ def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe
     mine = open_tokenizer(str(bpe)).vocabulary
     for vocabulary in (BYTES, TEXT8, mine, vocabulary_of("gpt2")):
         again = Vocabulary.from_json(json.loads(json.dumps(vocabulary.to_json())))
-        assert again == vocabulary and again.fingerprint() == vocabulary.fingerprint()
+        assert again == vocabulary
+        assert again.fingerprint() == vocabulary.fingerprint()
         assert len(json.dumps(vocabulary.to_json())) < 1000
     values = mine.to_json()
     assert Vocabulary.from_json(values | {"tokenizer_sha256": "0" * 64}).fingerprint() != mine.fingerprint()
@@ -151,7 +155,9 @@ def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe
         mine.encode("x")
     with pytest.raises(ValueError):
         mine.rc(np.zeros(3, np.int64))
-    assert DNA.domain == "dna" and mine.domain == "text" and mine.size == 400
+    assert DNA.domain == "dna"
+    assert mine.domain == "text"
+    assert mine.size == 400
 
 
 @pytest.mark.parametrize(

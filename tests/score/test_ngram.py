@@ -40,7 +40,7 @@ def test_the_probabilities_are_those_of_the_formula(train: list[int], text: list
 @given(st.lists(st.integers(0, 2), min_size=8, max_size=40))
 def test_each_order_is_a_distribution_over_the_next_token(train: list[int]) -> None:
     counts = ngram.count([np.array(train, np.uint8)], padded_size=4, size=3)
-    context = np.array([train[:6] + [a] for a in range(3)], np.uint64)
+    context = np.array([[*train[:6], a] for a in range(3)], np.uint64)
     words = np.array([ngram.packed(row, counts.bits, counts.order)[-1] for row in context], np.uint64)
     p = np.exp(-ngram.nll(counts, [1.0] * (counts.order + 1), words, np.full(3, counts.order)))
     assert np.allclose(p.sum(1), 1)
@@ -51,8 +51,11 @@ def test_counting_in_chunks_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     whole = ngram.count([ids], 264, 257)
     monkeypatch.setattr(ngram, "_CHUNK", 333)
     for one, other in zip(whole.tables, ngram.count([ids], 264, 257).tables, strict=True):
-        assert np.array_equal(one.words, other.words) and np.array_equal(one.counts, other.counts)
-    assert ngram.order_of(264) == 6 and ngram.order_of(50258) == 3 and ngram.order_of(32) == 6
+        assert np.array_equal(one.words, other.words)
+        assert np.array_equal(one.counts, other.counts)
+    assert ngram.order_of(264) == 6
+    assert ngram.order_of(50258) == 3
+    assert ngram.order_of(32) == 6
 
 
 def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one() -> None:
@@ -64,7 +67,8 @@ def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one(
     words = ngram.packed(text[1800:].astype(np.uint64), counts.bits, counts.order)
     known = np.minimum(np.arange(600), counts.order)
     fitted, fixed = (ngram.nll(counts, lam, words, known).mean(1) for lam in (lambdas, [4096.0] * 7))
-    assert fitted[-1] < fixed[-1] and fitted[3] < fitted[0]
+    assert fitted[-1] < fixed[-1]
+    assert fitted[3] < fitted[0]
     assert ngram.fit(counts, np.zeros(0, np.uint64)) == [4.0] * 7
 
 
