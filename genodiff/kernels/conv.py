@@ -17,6 +17,8 @@ from genodiff.kernels.mamba_ssm import published_conv, published_conv_fits
 from genodiff.kernels.native import native_conv, native_conv_fits
 from genodiff.kernels.parallel import each
 from genodiff.kernels.scan import chosen
+from genodiff.kernels.triton_mixer import fits as triton_fits
+from genodiff.kernels.triton_mixer import triton_conv
 
 _NUMBERS = 2**17  # numbers in a block
 
@@ -40,6 +42,8 @@ def causal_conv1d(
     if activation not in ("silu", None):
         raise ValueError(f"activation is 'silu' or None, not {activation!r}")
     provider = chosen(device=x.device.type).name
+    if activation == "silu" and x.is_cuda and provider == "triton" and triton_fits(x, weight, bias):
+        return triton_conv(x, weight, bias, reverse)
     if provider in ("native", "triton") and native_conv_fits(x, weight, bias):
         return native_conv(x, weight, bias, reverse, activation == "silu")
     if provider == "mamba_ssm" and published_conv_fits(x, weight):
