@@ -19,6 +19,7 @@ def compare(
     /,
     *,
     fasta: Annotated[str | None, Parameter(help="Your FASTA in the recipe's place.")] = None,
+    text: Annotated[str | None, Parameter(help="Your file or folder of text in the recipe's place.")] = None,
     tokens: Annotated[int | None, Parameter(help="Tokens of each run, in place of the spec's.")] = None,
     seeds: Annotated[list[int] | None, Parameter(help="Seeds, in place of the spec's.")] = None,
     out: Annotated[Path | None, Parameter(help="Where runs and tables go (default: runs/SPEC).")] = None,
@@ -32,7 +33,7 @@ def compare(
     from genodiff.report.trials import plan as runs_of
     from genodiff.report.trials import read_spec, run, schedules
 
-    over: dict[str, Any] = {} if fasta is None else {"fasta": os.path.abspath(fasta)}
+    over: dict[str, Any] = {name: os.path.abspath(path) for name, path in (("fasta", fasta), ("text", text)) if path is not None}
     over |= {} if tokens is None else {"tokens": tokens}
     over |= {} if not seeds else {"seeds": seeds}
     asked = read_spec(spec, over)

@@ -57,15 +57,15 @@ def _against(spec: Spec, entries: list[Entry]) -> Entry:
 
 
 def _mean(entry: Entry) -> Score:
-    return Score(np.mean([score.nats for score in entry.scores], 0), entry.scores[0].tokens)
+    return entry.scores[0]._replace(nats=np.mean([score.nats for score in entry.scores], 0))
 
 
 def _figures(entry: Entry, against: Entry) -> dict[str, Any]:
-    """Bits per token of a row: mean over seeds, interval over windows, and the paired difference."""
+    """Bits per base or byte of a row: mean over seeds, interval over windows, and the paired difference."""
     mine, other = _mean(entry), _mean(against)
-    bits = ratio(mine.nats, mine.tokens).scaled(_BITS)
-    each = [float(score.nats.sum() / score.tokens.sum()) * _BITS for score in entry.scores]
-    gap = ratio(mine.nats - other.nats, mine.tokens).scaled(_BITS)
+    bits = ratio(mine.nats, mine.size).scaled(_BITS)
+    each = [float(score.nats.sum() / score.size.sum()) * _BITS for score in entry.scores]
+    gap = ratio(mine.nats - other.nats, mine.size).scaled(_BITS)
     same = entry.row.name == against.row.name
     return {
         "name": entry.row.name,
@@ -76,7 +76,7 @@ def _figures(entry: Entry, against: Entry) -> dict[str, Any]:
         "steps": entry.config.train.max_steps,
         "bits": bits.value,
         "ci95_bits": bits.ci95,
-        "perplexity": 2**bits.value,
+        "perplexity": math.exp(mine.nats.sum() / mine.tokens.sum()),
         "seeds_bits": each,
         "minus": None if same else {"row": against.row.name, "bits": gap.value, "ci95": gap.ci95},
         "published_perplexity": entry.row.published,
@@ -88,9 +88,9 @@ def _figures(entry: Entry, against: Entry) -> dict[str, Any]:
 
 
 def _main_table(spec: Spec, rows: list[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
-    several = len(spec.seeds) > 1
+    several, per = len(spec.seeds) > 1, "base" if spec.domain == "dna" else "byte"
     other = next((row["minus"]["row"] for row in rows if row["minus"]), None)
-    head = ["", "parameters", "bits per token", "95 % interval", "perplexity"]
+    head = ["", "parameters", f"bits per {per}", "95 % interval", "perplexity" if spec.domain == "dna" else "perplexity per token"]
     head += ["over seeds"] * several + ([f"minus {other}"] if other else []) + ["published", "minutes"]
     body = []
     for row in rows:
@@ -103,7 +103,7 @@ def _main_table(spec: Spec, rows: list[dict[str, Any]]) -> tuple[str, list[str],
             cells.append("" if gap is None else f"{gap['bits']:+.4f}" + (f" [{_ends(gap['ci95'], '+.4f')}]" if gap["ci95"] else ""))
         published = row["published_perplexity"]
         body.append([*cells, "" if published is None else f"{published:g}", f"{row['training_seconds'] / 60:.1f}"])
-    return "Bits per token", head, body
+    return f"Bits per {per}", head, body
 
 
 def _schedule_table(figures: list[ScheduleFigure]) -> tuple[str, list[str], list[list[str]]]:
@@ -152,4 +152,4 @@ def _validations(run: Path) -> tuple[list[int], list[float]]:
 def interval_of(entry: Entry) -> Interval:
     """A row's bits per token with its interval."""
     mine = _mean(entry)
-    return ratio(mine.nats, mine.tokens).scaled(_BITS)
+    return ratio(mine.nats, mine.size).scaled(_BITS)

@@ -3,7 +3,8 @@
 A spec is a YAML file:
 
     title: Yeast, 470 k parameters
-    recipe: sacCer3                     what `genodiff train` takes; --fasta FILE of `genodiff compare` goes in its place
+    recipe: sacCer3                     what `genodiff train` takes; --fasta (or --text) of `genodiff compare` goes in its place
+    domain: dna                         or text, which is measured in bits per byte
     tokens: 20000000                    that each run sees; its steps follow from its batch size
     seeds: [1]
     settings: {seq_len: 1024, ...}      of every run, by the names that `genodiff train` has for them
@@ -30,11 +31,13 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from genodiff.data.loader import EvalBatches
+from genodiff.data.windows import Windows
 from genodiff.diffusion.schedule import SCHEDULES
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.report.schedules import ScheduleFigure, schedule_figures
 from genodiff.score.perplexity import Progress, bound_of, open_data
+from genodiff.score.text import open_text
 from genodiff.settings import Settings, did_you_mean, read_yaml
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.config import RunConfig, merge, resolve, spread
@@ -58,7 +61,9 @@ class Spec(Settings):
 
     title: str
     recipe: str
+    domain: Literal["dna", "text"] = "dna"
     fasta: str | None = None
+    text: str | None = None
     tokens: Annotated[int, Field(ge=1)]
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -87,10 +92,11 @@ class Spec(Settings):
 
 
 class Score(NamedTuple):
-    """A run's figure on each window."""
+    """A run's figure on each window; `size` is what bits are counted per: bases of DNA, bytes of text."""
 
     nats: Floats
     tokens: Floats
+    size: Floats
 
 
 class Entry(NamedTuple):
@@ -118,7 +124,8 @@ def plan(spec: Spec, file: Path) -> list[tuple[Row, int, RunConfig]]:
     found = []
     for seed in spec.seeds:
         for row in spec.rows:
-            top = {"recipe": spec.recipe, "seed": seed} | ({} if spec.fasta is None else {"fasta": spec.fasta})
+            top = {"recipe": spec.recipe, "seed": seed, "domain": spec.domain}
+            top |= {name: value for name in ("fasta", "text") if (value := getattr(spec, name)) is not None}
             given = merge(spread(spec.settings, file=file), spread(row.settings, file=file))
             if given.get("train", {}).keys() & {"max_steps", "max_minutes"}:
                 raise UsageError("steps and minutes follow from tokens", file=file, fix="leave max_steps and max_minutes out")
@@ -164,9 +171,17 @@ def schedules(spec: Spec, entries: list[Entry], *, device: str = "cpu", offline:
     if not spec.schedules:
         return []
     model = load_model(entries[0].runs[0], device=device)
+    return schedule_figures(model, _windows(model, spec, offline)[0], spec.schedules, spec.schedule_repeats)
+
+
+def _windows(model: Model, spec: Spec, offline: bool) -> tuple[Windows, Floats | None]:
+    """What is scored, and the bytes of each window of text."""
+    if spec.domain == "text":
+        text = open_text(model, spec.split, offline=offline).windows
+        chosen = text if spec.windows is None else text.spread(spec.windows)
+        return chosen, chosen.bytes()
     windows = open_data(model, spec.split, offline=offline).windows
-    windows = windows if spec.windows is None else windows.spread(spec.windows)
-    return schedule_figures(model, windows, spec.schedules, spec.schedule_repeats)
+    return (windows if spec.windows is None else windows.spread(spec.windows)), None
 
 
 def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progress | None) -> Score:
@@ -175,14 +190,14 @@ def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progre
     if file.is_file():
         kept = json.loads(file.read_text(encoding="utf-8"))
         if kept["asked"] == asked:
-            return Score(np.array(kept["nats"]), np.array(kept["tokens"]))
-    windows = open_data(model, spec.split, offline=offline).windows
-    windows = windows if spec.windows is None else windows.spread(spec.windows)
+            return Score(*(np.array(kept[name]) for name in Score._fields))
+    windows, size = _windows(model, spec, offline)
     device = next(model.backbone.parameters()).device
     rows = max(1, min(32, 32768 // windows.seq_len))
     found = bound_of(model.objective, model.backbone, EvalBatches(windows, rows, 1, spec.repeats), device, progress)
-    score = Score(found.nats.sum(0).mean(0), found.tokens.sum(0))
+    tokens = found.tokens.sum(0)
+    score = Score(found.nats.sum(0).mean(0), tokens, tokens if size is None else size)
     bits = score.nats.sum() / score.tokens.sum() / math.log(2)
     _log.info("%s: %.4f bits per token on %d windows", file.stem, bits, len(windows))
-    atomic.write_json(file, {"asked": asked, "nats": score.nats.tolist(), "tokens": score.tokens.tolist()})
+    atomic.write_json(file, {"asked": asked} | {name: getattr(score, name).tolist() for name in Score._fields})
     return score
