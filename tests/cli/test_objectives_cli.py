@@ -26,7 +26,7 @@ def test_samples_of_one_model_are_judged_by_another_with_entropy_and_real_dna_be
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "s.fa"
-    call("sample", "--checkpoint", runs / "sedd", "--fasta", out, "--n", 3, "--length", 100, "-q")
+    call("sample", "--checkpoint", runs / "sedd", "--fasta", out, "--n", 3, "--length", 70, "-q")
     assert json.loads(Path(f"{out}.json").read_text())["sampler"] == "analytic"
     capsys.readouterr()
     call("judge", out, "--judge", runs / "ar", "--json", "-q")
@@ -36,7 +36,7 @@ def test_samples_of_one_model_are_judged_by_another_with_entropy_and_real_dna_be
         assert found[part]["perplexity"] > 1
         assert 0 < found[part]["entropy_nats"] < 1.4
         assert set(found[part]["distinct"]) == {"4", "8", "12", "16"}
-    assert found["samples"]["tokens"] == 300
+    assert found["samples"]["tokens"] == 210
     call("judge", out, "--judge", runs / "ar", "-q")
     assert "entropy" in capsys.readouterr().out
 
@@ -59,10 +59,10 @@ def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(
     outputs = []
     for size in (1, 3):
         out = tmp_path / f"b{size}.fa"
-        call("sample", "--checkpoint", runs / "ar", "--fasta", out, "--n", 3, "--length", 150, "--batch-size", size, "-q")
+        call("sample", "--checkpoint", runs / "ar", "--fasta", out, "--n", 3, "--length", 90, "--batch-size", size, "-q")
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
-    assert b"sampler=left-to-right steps=150 nfe=150" in outputs[0]
+    assert b"sampler=left-to-right steps=90 nfe=90" in outputs[0]
     template = tmp_path / "t.fa"
     template.write_text(">a\nACGTACGTNNNN\n")
     call("sample", "--checkpoint", runs / "ar", "--fasta", tmp_path / "on.fa", "--template", template, "-q")
