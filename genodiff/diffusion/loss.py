@@ -24,6 +24,9 @@ from torch import Tensor
 
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
 
+LARGE = 1024
+"""A vocabulary of this size: logits of all positions would be most of the memory, and half of them are not needed."""
+
 
 class LossTerms(NamedTuple):
     """Sums over a batch. Divide by a count of tokens after adding up micro-batches, never before."""
@@ -171,7 +174,12 @@ def cross_entropy(
     sigma: Float[Tensor, "B"],
     lengths: Int[Tensor, "B"] | None,
 ) -> Float[Tensor, "B L"]:
+    """-log x_theta at the `masked` positions, 0 elsewhere; of a network with a large vocabulary the head sees them alone."""
     xt = diffusion.mask(x0, masked)
+    if getattr(denoiser, "vocab_size", 0) >= LARGE:
+        logits = denoiser(xt, sigma, lengths, rows=masked)
+        nll = diffusion.nll(logits[None], x0[masked][None], torch.ones_like(x0[masked][None], dtype=torch.bool))[0]
+        return torch.zeros_like(x0, dtype=nll.dtype).masked_scatter(masked, nll)
     logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
     return diffusion.nll(logits, x0, masked)
 
