@@ -22,10 +22,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
-
-LARGE = 1024
-"""A vocabulary of this size: logits of all positions would be most of the memory, and half of them are not needed."""
+from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion, exact_count_mask
 
 
 class LossTerms(NamedTuple):

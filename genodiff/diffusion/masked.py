@@ -30,6 +30,12 @@ from genodiff.errors import UsageError
 # (xt (B, L), sigma (B,)) -> logits (B, L, V). With ragged windows it is called as denoiser(xt, sigma, lengths).
 Denoiser = Callable[..., Tensor]
 
+LARGE = 1024
+"""A vocabulary of this size: logits of all positions would be most of the memory, so those of some rows are asked for.
+
+A denoiser that has a `vocab_size` of at least this takes `rows` (B, L), bool, and gives their logits alone, (n, V).
+"""
+
 LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e^-20 = 2e-9
 
 
