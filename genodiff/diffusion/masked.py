@@ -31,9 +31,9 @@ from genodiff.errors import UsageError
 Denoiser = Callable[..., Tensor]
 
 LARGE = 1024
-"""A vocabulary of this size: logits of all positions would be most of the memory, so those of some rows are asked for.
+"""Targets from which on the head runs on the positions that matter; below, gathering them costs more than it saves.
 
-A denoiser that has a `vocab_size` of at least this takes `rows` (B, L), bool, and gives their logits alone, (n, V).
+A denoiser that can do it says so (`selects_rows`): it takes `rows` (B, L), bool, and gives their logits alone, (n, V).
 """
 
 LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e^-20 = 2e-9

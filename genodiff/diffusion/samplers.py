@@ -202,7 +202,7 @@ class Filling:
         self.nfe[rows] += 1
         self.exact.clear()
         sigma = self.diffusion.sigma(t)
-        if due is not None and getattr(self.denoiser, "vocab_size", 0) >= LARGE:
+        if due is not None and len(self.diffusion.targets) >= LARGE and getattr(self.denoiser, "selects_rows", False):
             return self.denoiser(self.x[rows], sigma, rows=due), sigma
         return self.denoiser(self.x[rows], sigma), sigma
 

@@ -295,7 +295,7 @@ def _denoiser(backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | No
             tick(len(xt))
         return found
 
-    logits.vocab_size = getattr(backbone, "vocab_size", 0)  # type: ignore[attr-defined]
+    logits.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
     return logits
 
 
