@@ -56,12 +56,14 @@ def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(geno
     folder = labelled.write_folder(tmp_path / "gb")
     (folder / "test/positive/0.txt").write_text((folder / "train/negative/0.txt").read_text())
     (folder / "train/positive/1.txt").write_text("ACGT" * 20)
+    (folder / "train/positive/2.txt").write_text("n" * 20)
     done = genodiff("check", folder, "--json", "--max-length", "40")
     assert done.returncode == 0
     found = json.loads(done.stdout)
     text = "\n".join(found["warnings"])
     assert "leak between train and test: 1 test sequences that train has too, of 12" in text
     assert "conflicting labels: 1 sequences" in text
+    assert "1 sequences of the train part are N only" in text
     assert "1 of 12 train sequences (8.3%) are longer than 40 and are cut" in text
     assert found["counts"]["train"] == {"negative": 6, "positive": 6}
     assert all(f"genodiff: warning: {folder}" in line for line in done.stderr.splitlines())

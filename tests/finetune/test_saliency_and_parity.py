@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from genodiff.backbones.classifier import SequenceClassifier
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.classifier import SequenceClassifier
 from genodiff.finetune.batches import encode
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.saliency import about, mutagenesis
