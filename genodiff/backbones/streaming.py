@@ -12,13 +12,14 @@ Pieces of the other strand are the mirror images of those of the given one, so t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.caduceus import Block, Caduceus
 from genodiff.backbones.strand import exchange_strands
 from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
 
@@ -110,13 +111,13 @@ class _Strand:
         def read(x: Tensor, reading: Reading, reverse: bool) -> Tensor:
             return carry(x, reading, reverse, edges.right[i] if reverse else edges.left[i])[0]
 
-        block, mirrored = self._network.blocks[layer], self._mirrored(layer)
+        block, mirrored = self._block(layer)
         mixed: Tensor = block.mixer(block.norm(rows, mirrored), None, mirrored, read)
         return mixed
 
     def _carried(self, layer: int, backward: bool) -> list[Edge]:
         """What comes into each piece, in the order of the sweep: from the left, or from the right."""
-        block, mirrored = self._network.blocks[layer], self._mirrored(layer)
+        block, mirrored = self._block(layer)
         found = [no_edge(block.mixer.ahead.weights())]
 
         def read(x: Tensor, reading: Reading, reverse: bool) -> Tensor:
@@ -133,6 +134,6 @@ class _Strand:
                 found.append(found[-1])
         return found
 
-    def _mirrored(self, layer: int) -> bool:
-        return self._network.settings.alternate_strands and layer % 2 == 0
-
+    def _block(self, layer: int) -> tuple[Block, bool]:
+        """A block, and whether it reads the strand mirrored."""
+        return cast(Block, self._network.blocks[layer]), self._network.settings.alternate_strands and layer % 2 == 0

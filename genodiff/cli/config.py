@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from genodiff.cli.flags import SettingsFlags, chosen
 from genodiff.data.recipe import load_recipe
+from genodiff.data.text_recipe import load_text_recipe
 from genodiff.settings import read_yaml, to_yaml
 from genodiff.train.config import RunConfig, resolve
 
@@ -46,7 +47,7 @@ def check(
     named = isinstance(given, dict) and "recipe" in given
     found = resolve(given, file=file, over=None if named else {"recipe": "toy"})
     if named and found.recipe != "own":
-        load_recipe(found.recipe)
+        (load_text_recipe if found.domain == "text" else load_recipe)(found.recipe)
     if json:
         print(jsonlib.dumps({"file": str(file), "ok": True, "recipe": found.recipe if named else None}))
     else:

@@ -46,6 +46,10 @@ def eval(
     soft_masked: Annotated[Literal[0, 1], Parameter(help="0: soft-masked bases are seen but not counted.")] = 1,
     baselines: Annotated[bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")] = True,
     mixture: Annotated[bool | None, Parameter(help="Mixture of context orders 1 to 24 (default: where it takes little time).")] = None,
+    context: Annotated[
+        Literal["window", "contig"],
+        Parameter(help="What a window sees: itself, or all of its contig or interval, streamed in bounded memory."),
+    ] = "window",
     batch_size: Annotated[int, Parameter(help="Windows at a time: changes the speed, not the figures.")] = 32,
     domain: Annotated[Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")] = None,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")] = False,
@@ -74,6 +78,7 @@ def eval(
             max_minutes=max_minutes,
             baselines=baselines,
             mixture=mixture,
+            context=context,
             offline=common.offline,
             progress=progress.show,
         )

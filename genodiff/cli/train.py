@@ -12,8 +12,11 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.cli.flags import SettingsFlags, chosen
+from genodiff.data.recipe import recipe_names
+from genodiff.data.text_recipe import domain_of
 from genodiff.errors import UsageError
 from genodiff.settings import read_yaml
+from genodiff.train.checkpoint import steps_of
 from genodiff.train.config import RunConfig, read_config, resolve
 from genodiff.train.lock import check_free
 
@@ -37,12 +40,15 @@ class TrainCommon(Common):
 
 def train(
     recipe: Annotated[
-        str | None, Parameter(help="hg38, mm39, sacCer3, ecoli_k12, toy, or a recipe's YAML file.")
+        str | None, Parameter(help="hg38, sacCer3, toy, wikitext2, ... or a recipe's YAML file; with --domain text a file, too.")
     ] = None,
     /,
     *,
     fasta: Annotated[str | None, Parameter(help="Your FASTA in the recipe's place (or without any recipe).")] = None,
     bed: Annotated[str | None, Parameter(help="Your intervals; column 4 says train, valid or test.")] = None,
+    text: Annotated[
+        str | None, Parameter(help="Your file or folder of text in the recipe's place (or without any recipe).")
+    ] = None,
     preset: Annotated[
         str | None, Parameter(help="Network: caduceus-ps-tiny, -470k, -1.9m, -7.7m, or caduceus-ph-*.")
     ] = None,
@@ -55,8 +61,10 @@ def train(
             name=["--fresh", "--from-scratch"], negative="", help="Refuse to go on: the folder must hold no run."
         ),
     ] = False,
-    init: Annotated[str | None, Parameter(help="Begin from the weights of a checkpoint (not in this version).")] = None,
-    domain: Annotated[Literal["dna", "text"], Parameter(help="What the sequences are.")] = "dna",
+    init: Annotated[str | None, Parameter(help="Begin from these weights: a run, a checkpoint or a published folder.")] = None,
+    domain: Annotated[
+        Literal["dna", "text"] | None, Parameter(help="What the sequences are (default: the recipe's).", show_default=False)
+    ] = None,
     settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     json: Annotated[bool, Parameter(negative="", help="With --plan: one JSON object on stdout.")] = False,
@@ -65,29 +73,35 @@ def train(
     """Train a model on a recipe or on your own FASTA; the same command again goes on where it stopped."""
     if resume is not None and (fresh or out is not None):
         raise UsageError(f"--resume and {'--fresh' if fresh else '--out'} exclude each other", fix="give one of them")
-    if init is not None:
-        raise UsageError("--init is not supported in this version", fix="leave it out to train from random weights")
-    if domain == "text":
-        raise UsageError("--domain text is not supported in this version", fix="train on DNA, or use a later version")
+    given = {} if config is None else read_yaml(config)
+    meant: str | None = domain
+    if resume is None:
+        recipe, text, meant = in_its_domain(recipe, fasta, text, domain, given)
+    own = (fasta is not None or text is not None) and config is None and resume is None
     over = chosen(settings) | {
         key: value
         for key, value in {
-            "recipe": recipe or ("own" if fasta is not None and config is None and resume is None else None),
+            "recipe": recipe or ("own" if own else None),
             "fasta": absolute(fasta),
             "bed": absolute(bed),
+            "text": absolute(text),
+            "domain": meant,
             "preset": preset,
             "seed": common.seed,
         }.items()
         if value is not None
     }
+    start = None
+    if init is not None:
+        start, given, over = begun_from(init, resume or out, given, over)
     if resume is not None:
         if not (resume / "config.yaml").is_file():
             raise UsageError("is no run folder (no such config.yaml)", file=resume, fix="give an existing run folder")
         resolved = read_config(resume / "config.yaml", over)
     else:
-        given = {} if config is None else read_yaml(config)
-        if recipe is None and fasta is None and not (isinstance(given, dict) and "recipe" in given):
-            raise UsageError("no recipe", fix="name one, such as `genodiff train hg38`, or give --fasta FILE")
+        if recipe is None and fasta is None and text is None and not (isinstance(given, dict) and "recipe" in given):
+            fix = "name one, such as `genodiff train hg38`, or give --fasta FILE or --text FILE"
+            raise UsageError("no recipe", fix=fix)
         resolved = resolve(given, file=config, over=over)
     folder = resume or out or Path("runs") / run_name(resolved)
     if fresh and (folder / "config.yaml").exists():
@@ -104,10 +118,52 @@ def train(
         return
     from genodiff.train.run import train as run
 
-    done = run(resolved, folder, device=device, offline=common.offline, argv=sys.argv)
+    if start is None and resolved.init is not None and not steps_of(folder):
+        from genodiff.hub.start import warm_start
+
+        start = warm_start(resolved.init)
+    done = run(resolved, folder, device=device, offline=common.offline, argv=sys.argv, start=start)
     if not done.already_done:
-        bound = f", validation {done.valid_bits:.4f} bits per base" if done.valid_bits is not None else ""
+        bound = f", validation {done.valid_bits:.4f} bits per {resolved.unit}" if done.valid_bits is not None else ""
         _log.info("%s: done at step %d%s; next: genodiff eval %s", folder, done.step, bound, folder)
+
+
+def begun_from(init: str, folder: Path | None, given: Any, over: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The weights of `--init` (None where the run in `folder` remembers them and they are gone), and the settings with them."""
+    from genodiff.hub.start import below, remembered, warm_start
+
+    known = remembered(folder, init)
+    if known is not None:
+        return None, given, {**over, "init": known.init, "init_sha256": known.init_sha256}
+    start = warm_start(init)
+    return start, *below(start, given, over)
+
+
+def in_its_domain(
+    recipe: str | None, fasta: str | None, text: str | None, domain: str | None, given: Any
+) -> tuple[str | None, str | None, str | None]:
+    """(recipe, text file, domain) as they are meant: a path in a recipe's place is a text, a recipe knows its domain.
+
+    Raises `UsageError` where they contradict each other.
+    """
+    named = recipe or (given.get("recipe") if isinstance(given, dict) else None)
+    if text is not None and fasta is not None:
+        raise UsageError("--text and --fasta exclude each other", fix="give one of them")
+    is_file = recipe is not None and not recipe.endswith((".yaml", ".yml")) and os.path.exists(recipe) and recipe not in recipe_names()
+    if is_file and domain == "text":
+        if text is not None:
+            raise UsageError(f"'{recipe}' and --text are two texts", fix="give one of them, or name a recipe")
+        return "own", recipe, domain
+    if named is None or named == "own":
+        return recipe, text, domain or ("text" if text is not None else None)
+    there = domain_of(str(named))
+    if domain not in (None, there):
+        what = f"'{named}' is a recipe of {there}, and --domain says {domain}"
+        raise UsageError(what, fix=f"leave --domain out, or name a recipe of {domain} (`genodiff data list`)")
+    for flag, value, meant in (("--fasta", fasta, "dna"), ("--text", text, "text")):
+        if value is not None and meant != there:
+            raise UsageError(f"{flag} does not go with '{named}', a recipe of {there}", fix=f"name a recipe of {meant}, or none")
+    return recipe, text, there
 
 
 def absolute(path: str | None) -> str | None:
@@ -117,7 +173,6 @@ def absolute(path: str | None) -> str | None:
 
 def run_name(config: RunConfig) -> str:
     """RECIPE-PRESET, the default name of a run's folder."""
-    stem: Any = (
-        Path(config.fasta).name.split(".")[0] if config.recipe == "own" and config.fasta else Path(config.recipe).stem
-    )
+    file = config.fasta or config.text
+    stem: Any = Path(file).name.split(".")[0] if config.recipe == "own" and file else Path(config.recipe).stem
     return f"{stem}-{config.preset or config.backbone.kind}"

@@ -22,6 +22,7 @@ import requests
 from filelock import FileLock
 
 from genodiff.data.recipe import Recipe, Source
+from genodiff.data.text_recipe import TextRecipe
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
@@ -53,21 +54,24 @@ def present(source: Source) -> bool:
     return _recorded(local_path(source)) is not None
 
 
-def fetch(recipe: Recipe, *, offline: bool = False) -> list[Path]:
+def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
     """The recipe's files on this machine, fetched where needed. Raises `DataError` in one line with the remedy."""
+    flag = "--fasta" if recipe.domain == "dna" else "--text"
     if not recipe.sources:
-        raise DataError(f"the recipe {recipe.name} has no public source", fix="give your own file with --fasta")
-    return [_fetch(recipe, source, offline) for source in recipe.sources]
+        raise DataError(f"the recipe {recipe.name} has no public source", fix=f"give your own file with {flag}")
+    return [fetch_file(source, f"the recipe {recipe.name}", flag, offline=offline) for source in recipe.sources]
 
 
-def forget(recipe: Recipe) -> None:
+def forget(recipe: Recipe | TextRecipe) -> None:
     """Drop fetched files whose hash no recipe pins: one that was cut short or replaced is then fetched again."""
     for source in recipe.sources:
         if source.sha256 is None:
             _record_path(local_path(source)).unlink(missing_ok=True)
 
 
-def _fetch(recipe: Recipe, source: Source, offline: bool) -> Path:
+def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) -> Path:
+    """One file on this machine, fetched where needed; `owner` and `flag` are what a message calls whose it is and how
+    else it can be given. Raises `DataError`."""
     path = local_path(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
@@ -78,12 +82,12 @@ def _fetch(recipe: Recipe, source: Source, offline: bool) -> Path:
                 return path
             log.warning("%s: changed since it was fetched; it is fetched again", path)
         if offline:
-            raise _missing(recipe, source, "--offline forbids fetching it")
-        _download(recipe, source, path)
+            raise _missing(owner, flag, source, "--offline forbids fetching it")
+        _download(owner, flag, source, path)
     return path
 
 
-def _download(recipe: Recipe, source: Source, path: Path) -> None:
+def _download(owner: str, flag: str, source: Source, path: Path) -> None:
     reason = ""
     for killed in path.parent.glob(".fetch-*"):  # the lock is ours, so nobody else is writing there
         shutil.rmtree(killed, ignore_errors=True)
@@ -110,7 +114,7 @@ def _download(recipe: Recipe, source: Source, path: Path) -> None:
             os.replace(part, path)
             atomic.write_json(_record_path(path), record)
             return
-    raise _missing(recipe, source, f"it could not be fetched ({reason})")
+    raise _missing(owner, flag, source, f"it could not be fetched ({reason})")
 
 
 def _shows_progress() -> bool:
@@ -129,10 +133,10 @@ def _allowed(url: str) -> str:
     return url
 
 
-def _missing(recipe: Recipe, source: Source, why: str) -> DataError:
+def _missing(owner: str, flag: str, source: Source, why: str) -> DataError:
     return DataError(
-        f"{source.filename} of the recipe {recipe.name} is not on this machine and {why}",
-        fix=f"get {source.url} and give it with --fasta {source.filename}",
+        f"{source.filename} of {owner} is not on this machine and {why}",
+        fix=f"get {source.url} and give it with {flag} {source.filename}",
     )
 
 

@@ -7,9 +7,9 @@ the number of micro-batches, nor a restart can change what is seen: progress is 
 """
 
 import math
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,11 +25,9 @@ from genodiff.errors import UsageError
 SHARED = 1
 """`sub_index` of the draws that a whole step or evaluation shares; a sample's own have 0."""
 
-_IDS = np.arange(256, dtype=np.uint8) & ~np.uint8(SOFT)
 _OTHER_STRAND = np.arange(256, dtype=np.uint8)
 _OTHER_STRAND[: DNA.padded_size] = DNA.rc(_OTHER_STRAND[: DNA.padded_size])[::-1]
 _OTHER_STRAND[SOFT : SOFT + DNA.padded_size] = _OTHER_STRAND[: DNA.padded_size] | SOFT
-_IS_TARGET = np.isin(_IDS, DNA.targets)
 
 
 class Batch(NamedTuple):
@@ -40,7 +38,7 @@ class Batch(NamedTuple):
     """
 
     x0: Tensor  # (B, L) int64
-    maskable: Tensor  # (B, L) bool: A, C, G or T; N, padding and specials never are
+    maskable: Tensor  # (B, L) bool: A, C, G or T (of text every token); N, padding and specials never are
     soft: Tensor  # (B, L) bool: lower case in the FASTA
     lengths: Tensor  # (B,) int64
     u_mask: Tensor  # (B, L) float64 in [0, 1)
@@ -49,6 +47,13 @@ class Batch(NamedTuple):
     slot: Tensor  # (B,) int64
     n_slots: int
     index: Tensor  # type: ignore[assignment]  # (B,) int64: sample number
+    segments: Tensor | None = None  # (B, L) int64: documents that do not see one another (packed text, where asked for)
+
+    def denoiser(self, backbone: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """`backbone` as the denoiser of these rows: told their segments, where there are any."""
+        if self.segments is None:
+            return backbone
+        return partial(backbone, segments=self.segments.to(next(backbone.parameters()).device))  # type: ignore[attr-defined]
 
     def weight(self, soft_mask_weight: float) -> Tensor:
         """(B, L) float32: `soft_mask_weight` where soft-masked, 1 elsewhere."""
@@ -90,6 +95,7 @@ class TrainBatches:
             turn = uniform_rows(self.seed, Purpose.STRAND, index, 1)[:, 0] < 0.5
             data[turn] = other_strand(data[turn], lengths[turn])
         return _batch(
+            self.windows,
             data,
             lengths,
             index,
@@ -114,9 +120,9 @@ class TrainBatches:
         """For `DataLoader(…, batch_size=None)` with any number of workers: micro-batches `first`, `first` + 1, …"""
         return BatchStream(self, first, stop)
 
-    def _read(self, index: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _read(self, index: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         starts, lengths = self.place(index)
-        return self.windows.gather(starts, lengths, DNA.pad_id), lengths
+        return self.windows.gather(starts, lengths, self.windows.pad_id), lengths
 
 
 class BatchStream(IterableDataset[Batch]):
@@ -162,7 +168,8 @@ class EvalBatches:
         windows, index = self.windows, repeat * len(self.windows) + window
         lengths = windows.length[window]
         return _batch(
-            windows.gather(windows.flat_start[window], lengths, DNA.pad_id),
+            windows,
+            windows.gather(windows.flat_start[window], lengths, windows.pad_id),
             lengths,
             index,
             (window * self.repeats + repeat) * self._stride % self.n_slots,
@@ -183,7 +190,8 @@ def other_strand(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray
 
 
 def _batch(
-    data: NDArray[np.uint8],
+    windows: Windows,
+    data: NDArray[Any],
     lengths: NDArray[np.int64],
     index: NDArray[np.int64],
     slot: NDArray[np.int64],
@@ -194,17 +202,19 @@ def _batch(
     u_shared: float,
 ) -> Batch:
     # Computed by numpy, so that no thread pool of torch wakes up for it (or is forked).
+    tokens = windows.tokens(data, lengths)
     return Batch(
-        x0=torch.from_numpy(_IDS[data].astype(np.int64)),
-        maskable=torch.from_numpy(_IS_TARGET[data]),
-        soft=torch.from_numpy(data >= SOFT),
-        lengths=torch.from_numpy(lengths),
+        x0=torch.from_numpy(tokens.x0),
+        maskable=torch.from_numpy(tokens.maskable),
+        soft=torch.from_numpy(tokens.soft),
+        lengths=torch.from_numpy(windows.widths(lengths)),
         u_mask=torch.from_numpy(u_mask),
         u_time=torch.from_numpy(u_time),
         u_shared=u_shared,
         slot=torch.from_numpy(slot),
         n_slots=n_slots,
         index=torch.from_numpy(index),
+        segments=None if tokens.segments is None else torch.from_numpy(tokens.segments),
     )
 
 

@@ -112,21 +112,27 @@ def recipe_names() -> list[str]:
     return sorted({path.stem for folder in recipe_dirs() for path in folder.glob("*.yaml")})
 
 
-def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> Recipe:
-    """The recipe of that name, or in that YAML file; with `bed`, its splits are the BED's.
-
-    Raises `UsageError` for an unknown name or a faulty recipe.
-    """
+def named_recipe(name_or_path: str | Path) -> Path:
+    """The YAML file of a recipe's name, or that file itself. Raises `UsageError` for an unknown name."""
     text = str(name_or_path)
     if text.endswith((".yaml", ".yml")):
-        return _read_recipe(Path(text)).with_bed(bed)
+        return Path(text)
     for folder in recipe_dirs():
         path = folder / f"{text}.yaml"
         if text in recipe_names() and path.is_file():
-            return _read_recipe(path).with_bed(bed)
+            return path
     if Path(text).exists():
-        raise UsageError(f"'{text}' is a file, not a recipe", fix="name a recipe and give the file with --fasta")
+        fix = "name a recipe and give the file with --fasta (DNA), or give --domain text"
+        raise UsageError(f"'{text}' is a file, not a recipe", fix=fix)
     raise UsageError(f"no recipe '{text}'; {did_you_mean(text, recipe_names())}", fix="see `genodiff data list`")
+
+
+def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> Recipe:
+    """The recipe of that name, or in that YAML file; with `bed`, its splits are the BED's.
+
+    Raises `UsageError` for an unknown name or a faulty recipe; a recipe of text is one here.
+    """
+    return _read_recipe(named_recipe(name_or_path), str(name_or_path)).with_bed(bed)
 
 
 def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
@@ -136,8 +142,10 @@ def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
     return Recipe(name=name, description="your own FASTA file").with_bed(bed)
 
 
-def _read_recipe(path: Path) -> Recipe:
+def _read_recipe(path: Path, name: str) -> Recipe:
     values = read_yaml(path)
+    if isinstance(values, dict) and values.get("domain") == "text":
+        raise UsageError(f"'{name}' is a recipe of text, not of DNA", fix="give --domain text, without --fasta")
     if isinstance(values, dict) and isinstance(values.get("contigs"), str):
         values["contigs"] = _read_sizes(path.parent / values["contigs"])
     return Recipe.parse(values, file=path)

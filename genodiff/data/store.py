@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -63,7 +64,7 @@ class Store:
         self.offsets: NDArray[np.int64] = np.concatenate(([0], np.cumsum(self.lengths)))
         self.splits: Splits = resolve(recipe, self.contigs, source.path or recipe.name, exact=exact)
         self.recipe_digest = recipe.digest()
-        self.fingerprint: str = _sha256({"recipe": self.recipe_digest, "content": self.manifest["key"]})
+        self.fingerprint: str = sha256_json({"recipe": self.recipe_digest, "content": self.manifest["key"]})
 
     @cached_property
     def flat(self) -> NDArray[np.uint8]:
@@ -109,7 +110,7 @@ class Store:
         """Raise `DataError` naming both hashes unless this store is the data that `remembered` describes."""
         if remembered.get("fingerprint") == self.fingerprint:
             return
-        _refuse_changed(self.source, remembered)
+        refuse_changed(self.source, remembered)
         raise DataError(
             f"the splits have changed since the run began: the recipe's digest is {self.recipe_digest}, "
             f"but was {remembered.get('recipe_digest')}",
@@ -155,14 +156,38 @@ def build_store(
     paths: list[Path] = []
     if fasta is not None or fetched:
         paths = fetch(recipe, offline=offline) if fetched else [_regular(Path(str(fasta)))]
-        source, contents = _source_of(paths), _from_files(paths, recipe)
+        source, contents = source_of(paths), _from_files(paths, recipe)
     else:
         toy = ToySource()
         source, contents = StoreSource(None, 0, toy.fingerprint()), _from_toy(toy)
     if remembered is not None:
-        _refuse_changed(source, remembered)
-    key = _sha256({"format": FORMAT, "alphabet": DNA.fingerprint(), "source": source.sha256, "ignore": recipe.ignore})
+        refuse_changed(source, remembered)
+    key = sha256_json({"format": FORMAT, "alphabet": DNA.fingerprint(), "source": source.sha256, "ignore": recipe.ignore})
     folder = cache_dir() / "stores" / key[:32]
+    with alone(folder):
+        try:
+            if force or not _is_whole(folder, key):
+                if folder.exists():
+                    log.info("building again: %s", folder)
+                    shutil.rmtree(folder)
+                atomic.clear_leftovers(folder.parent)
+                _build(folder, key, contents, source)
+                if paths and _stamp(paths[0]) != source.stamp:
+                    shutil.rmtree(folder)
+                    raise DataError("changed while it was read", file=source.path, fix="try again when it is complete")
+            store = Store(folder, recipe, source, exact=fetched)
+        except DataError:
+            if fetched:
+                forget(recipe)
+            raise
+    for note in store.splits.notes:
+        log.warning("%s: %s", source.path or recipe.name, note)
+    return store
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Holds the lock of a store's folder, waiting for another process that builds the same."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{folder}.lock")
@@ -174,28 +199,13 @@ def build_store(
     except OSError as fault:
         raise atomic.write_error(folder, fault) from None
     try:
-        if force or not _is_whole(folder, key):
-            if folder.exists():
-                log.info("building again: %s", folder)
-                shutil.rmtree(folder)
-            atomic.clear_leftovers(folder.parent)
-            _build(folder, key, contents, source)
-            if paths and _stamp(paths[0]) != source.stamp:
-                shutil.rmtree(folder)
-                raise DataError("changed while it was read", file=source.path, fix="try again when it is complete")
-        store = Store(folder, recipe, source, exact=fetched)
-    except DataError:
-        if fetched:
-            forget(recipe)
-        raise
+        yield
     finally:
         lock.release()
-    for note in store.splits.notes:
-        log.warning("%s: %s", source.path or recipe.name, note)
-    return store
 
 
-def _refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
+def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
+    """Raise `DataError` naming both hashes where the source is not the one that a run remembered."""
     if remembered.get("source_sha256") != source.sha256:
         raise DataError(
             f"the file has changed since the run began: its sha256 is {source.sha256} ({source.size} bytes), "
@@ -338,10 +348,11 @@ def _regular(path: Path) -> Path:
     return path
 
 
-def _source_of(paths: list[Path]) -> StoreSource:
+def source_of(paths: list[Path]) -> StoreSource:
+    """The files of a store, named by the first and by the hash of all."""
     stamp, size = _stamp(paths[0]), sum(p.stat().st_size for p in paths)
     hashes = [sha256_of(p) for p in paths]
-    return StoreSource(str(paths[0]), size, hashes[0] if len(paths) == 1 else _sha256({"files": hashes}), stamp)
+    return StoreSource(str(paths[0]), size, hashes[0] if len(paths) == 1 else sha256_json({"files": hashes}), stamp)
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
@@ -349,5 +360,6 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _sha256(values: dict[str, Any]) -> str:
+def sha256_json(values: dict[str, Any]) -> str:
+    """sha256 (hex) of the canonical JSON of `values`."""
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

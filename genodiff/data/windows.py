@@ -12,10 +12,12 @@ is held as ranges of windows rather than one by one.
 import logging
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.alphabet import DNA, SOFT
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.data.splits import Intervals, stretched
 from genodiff.data.store import Store
@@ -28,6 +30,18 @@ _ROOMY = 32
 """Intervals of at least so many windows may give one up for a freely moving offset."""
 
 Ints = NDArray[np.int64]
+
+_IDS = np.arange(256, dtype=np.uint8) & ~np.uint8(SOFT)
+_IS_TARGET = np.isin(_IDS, DNA.targets)
+
+
+class Tokens(NamedTuple):
+    """What stored windows say, each (B, L)."""
+
+    x0: NDArray[np.int64]
+    maskable: NDArray[np.bool_]
+    soft: NDArray[np.bool_]
+    segments: NDArray[np.int64] | None  # the document of each position, where windows hold several that do not see one another
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,8 @@ class Tiling:
 
 class Windows:
     """All windows of one split of a store. `contig_index`, `start`, `length` list the evaluation windows (phase 0)."""
+
+    pad_id = DNA.pad_id
 
     def __init__(
         self,
@@ -139,22 +155,30 @@ class Windows:
     def __len__(self) -> int:
         return len(self.tiling(0)) if self._subset is None else len(self._subset)
 
-    def take(self, index: Ints) -> "Windows":
+    def take(self, index: Ints) -> Self:
         """These windows only (numbers in 0 .. len − 1), for evaluation."""
-        other = object.__new__(Windows)
+        other = object.__new__(type(self))
         fresh = ("_listed", "contig_index", "start", "per_epoch")
         other.__dict__.update({k: v for k, v in self.__dict__.items() if k not in fresh})
         other._subset = np.asarray(index, np.int64) if self._subset is None else self._subset[index]
         return other
 
-    def spread(self, n: int) -> "Windows":
+    def spread(self, n: int) -> Self:
         """At most `n` windows, evenly spread over the split."""
         return self if n >= len(self) else self.take(np.arange(n, dtype=np.int64) * len(self) // n)
 
-    def gather(self, flat_start: Ints, length: Ints, pad: int) -> NDArray[np.uint8]:
-        """(B, seq_len) stored bytes `id | SOFT` of windows, right-padded with `pad`."""
+    def tokens(self, data: NDArray[Any], length: Ints) -> Tokens:
+        """What gathered rows say: ids, what may be masked (A, C, G, T), what is soft-masked."""
+        return Tokens(_IDS[data].astype(np.int64), _IS_TARGET[data], data >= SOFT, None)
+
+    def widths(self, length: Ints) -> Ints:
+        """How much of a row is no padding, for windows of these lengths."""
+        return length
+
+    def gather(self, flat_start: Ints, length: Ints, pad: int) -> NDArray[Any]:
+        """(B, seq_len) of what the store holds (`id | SOFT`) of windows, right-padded with `pad`."""
         flat, seq_len = self.store.flat, self.seq_len
-        out = np.empty((len(flat_start), seq_len), np.uint8)
+        out = np.empty((len(flat_start), seq_len), flat.dtype)
         full = length == seq_len
         if full.any():
             view = np.lib.stride_tricks.sliding_window_view(np.asarray(flat), seq_len)

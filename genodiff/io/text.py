@@ -7,7 +7,7 @@ order mark at the start and gzip or BGZF compression are taken off.
 import codecs
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ def text_digest(path: str | Path) -> TextDigest:
     """Size and checksum of all the text in a file, read in blocks. Raises `DataError` with the line of the fault."""
     characters = length = 0
     digest, blank = hashlib.sha256(), True
-    for piece in _objects(path) if _is_jsonl(path) else _pieces(path):
+    for piece in json_texts(path) if _is_jsonl(path) else text_pieces(path):
         data = piece.encode()
         characters, length, blank = characters + len(piece), length + len(data), blank and not piece.strip()
         digest.update(data)
@@ -47,7 +47,8 @@ def _is_jsonl(path: str | Path) -> bool:
     return name.endswith((".jsonl", ".ndjson"))
 
 
-def _pieces(path: str | Path) -> Iterator[str]:
+def text_pieces(path: str | Path) -> Iterator[str]:
+    """The text of a file in pieces of any size, cut anywhere between characters. Raises `DataError` with the line."""
     decoder, line, done, first = codecs.getincrementaldecoder("utf-8")(), 1, 0, True
     with open_source(path) as source:
         for block in source.blocks():
@@ -73,7 +74,9 @@ def _pieces(path: str | Path) -> Iterator[str]:
             raise DataError("ends in the middle of a UTF-8 character (truncated?)", file=source.shown, line=line, fix=_FIX)
 
 
-def _objects(path: str | Path) -> Iterator[str]:
+def json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
+    """The text of each JSON line: its `fields`, joined by a blank. Raises `DataError` with the line."""
+    shown, named = shown_as(path), " and ".join(f"'{f}'" for f in fields)
     for number, line in text_lines(path, "JSON lines"):
         if not line.strip():
             continue
@@ -81,12 +84,15 @@ def _objects(path: str | Path) -> Iterator[str]:
             value = json.loads(line)
         except (ValueError, RecursionError) as fault:
             reason = getattr(fault, "msg", "nested too deeply")
-            raise DataError(f"not JSON: {reason}", file=shown_as(path), line=number, fix="give one JSON object per line") from None
-        if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-            what = "'text' is not a string" if isinstance(value, dict) and "text" in value else "no object with a 'text'"
-            raise DataError(what, file=shown_as(path), line=number, fix='write {"text": "..."}')
+            raise DataError(f"not JSON: {reason}", file=shown, line=number, fix="give one JSON object per line") from None
+        parts: list[str] = [value.get(field) for field in fields] if isinstance(value, dict) else []  # type: ignore[misc]
+        if not parts or not all(isinstance(part, str) for part in parts):
+            there = isinstance(value, dict) and all(field in value for field in fields)
+            what = f"{named} is not a string" if there else f"no object with a {named}"
+            raise DataError(what, file=shown, line=number, fix=f'write {{"{fields[0]}": "..."}}')
+        text = " ".join(parts)
         try:
-            value["text"].encode()
+            text.encode()
         except UnicodeEncodeError:
-            raise DataError("half of a surrogate pair in 'text'", file=shown_as(path), line=number, fix="escape the pair") from None
-        yield value["text"]
+            raise DataError(f"half of a surrogate pair in {named}", file=shown, line=number, fix="escape the pair") from None
+        yield text

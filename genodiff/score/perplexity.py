@@ -17,6 +17,7 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
                                 negative log-likelihood itself
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
     seq_len                     window length in bases
+    context                     "window": each window is scored alone; "contig": within its whole interval (see contigs.py)
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or --max-minutes)
     dropped                     what of the split made no window, and why: {reason: how many}
     tokens                      bases scored
@@ -56,22 +57,27 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.streaming import stream
 from genodiff.data.loader import Batch, EvalBatches
 from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store, build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.mdlm import Mdlm
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
+from genodiff.score.contigs import contig_bound
 from genodiff.score.lines import markov_lines, source_nats, train_cover
 from genodiff.score.summary import Lines, summarise
 from genodiff.train.checkpoint import Model
@@ -127,16 +133,20 @@ def bound_of(
         tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
         if progress is not None:
             progress(done, len(batches))
-    if not np.isfinite(nats).all():
+    return _checked(Bound(nats, tokens, rate if objective.curve else None))
+
+
+def _checked(bound: Bound) -> Bound:
+    if not np.isfinite(bound.nats).all():
         raise GenodiffError("the model's bound is not finite on some windows", fix="train with a lower --lr")
-    return Bound(nats, tokens, rate if objective.curve else None)
+    return bound
 
 
 def _batch_bound(objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
     x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
     draws = Draws(u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     full = bool((batch.lengths == x0.shape[1]).all())
-    found = objective.bound(denoiser, x0, maskable, draws, None if full else batch.lengths.to(device))
+    found = objective.bound(batch.denoiser(denoiser), x0, maskable, draws, None if full else batch.lengths.to(device))
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
     return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
@@ -167,6 +177,7 @@ def evaluate(
     max_minutes: float | None = None,
     baselines: bool = True,
     mixture: bool | None = None,
+    context: Literal["window", "contig"] = "window",
     offline: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -182,6 +193,11 @@ def evaluate(
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if max_minutes is not None and not 0 < max_minutes < math.inf:
         raise UsageError(f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes")
+    if context == "contig":
+        if max_windows is not None or max_minutes is not None:
+            raise UsageError("--context contig scores all windows of a split", fix="leave out --max-windows and --max-minutes")
+        if not isinstance(model.backbone, Caduceus) or not isinstance(model.objective, Mdlm):
+            raise UsageError("--context contig streams a Caduceus trained with the objective mdlm", fix="leave it out")
     began = time.monotonic()
     recipe, store, windows, total = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
     device = next(model.backbone.parameters()).device
@@ -193,8 +209,12 @@ def evaluate(
         left = 60 * max_minutes * _SAFETY - (time.monotonic() - measured)
         windows = windows.spread(max(1, int(left / (pace * repeats))))
     log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
-    batches = EvalBatches(windows, batch_size, seed, repeats)
-    bound = bound_of(model.objective, model.backbone, batches, device, progress)
+    if context == "contig":
+        streamer = partial(stream, model.backbone)
+        found = contig_bound(model.diffusion, streamer, windows, repeats=repeats, seed=seed, device=device, progress=progress)
+        bound = _checked(Bound(*found))
+    else:
+        bound = bound_of(model.objective, model.backbone, EvalBatches(windows, batch_size, seed, repeats), device, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     if baselines:
@@ -219,6 +239,7 @@ def evaluate(
         "fasta": store.source.path,
         "fingerprint": store.fingerprint,
         "seq_len": windows.seq_len,
+        "context": context,
         "windows": len(windows),
         "windows_total": total,
         "dropped": windows.dropped,
@@ -244,13 +265,15 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
 def write_evaluation(run: Path, result: dict[str, Any]) -> str:
     """Put a result of `evaluate` into RUN/eval.json, beside those of other splits; return the name it stands under.
 
-    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands under "SPLIT of FILE".
-    Raises `MachineError`.
+    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands under "SPLIT of FILE",
+    and what saw whole contigs under "SPLIT in whole contigs". Raises `MachineError`.
     """
     trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
     name = str(result["split"])
     if trained_on not in (None, result["fingerprint"]):
         name += f" of {Path(result['fasta'] or result['recipe']).name}"
+    if result["context"] == "contig":
+        name += " in whole contigs"
     atomic.write_json(run / EVAL, {**_read(run / EVAL), name: result})
     return name
 

@@ -23,11 +23,15 @@ from genodiff.errors import GenodiffError, UsageError
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 DEFAULT_PRESET = "caduceus-ps-470k"
+DEFAULT_TEXT_PRESET = "dit-tiny-bytes"
+TEXT_DEFAULTS: dict[str, Any] = {"data": {"seq_len": 256}, "optim": {"lr": 1e-3}}
+"""What is otherwise in a run on text unless it is given."""
+
 DEFAULT_STEPS = 10_000
 _OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
 
 FREE = (
-    "preset", "fasta", "bed", "init", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
+    "preset", "fasta", "bed", "text", "init", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
     "train.workers", "train.accumulate",
 )  # fmt: skip
 """What may change when a run goes on: limits, machinery, and the names of files, whose content the store compares.
@@ -41,7 +45,7 @@ ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
 class DataSettings(Settings):
     """Which windows a step sees."""
 
-    seq_len: Annotated[int, Field(ge=2, le=1 << 20, description="Bases in a training window.")] = 1024
+    seq_len: Annotated[int, Field(ge=2, le=1 << 20, description="Bases or tokens in a training window.")] = 1024
     rc_augment: Annotated[
         bool | Literal["auto"],
         Field(description="Show windows from a random strand; auto: single-strand networks only."),
@@ -53,6 +57,14 @@ class DataSettings(Settings):
         float | None, Field(ge=0, le=1, description="Drop windows with a larger share of N (default: the recipe's).")
     ] = None
     legacy_caduceus_tiling: Annotated[bool, Field(description="Stretch BED intervals as the Caduceus loader does.")] = False
+    tokenizer: Annotated[
+        str, Field(min_length=1, description="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder or file.")
+    ] = "bytes"
+    packing: Annotated[
+        Literal["auto", "packed", "padded"],
+        Field(description="Of text: windows through all documents, or one document each; auto: the recipe's."),
+    ] = "auto"
+    document_attention: Annotated[bool, Field(description="Of packed text: tokens see their own document only.")] = False
 
 
 class DiffusionSettings(Settings):
@@ -146,7 +158,8 @@ class RunConfig(Settings):
     recipe: Annotated[str, Field(description="Recipe of the data: a name or a YAML file.")]
     fasta: Annotated[str | None, Field(description="Your FASTA in the recipe's place.")] = None
     bed: Annotated[str | None, Field(description="Your intervals with their splits.")] = None
-    domain: Annotated[Literal["dna"], Field(description="What the sequences are.")] = "dna"
+    text: Annotated[str | None, Field(description="Your file or folder of text in the recipe's place.")] = None
+    domain: Annotated[Literal["dna", "text"], Field(description="What the sequences are.")] = "dna"
     preset: Annotated[str | None, Field(description="Name of the network's settings, where they have one.")] = None
     init: Annotated[str | None, Field(description="Weights that the run began from.")] = None
     init_sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$", description="Their hash.")] = None
@@ -156,6 +169,17 @@ class RunConfig(Settings):
     diffusion: DiffusionSettings = DiffusionSettings()
     optim: OptimSettings = OptimSettings()
     train: TrainSettings = TrainSettings()
+
+    @model_validator(mode="after")
+    def _fits_its_domain(self) -> Self:
+        is_text = self.domain == "text"
+        given = {"fasta": self.fasta is not None, "bed": self.bed is not None, "text": self.text is not None}
+        for name in ("fasta", "bed") if is_text else ("text",):
+            if given[name]:
+                raise ValueError(f"'{name}' does not go with domain {self.domain}; give {'text' if is_text else 'fasta'} instead")
+        if is_text and self.data.rc_augment is True:
+            raise ValueError("'data.rc_augment' does not go with domain text, which has one strand")
+        return self
 
     def check_together(self, file: str | Path | None = None) -> None:
         """Raises `UsageError` where objective, network and their settings do not go together."""
@@ -181,9 +205,16 @@ class RunConfig(Settings):
         return [f"{p}: {mine.get(p)}, not {theirs.get(p)}" for p in places if mine.get(p) != theirs.get(p)]
 
     @property
+    def unit(self) -> str:
+        """What one position is called: a base or a token."""
+        return "base" if self.domain == "dna" else "token"
+
+    @property
     def rc_augment(self) -> bool:
         """Whether windows are turned at random: what `data.rc_augment` means for this network."""
         chosen = self.data.rc_augment
+        if self.domain == "text":
+            return False
         return not self.backbone.paired if chosen == "auto" else chosen
 
 
@@ -268,7 +299,7 @@ def resolve(
     *,
     file: str | Path | None = None,
     over: dict[str, Any] | None = None,
-    preset: str = DEFAULT_PRESET,
+    preset: str | None = None,
 ) -> RunConfig:
     """The whole configuration: the preset, on top of it `given` (from `file`), on top of that `over` (from flags).
 
@@ -281,13 +312,16 @@ def resolve(
         under.pop("backbone", None)
         under.pop("preset", None)
     kind = kind or _kind(under)
-    name = top.get("preset") or under.get("preset") or FIRST.get(kind or "", preset)
+    is_text = "text" in (top.get("domain"), under.get("domain"))
+    usual = DEFAULT_TEXT_PRESET if is_text else DEFAULT_PRESET
+    first = usual if kind == PRESETS[usual].kind else FIRST.get(kind or "", usual)
+    name = top.get("preset") or under.get("preset") or preset or first
     if name not in PRESETS:
         near = did_you_mean(str(name), PRESETS)
         raise UsageError(f"unknown preset '{name}'; {near}", file=None if top.get("preset") else file)
     if kind in KINDS and kind != PRESETS[name].kind:
         raise UsageError(f"preset '{name}' is a {PRESETS[name].kind}, not a {kind}", file=file, fix="leave out the preset, or the kind")
-    below = merge({"backbone": PRESETS[name].model_dump()}, under)
+    below = merge({"backbone": PRESETS[name].model_dump()} | (TEXT_DEFAULTS if is_text else {}), under)
     if top:
         RunConfig.parse({"recipe": top.get("recipe", "")} | below, file=file)  # what the file says is the file's fault
     config = RunConfig.parse(merge(below, top), file=None if top else file)

@@ -32,7 +32,7 @@ def batch_loss(objective: Objective, backbone: Backbone, batch: Batch, soft_weig
     weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
     draws = Draws(batch.u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
-    return objective.loss(backbone, batch.x0, batch.maskable, weight, draws, lengths), weight.sum()
+    return objective.loss(batch.denoiser(backbone), batch.x0, batch.maskable, weight, draws, lengths), weight.sum()
 
 
 class Pretraining(pl.LightningModule):

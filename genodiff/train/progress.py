@@ -13,7 +13,8 @@ _FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
 class Reporter:
     """Shows step, loss in bits, pace and time to go."""
 
-    def __init__(self, step: int, horizon: int | None) -> None:
+    def __init__(self, step: int, horizon: int | None, unit: str = "base") -> None:
+        self._unit = unit
         self._bar: Progress | None = None
         self._task = TaskID(0)
         self._wait, self._last = _FIRST, time.monotonic()
@@ -39,7 +40,7 @@ class Reporter:
 
     def valid(self, step: int, bits: float, interval: float) -> None:
         """After a validation."""
-        _log.info("step %d · validation %.4f ± %.4f bits per base", step, bits, interval)
+        _log.info("step %d · validation %.4f ± %.4f bits per %s", step, bits, interval, self._unit)
 
     def close(self) -> None:
         """Take the bar away."""

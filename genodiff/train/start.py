@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.train.config import RunConfig
@@ -41,11 +42,13 @@ class WarmStart(NamedTuple):
             raise UsageError(what, file=self.path, fix="leave out --preset and the network's settings, or give other weights")
 
 
-def begin(backbone: nn.Module, start: WarmStart) -> float:
+def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
     """Put the weights into the network; return how far its logits are from the source's.
 
     Raises `CheckpointError` where that is more than rounding: nothing is trained from weights that did not arrive.
     """
+    if alphabet.fingerprint() != start.vocabulary:
+        raise CheckpointError(f"is of another vocabulary than '{alphabet.name}'", file=start.path, fix="give weights of the same vocabulary")
     fill(backbone, start.tensors)
     differ = start.parity(backbone)
     if not differ <= TOLERANCE:

@@ -20,7 +20,7 @@ def validate(objective: Objective, backbone: Backbone, batches: EvalBatches, dev
         x0, maskable, u_mask = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask))
         draws = Draws(u_mask, batch.u_time.to(device), batch.u_shared, batch.slot.to(device), batch.n_slots)
         lengths = None if bool((batch.lengths == x0.shape[1]).all()) else batch.lengths.to(device)
-        found = objective.bound(backbone, x0, maskable, draws, lengths)
+        found = objective.bound(batch.denoiser(backbone), x0, maskable, draws, lengths)
         nats.append((found.scale * found.ce.sum(-1)).cpu())
         bases.append(maskable.sum(-1).double().cpu())
     total, size = torch.cat(nats).double(), torch.cat(bases)

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from genodiff import __version__
-from genodiff.alphabet import ALPHABETS, Alphabet
+from genodiff.alphabet import ALPHABETS, Alphabet, Vocabulary
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.train.config import RunConfig
@@ -158,17 +158,18 @@ def read_card(folder: Path) -> Card:
 def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
     if not isinstance(values["alphabet"], dict):
         raise CheckpointError("the vocabulary is not an object: invalid", file=path, fix=_AGAIN)
+    is_text = values["alphabet"].get("domain") == "text"
     try:
-        alphabet = Alphabet.from_json(values["alphabet"])
+        alphabet = (Vocabulary if is_text else Alphabet).from_json(values["alphabet"])
     except GenodiffError as fault:
         raise CheckpointError(f"the vocabulary {fault.what}", file=path, fix=_AGAIN) from None
-    if values["domain"] != alphabet.domain or alphabet.name not in ALPHABETS:
+    if values["domain"] != alphabet.domain or (not is_text and alphabet.name not in ALPHABETS):
         raise CheckpointError(
             f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this genodiff knows",
             file=path,
             fix=_AGAIN,
         )
-    known = ALPHABETS[alphabet.name].fingerprint()
+    known = (alphabet if is_text else ALPHABETS[alphabet.name]).fingerprint()
     if alphabet.fingerprint() != known or values["alphabet_sha256"] != known:
         raise CheckpointError(
             f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint {known[:12]})",

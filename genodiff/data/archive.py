@@ -1,0 +1,71 @@
+"""Files out of a fetched archive (zip or tar): only those asked for by name, as plain files, whole or absent."""
+
+import fnmatch
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from filelock import FileLock
+
+from genodiff.errors import DataError
+
+_AGAIN = "download it again"
+
+
+def unpack(archive: Path, members: str) -> list[Path]:
+    """The files of `archive` whose names match `members`, in a folder beside it, under their bare names; sorted.
+
+    Unpacked once. Links, devices and paths are never followed. Raises `DataError` where the archive is damaged or holds
+    no such file.
+    """
+    folder = archive.with_name(f"{archive.name}.files")
+    with FileLock(f"{folder}.lock"):
+        if not folder.is_dir():
+            temporary = Path(tempfile.mkdtemp(dir=archive.parent, prefix=".unpack-"))
+            try:
+                found = 0
+                for name, stream in _members(archive, members):
+                    found += 1
+                    with open(temporary / Path(name).name, "xb") as out:
+                        shutil.copyfileobj(stream, out, 1 << 22)
+                if not found:
+                    raise DataError(f"holds no file named {members}", file=archive, fix=_AGAIN)
+                os.rename(temporary, folder)
+            except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, FileExistsError) as fault:
+                raise DataError(f"is no sound archive ({str(fault)[:80]})", file=archive, fix=_AGAIN) from None
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+    return sorted(p for p in folder.iterdir() if p.is_file())
+
+
+def _members(archive: Path, pattern: str) -> Iterator[tuple[str, IO[bytes]]]:
+    with _opened(archive) as opened:
+        if isinstance(opened, zipfile.ZipFile):
+            for info in opened.infolist():
+                if not info.is_dir() and fnmatch.fnmatchcase(Path(info.filename).name, pattern):
+                    with opened.open(info) as stream:
+                        yield info.filename, stream
+            return
+        for member in opened:
+            if member.isreg() and fnmatch.fnmatchcase(Path(member.name).name, pattern):
+                taken = opened.extractfile(member)
+                if taken is not None:
+                    with taken:
+                        yield member.name, taken
+
+
+@contextmanager
+def _opened(archive: Path) -> Iterator[zipfile.ZipFile | tarfile.TarFile]:
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            yield zipped
+    else:
+        with tarfile.open(archive) as tarred:
+            yield tarred

@@ -1,0 +1,162 @@
+"""Documents: the texts in a file, one after another, whatever the file's format, in memory for one document at most.
+
+A whole file that is one document is read in pieces, so that it may be of any size. Text is kept as it stands (see
+`genodiff.io.text`), but for what the recipe's detokeniser changes; a blank document is passed over.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from genodiff.data.detokenize import DETOKENIZERS
+from genodiff.data.text_recipe import ROWS, TextRecipe, bare
+from genodiff.errors import DataError
+from genodiff.io.source import open_source
+from genodiff.io.text import json_texts, text_pieces
+
+MOST_CHARACTERS = 1 << 28
+"""Of a document that is no whole file: beyond, it is taken for a damaged file."""
+
+_ROWS_AT_A_TIME = 4096
+_TITLE = re.compile(r" = [^=].* = $")
+
+
+class Piece(NamedTuple):
+    """Some text of a document, the last of it or not."""
+
+    text: str
+    last: bool
+
+
+def pieces_of(recipe: TextRecipe, path: Path) -> Iterator[Piece]:
+    """The documents of a file. Raises `DataError` naming the file, and the line where there is one."""
+    clean = DETOKENIZERS[recipe.detokenizer] if recipe.detokenizer else None
+    name = bare(path).lower()
+    if name.endswith(ROWS):
+        texts = _rows(recipe, path, name)
+    elif recipe.documents != "file" or clean is not None:
+        texts = _SPLITTERS[recipe.documents](path)
+    else:
+        yield from _file(path)
+        return
+    for text in texts:
+        text = clean(text) if clean is not None else text
+        if text.strip():
+            yield Piece(text, True)
+
+
+def _file(path: Path) -> Iterator[Piece]:
+    held: str | None = None
+    blank = True
+    for text in text_pieces(path):
+        if held:
+            yield Piece(held, False)
+        held, blank = text, blank and not text.strip()
+    if not blank:
+        yield Piece(held or "", True)
+
+
+def _whole(path: Path) -> Iterator[str]:
+    yield "".join(text_pieces(path))
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines between line feeds only (U+2028 and U+0085 are text), without a carriage return before them."""
+    rest, number = "", 1
+    for text in text_pieces(path):
+        *whole, rest = (rest + text).split("\n")
+        for line in whole:
+            yield line.removesuffix("\r")
+            number += 1
+        if len(rest) > MOST_CHARACTERS:
+            raise DataError(f"has a line of more than {MOST_CHARACTERS:,} characters", file=path, line=number, fix="break its lines")
+    if rest:
+        yield rest
+
+
+def _groups(path: Path, begins: Callable[[str], bool], keep: bool) -> Iterator[str]:
+    """Lines joined until one that begins the next document; that line is part of it where `keep`."""
+    held: list[str] = []
+    size = 0
+    for number, line in enumerate(_lines(path), 1):
+        size += len(line)
+        if size > MOST_CHARACTERS:
+            raise DataError(f"has a document of more than {MOST_CHARACTERS:,} characters", file=path, line=number, fix="split it")
+        if begins(line):
+            yield "\n".join(held)
+            held, size = [line] if keep else [], len(line)
+        else:
+            held.append(line)
+    yield "\n".join(held)
+
+
+def _paragraphs(path: Path) -> Iterator[str]:
+    return _groups(path, lambda line: not line.strip(), keep=False)
+
+
+def _articles(path: Path) -> Iterator[str]:
+    return _groups(path, lambda line: _TITLE.match(line) is not None, keep=True)
+
+
+_SPLITTERS: dict[str, Callable[[Path], Iterator[str]]] = {
+    "file": _whole,
+    "line": _lines,
+    "paragraph": _paragraphs,
+    "wiki": _articles,
+}
+
+
+def _rows(recipe: TextRecipe, path: Path, name: str) -> Iterator[str]:
+    if name.endswith(".parquet"):
+        return _parquet(path, recipe.fields)
+    if name.endswith((".csv", ".tsv")):
+        return _table(recipe, path, "\t" if name.endswith(".tsv") else ",")
+    return json_texts(path, recipe.fields)
+
+
+def _table(recipe: TextRecipe, path: Path, separator: str) -> Iterator[str]:
+    reader = csv.reader((line + "\n" for line in _lines(path)), delimiter=separator, strict=True)
+    columns = list(recipe.columns)
+    wanted: list[int] | None = None
+    try:
+        for row in reader:
+            if wanted is None:
+                header = columns or row
+                missing = [f for f in recipe.fields if f not in header]
+                if missing:
+                    what = f"has no column '{missing[0]}' (its first line: {', '.join(row)[:80]})"
+                    raise DataError(what, file=path, line=1, fix="name the columns in the first line, or use a recipe with 'columns'")
+                wanted = [header.index(f) for f in recipe.fields]
+                if not columns:
+                    continue
+            if len(row) <= max(wanted):
+                what = f"has {len(row)} fields, and more than {max(wanted)} are needed"
+                raise DataError(what, file=path, line=reader.line_num, fix="quote fields that hold the separator")
+            yield " ".join(row[i] for i in wanted)
+    except csv.Error as fault:
+        raise DataError(f"is no sound table ({fault})", file=path, line=reader.line_num, fix="correct its quotes") from None
+
+
+def _parquet(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
+    with open_source(path):
+        pass  # what is wrong with the file itself is said in our words
+    try:
+        frame = pl.scan_parquet(path)
+        kinds = frame.collect_schema()
+        missing = [f for f in fields if kinds.get(f) != pl.String]
+        if missing:
+            what = f"has no column '{missing[0]}' of text (columns: {', '.join(kinds)[:80]})"
+            raise DataError(what, file=path, fix="give a file with a column 'text'")
+        rows = int(frame.select(pl.len()).collect().item())
+        for first in range(0, rows, _ROWS_AT_A_TIME):
+            part = frame.slice(first, _ROWS_AT_A_TIME).select(fields).collect()
+            for i, row in enumerate(part.iter_rows(), first + 1):
+                if any(value is None for value in row):
+                    raise DataError("a text is missing (null)", file=path, record=f"row {i}", fix="leave the row out")
+                yield " ".join(row)
+    except (pl.exceptions.PolarsError, OSError) as fault:
+        raise DataError(f"is no readable Parquet file ({str(fault)[:80]})", file=path, fix="download it again") from None

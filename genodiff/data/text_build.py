@@ -1,0 +1,211 @@
+"""Building the store of a text: documents are read, cleaned, dealt to splits and tokenised, piece by piece.
+
+A corpus may exceed memory: what is held are 24 bytes for each document and a few million characters. A document that is
+a whole file is tokenised in pieces: for tokenizers of words they are cut before a blank, where no token begins or ends
+within a word.
+"""
+
+import hashlib
+import itertools
+import json
+import logging
+import re
+import shutil
+from array import array
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from genodiff.alphabet import Vocabulary
+from genodiff.data.archive import unpack
+from genodiff.data.documents import Piece, pieces_of
+from genodiff.data.fetch import fetch, sha256_of
+from genodiff.data.store import StoreSource
+from genodiff.data.text_recipe import BUCKETS, TextRecipe, files_of
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.source import open_source
+
+log = logging.getLogger("genodiff")
+
+FORMAT = 1
+FEW = 40
+"""Fewer documents than this are not dealt by hash but cut by position."""
+
+_CHARACTERS_AT_A_TIME = 1 << 20
+_SAFE_CUT = re.compile(r"(?<=\S) (?=\S)")
+
+
+def sources_of(recipe: TextRecipe, text: str | Path | None, *, offline: bool = False) -> tuple[list[tuple[str, Path]], list[str]]:
+    """(split or "all", file) of `text`, or of the recipe's own files, fetched where needed; and what to tell a user."""
+    if text is not None:
+        given = Path(text)
+        if not given.is_dir():
+            with open_source(given):
+                pass
+        return files_of(recipe, given)
+    fetched = fetch(recipe, offline=offline)
+    paths: list[Path] = []
+    for source, path in zip(recipe.sources, fetched, strict=True):
+        paths += unpack(path, source.members) if source.members is not None else [path]
+    named = [(bucket, path) for path in paths if (bucket := recipe.bucket(path)) is not None]
+    return sorted(named, key=lambda item: (BUCKETS.index(item[0]), item[1])), []
+
+
+def hashed_split(digest: int) -> str:
+    """The split of a document by the hash of its text: 1/20 valid, 1/20 test."""
+    return {0: "valid", 1: "test"}.get(digest % 20, "train")
+
+
+def document_hash(digest: bytes) -> int:
+    """The hash of a document, from its BLAKE2b of 8 bytes."""
+    return int.from_bytes(digest, "little")
+
+
+class _Part:
+    """The documents of one split in the making."""
+
+    def __init__(self, name: str, file: IO[bytes]) -> None:
+        self.name, self.file = name, file
+        self.tokens = 0
+        self.lengths, self.bytes, self.hashes = array("q"), array("q"), array("Q")
+
+
+class _Writer:
+    """Takes documents piece by piece, tokenises many at a time, and writes each to its part."""
+
+    def __init__(self, folder: Path, tokenizer: Tokenizer, dtype: str, ends: bool) -> None:
+        self.folder, self.tokenizer, self.dtype = folder, tokenizer, dtype
+        self.end = np.array([tokenizer.vocabulary.end_id] if ends else [], dtype)
+        self.parts: dict[str, _Part] = {}
+        self._waiting: list[tuple[str, str, int | None]] = []  # text, part, hash where the document ends
+        self._size = 0
+
+    def add(self, text: str, part: str, digest: int | None) -> None:
+        """Some text of a document of `part`; `digest` comes with its last."""
+        self._waiting.append((text, part, digest))
+        self._size += len(text)
+        if self._size >= _CHARACTERS_AT_A_TIME:
+            self.flush()
+
+    def flush(self) -> None:
+        """Tokenise and write what waits."""
+        encoded = self.tokenizer.encode([text for text, _, _ in self._waiting])
+        for ids, (text, name, digest) in zip(encoded, self._waiting, strict=True):
+            part = self.parts.get(name)
+            if part is None:
+                part = self.parts[name] = _Part(name, open(self.folder / f"{name}.ids", "wb"))  # noqa: SIM115
+                part.lengths.append(0)
+                part.bytes.append(0)
+            part.file.write(np.ascontiguousarray(ids, self.dtype).data)
+            part.lengths[-1] += len(ids)
+            part.bytes[-1] += len(text.encode())
+            if digest is not None:
+                part.file.write(self.end.data)
+                part.lengths[-1] += len(self.end)
+                part.tokens += part.lengths[-1]
+                part.hashes.append(digest)
+                part.lengths.append(0)
+                part.bytes.append(0)
+        self._waiting, self._size = [], 0
+
+
+def build(
+    folder: Path, key: str, recipe: TextRecipe, files: list[tuple[str, Path]], tokenizer: Tokenizer, source: StoreSource
+) -> None:
+    """Write a store, whole or not at all. Raises `DataError`, `MachineError`."""
+    vocabulary: Vocabulary = tokenizer.vocabulary
+    dtype = "uint8" if vocabulary.n_tokens <= 1 << 8 else "uint16" if vocabulary.n_tokens <= 1 << 16 else "uint32"
+    with atomic.atomic_directory(folder) as temporary:
+        writer = _Writer(temporary, tokenizer, dtype, recipe.ends)
+        last: Path | None = None
+        try:
+            for text, name, digest, path in _dealt(recipe, files, cut_anywhere=not tokenizer.files):
+                last = path
+                writer.add(text, name, digest)
+            writer.flush()
+        except DataError as fault:
+            if fault.file is None:  # a tokenizer does not know where its text comes from
+                raise DataError(fault.what, file=last, fix=fault.fix) from None
+            raise
+        finally:
+            for part in writer.parts.values():
+                part.file.close()
+        made = [writer.parts[bucket] for bucket in BUCKETS if bucket in writer.parts]
+        if not made:
+            what = "is empty or holds only white space: no text"
+            raise DataError(what, file=source.path, fix="give a file with text")
+        _join(temporary, made)
+        lengths = np.concatenate([np.array(p.lengths[:-1], np.int64) for p in made])
+        np.save(temporary / "starts.npy", np.concatenate(([0], np.cumsum(lengths))))
+        np.save(temporary / "bytes.npy", np.concatenate([np.array(p.bytes[:-1], np.int64) for p in made]))
+        np.save(temporary / "hashes.npy", np.concatenate([np.array(p.hashes, np.uint64) for p in made]))
+        manifest = {
+            "format": FORMAT,
+            "key": key,
+            "domain": "text",
+            "vocabulary": vocabulary.to_json(),
+            "dtype": dtype,
+            "ids_sha256": sha256_of(temporary / "tokens.ids"),
+            "tokens": int(lengths.sum()),
+            "documents": len(lengths),
+            "parts": [{"name": p.name, "tokens": p.tokens, "documents": len(p.hashes), "bytes": sum(p.bytes)} for p in made],
+            "source": {"path": source.path, "size": source.size, "sha256": source.sha256},
+            "files": [[bucket, path.name] for bucket, path in files],
+        }
+        (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    n, tokens = len(lengths), int(lengths.sum())
+    log.info("built the store of %s: %d document%s, %d tokens (%s)", source.path, n, "s" * (n != 1), tokens, vocabulary.name)
+
+
+def _join(folder: Path, parts: list[_Part]) -> None:
+    with open(folder / f"{parts[0].name}.ids", "ab") as out:
+        for part in parts[1:]:
+            with open(folder / f"{part.name}.ids", "rb") as more:
+                shutil.copyfileobj(more, out, 1 << 24)
+            (folder / f"{part.name}.ids").unlink()
+    (folder / f"{parts[0].name}.ids").rename(folder / "tokens.ids")
+
+
+def _dealt(
+    recipe: TextRecipe, files: Iterable[tuple[str, Path]], cut_anywhere: bool
+) -> Iterator[tuple[str, str, int | None, Path]]:
+    """(text, part, hash at a document's end, file) in the order of reading."""
+    for bucket, group in itertools.groupby(files, key=lambda item: item[0]):
+        stream = ((piece, path) for _, path in group for piece in pieces_of(recipe, path))
+        by_hash = recipe.split_by_hash and bucket == "all"
+        head: list[tuple[Piece, Path]] = []
+        if by_hash:
+            for item in stream:
+                head.append(item)
+                if sum(piece.last for piece, _ in head) >= FEW:
+                    break
+            else:
+                by_hash = False
+        yield from _texts(itertools.chain(head, stream), bucket, by_hash, cut_anywhere)
+
+
+def _texts(
+    stream: Iterable[tuple[Piece, Path]], bucket: str, by_hash: bool, cut_anywhere: bool
+) -> Iterator[tuple[str, str, int | None, Path]]:
+    digest, rest = hashlib.blake2b(digest_size=8), ""
+    held: list[str] = []  # of a document whose part is known only at its end
+    for piece, path in stream:
+        digest.update(piece.text.encode())
+        text, rest = rest + piece.text, ""
+        if by_hash:
+            held.append(text)
+            text = ""
+        if piece.last:
+            number = document_hash(digest.digest())
+            part = hashed_split(number) if by_hash else bucket
+            yield "".join(held) + text, part, number, path
+            digest, held = hashlib.blake2b(digest_size=8), []
+        elif not by_hash:
+            at = len(text) if cut_anywhere else max((m.start() for m in _SAFE_CUT.finditer(text)), default=0)
+            if at:
+                yield text[:at], bucket, None, path
+            rest = text[at:]

@@ -1,0 +1,163 @@
+"""Recipes of text: where the documents come from, how they are cleaned, which of them train, validate and test.
+
+As for DNA a recipe is one YAML file in `data_recipes/`, with `domain: text`. `files` says by patterns of names which
+files belong to which split ("all": the split is cut from them); the same patterns are used on the recipe's own source
+and on a folder given with `--text`. A user's own file needs no recipe.
+"""
+
+import fnmatch
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from genodiff.data.detokenize import DETOKENIZERS
+from genodiff.data.recipe import SPLITS, Recipe, Source, load_recipe, named_recipe, recipe_names
+from genodiff.errors import DataError, UsageError
+from genodiff.settings import Settings, did_you_mean, read_yaml
+
+OWN_ENDINGS = (".txt", ".text", ".md", ".tokens", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".json")
+ZIPPED = (".gz", ".bgz")
+BUCKETS = (*SPLITS, "all")
+
+Part = Annotated[float, Field(gt=0)]
+
+
+class TextSource(Source):
+    """A public file of text. Of an archive (zip, tar) the files whose names match `members` are taken."""
+
+    members: str | None = None
+
+
+class TextRecipe(Settings):
+    """A data set of text.
+
+    `documents` says what one document is in a text file: the file, a line, a paragraph (blank lines between), or an
+    article of WikiText (its "= Title =" line begins it); in JSON lines, CSV, TSV and Parquet every row is one, its text
+    the `fields` joined by a blank. `ends`: a document is followed by the end token. `cut`: what a held-out split
+    without files takes from the end of train (a share below 1, or a number of tokens); 1/20 where not given. `packing`:
+    "packed" windows run through the documents one after another; a "padded" one holds the beginning of one document.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    domain: Literal["text"] = "text"
+    description: str = ""
+    sources: tuple[TextSource, ...] = ()
+    files: dict[Literal["train", "valid", "test", "all"], tuple[str, ...]] = Field(default={"all": ("*",)})
+    documents: Literal["file", "line", "paragraph", "wiki"] = "file"
+    fields: tuple[str, ...] = ("text",)
+    columns: tuple[str, ...] = ()  # names of a CSV's or TSV's columns where it has no header
+    detokenizer: str | None = None
+    ends: bool = True
+    packing: Literal["packed", "padded"] = "packed"
+    cut: dict[Literal["valid", "test"], Part] = Field(default_factory=dict)
+    split_by_hash: bool = False  # own files of many documents: a document's split follows from its text
+
+    generator: None = None
+    soft_mask_weight: float = 1.0
+    max_n_fraction: float = 1.0
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "TextRecipe":
+        if self.detokenizer is not None and self.detokenizer not in DETOKENIZERS:
+            raise ValueError(f"unknown detokenizer '{self.detokenizer}'; {did_you_mean(self.detokenizer, DETOKENIZERS)}")
+        if not self.fields:
+            raise ValueError("'fields' is empty")
+        return self
+
+    def digest(self) -> str:
+        """sha256 (hex) of everything that decides which token is in which split and window."""
+        values: dict[str, Any] = self.model_dump(mode="json", exclude={"description", "sources"})
+        return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    def bucket(self, path: Path) -> str | None:
+        """Which split the file belongs to by its name ("all": to be cut); None: to none."""
+        name = bare(path)
+        for bucket in ("train", "valid", "test", "all"):
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.files.get(bucket, ())):  # type: ignore[call-overload]
+                return bucket
+        return None
+
+
+def bare(path: Path) -> str:
+    """A file's name without what compression added."""
+    name = path.name
+    for ending in ZIPPED:
+        name = name.removesuffix(ending)
+    return name
+
+
+def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
+    """The text recipe of that name, or in that YAML file. Raises `UsageError`; a recipe of DNA is one too."""
+    path = named_recipe(name_or_path)
+    values = read_yaml(path)
+    if isinstance(values, dict) and values.get("domain", "dna") != "text":
+        what = f"'{name_or_path}' is a recipe of DNA, not of text"
+        raise UsageError(what, fix=f"leave --domain text out, or name one of {', '.join(text_recipe_names())}")
+    if isinstance(values, dict) and isinstance(values.get("sources"), list):
+        values["sources"] = [part for source in values["sources"] for part in _parts(source)]
+    return TextRecipe.parse(values, file=path)
+
+
+def load_any_recipe(name_or_path: str | Path) -> Recipe | TextRecipe:
+    """The recipe of that name, whatever its domain. Raises `UsageError`."""
+    return load_text_recipe(name_or_path) if domain_of(name_or_path) == "text" else load_recipe(name_or_path)
+
+
+def domain_of(name_or_path: str | Path) -> str:
+    """"dna" or "text": what a recipe holds. Raises `UsageError` for an unknown recipe."""
+    values = read_yaml(named_recipe(name_or_path))
+    return "text" if isinstance(values, dict) and values.get("domain") == "text" else "dna"
+
+
+def text_recipe_names() -> list[str]:
+    """The names of the text recipes, sorted."""
+    return [name for name in recipe_names() if domain_of(name) == "text"]
+
+
+def own_text_recipe(path: str | Path) -> TextRecipe:
+    """A recipe of a user's own file or folder.
+
+    Rows of a table, or the files of a folder, are documents; the split of each follows from the hash of its text (1/20
+    valid, 1/20 test), so that equal documents are never on both sides. One text file is one document, and its last two
+    twentieths are held out.
+    """
+    there = Path(path)
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", bare(there).split(".")[0]).strip("._-") or "own"
+    rows = there.is_dir() or bare(there).lower().endswith(ROWS)
+    return TextRecipe(name=stem, description="your own text", split_by_hash=rows)
+
+
+def files_of(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]], list[str]]:
+    """(split or "all", file) of `given`, a file or a folder, in the order of reading; and what a user should know.
+
+    A file is read as all of the recipe, unless its name says that it is one split. Raises `DataError` where nothing fits.
+    """
+    if not given.is_dir():
+        bucket = recipe.bucket(given) or "all"
+        return [(bucket, given)], []
+    there = sorted(p for p in given.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.relative_to(given).parts))
+    own = recipe.files == {"all": ("*",)}
+    named = [(recipe.bucket(p), p) for p in there if not own or bare(p).lower().endswith(OWN_ENDINGS)]
+    found = [(bucket, p) for bucket, p in named if bucket is not None]
+    if not found:
+        patterns = ", ".join(p for bucket in recipe.files.values() for p in bucket) if not own else ", ".join(OWN_ENDINGS)
+        raise DataError(f"holds no file of text ({patterns})", file=given, fix="give a folder or file with text")
+    found.sort(key=lambda item: (BUCKETS.index(item[0]), item[1]))
+    left = len(there) - len(found)
+    return found, [f"{left} other files of {given} are left out"] if left and not own else []
+
+
+def _parts(source: Any) -> list[Any]:
+    """A source of `parts: n` files, whose URL and name hold `{part}` (five digits), as n sources."""
+    if not isinstance(source, dict) or "parts" not in source:
+        return [source]
+    n = source["parts"]
+    if not isinstance(n, int) or not 1 <= n <= 100_000:
+        raise UsageError(f"a source has {n!r} parts", fix="give a whole number of 1 or more")
+    rest = {k: v for k, v in source.items() if k != "parts"}
+    return [rest | {key: str(rest.get(key, "")).replace("{part}", f"{i:05d}") for key in ("url", "filename")} for i in range(n)]

@@ -1,0 +1,240 @@
+"""The store of a text: the tokens of all its documents in one file to map into memory, as `store` has it for genomes.
+
+    tokens.ids     ids, one after another, in the smallest unsigned type that holds the vocabulary
+    starts.npy     (documents + 1,) int64: where each document begins
+    bytes.npy      (documents,) int64: its length in bytes of UTF-8
+    hashes.npy     (documents,) uint64: of its text; equal documents have equal hashes
+    manifest.json  what it was made from, and the sha256 of the ids
+
+The documents of a split (or of "all", which is cut) stand together and are the store's "contigs". Each document is
+followed by the end token where the recipe has `ends`. `text_build` writes it.
+"""
+
+import json
+import logging
+import shutil
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.data.fetch import sha256_of
+from genodiff.data.recipe import SPLITS
+from genodiff.data.splits import Intervals, Splits
+from genodiff.data.store import Store, StoreSource, alone, refuse_changed, sha256_json, source_of
+from genodiff.data.text_build import FEW, FORMAT, build, sources_of
+from genodiff.data.text_recipe import TextRecipe
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+
+log = logging.getLogger("genodiff")
+
+_HELD_OUT = 0.05
+
+
+class TextStore(Store):
+    """A built text, open for reading; picklable (a loader's worker maps the same file)."""
+
+    def __init__(self, path: Path, recipe: TextRecipe, source: StoreSource, tokenizer: Tokenizer) -> None:
+        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit the recipe."""
+        self.path, self.source, self.vocabulary = path, source, tokenizer.vocabulary
+        self.manifest = _read_manifest(path)
+        self.contigs = {part["name"]: part["tokens"] for part in self.manifest["parts"]}
+        self.names = tuple(self.contigs)
+        self.lengths = np.array([*self.contigs.values()], np.int64)
+        self.offsets = np.concatenate(([0], np.cumsum(self.lengths)))
+        self.token_bytes = tokenizer.token_bytes()
+        self.splits = self._split(recipe)
+        self.recipe_digest = recipe.digest()
+        self.fingerprint = sha256_json({"recipe": self.recipe_digest, "content": self.manifest["key"]})
+
+    @cached_property
+    def flat(self) -> NDArray[Any]:
+        """The tokens of all documents, one after another, mapped from the file."""
+        return np.memmap(self.path / "tokens.ids", self.manifest["dtype"], "r")
+
+    @property
+    def n_runs(self) -> NDArray[np.int64]:
+        """Text has no N."""
+        return np.zeros((0, 2), np.int64)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each document begins in `flat`, and the end of the last."""
+        found: NDArray[np.int64] = np.load(self.path / "starts.npy", mmap_mode="r", allow_pickle=False)
+        return found
+
+    @cached_property
+    def document_bytes(self) -> NDArray[np.int64]:
+        """Bytes of each document's text."""
+        found: NDArray[np.int64] = np.load(self.path / "bytes.npy", mmap_mode="r", allow_pickle=False)
+        return found
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """A hash of each document's text."""
+        found: NDArray[np.uint64] = np.load(self.path / "hashes.npy", mmap_mode="r", allow_pickle=False)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("flat", "starts", "document_bytes", "hashes")}
+
+    def verify(self) -> None:
+        """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
+        found = sha256_of(self.path / "tokens.ids")
+        if found != self.manifest["ids_sha256"]:
+            what = f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}"
+            raise DataError(what, file=self.path / "tokens.ids", fix="remove the folder; it is built again from the source")
+
+    def identity(self) -> dict[str, Any]:
+        """As `Store.identity`, with the tokenizer."""
+        vocabulary = self.vocabulary
+        return super().identity() | {"tokenizer": vocabulary.name, "tokenizer_sha256": vocabulary.tokenizer_sha256}
+
+    def check_same(self, remembered: dict[str, Any]) -> None:
+        """Raise `DataError` naming both hashes unless this store is the data that `remembered` describes."""
+        if remembered.get("fingerprint") == self.fingerprint:
+            return
+        refuse_changed(self.source, remembered)
+        fix = "bring it back as it was, or begin a new run with another --out"
+        if remembered.get("tokenizer_sha256") != self.vocabulary.tokenizer_sha256:
+            was, now = str(remembered.get("tokenizer_sha256"))[:12], self.vocabulary.tokenizer_sha256[:12]
+            raise DataError(f"the tokenizer has changed since the run began: sha256 {now}, but was {was}", fix=fix)
+        what = f"the recipe has changed since the run began: {self.recipe_digest}, but was {remembered.get('recipe_digest')}"
+        raise DataError(what, file=self.source.path, fix=fix)
+
+    def documents(self, split: str) -> NDArray[np.int64]:
+        """The numbers of the documents that begin in a split, ascending."""
+        starts, found = np.asarray(self.starts[:-1]), []
+        for contig, start, end, _ in self._rows(split):
+            base = self.offsets[contig]
+            found.append(np.arange(*np.searchsorted(starts, (base + start, base + end))))
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def duplicates(self) -> dict[str, int]:
+        """How many documents of valid and of test stand in train, too, letter for letter."""
+        train = np.unique(np.asarray(self.hashes)[self.documents("train")])
+        return {s: int(np.isin(np.asarray(self.hashes)[self.documents(s)], train).sum()) for s in ("valid", "test")}
+
+    def bytes_of(self, start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Bytes of text in the `length` tokens from each flat `start`.
+
+        Exact for tokenizers that lose nothing; for others a document's bytes are shared out evenly over its tokens.
+        """
+        if self.token_bytes is not None:
+            table = self.token_bytes
+            return np.array([int(table[self.flat[a : a + n]].sum()) for a, n in zip(start, length, strict=True)], np.float64)
+        starts = np.asarray(self.starts)
+        before = np.concatenate(([0], np.cumsum(np.asarray(self.document_bytes))))
+
+        def until(position: NDArray[np.int64]) -> NDArray[np.float64]:
+            i = np.minimum(np.searchsorted(starts, position, "right") - 1, len(starts) - 2)
+            share = (position - starts[i]) / np.maximum(starts[i + 1] - starts[i], 1)
+            found: NDArray[np.float64] = before[i] + share * (before[i + 1] - before[i])
+            return found
+
+        return until(np.asarray(start + length)) - until(np.asarray(start))
+
+    def _rows(self, split: str) -> Iterator[tuple[int, int, int, int]]:
+        i = self.splits.intervals[split]
+        yield from zip(i.contig.tolist(), i.start.tolist(), i.end.tolist(), i.line.tolist(), strict=True)
+
+    def _split(self, recipe: TextRecipe) -> Splits:
+        """The intervals of each split. A split without files is cut from the end of train, at a document's beginning."""
+        number = {name: i for i, name in enumerate(self.names) if self.contigs[name]}
+        notes: list[str] = []
+        donor = next((name for name in ("all", "train", "valid", "test") if name in number), None)
+        if donor is None:
+            raise DataError("holds no token of text", file=self.source.path, fix="give a file with text")
+        rows = {s: [(number[s], 0, self.contigs[s])] if s in number and s != donor else [] for s in SPLITS}
+        missing = [s for s in ("valid", "test") if not rows[s]]
+        if donor in ("valid", "test"):
+            cut = " and ".join(missing)
+            notes.append(f"it has no file of train: its {donor} trains in that place, and of its end {cut} is held out")
+        elif missing and donor == "train":
+            notes.append(f"it has no file of {' and '.join(missing)}: the end of train is held out instead")
+        end = self.contigs[donor]
+        for split in reversed(missing):
+            part = recipe.cut.get(split, _HELD_OUT) if donor in ("all", "train") else _HELD_OUT  # type: ignore[call-overload]
+            size = int(part * self.contigs[donor]) if part < 1 else int(part)
+            start = self._document_at(number[donor], max(0, end - size))
+            rows[split], end = [(number[donor], start, end)], start
+        rows["train"] = [(number[donor], 0, end)]
+        if missing and (donor == "all" or recipe.split_by_hash):
+            shares = ", ".join(f"{s} {sum(b - a for _, a, b in rows[s]) / self.contigs[donor]:.1%}" for s in missing)
+            notes.append(f"one text, split by position: {shares} of its end, the rest trains")
+        return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
+
+    def _document_at(self, contig: int, place: int) -> int:
+        """The beginning of the document nearest before `place`, where there are many of them; else `place` itself."""
+        base, end = int(self.offsets[contig]), int(self.offsets[contig + 1])
+        first, last = np.searchsorted(np.asarray(self.starts), (base, end))
+        if last - first < FEW:
+            return place
+        i = int(np.searchsorted(np.asarray(self.starts), base + place, "right")) - 1
+        return int(self.starts[i]) - base
+
+
+def build_text_store(
+    recipe: TextRecipe,
+    text: str | Path | None,
+    tokenizer: Tokenizer,
+    *,
+    offline: bool = False,
+    force: bool = False,
+    remembered: dict[str, Any] | None = None,
+) -> TextStore:
+    """The store of `recipe`, from the file or folder `text` in place of the recipe's source; built once, then found again.
+
+    As `build_store`. Raises `DataError`: the text is missing, is not sound UTF-8, or holds nothing to read.
+    """
+    files, notes = sources_of(recipe, text, offline=offline)
+    source = source_of([path for _, path in files])
+    content = sha256_json({"files": [[bucket, sha256_of(path)] for bucket, path in files]})
+    source = source._replace(sha256=source.sha256 if len(files) == 1 else content)
+    if remembered is not None:
+        refuse_changed(source, remembered)
+    reading = recipe.model_dump(mode="json", include={"documents", "fields", "columns", "detokenizer", "ends", "split_by_hash"})
+    vocabulary = tokenizer.vocabulary.fingerprint()
+    key = sha256_json({"format": FORMAT, "vocabulary": vocabulary, "source": content, "reading": reading})
+    folder = cache_dir() / "stores" / key[:32]
+    with alone(folder):
+        fresh = force or not _is_whole(folder, key)
+        if fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+            atomic.clear_leftovers(folder.parent)
+            build(folder, key, recipe, files, tokenizer, source)
+        store = TextStore(folder, recipe, source, tokenizer)
+    for note in (*notes, *store.splits.notes):
+        log.warning("%s: %s", source.path, note)
+    if fresh:
+        for split, n in store.duplicates().items():
+            if n:
+                log.warning("%s: %d documents of %s stand in train, too", source.path, n, split)
+    return store
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        size = (folder / "tokens.ids").stat().st_size
+        whole = size == manifest["tokens"] * np.dtype(manifest["dtype"]).itemsize
+        n = manifest["documents"]
+        rows = {name: len(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in ("starts", "bytes", "hashes")}
+        if whole and manifest["format"] == FORMAT and rows == {"starts": n + 1, "bytes": n, "hashes": n}:
+            return manifest
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        pass
+    raise DataError("is not a whole store", file=folder, fix="remove the folder; it is built again from the source")
+
+
+def _is_whole(folder: Path, key: str) -> bool:
+    try:
+        return bool(_read_manifest(folder)["key"] == key)
+    except DataError:
+        return False
