@@ -16,7 +16,7 @@ from genodiff.data.recipe import recipe_names
 from genodiff.data.text_recipe import domain_of
 from genodiff.errors import UsageError
 from genodiff.settings import read_yaml
-from genodiff.train.checkpoint import steps_of
+from genodiff.train.checkpoint import steps_of, why_no_run
 from genodiff.train.config import RunConfig, read_config, resolve
 from genodiff.train.lock import check_free
 
@@ -96,7 +96,7 @@ def train(
         start, given, over = begun_from(init, resume or out, given, over)
     if resume is not None:
         if not (resume / "config.yaml").is_file():
-            raise UsageError("is no run folder (no such config.yaml)", file=resume, fix="give an existing run folder")
+            raise why_no_run(resume)
         resolved = read_config(resume / "config.yaml", over)
     else:
         if recipe is None and fasta is None and text is None and not (isinstance(given, dict) and "recipe" in given):
@@ -134,9 +134,9 @@ def begun_from(init: str, folder: Path | None, given: Any, over: dict[str, Any])
 
     known = remembered(folder, init)
     if known is not None:
-        return None, given, {**over, "init": known.init, "init_sha256": known.init_sha256}
+        return None, below(known.backbone, given), {**over, "init": known.init, "init_sha256": known.init_sha256}
     start = warm_start(init)
-    return start, *below(start, given, over)
+    return start, below(start.settings, given), {**over, "init": start.path, "init_sha256": start.digest}
 
 
 def in_its_domain(

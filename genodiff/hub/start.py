@@ -1,12 +1,12 @@
 """`train --init`: a run folder, a checkpoint folder, a published folder or a weight file as the start of a run."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
+from genodiff.backbones.backbone import BackboneSettings
 from genodiff.hub.probe import logits_on_probe
 from genodiff.hub.source import read_source
 from genodiff.train.checkpoint import load_model
@@ -41,12 +41,12 @@ def warm_start(path: str | Path) -> WarmStart:
     return WarmStart(os.path.abspath(path), digest, settings, alphabet.fingerprint(), tensors, parity, record)
 
 
-def below(start: WarmStart, given: Any, over: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """`given` (of a file) over the network of the weights, and `over` (of flags) with the run's identity."""
-    if isinstance(given, dict):
-        under = spread(given)
-        given = merge({} if under.get("preset") else {"backbone": start.settings.model_dump()}, under)
-    return given, {**over, "init": start.path, "init_sha256": start.digest}
+def below(network: BackboneSettings, given: Any) -> Any:
+    """`given` (the settings of a file) over the network of the weights."""
+    if not isinstance(given, dict):
+        return given
+    under = spread(given)
+    return merge({} if under.get("preset") else {"backbone": network.model_dump()}, under)
 
 
 def remembered(folder: Path | None, init: str) -> RunConfig | None:

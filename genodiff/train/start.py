@@ -48,7 +48,8 @@ def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
     Raises `CheckpointError` where that is more than rounding: nothing is trained from weights that did not arrive.
     """
     if alphabet.fingerprint() != start.vocabulary:
-        raise CheckpointError(f"is of another vocabulary than '{alphabet.name}'", file=start.path, fix="give weights of the same vocabulary")
+        what = f"is of another vocabulary than '{alphabet.name}'"
+        raise CheckpointError(what, file=start.path, fix="give weights of the same vocabulary")
     fill(backbone, start.tensors)
     differ = start.parity(backbone)
     if not differ <= TOLERANCE:
