@@ -9,13 +9,14 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
+from genodiff.backbones.dimamba import DiMamba, DiMambaSettings
 from genodiff.backbones.dit import DiT, DiTSettings
 
-Backbone = Caduceus | DiT
+Backbone = Caduceus | DiT | DiMamba
 
-BackboneSettings = Annotated[CaduceusSettings | DiTSettings, Field(discriminator="kind")]
+BackboneSettings = Annotated[CaduceusSettings | DiTSettings | DiMambaSettings, Field(discriminator="kind")]
 
-KINDS: dict[str, type[CaduceusSettings] | type[DiTSettings]] = {
+KINDS: dict[str, type[CaduceusSettings] | type[DiTSettings] | type[DiMambaSettings]] = {
     settings.model_fields["kind"].default: settings for settings in get_args(get_args(BackboneSettings)[0])
 }
 """The settings of each kind of network."""

@@ -7,6 +7,7 @@ Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from math import ceil, sqrt
 from typing import Annotated, Literal
 
@@ -21,6 +22,7 @@ from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
+from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
 from genodiff.settings import Settings
 
 _EMBEDDING_STD = 0.02
@@ -105,6 +107,14 @@ class Block(nn.Module):
 
     def forward(self, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
         return self.mixer(self.norm(residual, mirrored), mask, mirrored)
+
+
+@dataclass
+class StateCache:
+    """What each block of a one-way network carries on from the `length` positions that it has read."""
+
+    length: int = 0
+    edges: list[Edge] = field(default_factory=list)
 
 
 class Caduceus(nn.Module):
@@ -195,3 +205,25 @@ class Caduceus(nn.Module):
         if self.settings.alternate_strands and self.paired and len(self.blocks) % 2:
             residual = exchange_strands(residual, lengths)
         yield self.final_norm(residual)
+
+    def cache(self, capacity: int) -> StateCache:
+        """An empty cache for `decode`; it has the same size whatever the `capacity`."""
+        if not self.settings.causal:
+            raise UsageError("only a causal network can go on from what it has read", fix="train one that reads one way")
+        return StateCache()
+
+    def decode(self, x: Int[Tensor, "B n"], cache: StateCache, sigma: Tensor | None = None) -> Float[Tensor, "B n {self.vocab_size}"]:
+        """Logits of the n positions that follow those in the cache, which then holds them too."""
+        residual = F.embedding(x, self.embedding)
+        for i, block in enumerate(self.blocks):
+            assert isinstance(block, Block)
+            if i == len(cache.edges):
+                cache.edges.append(no_edge(block.mixer.ahead.weights(), len(x)))
+
+            def read(x: Tensor, reading: Reading, reverse: bool, i: int = i) -> Tensor:
+                y, cache.edges[i] = carry(x, reading, reverse, cache.edges[i])
+                return y
+
+            residual = residual + block.mixer(block.norm(residual), None, False, read)
+        cache.length += x.shape[1]
+        return F.linear(self.final_norm(residual), self.embedding if self.head is None else self.head)

@@ -7,6 +7,7 @@ dit-470k and dit-causal-470k have the size of caduceus-*-470k, for comparisons a
 from typing import Literal
 
 from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 
 _SHAPES = {
@@ -48,7 +49,15 @@ _ONE_WAY = {
     for name, (d_model, n_layer) in {"mamba-tiny": (72, 2), "mamba-470k": (128, 4)}.items()
 }
 
-PRESETS: dict[str, CaduceusSettings | DiTSettings] = {**_CADUCEUS, **_ONE_WAY, **_DIT, **_SMALL, **_TEXT}
+_DIMAMBA = {
+    "dimamba-470k": DiMambaSettings(d_model=88, n_layer=5, d_cond=64),  # 471,432
+    "dimamba-4.8m": DiMambaSettings(d_model=256, n_layer=8),  # 4,774,912 with 12 tokens: published for ten species
+    "dimamba-tiny": DiMambaSettings(d_model=512, n_layer=14),  # 28,407,552 with 12 tokens: published for text
+}
 
-FIRST = {"caduceus": "caduceus-ps-470k", "dit": "dit-470k"}
+PRESETS: dict[str, CaduceusSettings | DiTSettings | DiMambaSettings] = {
+    **_CADUCEUS, **_ONE_WAY, **_DIT, **_SMALL, **_TEXT, **_DIMAMBA,
+}  # fmt: skip
+
+FIRST = {"caduceus": "caduceus-ps-470k", "dit": "dit-470k", "dimamba": "dimamba-470k"}
 """The preset of each kind that is taken where only the kind is named."""

@@ -24,7 +24,7 @@ from genodiff.cli.common import Common, whole
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.output import write_samples
-from genodiff.generate.sample import AUTO_STEPS, Sampling, Workload, at_least_one, bits_lost, fitting_batch, workload
+from genodiff.generate.sample import AUTO_STEPS, Sampling, Workload, at_least_one, bits_lost, fitting_batch, settled, workload
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.progress import clock
 
@@ -67,7 +67,10 @@ def sample(
             help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.",
         ),
     ] = None,
-    sampler: Annotated[str, Parameter(help="ancestral, first-hitting or confidence.")] = "ancestral",
+    sampler: Annotated[
+        str | None,
+        Parameter(help="ancestral, first-hitting, confidence; analytic (sedd); left-to-right (ar). [the objective's own]"),
+    ] = None,
     steps: Annotated[
         int | Literal["auto"], Parameter(converter=_whole_or_auto, help="Steps per window (auto: 256).")
     ] = "auto",
@@ -115,6 +118,7 @@ def sample(
     if templates is None:
         lengths = np.array([length or model.config.data.seq_len])
         check_room(fasta, n, lengths, line_width, batch_size)
+    how = settled(how, model.objective)
     gaps = [np.ones(lengths[0], bool)] if templates is None else (t.gaps for t in templates)
     work = workload(model, gaps, how=how)
     if plan:

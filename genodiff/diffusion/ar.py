@@ -7,6 +7,7 @@ the mask's id, which stands for "nothing known" and which every network has. A t
 read and not paid for: the figure is then that of the others given it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,14 +15,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.left_to_right import left_to_right, shifted
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_bound, as_loss
-
-
-def shifted(x0: Int[Tensor, "B L"], begin: int) -> Int[Tensor, "B L"]:
-    """What the network reads to predict x0: `begin`, then x0 without its last token."""
-    return torch.cat([torch.full_like(x0[:, :1], begin), x0[:, :-1]], 1)
+from genodiff.diffusion.samplers import Sampled
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class Ar(Objective):
     causal: ClassVar[bool] = True
 
     @property
-    def samplers(self) -> tuple[str, ...]:
-        return ("left-to-right",)
+    def samplers(self) -> dict[str, Callable[..., Sampled]]:
+        return {"left-to-right": left_to_right}
 
     def loss(
         self,

@@ -13,6 +13,7 @@ is the loss above (its first bin, nearly all context being seen, is close to a p
 Source: Devlin et al. 2019, arXiv 1810.04805; Salazar et al. 2020, arXiv 1910.14659 (pseudo-likelihood).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +25,7 @@ from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.mdlm import exact_count_bound
 from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_loss
+from genodiff.diffusion.samplers import SAMPLERS, Sampled
 from genodiff.errors import UsageError
 
 MASKED, RANDOM = 0.8, 0.1  # of the selected; the rest stays visible
@@ -49,9 +51,9 @@ class Mlm(Objective):
             raise UsageError(f"a mask rate of {self.mask_rate}", fix="give a share above 0, such as 0.15")
 
     @property
-    def samplers(self) -> tuple[str, ...]:
+    def samplers(self) -> dict[str, Callable[..., Sampled]]:
         """One token at a time first: the law that `bound` is about."""
-        return ("first-hitting", "confidence", "ancestral")
+        return {name: SAMPLERS[name] for name in ("first-hitting", "confidence", "ancestral")}
 
     @property
     def curve(self) -> bool:

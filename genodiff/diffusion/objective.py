@@ -12,6 +12,7 @@ tokens, so that nats per token of any two of them can be set side by side. A new
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
+from genodiff.diffusion.samplers import SAMPLERS, Sampled
 
 TimeSampling = Literal["iid", "stratified", "systematic"]
 
@@ -59,9 +61,9 @@ class Objective(ABC):
     causal: ClassVar[bool] = False
 
     @property
-    def samplers(self) -> tuple[str, ...]:
-        """Names of the samplers that the trained network can be used with; the first is the default."""
-        return ("ancestral", "first-hitting", "confidence")
+    def samplers(self) -> dict[str, Callable[..., Sampled]]:
+        """The samplers that the trained network can be used with; the first is the default."""
+        return SAMPLERS
 
     @property
     def curve(self) -> bool:

@@ -22,6 +22,10 @@ OBJECTIVES: dict[str, type[Objective]] = {
 }
 
 
+SAMPLER_NAMES = ("ancestral", "first-hitting", "confidence", "analytic", "left-to-right")
+"""Every sampler that some objective knows; `Objective.samplers` has those of one."""
+
+
 def settings_of(name: str) -> list[str]:
     """The names of an objective's own settings."""
     if name not in OBJECTIVES:

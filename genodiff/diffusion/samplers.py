@@ -11,17 +11,15 @@
 Count first: the step at which a position is revealed depends on nothing but its uniform, so it is drawn before the
 denoiser runs. A (sequence, step) pair that reveals nothing costs no evaluation, so there is nothing to cache, and a
 sequence needs at most min(steps, masks) evaluations. Only rows about to be revealed are turned into probabilities, in
-double precision, and the token is read off their cumulative distribution: single-precision Gumbel noise would lower the
-temperature of a large vocabulary (Zheng et al. 2024, arXiv 2409.02908).
+double precision and a token is drawn (see `draw`): single-precision Gumbel noise would lower the temperature of a large
+vocabulary (Zheng et al. 2024, arXiv 2409.02908).
 
 A sequence's result depends on its own masks and uniforms, never on its companions. In single precision a denoiser's
 logits differ in the last digits with batch size and thread count, and a draw close to a boundary could flip. Where
 `refine`, the same denoiser in double precision, is given, every draw that an error of `tolerance` in any logit could
-change is decided by it, on that sequence alone. The bound used is exact: errors of at most d in the logits move the
-log-odds of any set of tokens by at most 2 d / temperature.
+change is decided by it, on that sequence alone.
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,11 +27,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.draw import TIE, Draw
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.schedule import Schedule
-from genodiff.errors import GenodiffError, UsageError
-
-TIE = 1e-9  # double-precision values closer than this are equal: symmetry makes exact ties, rounding splits them
+from genodiff.errors import UsageError
 
 
 class Sampled(NamedTuple):
@@ -59,7 +56,7 @@ def ancestral(
 
     On the linear schedule a sequence of L masks takes steps (1 - (1 - 1/steps)^L) evaluations on average.
     """
-    filling = _Filling(diffusion, denoiser, xt, u_token, _Draw(temperature, top_p), refine, tolerance)
+    filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
     step = torch.searchsorted(share, u_order.double().contiguous(), right=True).clamp(max=steps - 1)
     for j in step[filling.masked].unique().tolist():
@@ -88,7 +85,7 @@ def first_hitting(
 
     With a perfect denoiser its law is the data's. There are as many evaluations as masks; `steps` plays no part.
     """
-    filling = _Filling(diffusion, denoiser, xt, u_token, _Draw(temperature, top_p), refine, tolerance)
+    filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
     order = u_order.masked_fill(~filling.masked, torch.inf).argsort(dim=-1, stable=True)
     end = diffusion.schedule.alpha(torch.ones_like(u_order))
     when = diffusion.schedule.inverse(end + (1 - end) * u_order)
@@ -122,7 +119,7 @@ def confidence(
     at the token drawn from it, so one position per step still follows the denoiser's law. `order_temperature` adds that
     much Gumbel noise, from `u_order`, to the log-probabilities that are compared: infinity would be a random order.
     """
-    filling = _Filling(diffusion, denoiser, xt, u_token, _Draw(temperature, top_p), refine, tolerance)
+    filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
     revealed = torch.round(filling.masked.sum(-1)[:, None] * share).long()
     n_due = revealed.diff(dim=1, prepend=torch.zeros_like(revealed[:, :1]))
@@ -171,59 +168,7 @@ def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, "S"]:
     return share
 
 
-class _Draw:
-    """Tokens from logits: temperature first, then the smallest set of tokens with a chance of at least `top_p`."""
-
-    def __init__(self, temperature: float, top_p: float) -> None:
-        if not 0 <= temperature < math.inf:
-            raise UsageError(f"temperature {temperature}", fix="use 0 (always the best token) or more")
-        if not 0 < top_p <= 1:
-            raise UsageError(f"top-p {top_p}", fix="use a number above 0 and at most 1 (1 keeps every token)")
-        self.temperature, self.top_p = temperature, top_p
-
-    def __call__(self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
-        """The column drawn in each row, and whether errors of `tolerance` in the logits could change it."""
-        lead = logits.double() - logits.double().amax(-1, keepdim=True)
-        if lead.isnan().any():
-            raise GenodiffError("the denoiser gave no finite logits", fix="use a checkpoint from before the loss diverged")
-        if self.temperature == 0:
-            scaled, slack = torch.where(lead >= -TIE, 0.0, -torch.inf), 0.0
-            close = (lead >= -2 * tolerance).sum(-1) > 1
-        else:
-            scaled, slack = lead / self.temperature, 2 * tolerance / self.temperature
-            close = torch.zeros_like(u, dtype=torch.bool)
-        if self.top_p < 1:
-            keep, doubt = self._nucleus(scaled, slack)
-            scaled, close = scaled.masked_fill(~keep, -torch.inf), close | doubt
-        cdf = scaled.softmax(-1).cumsum(-1)
-        token = (cdf[:, :-1] <= u.double()[:, None] * cdf[:, -1:]).sum(-1)
-        if slack:
-            close = close | ((_log_odds(scaled) - torch.logit(u.double())[:, None]).abs() <= slack).any(-1)
-        return token, close
-
-    def _nucleus(self, scaled: Float[Tensor, "R K"], slack: float) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R"]]:
-        """The nucleus, crossing token included, and whether a shift of `slack` in log-odds could change it."""
-        order = torch.round(scaled / TIE).argsort(dim=-1, descending=True, stable=True)
-        ranked = scaled.gather(-1, order)
-        p = ranked.softmax(-1)
-        before = p.cumsum(-1) - p
-        kept = before < self.top_p - TIE
-        kept[:, 0] = True
-        keep = torch.zeros_like(kept).scatter(-1, order, kept)
-        if not slack:
-            return keep, torch.zeros_like(kept[:, 0])
-        edge = math.log(self.top_p) - math.log1p(-self.top_p)
-        doubt = ((_log_odds(ranked) - edge).abs() <= slack).any(-1)
-        gap = scaled.masked_fill(~keep, torch.inf).amin(-1) - scaled.masked_fill(keep, -torch.inf).amax(-1)
-        return keep, doubt | (gap <= slack)
-
-
-def _log_odds(weights: Float[Tensor, "R K"]) -> Float[Tensor, "R J"]:
-    """Of the first 1 .. K - 1 columns of each row against its other columns, from log-weights."""
-    return weights[:, :-1].logcumsumexp(-1) - weights[:, 1:].flip(-1).logcumsumexp(-1).flip(-1)
-
-
-class _Filling:
+class Filling:
     """Sequences on their way from masks to tokens, with each one's count of evaluations."""
 
     def __init__(
@@ -232,7 +177,7 @@ class _Filling:
         denoiser: Denoiser,
         xt: Int[Tensor, "B L"],
         u_token: Float[Tensor, "B L"],
-        draw: _Draw,
+        draw: Draw,
         refine: Denoiser | None,
         tolerance: float,
     ) -> None:

@@ -14,16 +14,20 @@ Source: Lou, Meng and Ermon 2024, arXiv 2310.16834, equations 5 and 11, with its
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.analytic import analytic
 from genodiff.diffusion.loss import LossTerms, count_and_scale, count_time
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, exact_count_mask
 from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_loss
+from genodiff.diffusion.samplers import Sampled
 
 
 def log_ratios(diffusion: MaskedDiffusion, logits: Float[Tensor, "*S V"]) -> Float[Tensor, "*S K"]:
@@ -48,9 +52,9 @@ class Sedd(Objective):
     name: ClassVar[str] = "sedd"
 
     @property
-    def samplers(self) -> tuple[str, ...]:
+    def samplers(self) -> dict[str, Callable[..., Sampled]]:
         """`analytic` reveals at the rate that the scores tell; the others take the scores normalised."""
-        return ("analytic", *super().samplers)
+        return {"analytic": partial(analytic, log_ratios=log_ratios), **super().samplers}
 
     @property
     def curve(self) -> bool:

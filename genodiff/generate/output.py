@@ -16,10 +16,13 @@ import numpy as np
 
 from genodiff import __version__
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, stride_of
+from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, settled, stride_of
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record, write_fasta
 from genodiff.train.checkpoint import Model
+
+ONE_AT_A_TIME = ("first-hitting", "left-to-right")
+"""Samplers that take as many steps as there are masks."""
 
 
 class Written(NamedTuple):
@@ -50,7 +53,7 @@ def write_samples(
     none unless it does. `line_width` 0 writes each sequence on one line; `tick` is told after each
     call of the network how many windows it held. Raises `UsageError`, `MachineError`.
     """
-    how = how or Sampling()
+    how = settled(how, model.objective)
     if how.batch_size is None and templates is None:
         how = replace(how, batch_size=fitting_batch(model, length))
     if sidecar is None and isinstance(target, str | Path):
@@ -91,7 +94,7 @@ def write_samples(
                 "genodiff": __version__,
                 "seed": seed,
                 "sampler": how.sampler,
-                "steps": None if how.sampler == "first-hitting" else how.steps or AUTO_STEPS,
+                "steps": None if how.sampler in ONE_AT_A_TIME else how.steps or AUTO_STEPS,
                 "temperature": how.temperature,
                 "top_p": how.top_p,
                 "stride": stride_of(model, how),
@@ -109,7 +112,7 @@ def write_samples(
 
 def law(how: Sampling, nfe: int) -> str:
     """The part of a header that says how its record was drawn; of the finer settings only what is not the default."""
-    said = f"sampler={how.sampler} steps={nfe if how.sampler == 'first-hitting' else how.steps or AUTO_STEPS}"
+    said = f"sampler={how.sampler} steps={nfe if how.sampler in ONE_AT_A_TIME else how.steps or AUTO_STEPS}"
     fine = {"temperature": how.temperature, "top_p": how.top_p, "stride": how.stride, "allow_n": how.allow_n}
     usual = Sampling()
     return said + "".join(f" {name}={value}" for name, value in fine.items() if value != getattr(usual, name))

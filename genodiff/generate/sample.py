@@ -14,6 +14,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -24,7 +25,9 @@ from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.samplers import SAMPLERS, revealed_share
+from genodiff.diffusion.objective import Objective
+from genodiff.diffusion.objectives import SAMPLER_NAMES
+from genodiff.diffusion.samplers import revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
@@ -59,12 +62,13 @@ class Sample(NamedTuple):
 class Sampling:
     """How to sample. Raises `UsageError` for what cannot be meant.
 
-    `steps` None means 256 per window; evaluations never exceed the number of masks, whatever the steps. `temperature`
-    0 takes the likeliest base. `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size`
-    None means as many windows as keep the device busy; it changes the speed only.
+    `sampler` None means the objective's own first. `steps` None means 256 per window; evaluations never exceed the
+    number of masks, whatever the steps. `temperature` 0 takes the likeliest base. `stride` None means half the trained
+    length. `allow_n` lets N be drawn too. `batch_size` None means as many windows as keep the device busy; it changes
+    the speed only.
     """
 
-    sampler: str = "ancestral"
+    sampler: str | None = None
     steps: int | None = None
     temperature: float = 1.0
     top_p: float = 1.0
@@ -73,8 +77,8 @@ class Sampling:
     batch_size: int | None = None
 
     def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            raise UsageError(f"no sampler '{self.sampler}'", fix=did_you_mean(self.sampler, SAMPLERS))
+        if self.sampler is not None and self.sampler not in SAMPLER_NAMES:
+            raise UsageError(f"no sampler '{self.sampler}'", fix=did_you_mean(self.sampler, SAMPLER_NAMES))
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise UsageError(
                 f"temperature {self.temperature} is not a finite number of 0 or more",
@@ -89,6 +93,16 @@ class Sampling:
         at_least_one("batch size", self.batch_size)
 
 
+def settled(how: Sampling | None, objective: Objective) -> Sampling:
+    """`how` with its sampler named. Raises `UsageError` for one that the objective does not have."""
+    how, known = how or Sampling(), objective.samplers
+    if how.sampler is None:
+        return replace(how, sampler=next(iter(known)))
+    if how.sampler not in known:
+        raise UsageError(f"sampler '{how.sampler}' does not go with objective {objective.name}", fix=f"choose {', '.join(known)}")
+    return how
+
+
 def at_least_one(what: str, value: int | None) -> None:
     """Raises `UsageError` where `value` is given and below 1."""
     if value is not None and value < 1:
@@ -101,7 +115,7 @@ def sample(
     length: int,
     *,
     seed: int = 1,
-    sampler: str = "ancestral",
+    sampler: str | None = None,
     steps: int | None = None,
     temperature: float = 1.0,
     top_p: float = 1.0,
@@ -136,11 +150,8 @@ def infill(
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
     """
-    how = how or Sampling()
+    how = settled(how, model.objective)
     window = model.config.data.seq_len
-    if how.sampler not in model.objective.samplers:
-        known = ", ".join(model.objective.samplers)
-        raise UsageError(f"sampler '{how.sampler}' does not go with objective {model.objective.name}", fix=f"choose {known}")
     if how.stride is not None and how.stride > window:
         raise UsageError(f"stride {how.stride} is above the trained length", fix=f"give at most {window}")
     if not 0 <= seed < 1 << 64:
@@ -150,7 +161,7 @@ def infill(
 
 def workload(model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None) -> Workload:
     """What filling the `gaps` (True where a base is to be drawn) of each text takes; the network is not run."""
-    how = how or Sampling()
+    how = settled(how, model.objective)
     window, stride = model.config.data.seq_len, stride_of(model, how)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS).numpy()
     records = bases = windows = 0
@@ -163,7 +174,7 @@ def workload(model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling |
             left[start:end] = False
             bases += n
             windows += 1
-            if how.sampler == "ancestral":
+            if how.sampler in ("ancestral", "analytic"):
                 evaluations += float((1 - (1 - np.diff(share, prepend=0.0)) ** n).sum())
             elif how.sampler == "confidence":
                 evaluations += float((np.diff(np.round(n * share), prepend=0.0) > 0).sum())
@@ -214,17 +225,24 @@ class _Filler:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
         self.window, self.stride = model.config.data.seq_len, stride_of(model, how)
         self.diffusion: MaskedDiffusion = model.diffusion
+        self.draw = model.objective.samplers[str(how.sampler)]
         if how.allow_n:
             extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
             self.diffusion = replace(self.diffusion, targets=(*self.diffusion.targets, *sorted(extra)))
         self.device = _device(model)
         self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id, tick)
         self.refine = _Refine(model.backbone, self.alphabet.pad_id)
+        self.forward_only = model.objective.causal
+        if self.forward_only:
+            self.draw = partial(self.draw, decoder=_Decoder(model.backbone, tick))
 
     def fill(self, first: int, drafts: list[Ids]) -> list[Sample]:
         """The drafts filled, as records `first`, `first` + 1, …"""
         ids = [draft.copy() for draft in drafts]
         masked = [draft == self.alphabet.mask_id for draft in drafts]
+        if self.forward_only and any((m[:-1] & ~m[1:]).any() for m in masked):
+            what = "an autoregressive model only goes on: nothing may stand after a gap"
+            raise UsageError(what, fix="fill gaps with a diffusion model")
         plans = [rounds(m, self.window, self.stride) for m in masked]
         draws = [self._draws(first + i, len(draft) if plans[i] else 0) for i, draft in enumerate(drafts)]
         nfe = [0] * len(drafts)
@@ -250,7 +268,7 @@ class _Filler:
 
     def _call(self, xt: NDArray[np.int64], u: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         with torch.inference_mode():
-            done = SAMPLERS[self.how.sampler](
+            done = self.draw(
                 self.diffusion,
                 self.denoiser,
                 torch.from_numpy(xt).to(self.device),
@@ -276,6 +294,22 @@ def _denoiser(backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | No
         return found
 
     return logits
+
+
+class _Decoder:
+    """The backbone as a `Decoder`, each of whose calls is told to `tick`."""
+
+    def __init__(self, backbone: nn.Module, tick: Callable[[int], None] | None) -> None:
+        self.backbone, self.tick = backbone, tick
+
+    def cache(self, capacity: int) -> Any:
+        return self.backbone.cache(capacity)  # type: ignore[operator]
+
+    def decode(self, x: Tensor, cache: Any) -> Tensor:
+        found: Tensor = self.backbone.decode(x, cache)  # type: ignore[operator]
+        if self.tick is not None:
+            self.tick(len(x))
+        return found
 
 
 class _Refine:

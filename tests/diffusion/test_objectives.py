@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
-from genodiff.diffusion.ar import Ar, shifted
+from genodiff.diffusion.ar import Ar
 from genodiff.diffusion.d3pm import D3pm
+from genodiff.diffusion.left_to_right import shifted
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion, counts
 from genodiff.diffusion.mdlm import Mdlm, log1mexp

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.mdlm import Mdlm
 from genodiff.diffusion.schedule import schedule
 
 BASES = np.array(DNA.targets)
@@ -62,6 +63,7 @@ def model(chain: Chain, seq_len: int, name: str = "linear") -> Any:
     return SimpleNamespace(
         backbone=chain,
         diffusion=MaskedDiffusion(schedule(name), DNA.mask_id, DNA.targets),
+        objective=Mdlm(MaskedDiffusion(schedule(name), DNA.mask_id, DNA.targets)),
         alphabet=DNA,
         config=SimpleNamespace(data=SimpleNamespace(seq_len=seq_len)),
         step=7,
