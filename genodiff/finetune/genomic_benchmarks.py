@@ -31,11 +31,12 @@ _COLUMNS = ["id", "region", "start", "end", "strand"]
 
 
 class Genomes(NamedTuple):
-    """class → its reference, the user's files by reference name, and whether fetching is forbidden."""
+    """class → its reference, the user's files by reference name, whether fetching is forbidden, whether they are wanted."""
 
     of_class: dict[str, tuple[str, Reference]]
     given: dict[str, Path]
     offline: bool = False
+    wanted: bool = True
 
 
 def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Genomes) -> Parts:
@@ -48,6 +49,8 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
         return Parts(*read_folder(home, classes)[:2])
     table = coordinates(folder, name, classes)
     if table is not None:
+        if not genomes.wanted:
+            return Parts(*table)
         train, test = (with_sequences(part, classes, genomes) for part in table)
         return Parts(train, test)
     paths = [part_file(home, part) for part in PARTS]

@@ -36,6 +36,7 @@ VALID_SHARE = 10
 class Task(Settings):
     """One prediction task. `classes` names label 0, 1, ... (or the yes/no answers; empty for regression).
 
+    `holdout` names the contigs that test under chrom-holdout, where those of the references would not do.
     `metrics[0]` is the one that the published table reports. Longer sequences are cut to their first `max_length` bases.
     `counts` gives, per part, the published number of examples of each class; data that differ are not the official ones.
     """
@@ -52,6 +53,7 @@ class Task(Settings):
     counts: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     lengths: tuple[int, int] | None = None
     references: dict[str, str] = Field(default_factory=dict)
+    holdout: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _classes_fit_the_kind(self) -> "Task":
@@ -152,12 +154,14 @@ def load_task(
     split: str = "official",
     references: Mapping[str, Path] | None = None,
     offline: bool = False,
+    sequences: bool = True,
 ) -> TaskData:
     """A task with its examples, checked against what its recipe says.
 
     `source` is the folder (or file) with the suite's data; None looks into the cache. `references` gives the user's own
-    genome files by reference name. Splits: `official`; `chrom-holdout` (whole chromosomes test); `dedup` (train loses
-    what equals or overlaps test); for Genomic Benchmarks also `local` and `partial`, as far as such files are there.
+    genome files by reference name; with `sequences=False` coordinates stay without sequences. Splits: `official`;
+    `chrom-holdout` (whole chromosomes test); `dedup` (train loses what equals or overlaps test); for Genomic Benchmarks
+    also `local` and `partial`, as far as such files are there.
     Raises `UsageError` for an unknown name and `DataError` for data that are missing, broken or not the task's.
     """
     found, task = load_suite(suite), find_task(suite, name)
@@ -167,23 +171,24 @@ def load_task(
     if not folder.exists():
         fix = "give the folder that holds it with --data" if source is None else "check the path"
         raise DataError(f"the data of {suite} are not here", file=folder, fix=fix)
-    parts = _parts(found, task, folder, split, references or {}, offline)
+    parts = _parts(found, task, folder, split, dict(references or {}), offline, sequences)
     if split in ("official", "chrom-holdout", "dedup"):
         _check_counts(task, parts, folder)
     if split in ("chrom-holdout", "dedup"):
-        held_out = frozenset(contig for name in task.references.values() for contig in found.references[name].holdout)
+        usual = (contig for name in task.references.values() for contig in found.references[name].holdout)
+        held_out = frozenset(task.holdout or usual)
         parts = resplit(split, parts, task.classes, held_out)
     return TaskData(task, parts.train, parts.test, split, parts.notes + _cut(task, parts), parts.valid_index)
 
 
-def _parts(suite: Suite, task: Task, folder: Path, split: str, given: Mapping[str, Path], offline: bool) -> Parts:
+def _parts(suite: Suite, task: Task, folder: Path, split: str, given: dict[str, Path], offline: bool, sequences: bool) -> Parts:
     if suite.layout == "genomic-benchmarks":
         if split == "local":
             return read_local(folder, task.name, task.classes)
         if split == "partial":
             return read_partial(folder, task.name, task.classes)
         of_class = {name: (ref, suite.references[ref]) for name, ref in task.references.items()}
-        return read_official(folder, task.name, task.classes, Genomes(of_class, dict(given), offline))
+        return read_official(folder, task.name, task.classes, Genomes(of_class, given, offline, sequences))
     if split in ("local", "partial"):
         raise UsageError(f"{suite.suite} has no split '{split}'", fix="use official, chrom-holdout or dedup")
     if suite.layout == "table" and suite.train is not None and suite.test is not None:

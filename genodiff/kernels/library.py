@@ -26,13 +26,13 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "scan": (
         _structure(
             "u delta A B C D bias h0 gy ghlast y states hlast du ddelta dA dB dC dD dbias dh0",
-            "batch L E N group u_b u_l delta_b delta_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
+            "batch L E N group chunk u_b u_l delta_b delta_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
             " softplus reverse accumulate failed",
         ),
         ("u", "delta", "B", "C", "y", "gy", "du", "ddelta"),
     ),
     "conv": (
-        _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate"),
+        _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate failed"),
         ("x", "y", "gy", "dx"),
     ),
     "gate": (_structure("y z g out gy dz", "rows E y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),

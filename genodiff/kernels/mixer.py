@@ -54,9 +54,8 @@ def mixer(
     padding to the right of the sequences, which then has no influence."""
     weights = [getattr(reading, name) for reading in readings for name in _WEIGHTS]
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
-    wide = any(reading.conv_weight.shape[1] > native.MAX_TAPS for reading in readings)
     autocast = torch.is_autocast_enabled(h.device.type)
-    if chosen().name != "native" or not fits(*inputs) or not h.numel() or wide or autocast:
+    if chosen().name != "native" or not fits(*inputs) or not h.numel() or autocast:
         return mixer_by_parts(h, in_weight, in_bias, out_weight, readings, reverse, mask)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     out: Tensor = _Mixer.apply(h, in_weight, in_bias, out_weight, mask, tuple(reverse), keep, *weights)

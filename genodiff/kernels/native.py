@@ -16,7 +16,6 @@ from genodiff.kernels.library import call, fits
 
 CHUNK = 64  # steps between saved states, as in native.c
 CONV_PIECE = 256  # steps of a task of the convolution, as in native.c
-MAX_TAPS = 16
 _FEW_SEQUENCES = 8  # below this many, channels are divided over tasks as well
 
 
@@ -35,7 +34,7 @@ def _group(batch: int, channels: int) -> int:
 
 def _shape(u: Tensor, A: Tensor) -> dict[str, int]:
     batch, length, channels = u.shape
-    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "group": _group(batch, channels)}
+    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "group": _group(batch, channels), "chunk": CHUNK}
 
 
 def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
@@ -140,7 +139,7 @@ def native_scan(
 def conv_forward(x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool) -> Float[Tensor, "B L E"]:
     """The convolution's outputs."""
     y = x.new_empty(x.shape)
-    _run_conv(dict(x=x, w=weight, bias=bias, y=y), reverse=reverse, silu=silu, backward=False)
+    _run_conv(dict(x=x, w=weight.t().contiguous(), bias=bias, y=y), reverse=reverse, silu=silu, backward=False)
     return y
 
 
@@ -150,7 +149,7 @@ def conv_backward(
     """Write dx, or add to it; return the gradients of the weight and the bias."""
     pieces = x.shape[0] * -(-x.shape[1] // CONV_PIECE)
     part = x.new_empty(pieces, weight.shape[1] + 1, x.shape[2])
-    tensors = dict(x=x, w=weight, bias=bias, gy=gy, dx=dx, part=part)
+    tensors = dict(x=x, w=weight.t().contiguous(), bias=bias, gy=gy, dx=dx, part=part)
     _run_conv(tensors, reverse=reverse, silu=silu, backward=True, accumulate=accumulate)
     sums = part.sum(0)
     return sums[:-1].t(), sums[-1]
@@ -162,7 +161,7 @@ def _run_conv(tensors: dict[str, Tensor | None], **numbers: Any) -> None:
     assert weight is not None
     if x.numel():
         batch, length, channels = x.shape
-        call("conv", tensors, batch=batch, L=length, E=channels, K=weight.shape[1], **numbers)
+        call("conv", tensors, batch=batch, L=length, E=channels, K=weight.shape[0], **numbers)
 
 
 class _Conv(torch.autograd.Function):
@@ -184,7 +183,7 @@ class _Conv(torch.autograd.Function):
 
 def native_conv_fits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether `native_conv` can take these tensors."""
-    return fits(x, weight, bias) and x.numel() > 0 and weight.shape[1] <= MAX_TAPS
+    return fits(x, weight, bias) and x.numel() > 0
 
 
 def native_conv(

@@ -22,6 +22,7 @@ from torch.utils.data import DataLoader
 
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.io.atomic import clear_leftovers
+from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.train import checkpoint, folder
 from genodiff.train.callbacks import Boundary, Counters
@@ -188,6 +189,7 @@ def _fit(
     trainer = _trainer(config, device, world, boundary)
     _log.info("%s: %s", out, f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows")
     try:
+        keep_freed_memory()
         with routed_matmul():
             trainer.fit(module, loader)
     except (RuntimeError, MemoryError) as fault:

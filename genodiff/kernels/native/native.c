@@ -6,26 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* W lanes to a vector; states that a pass keeps in registers, forward and backward. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define W 16
-#define NB 8
+#define NB_MOST 16
+#define NB_BACK 8
 #elif defined(__AVX2__)
+#include <immintrin.h>
 #define W 8
-#define NB 4
+#define NB_MOST 8
+#define NB_BACK 4
 #else
 #define W 4
-#define NB 4
+#define NB_MOST 4
+#define NB_BACK 4
 #endif
 #define CHUNK 64       /* steps between saved states */
 #define CONV_CHUNK 32  /* steps that stay in the first-level cache */
 #define CONV_PIECE 256 /* steps of a task */
-#define MAX_TAPS 16
 
 typedef struct {
     const float *u, *delta, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast;
     float *y, *states, *hlast, *du, *ddelta, *dA, *dB, *dC, *dD, *dbias, *dh0;
-    int64_t batch, L, E, N, group;
+    int64_t batch, L, E, N, group, chunk;
     int64_t u_b, u_l, delta_b, delta_l, B_b, B_l, C_b, C_l, y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
     int64_t softplus, reverse, accumulate, failed; /* accumulate: y is added to */
 } scan_args;
@@ -35,7 +39,7 @@ typedef struct {
     float *y, *dx, *part;
     int64_t batch, L, E, K;
     int64_t x_b, x_l, y_b, y_l, gy_b, gy_l, dx_b, dx_l;
-    int64_t silu, reverse, accumulate; /* accumulate: dx is added to */
+    int64_t silu, reverse, accumulate, failed; /* accumulate: dx is added to */
 } conv_args;
 
 typedef struct {

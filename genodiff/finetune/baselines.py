@@ -1,0 +1,244 @@
+"""Baselines that stand beside every network in the same table, on the same seeds and splits.
+
+  majority         the shares of the classes in train (values: their mean)
+  length-tree      a decision tree on the length alone
+  kmer-lr          logistic (values: ridge) regression on GC content and the counts of 3- and 6-mers
+  cnn              the benchmark's own convolutional network (see `cnn`)
+  lookup-same      the label of the same interval in train, if it is there: the leak itself
+  lookup-overlap   the labels of the train intervals that share a base
+
+Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers, or values (n,).
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse  # type: ignore[import-untyped]
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeRegressor
+
+from genodiff.errors import DataError, UsageError
+from genodiff.finetune.cnn import fit_cnn
+from genodiff.finetune.examples import Examples
+from genodiff.finetune.task import Task
+from genodiff.finetune.trivial import coordinate_lookup, length_tree
+from genodiff.settings import did_you_mean
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Examples], Floats]
+
+STRENGTHS = (0.1, 1.0, 10.0, 100.0)
+"""Inverse strengths of regularisation that `kmer-lr` tries on the validation part."""
+
+_KS = (3, 6)
+_CODES = np.full(256, 4, np.uint8)
+_CODES[list(b"ACGT")] = range(4)
+
+
+class _Given(NamedTuple):
+    """What a baseline is fitted on."""
+
+    task: Task
+    train: Examples
+    valid: Examples
+    seed: int
+
+    @property
+    def n_out(self) -> int:
+        return max(1, len(self.task.classes))
+
+
+def baseline_predictor(name: str, task: Task, train: Examples, valid: Examples, seed: int) -> Predict:
+    """A baseline fitted on `train`, its choices made on `valid`: a function from examples to predictions.
+
+    Sequences are cut to the task's `max_length` as they are for networks; lengths and places are not. Raises `UsageError`
+    for an unknown name, `DataError` where a baseline needs coordinates or classes that the data do not have.
+    """
+    if name not in _FITS:
+        raise UsageError(f"no baseline '{name}'; {did_you_mean(name, _FITS)}")
+    if not train.n:
+        raise DataError(f"task {task.name}: no train example", fix="give some")
+    return _FITS[name](_Given(task, train, valid, seed))
+
+
+def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
+    """The baselines that can be fitted to these data: lookups need classes and coordinates, the others are always there."""
+    can_look_up = train.places is not None and task.kind in ("binary", "multiclass")
+    return tuple(name for name in BASELINES if can_look_up or not name.startswith("lookup"))
+
+
+def fit_predict(name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int) -> Floats:
+    """Predictions of a baseline for `test`, whose labels are not looked at."""
+    return baseline_predictor(name, task, train, valid, seed)(test)
+
+
+def _majority(given: _Given) -> Predict:
+    shares = np.atleast_1d(_one_hot(given.train.labels, given).mean(axis=0))
+    if given.task.kind == "regression":
+        return lambda examples: np.full(examples.n, shares[0])
+    return lambda examples: np.tile(shares, (examples.n, 1))
+
+
+def _one_hot(labels: NDArray[Any], given: _Given) -> Floats:
+    if given.task.kind in ("regression", "multilabel"):
+        return labels.astype(np.float64)
+    return (labels[:, None] == np.arange(given.n_out)).astype(np.float64)
+
+
+def _length_tree(given: _Given) -> Predict:
+    if given.task.kind in ("binary", "multiclass"):
+        return lambda examples: length_tree(given.train.lengths, given.train.labels, examples.lengths, given.n_out)
+    # Equal lengths are put together under a weight: the same tree as on single rows, many times faster.
+    lengths, group = np.unique(given.train.lengths, return_inverse=True)
+    weight = np.bincount(group).astype(np.float64)
+    answers = _one_hot(given.train.labels, given)
+    answers = answers[:, None] if answers.ndim == 1 else answers
+    mean = np.stack([np.bincount(group, column) for column in answers.T], axis=1) / weight[:, None]
+    if given.task.kind == "regression":
+        tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean[:, 0], sample_weight=weight)
+        return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64)
+    tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean, sample_weight=weight)
+    return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64).reshape(examples.n, -1)
+
+
+def _spread(classes: NDArray[np.int64], found: Floats, n_out: int) -> Floats:
+    """Columns of `found` in the places of their classes; a class that train lacks has probability 0."""
+    scores = np.zeros((len(found), n_out))
+    scores[:, classes] = found
+    return scores
+
+
+def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
+    """(n, features), sparse: the share of G and C, and per k the square roots of the k-mers' counts, scaled to length 1.
+
+    With `both_strands` a k-mer and its reverse complement are counted as one.
+    """
+    codes = _CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
+    ends = np.cumsum([len(s) + 1 for s in sequences])
+    owner = np.searchsorted(ends, np.arange(len(codes)), side="right")
+    strong = np.bincount(owner, (codes == 1) | (codes == 2), len(sequences))
+    known = np.maximum(1, np.bincount(owner, codes < 4, len(sequences)))
+    return sparse.hstack(
+        [sparse.csr_matrix((strong / known)[:, None]), *(_counts(codes, owner, len(ends), k, both_strands) for k in _KS)]
+    ).tocsr()
+
+
+def _counts(codes: NDArray[np.int64], owner: NDArray[np.int64], n: int, k: int, both_strands: bool) -> Any:
+    size = max(0, len(codes) - k + 1)
+    number, whole = np.zeros(size, np.int64), np.ones(size, bool)
+    for j in range(k):
+        number = 4 * number + (codes[j : j + size] & 3)
+        whole &= codes[j : j + size] < 4
+    if both_strands:
+        number = np.minimum(np.arange(4**k), _reversed(k))[number]
+    at = np.flatnonzero(whole)
+    counts = sparse.csr_matrix((np.ones(len(at)), (owner[at], number[at])), shape=(n, 4**k))
+    counts.sum_duplicates()
+    total = np.asarray(counts.sum(axis=1)).ravel()
+    counts.data = np.sqrt(counts.data / np.repeat(np.maximum(total, 1), np.diff(counts.indptr)))
+    return counts
+
+
+def _reversed(k: int) -> NDArray[np.int64]:
+    """The number of the reverse complement of each k-mer."""
+    number, turned = np.arange(4**k), np.zeros(4**k, np.int64)
+    for _ in range(k):
+        turned = 4 * turned + 3 - number % 4
+        number = number // 4
+    return turned
+
+
+def _kmer_lr(given: _Given) -> Predict:
+    cap, kind = given.task.max_length, given.task.kind
+    best: tuple[float, Predict] | None = None
+    for both_strands in (False, True):
+        x, y = (_features(part, cap, both_strands) for part in (given.train, given.valid))
+        for strength in STRENGTHS:
+            models = _linear(kind, x, given, strength)
+
+            def predict(examples: Examples, models: list[Any] = models, both: bool = both_strands) -> Floats:
+                return _linear_predict(kind, models, _features(examples, cap, both), given.n_out)
+
+            loss = _loss(kind, given.valid.labels, _linear_predict(kind, models, y, given.n_out))
+            if best is None or loss < best[0]:
+                best = loss, predict
+    assert best is not None
+    return best[1]
+
+
+def _features(examples: Examples, cap: int, both_strands: bool) -> Any:
+    return kmer_features([sequence[:cap] for sequence in examples.sequences], both_strands=both_strands)
+
+
+def _linear(kind: str, x: Any, given: _Given, strength: float) -> list[Any]:
+    labels = given.train.labels
+    if kind == "regression":
+        return [Ridge(alpha=1 / strength).fit(x, labels)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        columns = list(labels.T) if kind == "multilabel" else [labels]
+        return [
+            LogisticRegression(C=strength, tol=1e-3, max_iter=100).fit(x, y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns
+        ]  # fmt: skip
+
+
+def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
+    if kind == "regression":
+        return np.asarray(models[0].predict(x), np.float64)
+    found = [
+        _spread(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m, int)
+        else _spread(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
+        for m in models
+    ]  # fmt: skip
+    return np.stack([p[:, 1] for p in found], axis=1) if kind == "multilabel" else found[0]
+
+
+def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
+    """What is least on the validation part: the share of errors, then the log loss; for values the squared error."""
+    if kind == "regression":
+        return float(np.square(labels - predicted).mean())
+    right = predicted if kind == "multilabel" else predicted[np.arange(len(labels)), labels][:, None]
+    right = np.where(labels > 0, right, 1 - right) if kind == "multilabel" else right
+    errors = (right < 0.5).mean() if kind == "multilabel" else (predicted.argmax(axis=1) != labels).mean()
+    return float(errors + 1e-6 * -np.log(np.maximum(right, 1e-12)).mean())
+
+
+def _cnn(given: _Given) -> Predict:
+    task = given.task
+    return fit_cnn(
+        task.kind, given.n_out, task.max_length, given.train, given.valid, given.seed, loss=lambda y, p: _loss(task.kind, y, p)
+    )  # fmt: skip
+
+
+def _lookup(exact: bool) -> Callable[[_Given], Predict]:
+    def fit(given: _Given) -> Predict:
+        if given.task.kind not in ("binary", "multiclass"):
+            raise DataError(f"task {given.task.name}: a lookup answers with classes, and this is a {given.task.kind} task")
+        if given.train.places is None:
+            raise DataError(f"task {given.task.name}: a lookup needs coordinates, which these data lack", fix="leave it out")
+
+        def predict(examples: Examples) -> Floats:
+            if examples.places is None:
+                raise DataError(f"task {given.task.name}: a lookup needs coordinates, which these data lack", fix="leave it out")
+            return coordinate_lookup(given.train, examples.places, given.n_out, exact=exact)
+
+        return predict
+
+    return fit
+
+
+_FITS: dict[str, Callable[[_Given], Predict]] = {
+    "majority": _majority,
+    "length-tree": _length_tree,
+    "kmer-lr": _kmer_lr,
+    "cnn": _cnn,
+    "lookup-same": _lookup(True),
+    "lookup-overlap": _lookup(False),
+}
+
+BASELINES = tuple(_FITS)
+"""The names of all baselines."""

@@ -1,0 +1,134 @@
+"""The convolutional network that Genomic Benchmarks compares with (Gresova et al. 2023), by its published description.
+
+An embedding of 100, then three times (convolution of width 8 to 16, 8 and 4 channels, batch norm, ReLU, max-pooling by 2),
+then two linear layers, the first to 512. Trained as in the Caduceus paper's table: Adam, rate 1e-3, batches of 64, ten epochs,
+the epoch that is best on the validation part. Sequences are padded on the right; N and padding are letters of their own.
+
+The embedding and the first convolution are one linear map of one-hot letters, and are computed as that: the same function
+and the same gradients for a sixteenth of the work.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from genodiff.counter import Purpose, uniforms
+from genodiff.finetune.examples import Examples
+
+EPOCHS, BATCH, RATE = 10, 64, 1e-3
+EMBEDDING, WIDTH, HIDDEN = 100, 8, 512
+CHANNELS = (16, 8, 4)
+SHORTEST = 64
+"""Shorter inputs are padded to this, so that something is left after three convolutions."""
+
+_LETTERS = 6
+_CODES = np.full(256, 4, np.uint8)  # N and the ambiguity codes; 5 is padding
+_CODES[list(b"ACGT")] = range(4)
+
+Floats = NDArray[np.float64]
+
+
+class Cnn(nn.Module):
+    """(B, L) letters → (B, outputs). The first tensors drawn depend on the seed alone."""
+
+    def __init__(self, length: int, n_out: int, seed: int) -> None:
+        super().__init__()
+        self.embedding = nn.Parameter(torch.empty(_LETTERS, EMBEDDING))
+        inputs = (EMBEDDING, *CHANNELS[:-1])
+        self.convolutions = nn.ModuleList(nn.Conv1d(i, o, WIDTH) for i, o in zip(inputs, CHANNELS, strict=True))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(o) for o in CHANNELS)
+        for _ in CHANNELS:
+            length = (length - WIDTH + 1) // 2
+        self.hidden = nn.Linear(CHANNELS[-1] * length, HIDDEN)
+        self.out = nn.Linear(HIDDEN, n_out)
+        self._draw(seed)
+
+    def _draw(self, seed: int) -> None:
+        """torch's own laws (normal embedding, uniform within 1/√fan-in), drawn from the counter."""
+        layers = [m for m in self.modules() if isinstance(m, nn.Conv1d | nn.Linear)]
+        with torch.no_grad():
+            self.embedding.copy_(torch.special.ndtri(_uniforms(seed, 0, self.embedding).clamp(min=1e-16)))
+            for i, layer in enumerate(layers):
+                bound = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
+                layer.weight.copy_(bound * (2 * _uniforms(seed, 2 * i + 1, layer.weight) - 1))
+                if layer.bias is not None:
+                    layer.bias.copy_(bound * (2 * _uniforms(seed, 2 * i + 2, layer.bias) - 1))
+
+    def forward(self, letters: Tensor) -> Tensor:
+        """Scores of each sequence."""
+        x = F.one_hot(letters, _LETTERS).to(self.embedding.dtype).transpose(1, 2)
+        for i, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
+            assert isinstance(convolution, nn.Conv1d)
+            weight = convolution.weight if i else torch.einsum("oek,le->olk", convolution.weight, self.embedding)
+            x = F.max_pool1d(F.relu(norm(F.conv1d(x, weight, convolution.bias))), 2)
+        return self.out(self.hidden(x.flatten(1)))
+
+
+def _uniforms(seed: int, index: int, like: Tensor) -> Tensor:
+    return torch.from_numpy(uniforms(seed, Purpose.INIT, index, like.numel())).reshape(like.shape)
+
+
+def fit_cnn(
+    kind: str, n_out: int, max_length: int, train: Examples, valid: Examples, seed: int, *,
+    loss: Callable[[NDArray[np.generic], Floats], float],
+) -> Callable[[Examples], Floats]:  # fmt: skip
+    """The network of the epoch whose validation predictions have the least `loss(labels, predicted)`, as a predictor."""
+    length = max(SHORTEST, min(max_length, int(train.lengths.max())))
+    network = Cnn(length, n_out, seed)
+    optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
+    x, labels = letters_of(train.sequences, length), torch.from_numpy(train.labels)
+    mean, scale = (float(train.labels.mean()), float(train.labels.std()) or 1.0) if kind == "regression" else (0.0, 1.0)
+
+    def predict(examples: Examples) -> Floats:
+        network.eval()
+        z = letters_of(examples.sequences, length)
+        with torch.no_grad():
+            scores = [network(z[i : i + 1024].long()) for i in range(0, len(z), 1024)]
+        found = torch.cat([torch.zeros(0, n_out), *scores])
+        return _answers(kind, found).double().numpy() * scale + mean
+
+    best: tuple[float, dict[str, Tensor]] | None = None
+    for epoch in range(EPOCHS):
+        network.train()
+        order = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, train.n), kind="stable")
+        for start in range(0, train.n, BATCH):
+            rows = torch.from_numpy(order[start : start + BATCH])
+            if len(rows) < 2 and train.n > 1:  # a batch norm of one is undefined
+                continue
+            optimizer.zero_grad()
+            _train_loss(kind, network(x[rows].long()), labels[rows], mean, scale).backward()
+            optimizer.step()
+        value = loss(valid.labels, predict(valid))
+        if best is None or value < best[0]:
+            best = value, {name: t.clone() for name, t in network.state_dict().items()}
+    if best is not None:
+        network.load_state_dict(best[1])
+    return predict
+
+
+def letters_of(sequences: list[bytes], length: int) -> Tensor:
+    """(n, length) letters 0 to 5 as uint8: A, C, G, T, any other, padding on the right; longer sequences are cut."""
+    found = np.full((len(sequences), length), _LETTERS - 1, np.uint8)
+    for row, sequence in zip(found, sequences, strict=True):
+        cut = sequence[:length]
+        row[: len(cut)] = _CODES[np.frombuffer(cut, np.uint8)]
+    return torch.from_numpy(found)
+
+
+def _train_loss(kind: str, scores: Tensor, labels: Tensor, mean: float, scale: float) -> Tensor:
+    if kind == "regression":
+        return F.mse_loss(scores[:, 0], ((labels - mean) / scale).to(scores.dtype))
+    if kind == "multilabel":
+        return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
+    return F.cross_entropy(scores, labels)
+
+
+def _answers(kind: str, scores: Tensor) -> Tensor:
+    if kind == "regression":
+        return scores[:, 0]
+    return scores.sigmoid() if kind == "multilabel" else scores.softmax(1)
