@@ -8,19 +8,15 @@ means that every other block reads the strands exchanged: `alternate_strands`.
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.published_tensors import mixer_names, mixer_shape, other_direction, published_shape, take
 from genodiff.errors import CheckpointError
 
-_DIRECTION = {
-    "conv_weight": "conv1d.weight", "conv_bias": "conv1d.bias", "x_proj.weight": "x_proj.weight", "dt_weight": "dt_proj.weight",
-    "dt_bias": "dt_proj.bias", "A_log": "A_log", "D": "D",
-}  # fmt: skip
-_WIDE = ("conv1d.weight",)  # has an axis of one in the middle
 _BUFFERS = ("complement_map",)
-_BELONG = "check that config and weights belong together"
+
+__all__ = ["from_published", "map_of", "name_map", "published_complement", "published_settings", "published_shape"]
 
 
 def published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
@@ -77,22 +73,11 @@ def name_map(settings: CaduceusSettings, prefix: str = "caduceus.backbone.", sub
     for i in range(s.n_layer):
         names |= {f"blocks.{i}.norm.{kind}": f"{prefix}layers.{i}.norm{norm}.{kind}" for kind in kinds}
         mixer = f"{prefix}layers.{i}.mixer{'.submodule' if paired else ''}"
-        for direction, suffix, letters in [("ahead", "", "fwd"), ("back", "_back", "rev")][: 2 if s.bidirectional else 1]:
-            here, theirs = f"blocks.{i}.mixer", f"{mixer}.mamba_{letters}"
-            names |= {f"{here}.{direction}.{a}": f"{theirs}.{b}" for a, b in _DIRECTION.items() if s.conv_bias or a != "conv_bias"}
-            if not suffix or not s.tie_directions:
-                for projection in ("in_proj", "out_proj"):
-                    for kind in ["weight", "bias"] if s.proj_bias else ["weight"]:
-                        names[f"{here}.{projection}{suffix}.{kind}"] = f"{theirs}.{projection}.{kind}"
+        names |= mixer_names(s, f"blocks.{i}.mixer", mixer)
     names |= {f"final_norm.{kind}": f"{prefix}norm_f{norm}.{kind}" for kind in kinds}
     if not s.tied_head:
         names["head"] = "lm_head.weight"
     return names
-
-
-def published_shape(theirs: str, x: Tensor) -> Tensor:
-    """A tensor of ours in the shape that the published name `theirs` has."""
-    return x.unsqueeze(1) if theirs.endswith(_WIDE) else x
 
 
 def map_of(state: Mapping[str, Tensor], settings: CaduceusSettings) -> dict[str, str]:
@@ -116,41 +101,18 @@ def from_published(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> tu
         settings = settings.model_copy(update={"tie_head": True})
         names.pop("head")
     rest = {name: x for name, x in state.items() if not name.endswith(_BUFFERS)}
-    ours: dict[str, Tensor] = {}
-    for here, theirs in names.items():
-        x = rest.get(theirs)
-        if x is None:
-            raise CheckpointError(f"lacks '{theirs}'", fix=_BELONG)
-        x = x.squeeze(1) if theirs.endswith(_WIDE) and x.ndim == 3 else x
-        if tuple(x.shape) != (shape := _shape(here, settings, rest[names["embedding"]].shape[0])):
-            raise CheckpointError(f"'{theirs}' has the shape {tuple(x.shape)}, not {shape}", fix=_BELONG)
-        ours[here] = x if x.dtype == torch.float64 else x.float()
-    for name, x in rest.items():
-        twin = _tied_to(name, names)
-        if twin is not None and not torch.equal(x, rest[twin]):
-            raise CheckpointError(f"'{name}' should equal '{twin}', to which the config ties it", fix=_BELONG)
-        if twin is None and name not in names.values():
-            raise CheckpointError(f"has no place for '{name}'", fix=_BELONG)
-    return settings, ours
+    rows = rest[names["embedding"]].shape[0]
+    shapes = {here: _shape(here, settings, rows) for here in names}
+    return settings, take(rest, names, shapes, lambda name: _tied_to(name, names))
 
 
 def _shape(here: str, s: CaduceusSettings, vocab_size: int) -> tuple[int, ...]:
-    """The shape of a parameter, by the end of its name."""
-    d, e, n = s.d_model, s.expand * s.d_model, s.d_state
-    shapes: dict[str, tuple[int, ...]] = {
-        "embedding": (vocab_size, d), "head": (vocab_size, d), "norm.weight": (d,), "norm.bias": (d,),
-        "in_proj.weight": (2 * e, d), "in_proj.bias": (2 * e,), "out_proj.weight": (d, e), "out_proj.bias": (d,),
-        "conv_weight": (e, s.d_conv), "conv_bias": (e,), "x_proj.weight": (s.rank + 2 * n, e),
-        "dt_weight": (e, s.rank), "dt_bias": (e,), "A_log": (e, n), "D": (e,),
-    }  # fmt: skip
-    return next(shape for end, shape in shapes.items() if here.replace("_back.", ".").endswith(end))
+    """The shape of a parameter."""
+    if here in ("embedding", "head"):
+        return (vocab_size, s.d_model)
+    return mixer_shape(here, s, s.d_model) if ".mixer." in here else (s.d_model,)
 
 
 def _tied_to(name: str, names: Mapping[str, str]) -> str | None:
     """The tensor that a published name duplicates, if it is a tied one."""
-    if name in names.values():
-        return None
-    if name.startswith("lm_head."):
-        return names["embedding"]
-    twin = name.replace(".mamba_rev.", ".mamba_fwd.")
-    return twin if twin != name and twin in names.values() and (".in_proj." in name or ".out_proj." in name) else None
+    return names["embedding"] if name.startswith("lm_head.") else other_direction(name)

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from genodiff.cli.common import Common
-from genodiff.errors import CheckpointError
+from genodiff.errors import CheckpointError, UsageError
 from genodiff.score.perplexity import EVAL, evaluate, open_data, seconds_per_window, write_evaluation
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.progress import clock
@@ -39,6 +39,8 @@ def eval(
     *,
     split: Annotated[Literal["test", "valid", "train"], Parameter(help="Which split is scored.")] = "test",
     fasta: Annotated[str | None, Parameter(help="FASTA file in place of the one that the run was trained on.")] = None,
+    text: Annotated[str | None, Parameter(help="Text file or folder in place of the one that the run was trained on.")] = None,
+    recipe: Annotated[str | None, Parameter(help="Another text recipe than the run's own: zero-shot.")] = None,
     bed: Annotated[str | None, Parameter(help="BED file whose 4th column names the splits.")] = None,
     repeats: Annotated[int, Parameter(help="Masks for each window: more make the interval narrower.")] = 1,
     max_windows: Annotated[int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")] = None,
@@ -61,6 +63,21 @@ def eval(
     model = load_model(run, device=device)
     if domain not in (None, model.alphabet.domain):
         raise CheckpointError(f"is a {model.alphabet.domain} model", file=run, fix=f"give a {domain} run")
+    if model.alphabet.domain == "text":
+        from genodiff.cli.eval_text import print_text_plan, refuse_flags_of_dna, score_text, text_tables
+
+        refuse_flags_of_dna(fasta=fasta, bed=bed, mixture=mixture, soft_masked=not soft_masked, context=context != "window")
+        if plan:
+            print_text_plan(model, split, text, recipe, repeats, max_windows, batch_size, common.offline, json)
+            return
+        with _Progress() as progress:
+            settings = {"text": text, "recipe": recipe, "repeats": repeats, "batch_size": batch_size, "seed": common.seed}
+            limits = {"max_windows": max_windows, "max_minutes": max_minutes, "baselines": baselines, "offline": common.offline}
+            result = score_text(model, split, progress.show, **settings, **limits)
+        _answer(model, result, [] if json else text_tables(result))
+        return
+    if text is not None or recipe is not None:
+        raise UsageError("--text and --recipe are for text runs, and this is a DNA run", fix="give DNA with --fasta")
     if plan:
         _print_plan(model, split, fasta, bed, repeats, max_windows, batch_size, common.offline, json)
         return
@@ -82,11 +99,16 @@ def eval(
             offline=common.offline,
             progress=progress.show,
         )
-    if json:
+    _answer(model, result, [] if json else tables(result))
+
+
+def _answer(model: Model, result: dict[str, Any], shown: list[Table]) -> None:
+    """The result on stdout, as tables or else as JSON, and in RUN/eval.json."""
+    if not shown:
         print(json_format.dumps(result, allow_nan=False))
     else:
         console = Console()
-        Console(width=max(console.width, _NARROWEST) if not console.is_terminal else None).print(*tables(result))
+        Console(width=max(console.width, _NARROWEST) if not console.is_terminal else None).print(*shown)
     sys.stdout.flush()
     name = write_evaluation(model.run, result)
     log.info("%s: %s", model.run / EVAL, name)

@@ -43,8 +43,11 @@ def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
 def sample(
     *,
     fasta: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="FASTA file to write; - for stdout, .gz for BGZF.")
-    ],
+        str | None, Parameter(allow_leading_hyphen=True, help="FASTA file to write; - for stdout, .gz for BGZF.")
+    ] = None,
+    out: Annotated[
+        str | None, Parameter(allow_leading_hyphen=True, help="Of text: the file to write; - for stdout.")
+    ] = None,
     checkpoint: Annotated[
         Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")
     ] = None,
@@ -67,6 +70,7 @@ def sample(
             help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.",
         ),
     ] = None,
+    prompt: Annotated[str | None, Parameter(help="Of text: how each sample begins.")] = None,
     sampler: Annotated[
         str | None,
         Parameter(help="ancestral, first-hitting, confidence; analytic (sedd); left-to-right (ar). [the objective's own]"),
@@ -86,7 +90,9 @@ def sample(
     ] = None,
     line_width: Annotated[int, Parameter(converter=whole, help="Bases per line; 0: one line per sequence.")] = 60,
     json: Annotated[str | None, Parameter(help="Where the sidecar goes (default: beside the FASTA file).")] = None,
-    domain: Annotated[Literal["dna", "text"], Parameter(help="What the checkpoint is expected to hold.")] = "dna",
+    domain: Annotated[
+        Literal["dna", "text"] | None, Parameter(help="What the checkpoint is expected to hold.", show_default=False)
+    ] = None,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     common: Common = Common(),
 ) -> None:
@@ -95,12 +101,30 @@ def sample(
     how = Sampling(sampler, None if steps == "auto" else steps, temperature, top_p, stride, allow_n, batch_size)
     at_least_one("--n", n)
     at_least_one("--length", length)
+    if domain == "text" or out is not None or prompt is not None:
+        from genodiff.cli.sample_text import TextRequest, refuse_flags_of_dna
+
+        target = refuse_flags_of_dna(out, fasta, domain, allow_n=allow_n, line_width=line_width != 60)
+        if template is not None and length is not None:
+            raise UsageError("--length and --template contradict each other", fix="leave --length out")
+        check_target(target)
+        if json is not None:
+            check_target(json)
+        loaded = load_model(checkpoint if checkpoint is not None else the_run(Path("runs")), device=device)
+        request = TextRequest(loaded, n, length, prompt, template, how)
+        work = request.workload()
+        if plan:
+            request.print_plan(work, target)
+            return
+        with _stoppable(), _Progress(work, request.n, "tokens") as progress:
+            request.write(target, common.seed, json, progress.tick)
+        return
+    if fasta is None:
+        raise UsageError("no file to write", fix="give --fasta FILE for DNA, or --out FILE for text; - is stdout")
     if line_width < 0:
         raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
     if template is not None and length is not None:
         raise UsageError("--length and --template contradict each other", fix="leave --length out")
-    if domain == "text":
-        raise UsageError("--domain text does not go with --fasta", fix="leave --domain out for DNA")
     for flag, value in (("--fasta", fasta), ("--template", template)):
         if value == "" or (value is not None and value != "-" and value.startswith("-")):
             raise UsageError(f"{flag} needs the name of a file, not {value!r}", fix="write ./-name for such a name")
@@ -113,8 +137,8 @@ def sample(
     check_room(fasta, n, lengths, line_width, batch_size)
     path = checkpoint if checkpoint is not None else the_run(Path("runs"))
     model = load_model(path, device=device)
-    if model.alphabet.domain != domain:
-        raise CheckpointError(f"is a {model.alphabet.domain} model", file=path, fix=f"give a {domain} checkpoint")
+    if model.alphabet.domain != "dna":
+        raise CheckpointError(f"is a {model.alphabet.domain} model", file=path, fix="give --out FILE in place of --fasta")
     if templates is None:
         lengths = np.array([length or model.config.data.seq_len])
         check_room(fasta, n, lengths, line_width, batch_size)
@@ -262,7 +286,8 @@ def _stoppable() -> Iterator[None]:
 class _Progress:
     """Evaluations done of those expected: a bar on a terminal's stderr, else a line every so often."""
 
-    def __init__(self, work: Workload, n: int) -> None:
+    def __init__(self, work: Workload, n: int, unit: str = "bases") -> None:
+        self.unit = unit
         self.total, self.bases = n * work.evaluations, n * work.bases
         self.done, self.began = 0, time.monotonic()
         self.wait, self.last = _FIRST_WAIT, self.began
@@ -287,7 +312,7 @@ class _Progress:
         self.done += windows
         passed = time.monotonic() - self.began
         part = min(1.0, self.done / max(self.total, 1.0))
-        text = f"{part * self.bases / max(passed, 1e-9):,.0f} bases/s · {clock(passed * (1 / part - 1))} to go"
+        text = f"{part * self.bases / max(passed, 1e-9):,.0f} {self.unit}/s · {clock(passed * (1 / part - 1))} to go"
         if self.bar is not None:
             self.bar.update(self.task, description=f"sampling · {text}", completed=self.done)
         elif time.monotonic() - self.last >= self.wait:

@@ -115,17 +115,13 @@ class Mdlm(Objective):
         logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
         nll, x_mask = self._nll(logits, x0, masked)
         share_t = self.diffusion.schedule.masked(t)[:, None]
-        a_t = torch.log1p(x_mask * (1 - share_t) / share_t)
         if self.time_steps is None:
             weight = self.diffusion.schedule.weight(t)[:, None]
-            costs = weight * (nll + a_t - x_mask / (share_t + (1 - share_t) * x_mask))
+            costs = weight * (nll + torch.log1p(x_mask * (1 - share_t) / share_t) - x_mask / (share_t + (1 - share_t) * x_mask))
         else:
             share_s = torch.where(first, 0.0, self.diffusion.schedule.masked(s))[:, None]
-            reveal = 1 - share_s / share_t
-            if not self.rao_blackwell:
-                reveal = (u >= share_s).to(reveal.dtype)
-            a_s = torch.log1p(torch.where(first[:, None], 0.0, x_mask * (1 - share_s) / share_s.clamp(min=1e-300)))
-            costs = self.time_steps * (reveal * (nll + a_t) + (1 - reveal) * torch.where(first[:, None], 0.0, a_t - a_s))
+            reveal = None if self.rao_blackwell else (u >= share_s).to(u.dtype)
+            costs = self.time_steps * step_cost(nll, x_mask, share_t, share_s, reveal)
         return torch.where(masked, costs, 0.0)
 
     def _nll(
@@ -145,6 +141,24 @@ class Mdlm(Objective):
         sigma = self.diffusion.sigma(torch.zeros(len(x0), dtype=torch.float64, device=x0.device))
         logits = denoiser(x0, sigma) if lengths is None else denoiser(x0, sigma, lengths)
         return self._nll(logits, x0, maskable)[0]
+
+
+def step_cost(
+    nll: Float[Tensor, "B L"],
+    x_mask: Float[Tensor, "B L"],
+    masked_t: Float[Tensor, "B _"],
+    masked_s: Float[Tensor, "B _"],
+    reveal: Float[Tensor, "B L"] | None = None,
+) -> Float[Tensor, "B L"]:
+    """Nats of a step at a masked position, nll = -log x_x; `masked` is 1 - alpha, of t > 0 and of s, which may be 0.
+
+    With `reveal` (1 where the step reveals the position, else 0) they are those of what happened, else their mean.
+    """
+    first = masked_s == 0
+    a_t = torch.log1p(x_mask * (1 - masked_t) / masked_t)
+    a_s = torch.log1p(torch.where(first, 0.0, x_mask * (1 - masked_s) / masked_s.clamp(min=1e-300)))
+    r = 1 - masked_s / masked_t if reveal is None else reveal
+    return r * (nll + a_t) + (1 - r) * torch.where(first, 0.0, a_t - a_s)
 
 
 def exact_count_bound(

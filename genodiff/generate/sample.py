@@ -286,7 +286,8 @@ def _denoiser(backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | No
     """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their lengths."""
 
     def logits(xt: Tensor, sigma: Tensor | None = None) -> Tensor:
-        lengths = (xt != pad_id).sum(1)
+        # Up to the last token that is no padding: the padding may be a token of the text, too (an end token).
+        lengths = ((xt != pad_id) * torch.arange(1, xt.shape[1] + 1, device=xt.device)).amax(1)
         padded = bool((lengths < xt.shape[1]).any())
         found: Tensor = backbone(xt, sigma, lengths if padded else None)
         if tick is not None:

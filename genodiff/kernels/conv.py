@@ -30,7 +30,7 @@ def causal_conv1d(
     """Outputs, in the dtype of x; positions outside the sequence count as zero. `activation` is "silu" or None."""
     if activation not in ("silu", None):
         raise ValueError(f"activation is 'silu' or None, not {activation!r}")
-    if chosen().name == "native" and native_conv_fits(x, weight, bias):
+    if chosen().name in ("native", "triton") and native_conv_fits(x, weight, bias):
         return native_conv(x, weight, bias, reverse, activation == "silu")
     y: Tensor = _Conv.apply(x, weight, bias, reverse, activation == "silu")
     return y

@@ -23,6 +23,8 @@ from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.kernels.library import fits
 from genodiff.kernels.scan import chosen, selective_scan
+from genodiff.kernels.triton_mixer import fits as triton_fits
+from genodiff.kernels.triton_mixer import triton_mixer
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,12 @@ def mixer(
     weights = [getattr(reading, name) for reading in readings for name in _WEIGHTS]
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
     autocast = torch.is_autocast_enabled(h.device.type)
-    if chosen().name != "native" or not fits(*inputs) or not h.numel() or autocast:
-        return mixer_by_parts(h, in_weight, in_bias, out_weight, readings, reverse, mask)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    provider = chosen().name
+    if provider == "triton" and triton_fits(*inputs):
+        return triton_mixer(h, in_weight, in_bias, out_weight, mask, tuple(reverse), weights, keep)
+    if provider not in ("native", "triton") or not fits(*inputs) or not h.numel() or autocast:
+        return mixer_by_parts(h, in_weight, in_bias, out_weight, readings, reverse, mask)
     out: Tensor = _Mixer.apply(h, in_weight, in_bias, out_weight, mask, tuple(reverse), keep, *weights)
     return out
 

@@ -20,6 +20,9 @@ from genodiff.kernels.chunked import chunked_scan
 from genodiff.kernels.library import instruction_set, why_not
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.native import native_scan
+from genodiff.kernels.triton_scan import fits as triton_fits
+from genodiff.kernels.triton_scan import triton_scan
+from genodiff.kernels.triton_scan import why_not as why_not_triton
 
 ScanFunction = Callable[..., tuple[Tensor, Tensor]]
 
@@ -35,6 +38,7 @@ class Provider:
 
 # In the order of preference. A provider takes `naive_scan`'s arguments and returns what it returns.
 _PROVIDERS: dict[str, tuple[ScanFunction, str]] = {
+    "triton": (triton_scan, "Triton kernels on an NVIDIA GPU; elsewhere as native"),
     "native": (native_scan, "in C, on float32 and a CPU; elsewhere as torch"),
     "torch": (chunked_scan, "block by block in pure torch, with its own backward"),
     "naive": (naive_scan, "step by step, for checking the others: slow"),
@@ -65,7 +69,8 @@ def selective_scan(
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     dtype = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
     with torch.autocast(u.device.type, enabled=False):
-        cast: list[Any] = [None if x is None else x.to(dtype) for x in inputs]
+        own = scan is triton_scan and triton_fits(*inputs)  # takes low precision as it is
+        cast: list[Any] = [x if x is None or own else x.to(dtype) for x in inputs]
         y, state = scan(*cast[:8], delta_softplus, reverse, cast[8])
     y = y.to(u.dtype)
     return (y, state) if return_state else y
@@ -92,8 +97,8 @@ def chosen(provider: str = "auto") -> Provider:
 @cache
 def _probe(name: str) -> Provider:
     scan, about = _PROVIDERS[name]
-    fault = why_not() if name == "native" else None
-    if fault is None and scan is not naive_scan:
+    fault = why_not() if name == "native" else why_not_triton() if name == "triton" else None
+    if fault is None and scan is not naive_scan and name != "triton":  # which has tested itself, on its device
         fault = _self_test(scan)
     if name == "native" and fault is None:
         about = f"{about} ({instruction_set()})"

@@ -271,11 +271,17 @@ def write_evaluation(run: Path, result: dict[str, Any]) -> str:
     trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
     name = str(result["split"])
     if trained_on not in (None, result["fingerprint"]):
-        name += f" of {Path(result['fasta'] or result['recipe']).name}"
+        name += f" of {_data_name(result)}"
     if result["context"] == "contig":
         name += " in whole contigs"
     atomic.write_json(run / EVAL, {**_read(run / EVAL), name: result})
     return name
+
+
+def _data_name(result: dict[str, Any]) -> str:
+    if "text" in result and result["recipe"] != "own":
+        return str(result["recipe"])
+    return Path(result.get("fasta") or result.get("text") or result["recipe"]).name
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def summarise(
     classes = [_of_class(nats, tokens, lines.markov, slice(i, i + 1)) for i in range(2)]
     counted = slice(0, 2 if soft_masked else 1)
     table = _of_class(nats, tokens, lines.markov, counted)
-    curve, mask_se = _curve(nats[counted].sum(0), table.tokens, rate)
+    curve, mask_se = rate_curve(nats[counted].sum(0), table.tokens, rate)
     found = ratio(table.nats, table.tokens)
     bits, total = found.scaled(_BITS), table.tokens.sum()
     source = None if lines.source is None or not _all_counted(tokens, counted) else lines.source
@@ -186,7 +186,7 @@ def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
     return None if found.ci95 is None else [max(end, least) for end in found.ci95]
 
 
-def _curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> tuple[list[dict[str, Any]], float | None]:
+def rate_curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> tuple[list[dict[str, Any]], float | None]:
     """Nats per masked base in equal bins of the masked share, and the bound's standard error due to masks, in bits.
 
     Windows weigh as they do in the bound. The error is the spread of a window's repeats about the curve: the rates

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from genodiff.backbones.backbone import KINDS, BackboneSettings
 from genodiff.backbones.presets import FIRST, PRESETS
+from genodiff.data.text_recipe import load_text_recipe
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives import OBJECTIVES, objective, settings_of
 from genodiff.diffusion.schedule import SCHEDULES, Linear
@@ -28,6 +29,10 @@ TEXT_DEFAULTS: dict[str, Any] = {"data": {"seq_len": 256}, "optim": {"lr": 1e-3}
 """What is otherwise in a run on text unless it is given."""
 
 DEFAULT_STEPS = 10_000
+
+OWN = "own"
+"""The recipe's name for a user's own file that no recipe describes."""
+
 _OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
 
 FREE = (
@@ -326,6 +331,9 @@ def resolve(
         RunConfig.parse({"recipe": top.get("recipe", "")} | below, file=file)  # what the file says is the file's fault
     config = RunConfig.parse(merge(below, top), file=None if top else file)
     config.check_together(None if top else file)
+    if is_text and config.data.packing == "auto":
+        packing = "packed" if config.recipe == OWN else load_text_recipe(config.recipe).packing
+        config = config.model_copy(update={"data": config.data.model_copy(update={"packing": packing})})
     named = next((n for n, settings in PRESETS.items() if settings == config.backbone), None)
     if config.train.max_steps is None and config.train.max_minutes is None:
         config = config.model_copy(update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})})

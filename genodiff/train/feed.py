@@ -14,14 +14,11 @@ from genodiff.data.text_windows import PackedWindows, PaddedWindows, text_window
 from genodiff.data.tokenizer import FileTokenizer, Tokenizer, name_of, open_tokenizer
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
-from genodiff.train.config import RunConfig
+from genodiff.train.config import OWN, RunConfig
 from genodiff.train.tokenizer_files import FOLDER as TOKENIZER
 from genodiff.train.tokenizer_files import read_tokenizer
 
 _log = logging.getLogger("genodiff")
-
-OWN = "own"
-"""The recipe's name for a user's FASTA that no recipe describes."""
 
 
 class Feed(NamedTuple):

@@ -1,0 +1,80 @@
+"""`genodiff eval` of a run on text: bits per byte and perplexity per token, beside n-grams of the train split."""
+
+import json as json_format
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from genodiff.errors import UsageError
+from genodiff.score.perplexity import EVAL, Progress, seconds_per_window
+from genodiff.score.text import evaluate_text, open_text
+from genodiff.train.checkpoint import Model
+from genodiff.train.progress import clock
+
+
+def refuse_flags_of_dna(**given: object) -> None:
+    """Raises `UsageError` where a flag was given that means nothing for text."""
+    for name, value in given.items():
+        if value:
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{flag} is for DNA, and this is a text run", fix="leave it out; text is given with --text")
+
+
+def score_text(model: Model, split: str, progress: Progress, **settings: Any) -> dict[str, Any]:
+    """See `evaluate_text`."""
+    return evaluate_text(model, split, progress=progress, **settings)
+
+
+def text_tables(result: dict[str, Any]) -> list[Table]:
+    """An evaluation of text as a table to read."""
+    named = result["recipe"] if result["recipe"] != "own" else Path(result["text"] or "own").name
+    of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
+    size = f"{result['tokens']:,} tokens, {result['bytes']:,} bytes in {result['windows']:,}{of} {result['packing']} windows"
+    title = f"{result['split']} of {named}: {size} ({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("")
+    for column in ("bits/byte", "95 % interval", "perplexity/token", "95 % interval", "line − model, bits"):
+        table.add_column(column, justify="right", no_wrap=True)
+    sign = "=" if result["figure"] == "exact" else "≤"
+    bits, perplexity = f"{result['bits_per_byte']:.4f}", f"{result['perplexity']:.4g}"
+    table.add_row(f"model {sign}", bits, _ends(result["ci95_bits"], ".4f"), perplexity, _ends(result["ci95_perplexity"], ".4g"), "")
+    for k, line in result["markov_bits"].items():
+        gap = result["markov_minus_model_bits"][k]
+        reach = "" if gap["ci95"] is None else f" ± {(gap['ci95'][1] - gap['ci95'][0]) / 2:.4f}"
+        table.add_row(f"{int(k) + 1}-gram", f"{line:.4f}", "", f"{result['markov_perplexity'][k]:.4g}", "", f"{gap['bits']:+.4f}{reach}")
+    uniform = result["uniform_bits"]
+    table.add_row("uniform", f"{uniform:.4f}", "", f"{2 ** (uniform * result['bytes'] / result['tokens']):.4g}", "", "")
+    return [table]
+
+
+def print_text_plan(
+    model: Model, split: str, text: str | None, recipe: str | None, repeats: int, windows: int | None, batch: int, offline: bool, json: bool
+) -> None:
+    """Say what scoring would take."""
+    data = open_text(model, split, text=text, recipe=recipe, offline=offline)
+    chosen = data.windows if windows is None else data.windows.spread(windows)
+    pace = seconds_per_window(model, chosen, batch)
+    found = {
+        "parameters": sum(p.numel() for p in model.backbone.parameters()),
+        "checkpoint": model.digest,
+        "split": split,
+        "windows": len(chosen),
+        "windows_total": data.total,
+        "tokens": int(chosen.length.sum()) * repeats,
+        "seconds": round(pace * len(chosen) * repeats, 1),
+        "files": [str(model.run / EVAL)],
+    }
+    if json:
+        print(json_format.dumps(found))
+        return
+    print(f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, tokenizer {data.store.vocabulary.name}")
+    print(f"windows  {len(chosen):,} of {data.total:,} of the split {split}, {repeats} masks each")
+    print(f"tokens   {found['tokens']:,} through the network")
+    print(f"time     about {clock(pace * len(chosen) * repeats)}, and a pass over the train split for the n-grams")
+    print(f"files    {model.run / EVAL}")
+
+
+def _ends(pair: list[float] | None, form: str) -> str:
+    return "" if pair is None else f"{pair[0]:{form}} – {pair[1]:{form}}"

@@ -1,0 +1,21 @@
+"""Triton's interpreter on a CPU: imported before the kernels, it decides that they are interpreted. `MISSING` says why it cannot be."""
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+MISSING = "" if find_spec("triton") else "triton is not installed (pip install triton: Linux, 190 MB)"
+if not MISSING and not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+    import triton.runtime.interpreter as interpreter  # type: ignore[import-not-found,unused-ignore]
+
+    _patched = interpreter._patch_lang_tensor
+
+    def _patch(tensor: Any, scope: Any) -> None:
+        """numpy 2.4 turns only arrays without dimensions into numbers; the interpreter's scalars have one."""
+        _patched(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    interpreter._patch_lang_tensor = _patch

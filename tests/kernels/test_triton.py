@@ -1,0 +1,155 @@
+"""The Triton scan: under Triton's interpreter, as compiled PTX run by an emulated warp, and, where there is one, on a GPU."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import interpreted
+import pytest
+import torch
+from scans import Problem, differences
+
+import genodiff.kernels.triton_scan as triton_scan
+from genodiff.kernels.chunked import chunked_scan
+from genodiff.kernels.naive import naive_scan
+
+GPU = torch.cuda.is_available()
+needs_triton = pytest.mark.skipif(bool(interpreted.MISSING), reason=interpreted.MISSING)
+on_cpu = pytest.mark.skipif(bool(interpreted.MISSING) or GPU, reason=interpreted.MISSING or "the interpreter is for machines without a GPU")
+
+
+def solve(problem: Problem, scan: Any, dtype: torch.dtype, low: torch.dtype | None = None, device: str = "cpu") -> dict[str, torch.Tensor]:
+    """Outputs and gradients; with `low`, the inputs that vary in time are of that dtype."""
+    timed = ("u", "delta", "B", "C", "z")
+    x = {k: v.to(device, low if low and k in timed else dtype).requires_grad_() for k, v in problem.inputs.items()}
+    y, state = scan(**x, delta_softplus=problem.delta_softplus, reverse=problem.reverse)
+    loss = (y.double() * problem.gy.to(device)).sum() + (state.double() * problem.g_state.to(device)).sum()
+    grads = torch.autograd.grad(loss, list(x.values()))
+    found = {"y": y, "state": state} | {f"d{name}": g for name, g in zip(x, grads, strict=True)}
+    return {name: value.detach().double().cpu() for name, value in found.items()}
+
+
+def rounded(problem: Problem, dtype: torch.dtype) -> Problem:
+    """The problem on inputs that `dtype` holds exactly."""
+    problem.inputs = {k: v.to(dtype).double() for k, v in problem.inputs.items()}
+    return problem
+
+
+def assert_right(problem: Problem, tolerance: float = 1e-6, **how: Any) -> None:
+    truth = solve(problem, naive_scan, torch.float64)
+    found = differences(solve(problem, triton_scan.triton_scan, torch.float32, **how), truth)
+    assert max(found.values()) < tolerance, found
+
+
+@on_cpu
+@pytest.mark.parametrize(
+    ("length", "channels", "states", "options"),
+    [
+        (1, 1, 1, {}),
+        (1, 5, 16, {"h0": True}),
+        (3, 7, 8, {"reverse": True}),
+        (8, 8, 2, {"D": False, "z": True}),
+        (9, 17, 1, {"reverse": True, "h0": True, "delta_bias": False}),
+        (5, 5, 3, {"delta_softplus": False}),
+    ],
+)
+def test_interpreted_it_agrees_with_the_naive_scan_in_every_output_and_gradient(
+    length: int, channels: int, states: int, options: dict[str, Any]
+) -> None:
+    p = Problem(2, length, channels, states, **options)
+    p.inputs["delta"] += 0 if p.delta_softplus else 2.5  # a step size is positive
+    assert_right(p)
+
+
+@on_cpu
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cut_into_segments_it_gives_the_same(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
+        monkeypatch.setitem(triton_scan.CHOICES, name, value)
+    p = Problem(1, 14, 9, 2, reverse=reverse, h0=True)
+    assert triton_scan.segments_of(1, 14, 9)[0] == 4
+    assert_right(p)
+    with torch.no_grad():  # nothing is kept for a backward pass
+        inputs = {k: v.float() for k, v in p.inputs.items()}
+        y, state = triton_scan.triton_scan(**inputs, delta_softplus=True, reverse=reverse)
+    truth = solve(p, naive_scan, torch.float64)
+    assert max(differences({"y": y.double(), "state": state.double()}, {k: truth[k] for k in ("y", "state")}).values()) < 1e-6
+
+
+@on_cpu
+def test_low_precision_inputs_cost_their_own_rounding_and_no_more() -> None:
+    p = rounded(Problem(1, 10, 9, 3), torch.bfloat16)
+    assert_right(p, 5e-3, low=torch.bfloat16)
+    x = {k: v.detach().to(torch.bfloat16 if k in ("u", "delta", "B", "C") else torch.float32) for k, v in p.inputs.items()}
+    y, state = triton_scan.triton_scan(**x, delta_softplus=True)
+    assert (y.dtype, state.dtype) == (torch.bfloat16, torch.float32)
+    truth = solve(p, naive_scan, torch.float64)
+    assert float((state.double() - truth["state"]).norm() / truth["state"].norm()) < 1e-6
+
+
+@on_cpu
+def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision() -> None:
+    assert_right(Problem(1, 9, 3, 2, dt_shift=-12.0), 2e-6)
+    assert_right(Problem(1, 9, 3, 2, dt_shift=30.0, decay=40.0), 2e-6)
+
+
+@on_cpu
+def test_slices_and_expanded_gradients_are_taken_as_they_are() -> None:
+    p = Problem(2, 6, 5, 3)
+    truth = solve(p, naive_scan, torch.float64)
+    wide = torch.cat([p.inputs[name] for name in ("u", "delta", "B", "C")], 2).float().requires_grad_()
+    u, delta, B, C = wide.split([5, 5, 3, 3], 2)
+    rest = {name: p.inputs[name].float() for name in ("A", "D", "delta_bias")}
+    y, state = triton_scan.triton_scan(u, delta, rest["A"], B, C, rest["D"], None, rest["delta_bias"], True)
+    torch.testing.assert_close(y.double(), truth["y"], rtol=1e-5, atol=1e-6)
+    (grad,) = torch.autograd.grad((y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide)
+    torch.testing.assert_close(grad.double(), torch.cat([truth[f"d{k}"] for k in ("u", "delta", "B", "C")], 2), rtol=1e-4, atol=1e-5)
+
+
+def test_what_the_kernels_cannot_take_goes_to_the_torch_scan() -> None:
+    p = Problem(1, 5, 3, 2)
+    if not interpreted.MISSING:
+        assert not triton_scan.fits(*p.inputs.values())
+        found = differences(solve(p, triton_scan.triton_scan, torch.float64), solve(p, naive_scan, torch.float64))
+        assert max(found.values()) < 1e-12
+    assert GPU or triton_scan.why_not() in ("no CUDA device", "triton is not installed")
+
+
+@needs_triton
+@pytest.mark.parametrize("problem", ["even", "bfloat16", *(pytest.param(x, marks=pytest.mark.slow) for x in ("plain", "reverse", "split"))])
+def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
+    """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a time."""
+    code = Path(__file__).with_name("emulated.py")
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, str(code), problem], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found.pop("problem") == problem
+    assert len(found) == 10
+    assert max(found.values()) < (5e-3 if problem == "bfloat16" else 1e-6), found
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("batch", "length", "channels"), [(8, 1024, 236), (2, 1000, 256), (1, 16384, 512), (300, 65, 40)])
+def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(batch: int, length: int, channels: int, reverse: bool) -> None:
+    p = rounded(Problem(batch, length, channels, 16, reverse=reverse), torch.bfloat16)
+    truth = solve(p, naive_scan if length < 5000 else chunked_scan, torch.float64, device="cuda")
+    for low, tolerance in ((None, 5e-6), (torch.bfloat16, 6e-3)):
+        got = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
+        assert max(differences(got, truth).values()) < tolerance, differences(got, truth)
+        again = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
+        assert all(torch.equal(got[k], again[k]) for k in got)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_decays_near_one_do_not_drift() -> None:
+    p = Problem(1, 16384, 4, 16, decay=0.02)
+    with torch.no_grad():
+        x = {k: v.cuda() for k, v in p.inputs.items()}
+        wanted, _ = naive_scan(**x, delta_softplus=True)
+        got, _ = triton_scan.triton_scan(**{k: v.float() for k, v in x.items()}, delta_softplus=True)
+    assert float((got.double() - wanted).norm() / wanted.norm()) < 1e-6
