@@ -47,6 +47,7 @@ def import_(
     ] = None,
     raw: Annotated[bool, Parameter(negative="", help="Of a training checkpoint the weights themselves, not their averages.")] = False,
     tokenizer: Annotated[str | None, Parameter(help="Of a network of text: bytes, text8, gpt2, bert-base-uncased, or a path.")] = None,
+    plan: Annotated[bool, Parameter(negative="", help="Read and judge, say what was found, and write nothing.")] = False,
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
@@ -56,6 +57,9 @@ def import_(
     from genodiff.hub.source import read_source
 
     read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=common.offline)
+    if plan:
+        print(jsonlib.dumps(read.record() | {"parameters": sum(x.numel() for x in read.tensors.values()), "out": str(out)}, indent=2))
+        return
     found = adopt(read, out, seq_len=seq_len, seed=common.seed, tokenizer=tokenizer)
     if json:
         print(jsonlib.dumps(found, indent=2))

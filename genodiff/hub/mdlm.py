@@ -176,7 +176,7 @@ def hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
     model = config.get("model")
     told = {key: config[key] for key in _READ if key in config}
     if isinstance(model, dict):
-        told["model"] = {k: v for k, v in model.items() if isinstance(v, int | float | str | bool | None)}
+        told["model"] = {k: v for k, v in model.items() if isinstance(v, int | float | str | bool | None) and "${" not in str(v)}
     return told
 
 

@@ -45,7 +45,7 @@ class Source(NamedTuple):
         """What a run remembers of its source, as plain values."""
         return {
             "layout": self.layout,
-            "path": str(self.path),
+            "path": os.path.abspath(self.path),
             "digest": self.digest,
             "files": self.files,
             "config": self.config,

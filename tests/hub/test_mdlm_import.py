@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from published_folders import assert_code, sample_ids
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -31,8 +33,8 @@ MAMBAS = {
 }
 
 
-def network(settings: Any, rows: int = 12, seed: int = 0) -> Any:
-    model = settings.build(rows, None, seed=seed).eval()
+def network(shape: Any, rows: int = 12, seed: int = 0) -> Any:
+    model = shape.build(rows, None, seed=seed).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -70,13 +72,13 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
     assert json.loads((tmp_path / "out" / "config.json").read_text()) == json.loads((source / "config.json").read_text())
 
 
-@pytest.mark.parametrize("settings", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str)
-def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path: Path, settings: Any) -> None:
-    theirs = network(settings)
+@pytest.mark.parametrize("shape", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str)
+def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path: Path, shape: Any) -> None:
+    theirs = network(shape)
     write(tmp_path / "hf", theirs)
     adopt(read_source(tmp_path / "hf"), tmp_path / "run")
     model = load_model(tmp_path / "run")
-    assert model.config.backbone == settings
+    assert model.config.backbone == shape
     same_logits(model.backbone, theirs)
     export(tmp_path / "run", tmp_path / "out")
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == (tmp_path / "hf" / "model.safetensors").read_bytes()
@@ -105,6 +107,7 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     config = mdlm_config(raw.settings, raw.vocab_size, 64)
     nested = {"backbone": "dit", "parameterization": "subs", "time_conditioning": raw.settings.time_conditioning}
     nested["model"] = config.get("model") or {"hidden_size": config["hidden_dim"], "n_heads": config["n_heads"], "length": 64}
+    nested["model"] |= {"n_blocks": "${model.depth}"}  # an interpolation says nothing by itself
     content = {
         "epoch": 3, "global_step": 100, "state_dict": state, "optimizer_states": [{"state": {0: {"step": torch.tensor(1.0)}}}],
         "ema": {"decay": 0.9999, "num_updates": 100, "shadow_params": [mine[n] for n in order]},
@@ -113,9 +116,9 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     torch.save(content | changes, path)
 
 
-@pytest.mark.parametrize("settings", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str)
-def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path: Path, settings: Any) -> None:
-    raw, average = network(settings, seed=1), network(settings, seed=2)
+@pytest.mark.parametrize("shape", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str)
+def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path: Path, shape: Any) -> None:
+    raw, average = network(shape, seed=1), network(shape, seed=2)
     lightning(tmp_path / "last.ckpt", raw, average)
     for source, theirs, averaged in (
         (tmp_path / "last.ckpt", average, True),
@@ -128,7 +131,7 @@ def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path: P
         adopt(read, out)
         same_logits(load_model(out).backbone, theirs)
         assert read.seq_len == 64
-        assert read.settings.time_conditioning == settings.time_conditioning
+        assert read.settings.time_conditioning == shape.time_conditioning
 
 
 def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path: Path) -> None:
@@ -220,3 +223,21 @@ def test_an_imported_network_samples_and_evaluates(tmp_path: Path) -> None:
     ]
     assert_code(0, *words)
     assert "test of x.fa" in json.loads((tmp_path / "run" / "eval.json").read_text())
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
+def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_sound_network(
+    tmp_path: Path, kind: str, where: float, bit: int
+) -> None:
+    clean, damaged = tmp_path / "clean.ckpt", tmp_path / "damaged.ckpt"
+    if not clean.exists():
+        lightning(clean, network(DIT), network(DIT))
+    raw = clean.read_bytes()
+    at = int(where * (len(raw) - 1))
+    damaged.write_bytes(raw[:at] if kind == "cut" else raw[:at] + bytes([raw[at] ^ (1 << bit)]) + raw[at + 1 :])
+    try:
+        found = read_source(damaged)
+    except CheckpointError:
+        return
+    assert all(torch.isfinite(x).all() for x in found.tensors.values())
