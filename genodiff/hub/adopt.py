@@ -41,6 +41,8 @@ def config_of(source: Source, seq_len: int | None = None, seed: int = 1, tokeniz
     given = {"recipe": OWN, "domain": alphabet.domain, "seed": seed, "backbone": source.settings.model_dump(), "data": data}
     if source.config.get("parameterization") in _OBJECTIVES:
         given["diffusion"] = {"objective": source.config["parameterization"]}
+    if source.settings.causal:
+        given["diffusion"] = {"objective": "ar"}
     return resolve(given)
 
 
