@@ -27,11 +27,12 @@ _VERBS = {
     "data": "Check, get, build and list data.",
     "checkpoint": "Check a run folder or checkpoint; read and write published weights.",
     "config": "Show, check and document settings.",
+    "finetune": "Fine-tune on benchmarks or your own labelled sequences; check and audit their data.",
     "report": "Write a run's report.html again.",
     "doctor": "What runs on this machine, and why.",
 }
 for _verb, _help in _VERBS.items():
-    app.command(f"genodiff.cli.{_verb}:{'app' if _verb in ('data', 'checkpoint', 'config') else _verb}", name=_verb, help=_help)
+    app.command(f"genodiff.cli.{_verb}:{'app' if _verb in ('data', 'checkpoint', 'config', 'finetune') else _verb}", name=_verb, help=_help)
 
 
 def main(arguments: list[str] | None = None) -> None:
