@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from genodiff.counter import Purpose, uniforms
+from genodiff.kernels.triton_norm import norm_fits, triton_rms_norm
 
 
 class Norm(nn.Module):
@@ -31,6 +32,8 @@ class Norm(nn.Module):
     def forward(self, x: Float[Tensor, "*shape D"], mirrored: bool = False) -> Float[Tensor, "*shape D"]:
         weight = self.weight.flip(0) if mirrored else self.weight
         x = x.to(weight.dtype)
+        if self.kind == "rms" and norm_fits(x, weight):
+            return triton_rms_norm(x, weight, self.eps)
         if self.kind == "rms":
             y: Tensor = _RMSNorm.apply(x, weight, self.eps)
             return y

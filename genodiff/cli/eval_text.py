@@ -34,18 +34,18 @@ def text_tables(result: dict[str, Any]) -> list[Table]:
     size = f"{result['tokens']:,} tokens, {result['bytes']:,} bytes in {result['windows']:,}{of} {result['packing']} windows"
     title = f"{result['split']} of {named}: {size} ({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for column in ("bits/byte", "95 % interval", "perplexity/token", "95 % interval", "line − model, bits"):
         table.add_column(column, justify="right", no_wrap=True)
     sign = "=" if result["figure"] == "exact" else "≤"
-    bits, perplexity = f"{result['bits_per_byte']:.4f}", f"{result['perplexity']:.4g}"
-    table.add_row(f"model {sign}", bits, _ends(result["ci95_bits"], ".4f"), perplexity, _ends(result["ci95_perplexity"], ".4g"), "")
+    bits, perplexity = f"{result['bits_per_byte']:.4f}", f"{result['perplexity']:,.2f}"
+    table.add_row(f"model {sign}", bits, _ends(result["ci95_bits"], ".4f"), perplexity, _ends(result["ci95_perplexity"], ",.2f"), "")
     for k, line in result["markov_bits"].items():
         gap = result["markov_minus_model_bits"][k]
         reach = "" if gap["ci95"] is None else f" ± {(gap['ci95'][1] - gap['ci95'][0]) / 2:.4f}"
-        table.add_row(f"{int(k) + 1}-gram", f"{line:.4f}", "", f"{result['markov_perplexity'][k]:.4g}", "", f"{gap['bits']:+.4f}{reach}")
+        table.add_row(f"{int(k) + 1}-gram", f"{line:.4f}", "", f"{result['markov_perplexity'][k]:,.2f}", "", f"{gap['bits']:+.4f}{reach}")
     uniform = result["uniform_bits"]
-    table.add_row("uniform", f"{uniform:.4f}", "", f"{2 ** (uniform * result['bytes'] / result['tokens']):.4g}", "", "")
+    table.add_row("uniform", f"{uniform:.4f}", "", f"{2 ** (uniform * result['bytes'] / result['tokens']):,.2f}", "", "")
     return [table]
 
 

@@ -16,6 +16,8 @@ from torch.autograd.function import once_differentiable
 from genodiff.kernels.native import native_conv, native_conv_fits
 from genodiff.kernels.parallel import each
 from genodiff.kernels.scan import chosen
+from genodiff.kernels.triton_mixer import fits as triton_fits
+from genodiff.kernels.triton_mixer import triton_conv
 
 _NUMBERS = 2**17  # numbers in a block
 
@@ -30,6 +32,8 @@ def causal_conv1d(
     """Outputs, in the dtype of x; positions outside the sequence count as zero. `activation` is "silu" or None."""
     if activation not in ("silu", None):
         raise ValueError(f"activation is 'silu' or None, not {activation!r}")
+    if activation == "silu" and x.is_cuda and chosen().name == "triton" and triton_fits(x, weight, bias):
+        return triton_conv(x, weight, bias, reverse)
     if chosen().name in ("native", "triton") and native_conv_fits(x, weight, bias):
         return native_conv(x, weight, bias, reverse, activation == "silu")
     y: Tensor = _Conv.apply(x, weight, bias, reverse, activation == "silu")

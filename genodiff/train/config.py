@@ -25,8 +25,8 @@ from genodiff.settings import Settings, did_you_mean, read_yaml
 
 DEFAULT_PRESET = "caduceus-ps-470k"
 DEFAULT_TEXT_PRESET = "dit-tiny-bytes"
-TEXT_DEFAULTS: dict[str, Any] = {"data": {"seq_len": 256}, "optim": {"lr": 1e-3}}
-"""What is otherwise in a run on text unless it is given."""
+TEXT_DEFAULTS: dict[str, Any] = {"data": {"seq_len": 128}, "train": {"batch_size": 8}}
+"""What is otherwise in a run on text unless it is given: many small steps, for a CPU."""
 
 DEFAULT_STEPS = 10_000
 
