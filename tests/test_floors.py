@@ -18,7 +18,7 @@ FLOOR = {
     "cli": 5,
 }  # fmt: skip
 GROUND = {"alphabet", "settings", "counter", "io"}  # may know one another; none of them may know torch
-OPTIONAL = {"tokenizers", "triton", "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda"}
+OPTIONAL = {"tokenizers", "triton", "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda", "zarr", "optuna"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -98,7 +98,7 @@ def test_the_package_imports_with_nothing_optional() -> None:
         "        absent = {'triton', 'mamba_ssm', 'causal_conv1d', 'tensorboard', 'tokenizers'}\n"
         "        if name.split('.')[0] in absent: raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\nimport genodiff\n"
-        "TRITON = [f'.triton_{x}' for x in ('kernels', 'tiles', 'staging', 'mixing')]\n"
+        "TRITON = [f'.triton_{x}' for x in ('kernels', 'tiles', 'staging', 'mixing', 'norms')]\n"
         "for m in pkgutil.walk_packages(genodiff.__path__, 'genodiff.'):\n"
         "    if not any(s in m.name for s in ('__main__', '_native_', *TRITON)): importlib.import_module(m.name)\n"
     )

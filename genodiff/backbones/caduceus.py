@@ -136,6 +136,7 @@ class Caduceus(nn.Module):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`. Time is not an input."""
 
     complement: Tensor | None
+    selects_rows = True
 
     def __init__(self, *, settings: CaduceusSettings, vocab_size: int, complement: tuple[int, ...] | None = None, seed: int = 0) -> None:
         super().__init__()

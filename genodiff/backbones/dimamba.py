@@ -144,6 +144,7 @@ class DiMamba(nn.Module):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`."""
 
     paired = False
+    selects_rows = True
 
     def __init__(self, *, settings: DiMambaSettings, vocab_size: int, seed: int = 0) -> None:
         super().__init__()

@@ -127,6 +127,7 @@ class DiT(nn.Module):
     """Logits for every position of a partly masked sequence, `(xt, sigma) -> logits`; causal, of the next token."""
 
     paired = False
+    selects_rows = True
 
     def __init__(self, *, settings: DiTSettings, vocab_size: int, seed: int = 0) -> None:
         super().__init__()

@@ -116,7 +116,8 @@ def mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> dict[st
 
 
 def mdlm_names(settings: MdlmSettings, prefix: str = "backbone.", *, classifier: bool = False) -> dict[str, str]:
-    """Parameter name here → published name. `classifier`: a DiMamba that scores sequences, and has no head of tokens."""
+    """Parameter name here → published name. `classifier`: a DiMamba that scores sequences; it has no head of tokens, and no
+    weights for one here (`tie_head`)."""
     s = settings
     kinds = ["weight", "bias"]
     condition = {
@@ -141,7 +142,7 @@ def mdlm_names(settings: MdlmSettings, prefix: str = "backbone.", *, classifier:
         names |= {f"blocks.{i}.modulation.{kind}": f"{layer}.adaLN_modulation.{kind}" for kind in modulations}
     names |= {f"final_norm.{kind}": f"{stem}norm_f.{kind}" for kind in norms}
     names |= {f"final_modulation.{kind}": f"{stem}adaLN_modulation_final.{kind}" for kind in modulations}
-    if not s.tie_head and not classifier:
+    if not s.tie_head:
         names["head"] = f"{prefix}model.lm_head.weight"
     return names
 
@@ -198,7 +199,7 @@ def _dimamba(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> 
     back = f"{stem}layers.0.mixer.mamba_rev."
     tied = bool(told.get("bidirectional_weight_tie", True))
     head = "model.lm_head.weight"
-    tie_head = bool(told.get("tie_word_embeddings", head not in shapes)) and stem == _STEMS[0]
+    tie_head = bool(told.get("tie_word_embeddings", head not in shapes)) or stem == _STEMS[1]
     return {
         "kind": "dimamba", "d_model": d, "n_layer": n_layer, "conditioning": conditioning, "n_classes": _classes(shapes),
         "d_cond": width - d if conditioning == "concat" else d_cond, "residual": conditioning == "adaln",

@@ -22,15 +22,19 @@ _VERBS = {
     "demo": "The embedded default end to end on a CPU in minutes: train, evaluate, sample, report.",
     "train": "Train a model on a recipe (hg38, sacCer3, toy, ...) or on your own FASTA; run again to resume.",
     "eval": "Bits per base with its confidence interval, beside Markov baselines.",
+    "embed": "Embeddings of DNA windows to .npz, .parquet or .zarr.",
+    "judge": "Generative perplexity of samples, with entropy and diversity beside it.",
+    "compare": "Objectives and networks side by side: equal tokens, one store, one table.",
     "sample": "Sample DNA to FASTA, from nothing or into a template's N.",
     "data": "Check, get, build and list data.",
-    "checkpoint": "Check a run folder or checkpoint.",
+    "checkpoint": "Check a run folder or checkpoint; read and write published weights.",
     "config": "Show, check and document settings.",
+    "finetune": "Fine-tune on benchmarks or your own labelled sequences; check and audit their data.",
     "report": "Write a run's report.html again.",
     "doctor": "What runs on this machine, and why.",
 }
 for _verb, _help in _VERBS.items():
-    app.command(f"genodiff.cli.{_verb}:{'app' if _verb in ('data', 'checkpoint', 'config') else _verb}", name=_verb, help=_help)
+    app.command(f"genodiff.cli.{_verb}:{'app' if _verb in ('data', 'checkpoint', 'config', 'finetune') else _verb}", name=_verb, help=_help)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,6 +5,7 @@
 
 import json as json_format
 import logging
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from genodiff.cli import data_store
+from genodiff.cli import data_store, data_text
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.fasta import contig_lengths, digests
@@ -22,6 +23,7 @@ from genodiff.io.text import text_digest
 
 app = App(name="data", help="Check, get, build and list data.")
 data_store.register(app)
+data_text.register(app)
 
 _SPOOL = 1 << 26
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
@@ -40,19 +42,28 @@ def check(
     json: Annotated[bool, Parameter(negative="", help="One JSON line per record on stdout.")] = False,
     fasta: Annotated[str | None, Parameter(help="The FASTA whose contigs a BED must fit.")] = None,
     seq_len: Annotated[int | None, Parameter(help="Refuse FASTA or text without one window of this length.")] = None,
+    text: Annotated[str | None, Parameter(help="With a text recipe's name as FILE: its files or folder.")] = None,
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the file should hold.")] = "dna",
     common: Common = Common(),
 ) -> None:
     """Read a file from end to end and judge it; exit 3 with one line where it is not sound. Nothing is written.
 
     With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence, IUPAC codes as N); BED {"contig",
-    "start", "end", "name", "strand"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes).
+    "start", "end", "name", "strand"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text
+    recipe, folder or table {"name": split, "documents", "length", "repeated", "in_train"}.
     """
     logging.getLogger("genodiff").setLevel(logging.ERROR if common.quiet else logging.INFO)
     if (file is None) != stdin:
         raise UsageError("give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it")
     file = STDIN if file is None else file
     kind = _kind(file, domain)
+    if domain == "text" and file != STDIN and (text is not None or os.path.isdir(file) or _is_table(file) or not os.path.lexists(file)):
+        from genodiff.cli.data_text import check_documents
+        from genodiff.data.text_recipe import text_recipe_names
+
+        if text is not None or os.path.lexists(file) or file in text_recipe_names():
+            check_documents(file, text, json, seq_len)
+            return
     rows: Iterator[dict[str, Any]]
     if fasta is not None and kind != "BED":
         raise UsageError(f"--fasta: {printable(file)} is read as {kind}, which needs no reference", fix="leave it out")
@@ -62,11 +73,15 @@ def check(
     elif kind == "BED":
         _answer(file, _intervals(file, None if fasta is None else contig_lengths(fasta)), json, "interval", "base", None)
     elif kind == "text":
-        text = text_digest(file)
-        rows = iter([{"name": Path(file).name, "length": text.characters, "sha": text.sha}])
+        found = text_digest(file)
+        rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
         _answer(file, rows, json, "text", "character", seq_len)
     else:
         raise UsageError(f"{printable(file)}: checking {kind} is not here yet", fix="this version checks FASTA and BED")
+
+
+def _is_table(file: str) -> bool:
+    return file.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".parquet"))
 
 
 def _kind(file: str, domain: str) -> str:

@@ -124,6 +124,9 @@ def named_recipe(name_or_path: str | Path) -> Path:
     if Path(text).exists():
         fix = "name a recipe and give the file with --fasta (DNA), or give --domain text"
         raise UsageError(f"'{text}' is a file, not a recipe", fix=fix)
+    variants = [name for name in recipe_names() if text and name.startswith(f"{text}-")]
+    if variants:
+        raise UsageError(f"'{text}' comes as {' and '.join(variants)}", fix="name one of them")
     raise UsageError(f"no recipe '{text}'; {did_you_mean(text, recipe_names())}", fix="see `genodiff data list`")
 
 

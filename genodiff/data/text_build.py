@@ -123,7 +123,7 @@ def build(
         writer = _Writer(temporary, tokenizer, dtype, recipe.ends)
         last: Path | None = None
         try:
-            for text, name, digest, path in _dealt(recipe, files, cut_anywhere=not tokenizer.files):
+            for text, name, digest, path in dealt(recipe, files, cut_anywhere=not tokenizer.files):
                 last = path
                 writer.add(text, name, digest)
             writer.flush()
@@ -170,10 +170,10 @@ def _join(folder: Path, parts: list[_Part]) -> None:
     (folder / f"{parts[0].name}.ids").rename(folder / "tokens.ids")
 
 
-def _dealt(
+def dealt(
     recipe: TextRecipe, files: Iterable[tuple[str, Path]], cut_anywhere: bool
 ) -> Iterator[tuple[str, str, int | None, Path]]:
-    """(text, part, hash at a document's end, file) in the order of reading."""
+    """(text, part, hash at a document's end, file) in the order of reading; a part is a split, or "all"."""
     for bucket, group in itertools.groupby(files, key=lambda item: item[0]):
         stream = ((piece, path) for _, path in group for piece in pieces_of(recipe, path))
         by_hash = recipe.split_by_hash and bucket == "all"

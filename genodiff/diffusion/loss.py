@@ -16,13 +16,14 @@ Reduction: sums, and the count of all maskable tokens, visible ones included. Di
 batches gives nats per token; the mean over masked tokens only (a common slip) would be about twice too large.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
+from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion, exact_count_mask
 
 
 class LossTerms(NamedTuple):
@@ -171,9 +172,29 @@ def cross_entropy(
     sigma: Float[Tensor, "B"],
     lengths: Int[Tensor, "B"] | None,
 ) -> Float[Tensor, "B L"]:
-    xt = diffusion.mask(x0, masked)
-    logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
-    return diffusion.nll(logits, x0, masked)
+    return masked_cost(diffusion.nll, diffusion, denoiser, diffusion.mask(x0, masked), x0, masked, sigma, lengths)
+
+
+def masked_cost(
+    cost: Callable[[Tensor, Tensor, Tensor], Tensor],
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    xt: Int[Tensor, "B L"],
+    x0: Int[Tensor, "B L"],
+    masked: Bool[Tensor, "B L"],
+    sigma: Float[Tensor, "B"],
+    lengths: Int[Tensor, "B"] | None,
+) -> Float[Tensor, "B L"]:
+    """`cost(logits, x0, masked)`, which is 0 where nothing is masked.
+
+    Where the vocabulary is large and the network can do it (`selects_rows`), its head runs on the masked positions alone:
+    logits, their log-softmax and its gradient are most of the memory of a text model, and half of them are of no use.
+    """
+    told = (xt, sigma) if lengths is None else (xt, sigma, lengths)
+    if len(diffusion.targets) < LARGE or not getattr(denoiser, "selects_rows", False):
+        return cost(denoiser(*told), x0, masked)
+    found = cost(denoiser(*told, rows=masked)[None], x0[masked][None], masked[masked][None])[0]
+    return torch.zeros(masked.shape, dtype=found.dtype, device=found.device).masked_scatter(masked, found)
 
 
 def _reduce(

@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import LossTerms
+from genodiff.diffusion.loss import LossTerms, masked_cost
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.mdlm import exact_count_bound
 from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_loss
@@ -75,8 +75,8 @@ class Mlm(Objective):
         choice = ((part - MASKED) / RANDOM * len(targets)).long().clamp(0, len(targets) - 1)
         xt = show(x0, selected & (part < MASKED), selected & (part < MASKED + RANDOM), targets[choice].to(x0.dtype), self.diffusion.mask_id)
         sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
-        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
-        return as_loss(self.diffusion.nll(logits, x0, selected) / self.mask_rate, maskable, weight)
+        nats = masked_cost(self.diffusion.nll, self.diffusion, denoiser, xt, x0, selected, sigma, lengths)
+        return as_loss(nats / self.mask_rate, maskable, weight)
 
     def bound(
         self,

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.analytic import analytic
-from genodiff.diffusion.loss import LossTerms, count_and_scale, count_time
+from genodiff.diffusion.loss import LossTerms, count_and_scale, count_time, masked_cost
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, exact_count_mask
 from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_loss
 from genodiff.diffusion.samplers import Sampled
@@ -101,5 +101,4 @@ class Sedd(Objective):
         lengths: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B L"]:
         xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
-        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
-        return score_entropy(self.diffusion, logits, x0, masked)
+        return masked_cost(partial(score_entropy, self.diffusion), self.diffusion, denoiser, xt, x0, masked, sigma, lengths)

@@ -25,7 +25,7 @@ def audit(data: TaskData) -> dict[str, Any]:
     """Everything above as plain values: shares in [0, 1], accuracies in [0, 1], None where it cannot be known.
 
     Keys: suite, task, split, classes, counts, lengths, leaks (name → class → [found, of]), repeats, conflicts,
-    accuracy (name → value), notes.
+    blank (sequences of N only), accuracy (name → value), notes.
     """
     task, train, test = data.task, data.train, data.test
     found: dict[str, Any] = {"suite": task.suite, "task": task.name, "split": data.split, "classes": list(task.classes)}
@@ -35,6 +35,7 @@ def audit(data: TaskData) -> dict[str, Any]:
     groups = _groups(test, task.classes, task.kind)
     found["leaks"] = {name: _per_class(leak, groups) for name, leak in _leaks(train, test).items()}
     found["repeats"], found["conflicts"] = _repeats(parts), _conflicts(train, test)
+    found["blank"] = {part: sum(not s.strip(b"N") for s in examples.sequences) for part, examples in parts.items()}
     found["accuracy"] = _trivial(data) if task.kind in ("binary", "multiclass") else {}
     found["notes"] = list(data.notes)
     return found
@@ -136,6 +137,8 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
         lines.append(f"  leak: {leak[ALL][0]:,} {_WORDS[name]} ({_percent(*leak[ALL])}{': ' + each if each else ''})")
     for part, n in found["repeats"].items():
         lines += [f"  {part} repeats itself: {n:,} duplicate sequences"] if n else []
+    for part, n in found["blank"].items():
+        lines += [f"  {part} has {n:,} sequences of N only"] if n else []
     if found["conflicts"]:
         lines.append(f"  conflict: {found['conflicts']:,} sequences stand with different labels")
     for name, value in found["accuracy"].items():
@@ -148,3 +151,26 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
 
 def _percent(n: int, of: int) -> str:
     return f"{n / of:.1%}" if of else "none"
+
+
+def warnings_of(found: dict[str, Any]) -> list[str]:
+    """What somebody who is about to train on these data should know: leaks, duplicates, conflicts, cut sequences."""
+    warnings = []
+    for name in ("same", "reverse_complement", "same_place", "overlap"):
+        leak = found["leaks"][name]
+        if leak is not None and leak[ALL][0]:
+            warnings.append(f"leak between train and test: {leak[ALL][0]:,} {_WORDS[name]}, of {leak[ALL][1]:,}")
+    kmers = found["leaks"]["shared_kmers"]
+    if kmers is not None and kmers[ALL][0] > max(1, kmers[ALL][1] // 100):
+        warnings.append(f"overlap between train and test: {kmers[ALL][0]:,} {_WORDS['shared_kmers']}, of {kmers[ALL][1]:,}")
+    warnings += [f"{n:,} duplicate sequences inside the {part} part" for part, n in found["repeats"].items() if n]
+    if found["conflicts"]:
+        warnings.append(f"conflicting labels: {found['conflicts']:,} sequences stand with both, or several, labels")
+    warnings += [f"{n:,} sequences of the {part} part are N only" for part, n in found["blank"].items() if n]
+    for part, counts in found["counts"].items():
+        empty = [name for name, n in counts.items() if not n]
+        warnings += [f"the {part} part has no example of class '{empty[0]}'"] if empty else []
+    length, majority_share = found["accuracy"].get("length_tree"), found["accuracy"].get("majority")
+    if length is not None and majority_share is not None and length > majority_share + 0.05:
+        warnings.append(f"the length alone tells {length:.1%} of the test examples (the commonest class {majority_share:.1%})")
+    return warnings + list(found["notes"])

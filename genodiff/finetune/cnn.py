@@ -81,12 +81,12 @@ def fit_cnn(
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
-    x, labels = letters_of(train.sequences, length), torch.from_numpy(train.labels)
+    x, labels = letters_of([s[:max_length] for s in train.sequences], length), torch.from_numpy(train.labels)
     mean, scale = (float(train.labels.mean()), float(train.labels.std()) or 1.0) if kind == "regression" else (0.0, 1.0)
 
     def predict(examples: Examples) -> Floats:
         network.eval()
-        z = letters_of(examples.sequences, length)
+        z = letters_of([s[:max_length] for s in examples.sequences], length)
         with torch.no_grad():
             scores = [network(z[i : i + 1024].long()) for i in range(0, len(z), 1024)]
         found = torch.cat([torch.zeros(0, n_out), *scores])

@@ -63,11 +63,11 @@ def read_folder(path: str | Path, classes: tuple[str, ...] | None = None) -> tup
 def _check_classes(tree: _Tree, part: str, known: tuple[str, ...], *, fixed: bool) -> None:
     found, place = tree.files[part], f"{tree.shown}/{part}"
     for name in sorted(set(found) - set(known)):
-        where = f"the task's classes ({', '.join(known)}) lack" if fixed else "train lacks"
-        raise DataError(f"unknown class '{name}', which {where}", file=place, fix="remove the folder, or add it to train")
+        where = f"the task's are {', '.join(known)}" if fixed else "train has no sequences of it"
+        raise DataError(f"unknown class '{name}': {where}", file=place, fix="remove the folder, or give train its sequences")
     for name in known:
         if name not in found:
-            other = "" if fixed else ", which train has"
+            other = "" if fixed else ", which train has,"
             raise DataError(f"the class folder '{name}'{other} is missing here", file=place, fix="restore the folder")
         if not found[name]:
             raise DataError("the class folder is empty: no sequences", file=f"{place}/{name}", fix="restore its files")
@@ -180,7 +180,7 @@ def _zip(path: Path) -> _Tree:
         pieces = entry.filename.split("/")
         if entry.file_size > _LARGEST:
             raise DataError(f"'{entry.filename}' claims {entry.file_size:,} bytes", file=path, fix=fix)
-        if entry.is_dir() or any(piece.startswith(".") or piece == "__MACOSX" for piece in pieces):
+        if entry.is_dir() or any((piece.startswith(".") and piece != "..") or piece == "__MACOSX" for piece in pieces):
             continue
         at = next((i for i, piece in enumerate(pieces) if piece in PARTS), None)
         if at is None or len(pieces) != at + 3 or not pieces[-1].endswith(_ENDING):

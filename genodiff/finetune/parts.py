@@ -11,7 +11,7 @@ from genodiff.finetune.examples import Examples, concatenate
 from genodiff.finetune.table import Kind, Layout, read_table
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".fna", ".fa", ".fasta")
-_VALID = ("dev", "valid", "val")
+VALID = ("dev", "valid", "val")
 
 
 class Parts(NamedTuple):
@@ -44,14 +44,14 @@ def read_parts(folder: Path, name: str, kind: Kind, classes: tuple[str, ...]) ->
     The dev part is put behind the train part, and `valid_index` says so. Raises `DataError` where a part is missing.
     """
     home = folder / name if (folder / name).is_dir() else folder
-    files = {part: part_file(home, part) for part in ("train", "test", *_VALID)}
+    files = {part: part_file(home, part) for part in ("train", "test", *VALID)}
     missing = [part for part in ("train", "test") if files[part] is None]
     if missing:
         present = [part for part, file in files.items() if file is not None]
         what = f"{name} has no {' and no '.join(missing)} part here" + (f", only {' and '.join(present)}" if present else "")
         raise DataError(what, file=home, fix="give the folder with train.csv and test.csv (or .tsv, .parquet, .fna; plain or .gz)")
     train, test = (_read(files[part], kind, classes) for part in ("train", "test"))
-    valid = next((_read(files[part], kind, classes) for part in _VALID if files[part] is not None), None)
+    valid = next((_read(files[part], kind, classes) for part in VALID if files[part] is not None), None)
     if valid is None:
         return Parts(train, test)
     note = f"validation: the published dev part ({valid.n:,} examples) for every seed"

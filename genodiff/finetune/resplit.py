@@ -1,7 +1,7 @@
 """Splits that do not leak: whole chromosomes held out, or train without everything that test has as well.
 
 `chrom-holdout` pools both parts; the examples on the held-out contigs test, all others train. Regions that are not
-contigs of a genome (transcripts) are held out by a hash of their name, one in four.
+contigs of a genome (transcripts) are held out by a hash of their name, one in eight.
 `dedup` keeps the test part (each sequence once) and takes out of train what equals a test sequence on either strand, or
 whose interval shares a base with a test interval, whatever the classes.
 """
@@ -18,7 +18,7 @@ from genodiff.finetune.overlap import overlaps_any
 from genodiff.finetune.parts import Parts
 
 SPLITS = ("official", "chrom-holdout", "dedup", "local", "partial")
-_HASHED = 4
+_HASHED = 8
 """One in so many regions that are no contig of a genome is held out."""
 
 

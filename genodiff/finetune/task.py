@@ -18,13 +18,13 @@ from pydantic import Field, model_validator
 from genodiff.counter import Purpose, uniforms
 from genodiff.data.recipe import recipe_dirs
 from genodiff.errors import DataError, UsageError
+from genodiff.finetune.download import fetch_task
 from genodiff.finetune.examples import Examples, class_counts
 from genodiff.finetune.genomic_benchmarks import Genomes, read_local, read_official, read_partial
 from genodiff.finetune.parts import Parts, Selection, read_parts, read_selection
 from genodiff.finetune.reference import Reference
 from genodiff.finetune.resplit import SPLITS, resplit
 from genodiff.finetune.table import Kind
-from genodiff.io.cache import cache_dir
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 Metric = Literal["accuracy", "f1", "f1_macro", "mcc", "auroc", "auprc", "pearson", "spearman", "mse", "r2"]
@@ -78,7 +78,10 @@ class Rows(Settings):
 
 
 class Suite(Settings):
-    """The tasks of one benchmark, how its files are laid out, where they come from and which genomes they point into."""
+    """The tasks of one benchmark, how its files are laid out, where they come from and which genomes they point into.
+
+    `url` has `{task}`, `{part}` and, for coordinates, `{class}` in it; empty where the data cannot be fetched by a command.
+    """
 
     suite: str
     description: str = ""
@@ -167,10 +170,12 @@ def load_task(
     found, task = load_suite(suite), find_task(suite, name)
     if split not in SPLITS:
         raise UsageError(f"no split '{split}'; {did_you_mean(split, SPLITS)}")
-    folder = cache_dir() / "tasks" / suite if source is None else Path(source)
+    if source is None:
+        folder = fetch_task(found.layout, found.url, suite, name, task.classes, offline=offline)
+    else:
+        folder = Path(source)
     if not folder.exists():
-        fix = "give the folder that holds it with --data" if source is None else "check the path"
-        raise DataError(f"the data of {suite} are not here", file=folder, fix=fix)
+        raise DataError(f"the data of {suite} are not here", file=folder, fix="check the path")
     parts = _parts(found, task, folder, split, dict(references or {}), offline, sequences)
     if split in ("official", "chrom-holdout", "dedup"):
         _check_counts(task, parts, folder)
@@ -178,7 +183,7 @@ def load_task(
         usual = (contig for name in task.references.values() for contig in found.references[name].holdout)
         held_out = frozenset(task.holdout or usual)
         parts = resplit(split, parts, task.classes, held_out)
-    return TaskData(task, parts.train, parts.test, split, parts.notes + _cut(task, parts), parts.valid_index)
+    return TaskData(task, parts.train, parts.test, split, parts.notes + cut_notes(task, parts), parts.valid_index)
 
 
 def _parts(suite: Suite, task: Task, folder: Path, split: str, given: dict[str, Path], offline: bool, sequences: bool) -> Parts:
@@ -217,7 +222,7 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
             raise DataError(f"{what} {task.lengths[0]:,} to {task.lengths[1]:,}", file=folder, fix="give the official data")
 
 
-def _cut(task: Task, parts: Parts) -> tuple[str, ...]:
+def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
     """A note for each part with sequences that are cut."""
     notes = []
     for part, examples in (("train", parts.train), ("test", parts.test)):

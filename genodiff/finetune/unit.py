@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from genodiff import __version__
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError
-from genodiff.finetune import probe
+from genodiff.finetune import probe, saliency
 from genodiff.finetune.batches import Part, encode
 from genodiff.finetune.contender import Contender
 from genodiff.finetune.examples import Examples
@@ -98,10 +98,11 @@ class Fit(NamedTuple):
 
     predict: Predict
     found: dict[str, Any]
+    explain: Callable[[bytes, int, float], dict[str, Any]] | None = None
 
 
-Baseline = Callable[[str, Task, Examples, int], Predict]
-"""`(name, task, train, seed) -> predict`."""
+Baseline = Callable[[str, Task, Examples, Examples, int], Predict]
+"""`(name, task, train, valid, seed) -> predict`."""
 
 
 def run_unit(
@@ -132,8 +133,8 @@ def fit_unit(
         if baseline is None or unit.contender.preset is None:
             raise GenodiffError(f"no baseline '{unit.contender.name}' here")
         began = time.monotonic()
-        predict = baseline(unit.contender.preset, data.task, data.train.take(rows), unit.seed)
         valid = data.train.take(valid_rows)
+        predict = baseline(unit.contender.preset, data.task, data.train.take(rows), valid, unit.seed)
         value = measure(data.task.metrics[0], data.task.kind, valid.labels, predict(valid))
         found = {"valid": value, "seconds": time.monotonic() - began, **counts, "cut_train": 0, "max_length": None}
         return Fit(predict, found)
@@ -182,7 +183,10 @@ def _fit_network(
         scores = raw_scores(classifier, encode(examples, alphabet, max_length), bf16=settings.precision == "bf16")
         return probabilities(task.kind, scores, scale)
 
-    return Fit(predict, found)
+    def explain(sequence: bytes, label: int, probability: float) -> dict[str, Any]:
+        return saliency.about(classifier, alphabet, sequence[:max_length], label, probability)
+
+    return Fit(predict, found, explain)
 
 
 def finite_at(values: dict[str, Any], key: str) -> dict[str, Any]:
@@ -231,7 +235,8 @@ def score_unit(unit: Unit, task: Task, notes: tuple[str, ...], fitted: Fit, seal
         "suite": unit.suite, "task": unit.task, "split": unit.split, "model": unit.contender.name, "kind": unit.contender.kind,
         "method": unit.method, "setting": unit.setting, "seed": unit.seed, "key": unit.key,
         "metric": task.metrics[0], "value": values[task.metrics[0]], "ci95": interval, "metrics": finite(values),
-        "valid_metric": task.metrics[0], **finite_at(found, "valid"), "n_test": test.n, "cut_test": cut, "data": unit.data,
+        "valid_metric": task.metrics[0], "digest": unit.contender.digest, **finite_at(found, "valid"), "n_test": test.n,
+        "cut_test": cut, "data": unit.data,
         **unit.contender.about(), "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(), "genodiff": __version__, "git": git_revision(),
         "created": now(),
@@ -240,9 +245,20 @@ def score_unit(unit: Unit, task: Task, notes: tuple[str, ...], fitted: Fit, seal
     tensors["lengths"] = torch.from_numpy(test.lengths.astype(np.int64))
     folder.mkdir(parents=True, exist_ok=True)
     atomic.write_bytes(folder / TEST, to_bytes(tensors))
-    history = {k: fitted.found[k] for k in ("history", "tried") if k in fitted.found}
+    history: dict[str, Any] = {k: fitted.found[k] for k in ("history", "tried") if k in fitted.found}
+    history |= _example(unit, task, fitted, test, predicted)
     atomic.write_json(folder / RESULT, {"row": finite_at(row, "value"), **history})
     return row
+
+
+def _example(unit: Unit, task: Task, fitted: Fit, test: Examples, predicted: Floats) -> dict[str, Any]:
+    """What the first seed's network looks at in the test example of the last class that it is surest of."""
+    last = len(task.classes) - 1
+    if unit.seed != 1 or fitted.explain is None or task.kind not in ("binary", "multiclass") or not (test.labels == last).any():
+        return {}
+    of_class = np.flatnonzero(test.labels == last)
+    at = of_class[predicted[of_class, last].argmax()]
+    return {"saliency": fitted.explain(test.sequences[at], last, float(predicted[at, last])) | {"example": test.names[at]}}
 
 
 def _truth(labels: NDArray[Any]) -> torch.Tensor:

@@ -115,10 +115,19 @@ def filled(template: TextTemplate, made: Draft, ids: Ids, tokenizer: Tokenizer, 
             parts.append(tokenizer.decode(ids[a : a + ends[0]]))
             break
         documents = [tokenizer.decode(piece) for piece in np.split(ids[a:b], ends)]
+        if not tokenizer.lossless and parts:
+            documents[0] = _joining(documents[0], parts[-1])
         parts.append((b"\n" + END + b"\n").join(documents))
     raw = b"".join(parts)
     text = raw.decode(errors="replace")
     return Filled(text.encode(), text.count("�") - raw.count("�".encode()))
+
+
+def _joining(words: bytes, before: bytes) -> bytes:
+    """What a tokenizer of words says after a fixed text: the rest of its last word, or a word of its own."""
+    if words.startswith(b"##"):
+        return words[2:]
+    return words if before[-1:].isspace() or not before else b" " + words
 
 
 def write_texts(

@@ -77,6 +77,32 @@ def triton_mixer(
     return out
 
 
+class _Conv(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool) -> Tensor:
+        x = triton_scan.rows_of(x)
+        own = [weight.contiguous(), weight.new_zeros(len(weight)) if bias is None else bias.contiguous()]
+        ctx.save_for_backward(x, *own)
+        ctx.reverse, ctx.bias = reverse, bias is not None
+        with triton_scan.on(x):
+            return conv_forward(x, own[0], own[1], reverse)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, bias = ctx.saved_tensors
+        dx = torch.empty(x.shape, device=x.device, dtype=x.dtype)
+        with triton_scan.on(x):
+            dw, db = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, dx, False)
+        return dx, dw.to(weight.dtype), db.to(bias.dtype) if ctx.bias else None, None
+
+
+def triton_conv(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool) -> Tensor:
+    """As `causal_conv1d` with a silu, for tensors that `fits`."""
+    y: Tensor = _Conv.apply(x, weight, bias, reverse)
+    return y
+
+
 _EACH = 7  # weights of a reading
 
 
@@ -86,7 +112,8 @@ class _Steps:
     def __init__(self, weights: Sequence[Any], x: Tensor, reverse: bool, mask: Tensor | None, projected: Tensor | None) -> None:
         self.conv_weight, conv_bias, x_weight, dt_weight, self.dt_bias, self.A, self.D = weights
         (rows, length, channels), dtype = x.shape, x.dtype
-        self.conv_bias = self.conv_weight.new_zeros(channels) if conv_bias is None else conv_bias
+        self.conv_weight = self.conv_weight.contiguous()
+        self.conv_bias = self.conv_weight.new_zeros(channels) if conv_bias is None else conv_bias.contiguous()
         self.x_weight, self.dt_weight = x_weight.to(dtype), dt_weight.to(dtype)
         self.rank, self.n = dt_weight.shape[1], self.A.shape[1]
         self.c = conv_forward(x, self.conv_weight, self.conv_bias, reverse)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from math import e, log2
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -31,9 +31,9 @@ _STAGED = 64  # times that a program of the staging kernels moves
 def kernels() -> SimpleNamespace:
     """The compiled kernels, and what holds for all of them. Triton's interpreter takes small tiles: it is slow."""
     found: dict[str, Any] = {}
-    for name in ("kernels", "staging", "mixing"):
+    for name in ("kernels", "staging", "mixing", "norms"):
         module = import_module(f"genodiff.kernels.triton_{name}")
-        found |= {k: v for k, v in vars(module).items() if k.startswith(("scan_", "conv_", "gate_", "stage", "unstage"))}
+        found |= {k: v for k, v in vars(module).items() if k.startswith(("scan_", "conv_", "gate_", "norm_", "stage", "unstage"))}
     interpreted = type(found["scan_forward"]).__name__ == "InterpretedFunction"
     T, BE = (4, 8) if interpreted else (16, 32)
     return SimpleNamespace(**found, interpreted=interpreted, T=T, BE=BE)
@@ -84,10 +84,15 @@ def _small_problem(scan: Any, reverse: bool, dtype: torch.dtype) -> list[Tensor]
     return [x.detach().double() for x in (y, state, *(x.grad for x in (u, delta, B, C, log_a, D, bias) if x.grad is not None))]
 
 
+@cache
+def _interpreted() -> bool:
+    return find_spec("triton") is not None and kernels().interpreted
+
+
 def fits(*tensors: Tensor | None) -> bool:
     """Whether the kernels can take these tensors."""
     kinds = (torch.float32, torch.bfloat16, torch.float16)
-    return all(x is None or (x.dtype in kinds and (x.is_cuda or kernels().interpreted)) for x in tensors)
+    return all(x is None or (x.dtype in kinds and (x.is_cuda or _interpreted())) for x in tensors)
 
 
 def segments_of(rows: int, length: int, channels: int) -> tuple[int, int]:
@@ -127,7 +132,7 @@ class _Launch:
 
     def options(self, kernel: str) -> dict[str, Any]:
         """The constants of a scan kernel."""
-        return self.constants | CHOICES[kernel]
+        return self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
 
     def staged(self, B: Tensor, C: Tensor) -> Tensor:
         """B and C as the kernels read them, (rows, 2N, padded)."""
@@ -284,6 +289,10 @@ def triton_scan(
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
     """As `naive_scan`: outputs y, in the dtype of u, and the state after the last step, in float32."""
     if not u.numel() or not fits(u, delta, A, B, C, D, z, delta_bias, h0):
-        return native_scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
+        inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
+        wide = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
+        u_, delta_, A_, B_, C_, D_, z_, bias_, h0_ = (cast(Any, None if x is None else x.to(wide)) for x in inputs)
+        y, last = native_scan(u_, delta_, A_, B_, C_, D_, z_, bias_, delta_softplus, reverse, h0_)
+        return y.to(u.dtype), last
     y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0)
     return y if z is None else y * F.silu(z), last

@@ -6,7 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from genodiff.alphabet import DNA
+from genodiff.alphabet import BYTES, DNA
 from genodiff.generate.scorecard import Summary
 from genodiff.report.compare import Comparison
 from genodiff.report.figures import Line, Series
@@ -33,6 +33,14 @@ _WHAT = {
     "source": "the true process that wrote the genome: no model can be better on average",
 }
 
+_WHAT_OF_TEXT = {
+    "uniform": "every token of the vocabulary alike",
+    "composition": "frequencies of single tokens in the train split",
+    "markov": "n-gram counts of the train split, interpolated",
+    "model": "this model: an upper bound on its −log₂ p",
+    "source": "",
+}
+
 
 def quoted(path: Path) -> str:
     """A path as a shell takes it."""
@@ -46,7 +54,8 @@ def commands(folder: Folder) -> dict[str, str]:
     return {
         "train": f"genodiff train {shlex.quote(recipe)} --out {run}",
         "eval": f"genodiff eval {run}",
-        "sample": f"genodiff sample --checkpoint {run} --fasta {quoted(folder.path / 'samples.fa')} --n 64",
+        "sample": f"genodiff sample --checkpoint {run} "
+        + (f"--out {quoted(folder.path / 'samples.txt')}" if folder.is_text else f"--fasta {quoted(folder.path / 'samples.fa')} --n 64"),
     }
 
 
@@ -58,9 +67,15 @@ def subtitle(folder: Folder) -> str:
     if folder.settings is not None:
         network = folder.settings.backbone
         parts.append(folder.settings.preset or f"{network.kind} {network.d_model} × {network.n_layer}")
-        parts.append(f"{network.n_parameters(DNA.padded_size):,} parameters")
-        parts.append(f"windows of {folder.settings.data.seq_len:,} bases")
+        parts.append(f"{network.n_parameters(_rows(folder)):,} parameters")
+        parts.append(f"windows of {folder.settings.data.seq_len:,} {folder.settings.unit}s")
     return " · ".join(p for p in parts if p)
+
+
+def _rows(folder: Folder) -> int:
+    """Rows of the vocabulary: DNA's, or as the model's own description has them."""
+    found = ((folder.model or {}).get("alphabet") or {}).get("padded_size") if folder.is_text else DNA.padded_size
+    return found if isinstance(found, int) else BYTES.padded_size
 
 
 def interval(pair: tuple[float, float] | None, digits: int = 3) -> str:
@@ -93,7 +108,7 @@ def line_rows(e: Evaluation, shown: list[Line]) -> list[dict[str, str]]:
             "bits": f"{x.bits:.4f}",
             "perplexity": f"{2**x.bits:.3f}",
             "interval": interval(pairs.get(x.role), 4),
-            "what": _WHAT[x.role],
+            "what": (_WHAT_OF_TEXT if e.unit == "byte" else _WHAT)[x.role],
         }
         for x in shown
     ]
@@ -101,18 +116,20 @@ def line_rows(e: Evaluation, shown: list[Line]) -> list[dict[str, str]]:
 
 def headline(e: Evaluation) -> dict[str, str]:
     """The first thing a reader sees."""
-    size = f"{e.tokens:,} bases" + (f" in {e.windows:,} windows" if e.windows is not None else "")
+    size = f"{e.tokens:,} {e.unit}s" + (f" in {e.windows:,} windows" if e.windows is not None else "")
     markov = e.markov()
     share = gap_closed(e)
-    said = f"Measured on {size} of the held-out {e.split} split; perplexity at most {e.perplexity:.3f}."
+    said = f"Measured on {size} of the held-out {e.split} split; {_perplexity(e)}."
     if share is not None and e.source_bits is not None:
         said += (
             f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to the source itself"
             f" ({e.source_bits:.3f} bits), which no model can beat on average."
         )
     elif (best := e.best_markov()) is not None:
-        said += f" {_beside(best[1] - e.bits_per_base)} what counting k-mers of the train split achieves ({best[0]}: {best[1]:.3f} bits)."
-    caption = "Bits per base on the same held-out bases; further left is better."
+        what = "n-grams" if e.unit == "byte" else "k-mers"
+        beside = _beside(best[1] - e.bits_per_base)
+        said += f" {beside} what counting {what} of the train split achieves ({best[0]}: {best[1]:.3f} bits)."
+    caption = f"Bits per {e.unit} on the same held-out {e.unit}s; further left is better."
     if e.ci95_bits is not None:
         caption += " The shaded band around the model is its 95 % interval (mask draws and the choice of windows)."
     if e.source_bits is not None:
@@ -121,6 +138,11 @@ def headline(e: Evaluation) -> dict[str, str]:
         "bits": f"{e.bits_per_base:.3f}", "interval": interval(e.ci95_bits), "sentence": said, "line_caption": caption,
         "split": e.split, "size": size,
     }  # fmt: skip
+
+
+def _perplexity(e: Evaluation) -> str:
+    per_token = "" if e.token_perplexity is None else f"per token at most {e.token_perplexity:.2f}"
+    return f"perplexity {per_token or f'at most {e.perplexity:.3f}'}"
 
 
 def _beside(better: float) -> str:
@@ -191,9 +213,12 @@ def contig_rows(e: Evaluation) -> list[dict[str, str]]:
     return [_group_row(name, g) for name, g in sorted(scored, key=lambda item: -item[1].tokens)[:MOST_CONTIGS]]
 
 
-def sample(s: Sample) -> dict[str, Any]:
+def sample(s: Sample, is_text: bool = False) -> dict[str, Any]:
     """A record's title, its first bases as runs of one letter (class, text), and how many are left."""
     shown = s.sequence[:MOST_BASES]
+    if is_text:
+        left = len(s.sequence) - len(shown)
+        return {"title": s.name, "runs": [("text", shown)], "left": f"{left:,}" if left else ""}
     runs = [(letter, "".join(run)) for letter, run in groupby(shown, key=lambda c: c.upper() if c in BASES else "N")]
     left = len(s.sequence) - len(shown)
     title = s.description if s.description.startswith(s.name) else f"{s.name} {s.description}".strip()

@@ -67,12 +67,12 @@ def spread(places: Sequence[float], sizes: Sequence[float], low: float = -np.inf
     return found
 
 
-def number_line(lines: Sequence[Line], closed: float | None = None) -> str:
+def number_line(lines: Sequence[Line], closed: float | None = None, unit: str = "base") -> str:
     """All lines on one axis of bits per base; the model with its interval; `closed`, the share of the gap, as a bar."""
     low = min(x.low if x.low is not None else x.bits for x in lines)
     high = max(x.high if x.high is not None else x.bits for x in lines)
     pad = max((high - low) * 0.07, 0.01)
-    title = "Bits per base: " + ", ".join(f"{x.name} {x.bits:.3f}" for x in lines)
+    title = f"Bits per {unit}: " + ", ".join(f"{x.name} {x.bits:.3f}" for x in lines)
     with canvas(WIDE, 1.95 if closed is not None else 1.6) as figure:
         ax = figure.add_subplot()
         ax.set_xlim(low - pad, high + pad)
@@ -161,6 +161,7 @@ def curves(
     valid: Sequence[tuple[float, float, float]],
     lines: Sequence[Line],
     accent: Line | None = None,
+    unit: str = "base",
 ) -> str:
     """Training loss (each step faint, its mean strong) and validation bounds (step, bits, half-width), by step."""
     x, y = np.asarray(steps, float), np.asarray(loss, float)
@@ -194,7 +195,7 @@ def curves(
         _bits_limits(ax, [x.bits for x in lines], np.concatenate([y, np.asarray(valid, float).reshape(-1, 3)[:, 1]]))
         _reference_lines(ax, lines)
         ax.set_xlabel("optimizer step")
-        ax.set_ylabel("bits per base")
+        ax.set_ylabel(f"bits per {unit}")
         ax.set_xlim(left=0)
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3, handlelength=2.2)
         last = f"; last validation {valid[-1][1]:.3f}" if valid else ""
@@ -226,7 +227,9 @@ def _running_mean(y: np.ndarray, half: int) -> np.ndarray:
     return (total[high] - total[low]) / (high - low)
 
 
-def mask_rate_curve(rate: Sequence[float], bits: Sequence[float], half: Sequence[float], bound: float, lines: Sequence[Line]) -> str:
+def mask_rate_curve(
+    rate: Sequence[float], bits: Sequence[float], half: Sequence[float], bound: float, lines: Sequence[Line], unit: str = "base"
+) -> str:
     """C_k/k against the masked share k/n: how hard a masked base is, by how much of its window is hidden."""
     with canvas(WIDE, TALL) as figure:
         ax = figure.add_subplot()
@@ -238,8 +241,8 @@ def mask_rate_curve(rate: Sequence[float], bits: Sequence[float], half: Sequence
         _reference_lines(ax, [*lines, Line("model", "mean = bound", bound)])
         ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         ax.set_xlabel("share of the window that is masked (k/n)")
-        ax.set_ylabel("bits per masked base (Cₖ/k)")
-        return to_svg(figure, "fig-mask-rate", f"Bits per masked base by mask rate; the mean is the bound, {bound:.3f}")
+        ax.set_ylabel(f"bits per masked {unit} (Cₖ/k)")
+        return to_svg(figure, "fig-mask-rate", f"Bits per masked {unit} by mask rate; the mean is the bound, {bound:.3f}")
 
 
 def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:

@@ -47,6 +47,7 @@ def findings(folder: Folder) -> list[Finding]:
 def _of_evaluation(e: Evaluation) -> list[Finding]:
     said: list[str] = []
     bad: list[Finding] = []
+    words = "n-grams" if e.unit == "byte" else "k-mers"
     markov = e.markov()
     best = e.best_markov()
     if below_source(e):
@@ -58,7 +59,7 @@ def _of_evaluation(e: Evaluation) -> list[Finding]:
     if 0 in markov and e.bits_per_base >= markov[0]:
         said.append(f"On {e.split} the model is no better than composition alone (order 0: {markov[0]:.3f} bits).")
     elif best is not None and e.bits_per_base >= best[1]:
-        said.append(f"On {e.split} counting k-mers is as good or better ({best[0]}: {best[1]:.3f} bits).")
+        said.append(f"On {e.split} counting {words} is as good or better ({best[0]}: {best[1]:.3f} bits).")
     if e.ci95_bits is None:
         said.append(f"The figure on {e.split} has no interval: fewer than two windows were scored.")
     if e.windows is not None and e.windows_total is not None and e.windows < e.windows_total:
@@ -99,7 +100,7 @@ def _of_samples(folder: Folder) -> list[Finding]:
     if not folder.samples:
         return []
     found = []
-    strange = sum(1 for s in folder.samples if set(s.sequence) - BASES)
+    strange = 0 if folder.is_text else sum(1 for s in folder.samples if set(s.sequence) - BASES)
     if strange:
         found.append(Finding("warn", f"{strange:,} samples hold letters other than A, C, G and T."))
     twice = len(folder.samples) - len({s.sequence for s in folder.samples})

@@ -71,8 +71,14 @@ class RatePoint(_Part):
 
 
 class Evaluation(_Part):
-    """One split of eval.json; genodiff/score/perplexity.py says what each key means."""
+    """One split of eval.json; genodiff/score/perplexity.py says what each key means.
 
+    Of text (see genodiff/score/text.py) a byte stands where DNA has a base, so that all bits are per byte.
+    """
+
+    unit: str = "base"
+    tokens_per_byte: float = 1.0
+    token_perplexity: float | None = None
     split: str
     tokens: int
     bits_per_base: float
@@ -138,6 +144,11 @@ class Folder:
     troubles: list[str] = field(default_factory=list)
 
     @property
+    def is_text(self) -> bool:
+        """Whether the run is on text."""
+        return self.config.get("domain") == "text"
+
+    @property
     def evaluation(self) -> Evaluation | None:
         """The held-out test split; valid, or whatever there is, where test was not scored."""
         return self.evaluations.get("test") or self.evaluations.get("valid") or next(iter(self.evaluations.values()), None)
@@ -155,6 +166,7 @@ def read_folder(path: Path) -> Folder:
     def json_part(name: str) -> dict[str, Any] | None:
         return _read_json(path / name, troubles)
 
+    is_text = isinstance(config, dict) and config.get("domain") == "text"
     return Folder(
         path=path,
         config_text=(path / "config.yaml").read_text(encoding="utf-8-sig"),
@@ -162,8 +174,8 @@ def read_folder(path: Path) -> Folder:
         settings=_settings(config, troubles),
         metrics=_read_metrics(path / "metrics.csv", troubles),
         evaluations=_read_evaluations(json_part("eval.json"), troubles),
-        samples=_read_samples(path / "samples.fa", troubles),
-        sidecar=json_part("samples.fa.json"),
+        samples=_read_texts(path / "samples.txt", troubles) if is_text else _read_samples(path / "samples.fa", troubles),
+        sidecar=json_part("samples.txt.json" if is_text else "samples.fa.json"),
         provenance=json_part("provenance.json"),
         model=json_part("model.json"),
         troubles=troubles,
@@ -196,7 +208,7 @@ def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict
     evaluations: dict[str, Evaluation] = {}
     for split, value in (found or {}).items():
         try:
-            evaluations[split] = Evaluation.model_validate(value)
+            evaluations[split] = Evaluation.model_validate(_per_byte(value))
             evaluations[split].markov()
         except (ValidationError, ValueError) as fault:
             evaluations.pop(split, None)
@@ -204,6 +216,26 @@ def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict
             where = ".".join(str(p) for p in first["loc"])
             troubles.append(f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: {printable(first['msg'], 80)}")
     return evaluations
+
+
+def _per_byte(value: Any) -> Any:
+    """An evaluation of text with bytes in the place of bases."""
+    if not isinstance(value, dict) or value.get("domain") != "text":
+        return value
+    size, tokens = value.get("bytes"), value.get("tokens")
+    if not isinstance(size, int) or not isinstance(tokens, int) or size <= 0:
+        return {}
+    scale, bits = tokens / size, value.get("bits_per_byte")
+    points = value.get("curve")
+    curve = [
+        p | {name: p[name] * scale for name in ("nats", "se") if isinstance(p.get(name), float)}
+        for p in (points if isinstance(points, list) else [])
+        if isinstance(p, dict)
+    ]
+    return value | {
+        "unit": "byte", "tokens": size, "tokens_per_byte": scale, "token_perplexity": value.get("perplexity"), "curve": curve,
+        "bits_per_base": bits, "perplexity": 2**bits if isinstance(bits, float) and bits < 1000 else None,
+    }  # fmt: skip
 
 
 def _read_metrics(path: Path, troubles: list[str]) -> dict[str, list[float]] | None:
@@ -234,6 +266,20 @@ def _read_samples(path: Path, troubles: list[str]) -> list[Sample] | None:
         troubles.append(f"samples.fa cannot be read: {fault}")
         return None
     return found
+
+
+def _read_texts(path: Path, troubles: list[str]) -> list[Sample] | None:
+    """The texts of samples.txt, cut where its sidecar says."""
+    if not path.is_file():
+        return None
+    try:
+        raw, sidecar = path.read_bytes(), json.loads(path.with_name(f"{path.name}.json").read_text(encoding="utf-8"))
+        records = sidecar["records"][:MOST_SAMPLES]
+        parts = [(str(r["name"]), raw[int(r["start"]) : int(r["start"]) + int(r["bytes"])].decode(errors="replace")) for r in records]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as fault:
+        troubles.append(f"samples.txt cannot be read: {printable(fault, 120)}")
+        return None
+    return [Sample(name, "", text) for name, text in parts]
 
 
 def dump(value: object) -> str:

@@ -52,15 +52,18 @@ def context(folder: Folder, comparison: Comparison | None, note: str, windows: l
     evaluation = folder.evaluation
     lines = blocks.lines(evaluation) if evaluation is not None else []
     samples = folder.samples or []
+    unit = "byte" if folder.is_text else "base"
     return {
+        "unit": unit,
+        "is_text": folder.is_text,
         "version": __version__,
         "name": folder.path.resolve().name,
         "subtitle": blocks.subtitle(folder),
         "contents": [
-            ("headline", "Bits per base"),
+            ("headline", f"Bits per {unit}"),
             ("training", "Training"),
             ("detail", "Where the bits are"),
-            ("generated", "Generated DNA"),
+            ("generated", "Generated text" if folder.is_text else "Generated DNA"),
             ("configuration", "Configuration"),
             ("provenance", "Provenance"),
         ],
@@ -76,7 +79,7 @@ def context(folder: Folder, comparison: Comparison | None, note: str, windows: l
         "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS) if evaluation is not None else 0,
         "card": blocks.card(comparison) if comparison is not None else None,
         "card_note": note,
-        "samples": [blocks.sample(s) for s in samples[: blocks.MOST_SAMPLES]],
+        "samples": [blocks.sample(s, folder.is_text) for s in samples[: blocks.MOST_SAMPLES]],
         "samples_total": f"{len(samples):,}",
         "config": folder.config_text,
         "provenance": blocks.provenance(folder.provenance, windows),
@@ -87,15 +90,19 @@ def _figures(folder: Folder, comparison: Comparison | None, lines: list[figures.
     """The figures that the parts at hand allow; the others are empty strings."""
     drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
     evaluation = folder.evaluation
-    anchors = [x for x in lines if x.role != "model"] or [figures.Line("uniform", "uniform", 2.0)]
+    anchors = [x for x in lines if x.role != "model"] or [figures.Line("uniform", "uniform", 8.0 if folder.is_text else 2.0)]
+    unit = "byte" if folder.is_text else "base"
+    scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
     model = next((x for x in lines if x.role == "model"), None)
     if evaluation is not None:
-        drawn["line"] = figures.number_line(lines, gap_closed(evaluation))
+        drawn["line"] = figures.number_line(lines, gap_closed(evaluation), unit)
     if folder.metrics is not None and folder.metrics.get("loss_bits"):
-        drawn["curves"] = figures.curves(folder.metrics["step"], folder.metrics["loss_bits"], blocks.validations(folder), anchors, model)
+        loss = [scale * bits for bits in folder.metrics["loss_bits"]]
+        valid = [(step, scale * bits, scale * half) for step, bits, half in blocks.validations(folder)]
+        drawn["curves"] = figures.curves(folder.metrics["step"], loss, valid, anchors, model, unit)
     if evaluation is not None and (curve := blocks.curve(evaluation)):
         rate, bits, half = zip(*curve, strict=True)
-        drawn["mask_rate"] = figures.mask_rate_curve(rate, bits, half, evaluation.bits_per_base, anchors)
+        drawn["mask_rate"] = figures.mask_rate_curve(rate, bits, half, evaluation.bits_per_base, anchors, unit)
     if comparison is not None:
         drawn["kmers"] = figures.trinucleotides(comparison.words, comparison.spectra)
         card = comparison.card

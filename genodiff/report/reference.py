@@ -92,6 +92,8 @@ def open_reference(folder: Folder, *, offline: bool = True) -> tuple[Reference |
     if folder.settings is None:
         return None, "The samples are not compared with real sequence: the run's configuration cannot be read."
     config = folder.settings
+    if config.domain == "text":
+        return None, ""
     try:
         recipe = recipe_of(config)
         fasta = None if config.fasta is None else Path(config.fasta)

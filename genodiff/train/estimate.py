@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from genodiff.alphabet import ALPHABETS, Alphabet
+from genodiff.alphabet import ALPHABETS, BYTES, TEXT8, Alphabet
 from genodiff.backbones.backbone import Backbone
+from genodiff.data.tokenizer import vocabulary_of
 from genodiff.train import checkpoint
 from genodiff.train.config import RunConfig
 from genodiff.train.optimizer import adamw
@@ -19,12 +20,16 @@ _FILES = (
     "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/", "model.safetensors", "model.json",
 )  # fmt: skip
 _PROBE_BASES = 8192
+_PROBE_FLOP = 2e11  # of one measured step on a CPU: seconds, whatever the network
 _LARGEST = 200_000_000
+_H100_FLOPS = 0.4 * 989e12
+"""What training reaches of an H100's bf16 peak when it goes well: the yardstick of the line "compute"."""
 
 
 def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
     """The plan as plain values. Times come from a few real steps; bytes per token from what autograd saves."""
-    alphabet = ALPHABETS[config.domain]
+    is_text = config.domain == "text"
+    alphabet = vocabulary_of(config.data.tokenizer) if is_text else ALPHABETS[config.domain]
     parameters = config.backbone.n_parameters(alphabet.padded_size)
     rows = config.train.batch_size // config.train.accumulate
     tokens = config.train.batch_size * config.data.seq_len
@@ -40,25 +45,30 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "steps": config.train.max_steps,
         "max_minutes": config.train.max_minutes,
         "tokens": None,
+        "flop": None,
         "seconds_per_step": None,
         "seconds": None,
         "memory_bytes": None,
         "disk_bytes": (config.train.keep + 1) * 4 * weights + 2 * weights,
         "goes_on_from_step": next(iter(checkpoint.steps_of(out)), None),
-        "files": list(_FILES),
+        "files": [*_FILES, *(["tokenizer/"] if is_text and alphabet not in (BYTES, TEXT8) else [])],
     }
+    if is_text:
+        found |= {"tokenizer": alphabet.name, "vocabulary_size": alphabet.size, "packing": config.data.packing}
     if parameters <= _LARGEST:
         backbone = build(config, alphabet).to(device)
         pace = seconds_per_base(backbone, config, alphabet, device)
         saved = saved_bytes_per_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens
-        found["memory_bytes"] = int(5 * weights + saved * rows * config.data.seq_len)
+        # Beside the logits that autograd keeps there are, for a while, their log-softmax and its gradient.
+        found["memory_bytes"] = int(5 * weights + (saved + 8 * alphabet.padded_size) * rows * config.data.seq_len)
     steps, minutes = config.train.max_steps, config.train.max_minutes
     if found["seconds_per_step"] and minutes is not None:
         fitting = max(1, int(60 * minutes / found["seconds_per_step"]))
         steps = fitting if steps is None else min(steps, fitting)
     if steps is not None:
         found["steps"], found["tokens"] = steps, steps * tokens
+        found["flop"] = 6.0 * parameters * steps * tokens
         if found["seconds_per_step"]:
             found["seconds"] = steps * found["seconds_per_step"]
     return found
@@ -71,8 +81,10 @@ def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device
 
 def seconds_per_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str) -> float:
     """Seconds of forward, backward and update per base, from the faster of two small steps after a warm-up one."""
-    length = min(config.data.seq_len, _PROBE_BASES)
-    rows = max(1, min(config.train.batch_size // config.train.accumulate, _PROBE_BASES // length))
+    size = sum(p.numel() for p in backbone.parameters())
+    probe = _PROBE_BASES if device == "cuda" else max(64, min(_PROBE_BASES, int(_PROBE_FLOP / (6 * size))))
+    length = min(config.data.seq_len, probe)
+    rows = max(1, min(config.train.batch_size // config.train.accumulate, probe // length))
     x = _bases(config, alphabet, rows, length, device)
     optimizer = adamw(backbone, config.optim)
     took = []
@@ -115,8 +127,17 @@ def lines(found: dict[str, Any]) -> list[str]:
         "tokens": f"{found['tokens_per_step']:,} per step" + (f", {total:,} in all" if total else ""),
         "steps": f"{found['steps']:,}" if found["steps"] else "as many as fit",
         "time": "not measured" if seconds is None else f"about {clock(seconds)} {where}",
+        "compute": _compute(found["flop"]),
         "memory": "not measured" if memory is None else f"about {memory / 1e9:.2f} GB and torch itself",
         "disk": f"about {found['disk_bytes'] / 1e6:.1f} MB",
         "files": ", ".join(found["files"]),
     }
+    if "tokenizer" in found:
+        amounts["network"] += f"; {found['tokenizer']} ({found['vocabulary_size']:,} tokens), {found['packing']}"
     return [f"{name:11s} {value}" for name, value in amounts.items()]
+
+
+def _compute(flop: float | None) -> str:
+    if flop is None:
+        return "not known before the number of steps is"
+    return f"{flop:.2g} FLOP (6 × parameters × tokens), {clock(flop / _H100_FLOPS)} on one H100 at 40 % of its bf16 peak"

@@ -12,11 +12,17 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).parent))
 
 import adapter_diffusion
+import adapter_mdlm
 import adapter_networks
+import adapter_training
 
 
 def run(case: SimpleNamespace) -> dict[str, Tensor]:
     """The tensors of `case.wanted` that genodiff can produce, possibly none."""
     if adapter_diffusion.handles(case):
         return adapter_diffusion.run(case)
+    if adapter_training.handles(case):
+        return adapter_training.run(case)
+    if adapter_mdlm.handles(case):
+        return adapter_mdlm.run(case)
     return adapter_networks.run(case)

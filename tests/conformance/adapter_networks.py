@@ -4,7 +4,6 @@ All maths is the product's. What stands here is naming, layouts (the reference p
 given per group or per channel, and what the reference does differently (conformance README 8, 12).
 """
 
-from collections.abc import Callable
 from math import gcd
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.classifier import SequenceClassifier, pool
 from genodiff.backbones.layers import Norm
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.published import from_published, map_of, published_complement, published_shape
@@ -24,7 +24,7 @@ Tensors = dict[str, Tensor]
 
 
 def run(case: Case) -> Tensors:
-    for part in (_scan, _conv, _add_norm, _mixer, _masked_lm, _classifier):
+    for part in (_scan, _conv, _add_norm, _mixer, _masked_lm, _classifier, _decoder):
         found = part(case)
         if found is not None:
             return {name: value for name, value in found.items() if name in case.wanted}
@@ -156,6 +156,8 @@ def _model(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
     config = case.meta["config"]
     settings, ours = from_published(state, config)
     complement = published_complement(config, ours["embedding"].shape[0])
+    if complement is None and "complement_map" in case.inputs:
+        complement = tuple(case.inputs["complement_map"].tolist())
     model = settings.build(ours["embedding"].shape[0], complement).eval().to(dtype)
     model.load_state_dict(ours)
     if config.get("residual_in_fp32") and not config.get("fused_add_norm", True):
@@ -194,36 +196,43 @@ def _masked_lm(case: Case) -> Tensors | None:
 
 
 def _classifier(case: Case) -> Tensors | None:
-    """Pooled features through one linear map without bias, averaged over the strands."""
-    if case.meta.get("cls") != "CaduceusForSequenceClassification":
+    meta = case.meta
+    if meta.get("cls") != "CaduceusForSequenceClassification":
         return None
-    pools: dict[str, Callable[[Tensor], Tensor]] = {"mean": lambda h: h.mean(1), "max": lambda h: h.amax(1)}
-    pool, out = pools.get(case.meta.get("pooling_strategy", "mean")), {}
-    if pool is None:
-        return {}
+    out: Tensors = {}
     for dtype in (torch.float64, torch.float32):
         if not _wants(case, dtype):
             continue
         suffix, (model, names) = _suffix(dtype), _model(case, dtype)
-        score = case.params["score.weight"].to(dtype).requires_grad_()
+        score = case.params["score.weight"]
+        classifier = SequenceClassifier(
+            model, score.shape[0], pooling=meta.get("pooling_strategy") or "mean",
+            conjoin_train=bool(meta.get("conjoin_train")), conjoin_eval=bool(meta.get("conjoin_eval")),
+        ).to(dtype)  # fmt: skip
+        classifier.train(meta.get("mode") == "train")
+        with torch.no_grad():
+            classifier.score.copy_(score)
 
-        def classify(ids: Tensor, model: Caduceus = model, score: Tensor = score) -> Tensor:
-            strands = ids.unbind(2) if ids.ndim == 3 else [ids]
-            halves = [half for strand in strands for half in _halves(model, strand)]
-            return torch.stack([F.linear(pool(half), score) for half in halves]).mean(0)
+        def classify(ids: Tensor, classifier: SequenceClassifier = classifier) -> Tensor:
+            return classifier(ids[..., 0], None, ids[..., 1]) if ids.ndim == 3 else classifier(ids)
 
         logits = classify(case.inputs["input_ids"])
         loss = F.cross_entropy(logits, case.inputs["labels"])
         out |= {f"out/logits{suffix}": logits.detach(), f"out/ce_loss{suffix}": loss.detach().reshape(1)}
         with torch.no_grad():
             out[f"out/logits_of_rc_input{suffix}"] = classify(case.inputs["input_ids_rc"])
-        out |= _gradients(loss, model, names, f"grad{suffix}", {"score.weight": score})
+        out |= _gradients(loss, model, names, f"grad{suffix}", {"score.weight": classifier.score})
     return out
 
 
-def _halves(model: Caduceus, ids: Tensor) -> list[Tensor]:
-    features = model.features(ids)
-    if not model.paired:
-        return [features]
-    given, other = features.chunk(2, -1)
-    return [given, other.flip(1, 2)]
+def _decoder(case: Case) -> Tensors | None:
+    """A linear map of pooled features, averaged over the strands where they are conjoined; features are given."""
+    if "SequenceDecoder" not in str(case.meta.get("cls")):
+        return None
+    given, out = case.inputs, {}
+    for name in case.wanted:
+        how, strands = name.removeprefix("out/").split("_")
+        h = [given["x"]] if strands == "plain" else list(given["x_conjoin"].unbind(-1))
+        pooled = [pool(x, "mean" if how == "pool" else how) for x in h]
+        out[name] = torch.stack([F.linear(p, given["weight"], given["bias"]) for p in pooled]).mean(0)
+    return out

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.finetune.baselines import BASELINES, baseline_predictor, baselines_for, fit_predict, kmer_features
-from genodiff.finetune.cnn import Cnn, letters_of
+from genodiff.finetune.cnn import Cnn, fit_cnn, letters_of
 from genodiff.finetune.examples import Examples, Places
 from genodiff.finetune.task import Task
 from genodiff.finetune.trivial import accuracy, coordinate_lookup, length_tree
@@ -139,6 +139,51 @@ def test_a_lookup_answers_with_the_class_found_there_and_otherwise_with_the_clas
     assert baselines_for(task, train) == BASELINES
     found = fit_predict("lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1)
     assert np.array_equal(found, coordinate_lookup(train, test, 2, exact=False))
+
+
+def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone_though_the_other_is_commoner() -> None:
+    train = Examples([], np.array([1, 1, 1, 0, 0]), list("abcde"), places_of([(0, 9), (0, 9), (0, 9), (50, 59), (70, 79)]))
+    for exact in (True, False):
+        assert coordinate_lookup(train, places_of([(200, 209)]), 2, exact=exact).tolist() == [[1.0, 0.0]]
+
+
+def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands_matter() -> None:
+    task, data = motif_examples(300)
+    other = bytes(reverse_complement(MOTIF.encode()))  # type: ignore[arg-type]
+    turned = [s[:20] + (MOTIF.encode() if y else other) + s[28:] for s, y in zip(data.sequences, data.labels, strict=True)]
+    data = data._replace(sequences=turned)
+    rows = np.arange(300)
+    predict = baseline_predictor("kmer-lr", task, data.take(rows[:200]), data.take(rows[200:250]), 1)
+    assert accuracy(predict(data.take(rows[250:])), data.labels[250:]) > 0.9
+
+
+@pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
+def test_what_stands_beyond_max_length_is_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("genodiff.finetune.cnn.EPOCHS", 1)
+    task, data = motif_examples(40)
+    task = task.model_copy(update={"max_length": 45})
+    predict = baseline_predictor(name, task, data.take(np.arange(30)), data.take(np.arange(30, 40)), 1)
+    longer = data._replace(sequences=[s[:45] + b"ACGTT" * 9 for s in data.sequences])
+    assert np.array_equal(predict(longer), predict(data))
+
+
+def test_the_network_of_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, data = motif_examples(130)
+    seen: list[float] = []
+
+    def worse_and_worse(labels: object, predicted: object) -> float:
+        seen.append(0.0)
+        return float(len(seen))
+
+    arguments = ("binary", 2, 60, data, data.take(np.arange(10)), 1)
+    monkeypatch.setattr("genodiff.finetune.cnn.EPOCHS", 1)
+    first = fit_cnn(*arguments, loss=worse_and_worse)(data)
+    seen.clear()
+    monkeypatch.setattr("genodiff.finetune.cnn.EPOCHS", 3)
+    assert np.array_equal(fit_cnn(*arguments, loss=worse_and_worse)(data), first)
+    last = fit_cnn(*arguments, loss=lambda labels, predicted: -worse_and_worse(labels, predicted))
+    assert len(seen) == 6
+    assert not np.array_equal(last(data), first)
 
 
 def test_what_cannot_be_fitted_says_why() -> None:

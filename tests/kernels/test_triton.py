@@ -32,6 +32,11 @@ def solve(problem: Problem, scan: Any, dtype: torch.dtype, low: torch.dtype | No
     return {name: value.detach().double().cpu() for name, value in found.items()}
 
 
+def compiling() -> dict[str, str]:
+    """The environment of a process whose kernels are compiled, not interpreted."""
+    return {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+
+
 def rounded(problem: Problem, dtype: torch.dtype) -> Problem:
     """The problem on inputs that `dtype` holds exactly."""
     problem.inputs = {k: v.to(dtype).double() for k, v in problem.inputs.items()}
@@ -123,7 +128,7 @@ def test_what_the_kernels_cannot_take_goes_to_the_torch_scan() -> None:
 def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
     """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a time."""
     code = Path(__file__).with_name("emulated.py")
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment = compiling()
     done = subprocess.run([sys.executable, str(code), problem], capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
@@ -153,3 +158,27 @@ def test_on_a_gpu_decays_near_one_do_not_drift() -> None:
         wanted, _ = naive_scan(**x, delta_softplus=True)
         got, _ = triton_scan.triton_scan(**{k: v.float() for k, v in x.items()}, delta_softplus=True)
     assert float((got.double() - wanted).norm() / wanted.norm()) < 1e-6
+
+
+@needs_triton
+@pytest.mark.slow
+def test_the_compiled_kernels_spill_no_registers_and_forward_is_bound_by_its_expensive_functions() -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "benchmarks/gpu/sass.py", "--json", "--d-inner", "256"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {(row["kernel"], row["dtype"]): row for row in map(json.loads, done.stdout.splitlines())}
+    assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
+    assert rows["scan_backward", "bf16"]["slots_per_step"] < 360
+
+
+@pytest.mark.slow
+def test_the_gpu_run_says_dry_what_it_would_measure(tmp_path: Path) -> None:
+    """The control flow of one step of it; the whole of `run.sh --dry` takes minutes."""
+    root = Path(__file__).resolve().parents[2]
+    out = tmp_path / "parity.json"
+    command = [sys.executable, "benchmarks/gpu/parity.py", "--dry", "--out", str(out)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, env=compiling())
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert all(row["float32 repeats"] and max(row["float32"].values()) < 1e-5 for row in rows)

@@ -3,9 +3,11 @@
 import interpreted
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 import genodiff.kernels.triton_mixer as triton_mixer
+import genodiff.kernels.triton_norm as triton_norm
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.mixer import Reading, mixer, mixer_by_parts
 
@@ -33,6 +35,35 @@ def test_the_convolution_and_its_gradients_are_those_of_the_torch_version(length
         dw, db = triton_mixer.conv_backward(gy.float(), *single, reverse, dx, onto)
         for got, wanted in zip((dx - before if onto else dx, dw, db), (t.grad for t in truth), strict=True):
             torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-5)
+
+
+@on_cpu
+def test_the_convolution_under_autograd_takes_slices_and_no_bias() -> None:
+    wide, w, gy = normal(2, 6, 8), normal(4, 4), normal(2, 6, 4, seed=2)
+    x = [t.clone().requires_grad_() for t in (wide, w)]
+    causal_conv1d(x[0][..., 2:6], x[1], None, True).backward(gy)
+    single = [t.float().requires_grad_() for t in (wide, w)]
+    triton_mixer.triton_conv(single[0][..., 2:6], single[1], None, True).backward(gy.float())
+    for got, wanted in zip(single, x, strict=True):
+        torch.testing.assert_close(got.grad.double(), wanted.grad, rtol=1e-4, atol=1e-5)  # type: ignore[union-attr]
+
+
+@on_cpu
+@pytest.mark.parametrize(("tokens", "width"), [(1, 1), (7, 5), (300, 12)])
+def test_the_norm_and_its_gradients_are_those_of_the_torch_version(tokens: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_norm, "_PROGRAMS", 2)
+    x, w, gy = normal(tokens, width), normal(width, seed=1), normal(tokens, width, seed=2)
+    truth = [t.clone().requires_grad_() for t in (x, w)]
+    y = F.rms_norm(truth[0], (width,), truth[1], 1e-5)
+    y.backward(gy)
+    single = [t.float().requires_grad_() for t in (x, w)]
+    got = triton_norm.triton_rms_norm(*single, 1e-5)
+    torch.testing.assert_close(got.double(), y, rtol=1e-5, atol=1e-6)
+    got.backward(gy.float())
+    for a, b in zip(single, truth, strict=True):
+        torch.testing.assert_close(a.grad.double(), b.grad, rtol=1e-4, atol=1e-5)  # type: ignore[union-attr]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert triton_norm.triton_rms_norm(*single, 1e-5).dtype == torch.bfloat16
 
 
 def problem(width: int, channels: int, rank: int, states: int, batch: int, length: int, bias: bool) -> dict[str, Tensor | None]:

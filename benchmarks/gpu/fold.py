@@ -1,0 +1,166 @@
+"""Folds measurements into results.jsonl and writes RESULTS.md from it.
+
+    python benchmarks/gpu/sass.py --json > sass.jsonl; python benchmarks/gpu/fold.py --sass sass.jsonl    counts, from any machine
+    python benchmarks/gpu/fold.py FOLDER                                                                  what run.sh brought back
+
+A count or a measurement replaces the older one of its kind.
+"""
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from genodiff.io.atomic import write_text
+
+HERE = Path(__file__).resolve().parent
+HEAD = """# GPU
+
+The Triton kernels of the selective scan, the convolution and the mixer (`genodiff/kernels/triton_*.py`). Counts come from machine code,
+compiled for sm_90 and taken apart on a machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in one call on the GPU.
+All figures: `results.jsonl`. Written by `benchmarks/gpu/fold.py`.
+"""
+QUEUE = """
+## Not measured yet
+
+No GPU was at hand when these kernels were written. What is known of them: every output and gradient agrees with the naive scan under
+Triton's interpreter and as compiled sm_90 PTX in an emulated warp (`tests/kernels/test_triton*.py`), and the counts above. In the queue,
+with `fetch.sh` and then `run.sh` on an H100 or H200:
+
+- the GPU tests (`pytest -m gpu tests/kernels`), errors in float32 and bfloat16, the same bits twice (`parity.py`);
+- the scan beside mamba-ssm's, and the alternatives for `triton_choices.json`: unrolling, a cap on registers (`scan.py`);
+- whether float32 needs the exact 2^x, which costs it a factor of 2 in instructions (`parity.py`, "fast exp");
+- the whole step beside the two-call structure at 470 k, 1.9 M and 7.7 M, lengths 1 k, 8 k and 131 k, and the fraction of the
+  roofline (`step.py`);
+- a training run on yeast, and its resumption to the same bits (`train.py`).
+"""
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
+
+
+def commit() -> str:
+    """HEAD, marked where the tree differs from it."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../../genodiff/kernels")
+    return git("rev-parse", "HEAD") + ("+" if changed else "")
+
+
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    def cell(x: Any) -> str:
+        if isinstance(x, float):
+            return f"{x:.3g}" if abs(x) < 10 else f"{x:.1f}"
+        return "" if x is None else str(x)
+
+    return "\n".join(["| " + " | ".join(map(cell, row)) + " |" for row in (head, ["---"] * len(head), *rows)]) + "\n"
+
+
+def sass(rows: list[dict[str, Any]]) -> str:
+    text = f"""
+## Counts: sm_90 machine code
+
+Commit {rows[0]["commit"]}; `python benchmarks/gpu/sass.py`, Triton {rows[0]["triton"]} and its ptxas; tiles of 16 steps, 16 states,
+a warp per program.
+
+A step is one time of one channel; a warp does 32 at once. `slots` are the instructions that a scheduler issues for them; MUFU (2^x) and
+SHFL are cycles for which their units are busy; the largest of the three bounds the kernel. `bound` is that for 528 schedulers at
+1.755 GHz, in G steps/s, without memory. No kernel spills.
+
+"""
+    keys = ["kernel", "dtype", "d_inner", "registers", "spills", "slots_per_step", "mufu_cycles_per_step", "shuffle_cycles_per_step",
+            "mufu_fraction", "bound_gsteps_per_s"]  # fmt: skip
+    head = ["kernel", "dtype", "d_inner", "registers", "spills", "slots", "MUFU", "SHFL", "MUFU / bound", "bound"]
+    text += table(head, [[f"`{row['kernel']}`" if k == "kernel" else row.get(k) for k in keys] for row in rows])
+    inner = next(row["inner_by_opcode"] for row in rows if row["kernel"] == "scan_backward" and row["dtype"] == "bf16")
+    return text + f"""
+- Forward in bfloat16 is bound by its expensive functions, as aimed at: 16 2^x of the decays and one of the softplus, 136 cycles a step.
+  At d_inner 256 the bound is 0.85 G tokens/s per direction and layer.
+- Backward is bound by issue. Its inner loop, 16 steps of one state: {", ".join(f"{v} {k}" for k, v in list(inner.items())[:8])}.
+- Sums of ∂B and ∂C over lanes by the matrix unit (8 HMMA and 7 SHFL for 32 sums) instead of Triton's own (`SUMS=plain`: 160 SHFL)
+  double the bound. In bfloat16 they take the products with 10 bits of fraction; in float32 in two parts, with 21.
+- float32 takes 2^x by a polynomial, exact at 0 (decays near 1 compound), on the FMA pipes: no MUFU at all, 2.4 times the slots.
+- Registers allow 18 warps a multiprocessor in forward, 8 in backward; a cap of 168 (12 warps) spills 40 words. Which is faster only
+  a GPU can tell.
+- The convolution is not fused into the scan: its output has to be written for x_proj anyway, so that the scan would read x instead of
+  c, byte for byte the same, and compute the convolution again. It is recomputed in the backward pass instead of kept.
+"""
+
+
+def measured(found: dict[str, Any]) -> str:
+    machine = found.get("machine", {})
+    copies, products = machine.get("copy_bytes_per_s", 0) / 1e12, machine.get("bf16_flops_per_s", 0) / 1e12
+    text = f"""
+## Measured: {machine.get("device", "a GPU")}
+
+Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torch")}, Triton {machine.get("triton")}, driver and clocks
+{machine.get("driver")}; copies {copies:.2f} TB/s, bfloat16 products {products:.0f} TFLOP/s.
+"""
+    steps = found.get("step", {}).get("rows", [])
+    if steps:
+        text += f"\nWhole training steps, bfloat16; peer: {found['step']['peer']}.\n\n" + table(
+            ["preset", "batch", "length", "ours, M tokens/s", "mamba-ssm", "ratio", "fraction of the roofline", "peak GB", "mamba-ssm"],
+            [[r["preset"], r["batch"], r["length"], *(r.get("mtok_per_s", {}).get(k) for k in ("ours", "mamba_ssm")), r.get("ratio"),
+              r.get("fraction"), *(r["peak_bytes"].get(k, 0) / 1e9 for k in ("ours", "mamba_ssm"))] for r in steps],
+        )  # fmt: skip
+    scans = found.get("scan", {}).get("rows", [])
+    if scans:
+        names = ["ours forward", "mamba_ssm forward", "ours step", "mamba_ssm step"]
+        text += "\nThe scan alone, bfloat16, G steps/s.\n\n" + table(
+            ["batch", "length", "channels", *names],
+            [[r["batch"], r["length"], r["channels"], *(r["gsteps_per_s"].get(n) for n in names)] for r in scans],
+        )
+        choices = found["scan"].get("choices")
+        if choices:
+            text += "\nOther choices, ms: " + "; ".join(f"{k} {v.get('ms', v.get('error'))}" for k, v in choices.items()) + ".\n"
+    rows = [r for r in found.get("parity", {}).get("rows", []) if "float32" in r]
+    if rows:
+        passed = found["parity"]["self_test"] or "passed"
+        text += f"\nErrors against float64, the largest over outputs and gradients; self-test: {passed}.\n\n" + table(
+            ["batch", "length", "channels", "decay", "reverse", "segments", "float32", "fast exp", "unsplit", "bfloat16", "same bits"],
+            [[r["batch"], r["length"], r["channels"], r["decay"], r["reverse"], r["segments"],
+              *(f"{max(r[k].values()):.1e}" for k in ("float32", "float32, fast exp", "float32, unsplit", "bfloat16")),
+              r["float32 repeats"] and r["bfloat16 repeats"]] for r in rows],
+        )  # fmt: skip
+    if "train" in found:
+        t = found["train"]
+        text += f"\nTraining: `{t['command']}`: {t.get('seconds', 0):.0f} s; stopped at step {t.get('stopped', {}).get('after_step')} and "
+        text += f"resumed, the same bits: {t.get('same_bits')}.\n"
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--sass", type=Path)
+    parser.add_argument("--to", type=Path, default=HERE, help="where results.jsonl and RESULTS.md are")
+    arguments = parser.parse_args()
+    results = lines(arguments.to / "results.jsonl")
+    if arguments.sass:
+        import triton
+
+        counts = [{"kind": "sass", "commit": commit(), "triton": triton.__version__} | row for row in lines(arguments.sass)]
+        results = counts + [r for r in results if r["kind"] != "sass"]
+    if arguments.folder:
+        found: dict[str, Any] = {"kind": "gpu", "commit": "unknown"}
+        for name in ("machine", "parity", "scan", "step", "train"):
+            path = arguments.folder / f"{name}.json"
+            found |= {name: json.loads(path.read_text())} if path.exists() else {}
+        found |= next((line for line in lines(arguments.folder / "steps.jsonl") if "commit" in line), {})
+        if found.get("machine", {}).get("dry"):
+            raise SystemExit("a dry run measures nothing: not folded")
+        device = found.get("machine", {}).get("device")
+        results = [r for r in results if r["kind"] != "gpu" or r.get("machine", {}).get("device") != device] + [found]
+    write_text(arguments.to / "results.jsonl", "".join(json.dumps(r) + "\n" for r in results))
+    text, gpu = HEAD, [r for r in results if r["kind"] == "gpu"]
+    counts = [r for r in results if r["kind"] == "sass"]
+    text += (sass(counts) if counts else "") + "".join(map(measured, gpu)) + ("" if gpu else QUEUE)
+    write_text(arguments.to / "RESULTS.md", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The GPU that is measured on: what it is, what it copies and multiplies at best, and how things are timed on it.
+
+    python benchmarks/gpu/machine.py --out FILE [--dry]
+
+Times are CUDA events around one call, after warm-up, of the variants in turn; figures are medians with the quartiles beside them. On a
+CPU (`--dry`) the same control flow runs with the clock of the process.
+"""
+
+import argparse
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from genodiff.io.atomic import write_json
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def save(path: Path, value: Any) -> None:
+    """`value` as JSON; called after every figure, so that a run that is cut off leaves what it has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, value)
+
+
+def once(run: Callable[[], Any]) -> float:
+    """Milliseconds of one call."""
+    if DEVICE == "cpu":
+        start = time.process_time()
+        run()
+        return 1e3 * (time.process_time() - start)
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    run()
+    end.record()
+    end.synchronize()
+    return float(begin.elapsed_time(end))
+
+
+def interleaved(variants: dict[str, Callable[[], Any]], seconds: float, least: int = 5) -> dict[str, dict[str, Any]]:
+    """Milliseconds of each variant, in turn until the time is over. A variant that fails is reported with its error and left out."""
+    times: dict[str, list[float]] = {}
+    errors: dict[str, str] = {}
+    for name, run in variants.items():
+        try:
+            for _ in range(2):
+                run()
+            once(run)
+            times[name] = []
+        except Exception as error:
+            errors[name] = f"{type(error).__name__}: {str(error)[:300]}"
+            torch.cuda.empty_cache() if DEVICE == "cuda" else None
+    start = time.monotonic()
+    while times and (time.monotonic() - start < seconds or min(map(len, times.values())) < least):
+        for name in times:
+            times[name].append(once(variants[name]))
+    found: dict[str, dict[str, Any]] = {name: {"error": error} for name, error in errors.items()}
+    for name, ms in times.items():
+        quartiles = statistics.quantiles(ms, n=4)
+        found[name] = {"ms": statistics.median(ms), "quartiles": [quartiles[0], quartiles[2]], "times": len(ms)}
+    return found
+
+
+def ceilings(dry: bool) -> dict[str, float]:
+    """Device copies in bytes read and written per second, and bfloat16 products in operations per second, on random data."""
+    n, m = (2**31, 8192) if not dry else (2**20, 128)
+    x = torch.empty(n // 4, device=DEVICE).uniform_()
+    y = torch.empty_like(x)
+    a, b = (torch.randn(m, m, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
+    found = interleaved({"copy": lambda: y.copy_(x), "product": lambda: a @ b}, 0.1 if dry else 2.0)
+    return {"copy_bytes_per_s": 2 * n / (found["copy"]["ms"] / 1e3), "bf16_flops_per_s": 2 * m**3 / (found["product"]["ms"] / 1e3)}
+
+
+def describe(dry: bool = False) -> dict[str, Any]:
+    """The machine, the versions and the commit."""
+
+    def tool(*command: str) -> str:
+        try:
+            return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
+        except OSError:
+            return ""
+
+    found: dict[str, Any] = {
+        "device": torch.cuda.get_device_name() if DEVICE == "cuda" else platform.processor() or platform.machine(), "dry": dry,
+        "torch": torch.__version__, "triton": version("triton") if find_spec("triton") else None, "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+        "driver": tool("nvidia-smi", "--query-gpu=driver_version,clocks.sm,clocks.max.sm,temperature.gpu", "--format=csv,noheader"),
+    }  # fmt: skip
+    if DEVICE == "cuda":
+        properties = torch.cuda.get_device_properties(0)
+        found |= {"sm": properties.multi_processor_count, "memory": properties.total_memory}
+        found["capability"] = torch.cuda.get_device_capability()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--dry", action="store_true")
+    arguments = parser.parse_args()
+    found = describe(arguments.dry)
+    save(arguments.out, found)
+    save(arguments.out, found | ceilings(arguments.dry))
+
+
+if __name__ == "__main__":
+    main()

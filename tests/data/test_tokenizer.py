@@ -1,0 +1,181 @@
+"""Tokenizers: what goes in comes out, what is text stays text, and what is missing is said in one line."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genodiff.alphabet import BYTES, DNA, TEXT8, Vocabulary
+from genodiff.data.detokenize import DETOKENIZERS
+from genodiff.data.tokenizer import (
+    ByteTokenizer,
+    FileTokenizer,
+    LetterTokenizer,
+    name_of,
+    open_tokenizer,
+    tokenizer_from,
+    train_bpe,
+    vocabulary_of,
+)
+from genodiff.errors import CheckpointError, DataError, MachineError, UsageError
+from tests.texts import SONG, VERSES
+
+tokenizers = pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
+ODD = "Grüße, 世界! 👩‍👩‍👧 é é [MASK] <|endoftext|> [PAD] \x1b[1m\u2028\r\n  tabs\t."
+
+
+@pytest.fixture(scope="module")
+def bpe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a byte-level BPE of 400 tokens."""
+    folder = tmp_path_factory.mktemp("bpe")
+    (folder / "tokenizer.json").write_bytes(train_bpe([SONG] * 3, 400))
+    return folder
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> Path:
+    """A vocab.txt of a few words."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "mill", "stood", "##s", "s", "m", "##ill", ",", "[", "]", "mask"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
+    return tmp_path
+
+
+@given(st.text())
+def test_bytes_give_back_every_text(text: str) -> None:
+    tokenizer = ByteTokenizer()
+    ids = tokenizer.encode([text])[0]
+    assert tokenizer.decode(ids) == text.encode()
+    assert len(ids) == len(text.encode())
+
+
+@pytest.mark.parametrize("text", [ODD, SONG, "", " ", "a" * 500])
+def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe: Path, text: str) -> None:
+    tokenizer = open_tokenizer(str(bpe))
+    ids = tokenizer.encode([text])[0]
+    size = tokenizer.token_bytes()
+    assert tokenizer.lossless
+    assert size is not None
+    assert tokenizer.decode(ids) == text.encode()
+    assert int(size[ids].sum()) == len(text.encode())
+    v = tokenizer.vocabulary
+    assert not {v.mask_id, v.pad_id, v.end_id} & set(ids.tolist())
+
+
+def test_bpe_is_the_same_whoever_trains_it(bpe: Path) -> None:
+    assert train_bpe([SONG] * 3, 400) == (bpe / "tokenizer.json").read_bytes()
+    assert open_tokenizer(str(bpe / "tokenizer.json")).vocabulary == open_tokenizer(str(bpe)).vocabulary
+
+
+def test_wordpiece_reads_words_and_a_mask_in_the_text_is_no_mask(bert: Path) -> None:
+    tokenizer = open_tokenizer(str(bert))
+    v = tokenizer.vocabulary
+    assert (v.mask_id, v.pad_id, v.end_id, v.start_id, v.unk_id) == (4, 0, 3, 2, 1)
+    assert tokenizer.encode(["The mills stood, [MASK]"])[0].tolist() == [5, 6, 8, 7, 12, 13, 15, 14]
+    assert not tokenizer.lossless
+    assert tokenizer.token_bytes() is None
+    assert tokenizer.decode(np.array([2, 5, 6, 8, 3])) == b"the mills"
+    assert v.targets == tuple(i for i in range(16) if i not in (0, 2, 4))
+
+
+def test_letters_of_text8_and_nothing_else() -> None:
+    tokenizer = LetterTokenizer()
+    text = "the quick brown fox jumps over the lazy dog"
+    ids = tokenizer.encode([text])[0]
+    assert set(ids.tolist()) <= set(range(27))
+    assert tokenizer.decode(np.append(ids, TEXT8.end_id)) == text.encode()
+    with pytest.raises(DataError, match="'é' is not a letter of text8"):
+        tokenizer.encode(["caféz"])
+
+
+def test_the_published_vocabularies_are_known_without_their_files_and_agree_with_them(shared: Path) -> None:
+    for name, folder in (("gpt2", "gpt2"), ("bert-base-uncased", "bert-base-uncased")):
+        there = open_tokenizer(str(shared / "data/tokenizers" / folder))
+        assert there.vocabulary == vocabulary_of(name)
+    gpt2 = open_tokenizer(str(shared / "data/tokenizers/gpt2"))
+    assert (gpt2.vocabulary.padded_size, gpt2.vocabulary.mask_id, gpt2.vocabulary.end_id) == (50258, 50257, 50256)
+    assert gpt2.encode(["Hello world"])[0].tolist() == [15496, 995]
+    assert gpt2.decode(gpt2.encode([ODD])[0]) == ODD.encode()
+    bert = open_tokenizer(str(shared / "data/tokenizers/bert-base-uncased"))
+    assert bert.encode(["Hello, Wörld!"])[0].tolist() == [7592, 1010, 2088, 999]
+
+
+def test_a_tokenizer_json_with_added_tokens_reads_text_as_text(shared: Path) -> None:
+    tokenizer = open_tokenizer(str(shared / "data/tokenizers/gena_lm_human_bpe32k"))
+    assert tokenizer.vocabulary.mask_id not in tokenizer.encode(["ACGT[MASK]ACGT"])[0]
+
+
+def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe: Path, tmp_path: Path) -> None:
+    tokenizer = open_tokenizer(str(bpe))
+    assert tokenizer_from(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary == tokenizer.vocabulary
+    assert name_of(tokenizer.files) == tokenizer.vocabulary.name
+    changed = {"tokenizer.json": tokenizer.files["tokenizer.json"] + b"\n"}
+    with pytest.raises(UsageError, match="is not the tokenizer that the model was trained with"):
+        tokenizer_from(changed, tokenizer.vocabulary, tmp_path)
+    with pytest.raises(UsageError, match="holds no tokenizer"):
+        tokenizer_from({}, tokenizer.vocabulary, tmp_path)
+    assert tokenizer_from({}, BYTES, tmp_path).vocabulary == BYTES
+
+
+def test_what_is_no_tokenizer_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean 'gpt2'"):
+        open_tokenizer("gpt-2")
+    with pytest.raises(UsageError, match="holds no tokenizer"):
+        open_tokenizer(str(tmp_path))
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0"}))
+    with pytest.raises(UsageError, match="is no tokenizer"):
+        open_tokenizer(str(tmp_path))
+    with pytest.raises(DataError, match=r"the tokenizer gpt2 is not on this machine.*give the folder with --tokenizer"):
+        open_tokenizer("gpt2", offline=True)
+
+
+def test_a_missing_package_is_one_line_with_the_remedy(bpe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"tokenizer.json": (bpe / "tokenizer.json").read_bytes()}
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(MachineError, match=r"needs the package 'tokenizers'.*pip install 'genodiff\[text\]'"):
+        FileTokenizer(files, "mine", "here")
+
+
+def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe: Path) -> None:
+    mine = open_tokenizer(str(bpe)).vocabulary
+    for vocabulary in (BYTES, TEXT8, mine, vocabulary_of("gpt2")):
+        again = Vocabulary.from_json(json.loads(json.dumps(vocabulary.to_json())))
+        assert again == vocabulary
+        assert again.fingerprint() == vocabulary.fingerprint()
+        assert len(json.dumps(vocabulary.to_json())) < 1000
+    values = mine.to_json()
+    assert Vocabulary.from_json(values | {"tokenizer_sha256": "0" * 64}).fingerprint() != mine.fingerprint()
+    for wrong in ({"mask_id": 400}, {"domain": "dna"}, {"n_tokens": 10**12}, {"mask_id": values["end_id"]}):
+        with pytest.raises(CheckpointError, match="does not describe a vocabulary"):
+            Vocabulary.from_json(values | wrong)
+    with pytest.raises(TypeError, match="encode with that"):
+        mine.encode("x")
+    with pytest.raises(ValueError):
+        mine.rc(np.zeros(3, np.int64))
+    assert DNA.domain == "dna"
+    assert mine.domain == "text"
+    assert mine.size == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("ptb", " mr. <unk> said he ca n't sell N shares at $ N each ", "mr. <unk> said he can't sell N shares at $N each"),
+        ("wikitext", " It was 3 @.@ 5 m , or 1 @,@ 000 ( one thousand ) .\n", " It was 3.5 m, or 1,000 (one thousand).\n"),
+        ("wikitext", ' He said " no " ; it \'s done .', ' He said "no"; it\'s done.'),
+        ("lm1b", "It 's a $ 5 bill , he said .", "It's a $5 bill, he said."),
+        ("lm1b", "See http : / / x.com or a / b ?", "See http://x.com or a/b?"),
+        ("lambada", " “ no , ” she said . ", '" no, " she said.'),
+    ],
+)
+def test_detokenisers_bring_running_text_back(name: str, before: str, after: str) -> None:
+    assert DETOKENIZERS[name](before) == after
+
+
+def test_detokenisers_leave_running_text_alone() -> None:
+    for name, detokenize in DETOKENIZERS.items():
+        for verse in VERSES:
+            assert detokenize(verse) == verse, name
