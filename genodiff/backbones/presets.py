@@ -11,7 +11,8 @@ from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 
 _SHAPES = {
-    "tiny": (64, 2),  # for a demonstration in minutes
+    "tiny": (64, 2),  # 82,624: two layers, for first looks
+    "83k": (32, 6),  # 82,912: the demo's; motifs under scattered masks need depth more than width
     "470k": (118, 4),  # 470,702
     "1.9m": (256, 4),  # 1,934,592
     "7.7m": (256, 16),  # 7,725,312

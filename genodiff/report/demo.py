@@ -26,21 +26,21 @@ from genodiff.train.run import train
 
 log = logging.getLogger("genodiff")
 
-PRESET = "caduceus-ps-tiny"
-MINUTES = 4.0  # of training: far more than it takes, unless the machine is far slower than a laptop
-GOAL = 0.5  # of the gap between order 0 and the source
+PRESET = "caduceus-ps-83k"
+MINUTES = 8.0  # of training: far more than it takes, unless the machine is far slower than a laptop
+GOAL = 0.9  # of the gap between order 0 and the source
 SAMPLES, LENGTH, STEPS = 32, 512, 128
 REPEATS = 4
 SETTINGS: dict[str, Any] = {
     "recipe": "toy",
     "data": {"seq_len": 256},
-    "optim": {"lr": 5e-3, "warmup_steps": 50},
+    "optim": {"lr": 7e-3, "warmup_steps": 50, "betas": [0.9, 0.95]},
     "train": {
-        "batch_size": 8,
-        "max_steps": 1500,
-        "validate_every": 150,
+        "batch_size": 4,
+        "max_steps": 4000,
+        "validate_every": 500,
         "validate_windows": 128,
-        "checkpoint_every": 250,
+        "checkpoint_every": 500,
     },
 }
 
