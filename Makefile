@@ -7,7 +7,7 @@ CPU    := https://download.pytorch.org/whl/cpu
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install -q
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all lint bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/genodiff demo
@@ -21,6 +21,10 @@ test-all: $(VENV)/.test lint
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+bench: $(VENV)/.run
+	$(PIP) -e '.[bench]'
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed/run.py
 
 $(VENV)/.torch:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 15) else f"genodiff needs Python 3.11 to 3.14, this is {v.major}.{v.minor}: make PYTHON=python3.12 ...")'

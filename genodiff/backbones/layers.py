@@ -5,15 +5,14 @@ RMSNorm: y = w ⊙ x / √(mean(x²) + ε). LayerNorm: y = w ⊙ (x − mean) / 
 
 from collections.abc import Iterable
 from math import prod
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from genodiff.counter import Purpose, uniforms
+from genodiff.kernels.norm import rms_norm
 from genodiff.kernels.triton_norm import norm_fits, triton_rms_norm
 
 
@@ -35,29 +34,9 @@ class Norm(nn.Module):
         if self.kind == "rms" and norm_fits(x, weight):
             return triton_rms_norm(x, weight, self.eps)
         if self.kind == "rms":
-            y: Tensor = _RMSNorm.apply(x, weight, self.eps)
-            return y
+            return rms_norm(x, weight, self.eps)
         bias = self.bias.flip(0) if mirrored and self.bias is not None else self.bias
         return F.layer_norm(x, weight.shape, weight, bias, self.eps)
-
-
-class _RMSNorm(torch.autograd.Function):
-    """Keeps the input and one number per position, where autograd would keep four tensors of the input's size."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
-        scale = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(eps).rsqrt_()
-        ctx.save_for_backward(x, weight, scale)
-        return (x * scale).mul_(weight)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, scale = ctx.saved_tensors
-        normed, g = x * scale, gy * weight
-        along = torch.linalg.vecdot(g, normed).unsqueeze(-1).div_(x.shape[-1])
-        dx = g.addcmul_(normed, along, value=-1).mul_(scale)
-        return dx, normed.mul_(gy).flatten(0, -2).sum(0), None
 
 
 def last(states: Iterable[Tensor]) -> Tensor:

@@ -22,6 +22,8 @@ _VERBS = {
     "demo": "The embedded default end to end on a CPU in minutes: train, evaluate, sample, report.",
     "train": "Train a model on a recipe (hg38, sacCer3, toy, ...) or on your own FASTA; run again to resume.",
     "eval": "Bits per base with its confidence interval, beside Markov baselines.",
+    "judge": "Generative perplexity of samples, with entropy and diversity beside it.",
+    "compare": "Objectives and networks side by side: equal tokens, one store, one table.",
     "sample": "Sample DNA to FASTA, from nothing or into a template's N.",
     "data": "Check, get, build and list data.",
     "checkpoint": "Check a run folder or checkpoint.",

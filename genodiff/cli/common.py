@@ -38,6 +38,9 @@ class Common:
         int | None, Parameter(converter=whole, help="CPU threads (default: all that this process may use).")
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
+    scan: Annotated[
+        str | None, Parameter(help="Selective scan: auto, native, torch, ... (see `genodiff doctor`).")
+    ] = None
     offline: Annotated[bool, Parameter(help="Never touch the network.")] = False
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="", help="Only errors on stderr.")] = False
     verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative="", help="More on stderr.")] = False
@@ -53,6 +56,9 @@ class Common:
             if threads < 1:
                 raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
             torch.set_num_threads(threads)
+        from genodiff.kernels.scan import prefer
+
+        prefer(self.scan)
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
         log = logging.getLogger("genodiff")
         log.setLevel(level)

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from genodiff.cli.flags import SettingsFlags, chosen
 from genodiff.data.recipe import load_recipe
-from genodiff.data.text_recipe import load_text_recipe
+from genodiff.data.text_recipe import domain_of, load_text_recipe
 from genodiff.settings import read_yaml, to_yaml
 from genodiff.train.config import RunConfig, resolve
 
@@ -31,6 +31,8 @@ def show(
     given = {} if config is None else read_yaml(config)
     if not (isinstance(given, dict) and "recipe" in given):
         over["recipe"] = recipe
+        if domain_of(recipe) == "text":
+            over["domain"] = "text"
     found = resolve(given, file=config, over=over)
     print(found.model_dump_json(indent=2) if json else to_yaml(found), end="\n" if json else "")
 

@@ -40,7 +40,9 @@ def eval(
     split: Annotated[Literal["test", "valid", "train"], Parameter(help="Which split is scored.")] = "test",
     fasta: Annotated[str | None, Parameter(help="FASTA file in place of the one that the run was trained on.")] = None,
     text: Annotated[str | None, Parameter(help="Text file or folder in place of the one that the run was trained on.")] = None,
-    recipe: Annotated[str | None, Parameter(help="Another text recipe than the run's own: zero-shot.")] = None,
+    recipe: Annotated[
+        list[str] | None, Parameter(help="Zero-shot: another text recipe, NAME or NAME=FILE_OR_FOLDER; again for several.")
+    ] = None,
     bed: Annotated[str | None, Parameter(help="BED file whose 4th column names the splits.")] = None,
     repeats: Annotated[int, Parameter(help="Masks for each window: more make the interval narrower.")] = 1,
     max_windows: Annotated[int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")] = None,
@@ -64,17 +66,20 @@ def eval(
     if domain not in (None, model.alphabet.domain):
         raise CheckpointError(f"is a {model.alphabet.domain} model", file=run, fix=f"give a {domain} run")
     if model.alphabet.domain == "text":
-        from genodiff.cli.eval_text import print_text_plan, refuse_flags_of_dna, score_text, text_tables
+        from genodiff.cli.eval_text import print_suite, print_text_plan, refuse_flags_of_dna, score_suite, text_tables
 
         refuse_flags_of_dna(fasta=fasta, bed=bed, mixture=mixture, soft_masked=not soft_masked, context=context != "window")
         if plan:
-            print_text_plan(model, split, text, recipe, repeats, max_windows, batch_size, common.offline, json)
+            print_text_plan(model, split, text, recipe[0] if recipe else None, repeats, max_windows, batch_size, common.offline, json)
             return
         with _Progress() as progress:
-            settings = {"text": text, "recipe": recipe, "repeats": repeats, "batch_size": batch_size, "seed": common.seed}
+            settings = {"text": text, "repeats": repeats, "batch_size": batch_size, "seed": common.seed}
             limits = {"max_windows": max_windows, "max_minutes": max_minutes, "baselines": baselines, "offline": common.offline}
-            result = score_text(model, split, progress.show, **settings, **limits)
-        _answer(model, result, [] if json else text_tables(result))
+            results = score_suite(model, split, recipe, progress.show, **settings, **limits)
+        if len(results) > 1:
+            print_suite(results, json)
+        for result in results:
+            _answer(model, result, [] if json else text_tables(result), silent=len(results) > 1)
         return
     if text is not None or recipe is not None:
         raise UsageError("--text and --recipe are for text runs, and this is a DNA run", fix="give DNA with --fasta")
@@ -102,9 +107,11 @@ def eval(
     _answer(model, result, [] if json else tables(result))
 
 
-def _answer(model: Model, result: dict[str, Any], shown: list[Table]) -> None:
-    """The result on stdout, as tables or else as JSON, and in RUN/eval.json."""
-    if not shown:
+def _answer(model: Model, result: dict[str, Any], shown: list[Table], *, silent: bool = False) -> None:
+    """The result on stdout, as tables or else as JSON, and in RUN/eval.json; there only where `silent`."""
+    if silent:
+        pass
+    elif not shown:
         print(json_format.dumps(result, allow_nan=False))
     else:
         console = Console()

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 
 from genodiff.errors import UsageError
@@ -22,9 +23,32 @@ def refuse_flags_of_dna(**given: object) -> None:
             raise UsageError(f"{flag} is for DNA, and this is a text run", fix="leave it out; text is given with --text")
 
 
-def score_text(model: Model, split: str, progress: Progress, **settings: Any) -> dict[str, Any]:
-    """See `evaluate_text`."""
-    return evaluate_text(model, split, progress=progress, **settings)
+def score_suite(model: Model, split: str, recipes: list[str] | None, progress: Progress, **settings: Any) -> list[dict[str, Any]]:
+    """The evaluation on the run's own text, or on each of `recipes` (NAME or NAME=PATH); see `evaluate_text`."""
+    if not recipes:
+        return [evaluate_text(model, split, progress=progress, **settings)]
+    named = [recipe.partition("=") for recipe in recipes]
+    if settings.get("text") is not None:
+        if len(named) > 1 or named[0][2]:
+            raise UsageError("--text stands for one recipe's file, and more is given", fix="write --recipe NAME=FILE for each")
+        return [evaluate_text(model, split, recipe=recipes[0], progress=progress, **settings)]
+    return [evaluate_text(model, split, progress=progress, **settings | {"recipe": name, "text": path or None}) for name, _, path in named]
+
+
+def print_suite(results: list[dict[str, Any]], json: bool) -> None:
+    """Several evaluations of one checkpoint on stdout: one table, or one JSON object by recipe."""
+    if json:
+        print(json_format.dumps({"suite": {result["recipe"]: result for result in results}}, allow_nan=False))
+        return
+    table = Table(title=f"zero-shot, {results[0]['split']}, {results[0]['tokenizer']}", title_justify="left", box=SIMPLE_HEAD)
+    for i, column in enumerate(("", "tokens", "bits/byte", "95 % interval", "perplexity/token", "95 % interval", "packing")):
+        table.add_column(column, justify="right" if i else "left", no_wrap=True)
+    for result in results:
+        sign = "=" if result["figure"] == "exact" else "≤"
+        bits, perplexity = f"{sign} {result['bits_per_byte']:.4f}", f"{result['perplexity']:.4g}"
+        ends = _ends(result["ci95_bits"], ".4f"), _ends(result["ci95_perplexity"], ".4g")
+        table.add_row(result["recipe"], f"{result['tokens']:,}", bits, ends[0], perplexity, ends[1], result["packing"])
+    Console(width=110).print(table)
 
 
 def text_tables(result: dict[str, Any]) -> list[Table]:

@@ -23,10 +23,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
-
-_LARGE_VOCABULARY = 1024
-"""Targets from which on the head runs on masked positions only; below, gathering them costs more than it saves."""
+from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion, exact_count_mask
 
 
 class LossTerms(NamedTuple):
@@ -194,7 +191,7 @@ def masked_cost(
     logits, their log-softmax and its gradient are most of the memory of a text model, and half of them are of no use.
     """
     told = (xt, sigma) if lengths is None else (xt, sigma, lengths)
-    if len(diffusion.targets) < _LARGE_VOCABULARY or not getattr(denoiser, "selects_rows", False):
+    if len(diffusion.targets) < LARGE or not getattr(denoiser, "selects_rows", False):
         return cost(denoiser(*told), x0, masked)
     found = cost(denoiser(*told, rows=masked)[None], x0[masked][None], masked[masked][None])[0]
     return torch.zeros(masked.shape, dtype=found.dtype, device=found.device).masked_scatter(masked, found)

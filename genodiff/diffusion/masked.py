@@ -30,6 +30,12 @@ from genodiff.errors import UsageError
 # (xt (B, L), sigma (B,)) -> logits (B, L, V). With ragged windows it is called as denoiser(xt, sigma, lengths).
 Denoiser = Callable[..., Tensor]
 
+LARGE = 1024
+"""Targets from which on the head runs on the positions that matter; below, gathering them costs more than it saves.
+
+A denoiser that can do it says so (`selects_rows`): it takes `rows` (B, L), bool, and gives their logits alone, (n, V).
+"""
+
 LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e^-20 = 2e-9
 
 

@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.draw import TIE, Draw
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 
@@ -63,7 +63,7 @@ def ancestral(
         due = filling.masked & (step == j)
         rows = due.any(-1).nonzero()[:, 0]
         t = torch.full_like(u_order[rows, 0], 1 - j / steps)
-        filling.reveal(rows, due[rows], *filling.evaluate(rows, t))
+        filling.reveal(rows, due[rows], *filling.evaluate(rows, t, due[rows]))
     return filling.done()
 
 
@@ -94,7 +94,7 @@ def first_hitting(
         rows = (n_masked > j).nonzero()[:, 0]
         first = order[rows, j]
         due = torch.zeros_like(filling.masked[rows]).scatter(1, first[:, None], True)
-        filling.reveal(rows, due, *filling.evaluate(rows, when[rows, first]))
+        filling.reveal(rows, due, *filling.evaluate(rows, when[rows, first], due))
     return filling.done()
 
 
@@ -192,11 +192,18 @@ class Filling:
     def is_masked(self, rows: Int[Tensor, "A"]) -> Bool[Tensor, "A L"]:
         return self.x[rows] == self.diffusion.mask_id
 
-    def evaluate(self, rows: Int[Tensor, "A"], t: Float[Tensor, "A"]) -> tuple[Float[Tensor, "A L V"], Float[Tensor, "A"]]:
-        """The logits of these sequences at their times, and the sigma that the denoiser saw."""
+    def evaluate(
+        self, rows: Int[Tensor, "A"], t: Float[Tensor, "A"], due: Bool[Tensor, "A L"] | None = None
+    ) -> tuple[Float[Tensor, "*positions V"], Float[Tensor, "A"]]:
+        """The logits of these sequences at their times, and the sigma that the denoiser saw.
+
+        Where it is known which positions are `due`, a denoiser with a large vocabulary gives theirs alone, (n, V).
+        """
         self.nfe[rows] += 1
         self.exact.clear()
         sigma = self.diffusion.sigma(t)
+        if due is not None and len(self.diffusion.targets) >= LARGE and getattr(self.denoiser, "selects_rows", False):
+            return self.denoiser(self.x[rows], sigma, rows=due), sigma
         return self.denoiser(self.x[rows], sigma), sigma
 
     def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
@@ -210,13 +217,14 @@ class Filling:
         self,
         rows: Int[Tensor, "A"],
         due: Bool[Tensor, "A L"],
-        logits: Float[Tensor, "A L V"],
+        logits: Float[Tensor, "*positions V"],
         sigma: Float[Tensor, "A"],
     ) -> None:
-        """Draw a token at the `due` positions."""
+        """Draw a token at the `due` positions, from logits of all positions or of these."""
         at, position = due.nonzero(as_tuple=True)
+        logits = logits if logits.ndim == 2 else logits[at, position]
         u = self.u_token[rows[at], position]
-        column, close = self.draw(self.diffusion.target_logits(logits[at, position]), u, self.tolerance)
+        column, close = self.draw(self.diffusion.target_logits(logits), u, self.tolerance)
         if self.refine is not None:
             for i in at[close].unique().tolist():
                 mine = close & (at == i)

@@ -285,15 +285,17 @@ class _Filler:
 def _denoiser(backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None) -> Denoiser:
     """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their lengths."""
 
-    def logits(xt: Tensor, sigma: Tensor | None = None) -> Tensor:
+    def logits(xt: Tensor, sigma: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
         # Up to the last token that is no padding: the padding may be a token of the text, too (an end token).
         lengths = ((xt != pad_id) * torch.arange(1, xt.shape[1] + 1, device=xt.device)).amax(1)
         padded = bool((lengths < xt.shape[1]).any())
-        found: Tensor = backbone(xt, sigma, lengths if padded else None)
+        only = {} if rows is None else {"rows": rows}
+        found: Tensor = backbone(xt, sigma, lengths if padded else None, **only)
         if tick is not None:
             tick(len(xt))
         return found
 
+    logits.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
     return logits
 
 

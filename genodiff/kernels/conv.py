@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.mamba_ssm import published_conv, published_conv_fits
 from genodiff.kernels.native import native_conv, native_conv_fits
 from genodiff.kernels.parallel import each
 from genodiff.kernels.scan import chosen
@@ -28,15 +29,26 @@ def causal_conv1d(
     bias: Float[Tensor, " E"] | None = None,
     reverse: bool = False,
     activation: str | None = "silu",
+    before: Float[Tensor, "B W E"] | None = None,
 ) -> Float[Tensor, "B L E"]:
-    """Outputs, in the dtype of x; positions outside the sequence count as zero. `activation` is "silu" or None."""
+    """Outputs, in the dtype of x. `before` holds what was read before x, W positions in the order of the sequence: those to its left,
+    or with `reverse` to its right; positions further out count as zero. `activation` is "silu" or None."""
+    if before is not None and before.shape[1]:
+        near = min(weight.shape[1] - 1, before.shape[1])
+        known = before[:, :near] if reverse else before[:, before.shape[1] - near :]
+        wide = torch.cat([x, known] if reverse else [known, x], 1)
+        y: Tensor = causal_conv1d(wide, weight, bias, reverse, activation)
+        return y[:, : x.shape[1]] if reverse else y[:, near:]
     if activation not in ("silu", None):
         raise ValueError(f"activation is 'silu' or None, not {activation!r}")
-    if activation == "silu" and x.is_cuda and chosen().name == "triton" and triton_fits(x, weight, bias):
+    provider = chosen(device=x.device.type).name
+    if activation == "silu" and x.is_cuda and provider == "triton" and triton_fits(x, weight, bias):
         return triton_conv(x, weight, bias, reverse)
-    if chosen().name in ("native", "triton") and native_conv_fits(x, weight, bias):
+    if provider in ("native", "triton") and native_conv_fits(x, weight, bias):
         return native_conv(x, weight, bias, reverse, activation == "silu")
-    y: Tensor = _Conv.apply(x, weight, bias, reverse, activation == "silu")
+    if provider == "mamba_ssm" and published_conv_fits(x, weight):
+        return published_conv(x, weight, bias, reverse, activation)
+    y = _Conv.apply(x, weight, bias, reverse, activation == "silu")
     return y
 
 

@@ -8,11 +8,12 @@ import ctypes
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-ABI = 2  # as in native.c
+ABI = 3  # as in native.c
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
 
@@ -35,6 +36,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate failed"),
         ("x", "y", "gy", "dx"),
     ),
+    "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
     "gate": (_structure("y z g out gy dz", "rows E y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),
 }
 
@@ -48,17 +50,23 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
                 library = ctypes.CDLL(str(path))
             except OSError as fault:
                 return None, f"the C library cannot be loaded ({fault}): {_AGAIN}"
-            try:
-                found = library.genodiff_abi()
-            except AttributeError:
-                found = 1
-            if found != ABI:
+            if (found := _version(library)) != ABI:
                 return None, f"the C library is of another version (interface {found}, wanted {ABI}): {_AGAIN}"
             for kernel, (structure, _) in _STRUCTURES.items():
                 function = getattr(library, f"genodiff_{kernel}")
                 function.argtypes, function.restype = [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int], None
             return library, ""
     return None, "the C library was not built: install a C compiler (gcc or clang with OpenMP), then install genodiff again"
+
+
+def _version(library: Any) -> int:
+    """The library's version; 0 where its structures are not ours, whatever it says."""
+    try:
+        same = all(getattr(library, f"genodiff_{k}_size")() == ctypes.sizeof(s) for k, (s, _) in _STRUCTURES.items())
+        version: int = library.genodiff_abi()
+    except AttributeError:
+        return 0
+    return version if same else 0
 
 
 @cache
@@ -86,13 +94,28 @@ def instruction_set() -> str:
     return "" if library is None else text
 
 
+def multiply_adds(rounds: int) -> int:
+    """Do this many rounds of multiply-adds on one core; how many vector operations that were. For benchmarks."""
+    library = _library()[0]
+    assert library is not None
+    library.genodiff_multiply_add.argtypes, library.genodiff_multiply_add.restype = [ctypes.c_int64], ctypes.c_float
+    library.genodiff_multiply_add(rounds)
+    return 12 * rounds
+
+
+def lanes() -> int:
+    """Numbers in a vector."""
+    library = _library()[0]
+    return 0 if library is None else int(library.genodiff_lanes())
+
+
 def fits(*tensors: Tensor | None) -> bool:
     """Whether the library is here and can take these tensors: float32 on a CPU."""
     return _library()[0] is not None and all(x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors)
 
 
 def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
-    """Run "scan", "conv" or "gate" on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
+    """Run "scan", "conv", "gate" or "norm" on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
     structure, strided = _STRUCTURES[kernel]
     arguments = structure()
     for name, x in tensors.items():

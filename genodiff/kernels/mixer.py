@@ -58,7 +58,7 @@ def mixer(
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
     autocast = torch.is_autocast_enabled(h.device.type)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    provider = chosen().name
+    provider = chosen(device=h.device.type).name
     if provider == "triton" and triton_fits(*inputs):
         return triton_mixer(h, in_weight, in_bias, out_weight, mask, tuple(reverse), weights, keep)
     if provider not in ("native", "triton") or not fits(*inputs) or not h.numel() or autocast:

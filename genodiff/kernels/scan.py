@@ -1,12 +1,14 @@
 """The selective scan: one definition, several providers, and the choice between them.
 
-`auto` takes the first provider that is available here; the environment variable GENODIFF_SCAN or the argument `provider` overrides it.
-A provider is available when what it needs is importable and it reproduces the naive scan on a small problem, gradients included.
+`auto` takes the first provider for the device that is available here; the argument `provider`, `prefer` (the flag --scan) or the
+environment variable GENODIFF_SCAN, in this order, override it. A provider is available when what it needs is here and it reproduces
+the naive scan on a small problem, gradients included. To add one is an entry in `_PROVIDERS`.
 """
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -18,6 +20,7 @@ from torch import Tensor
 from genodiff.errors import UsageError
 from genodiff.kernels.chunked import chunked_scan
 from genodiff.kernels.library import instruction_set, why_not
+from genodiff.kernels.mamba_ssm import mamba_ssm_scan, missing
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.native import native_scan
 from genodiff.kernels.triton_scan import fits as triton_fits
@@ -36,13 +39,26 @@ class Provider:
     reason: str
 
 
-# In the order of preference. A provider takes `naive_scan`'s arguments and returns what it returns.
-_PROVIDERS: dict[str, tuple[ScanFunction, str]] = {
-    "triton": (triton_scan, "Triton kernels on an NVIDIA GPU; elsewhere as native"),
-    "native": (native_scan, "in C, on float32 and a CPU; elsewhere as torch"),
-    "torch": (chunked_scan, "block by block in pure torch, with its own backward"),
-    "naive": (naive_scan, "step by step, for checking the others: slow"),
+@dataclass(frozen=True)
+class _Entry:
+    """A scan that takes `naive_scan`'s arguments and returns what it returns, whatever the device and dtype."""
+
+    scan: ScanFunction
+    about: str
+    missing: Callable[[], str | None] = lambda: None  # what keeps it from running here
+    device: str | None = None  # what it was made for; None: anything
+    tests_itself: bool = False  # in `missing`
+
+
+# In the order of preference.
+_PROVIDERS: dict[str, _Entry] = {
+    "triton": _Entry(triton_scan, "Triton kernels on an NVIDIA GPU; elsewhere as native", why_not_triton, "cuda", tests_itself=True),
+    "mamba_ssm": _Entry(mamba_ssm_scan, "the published kernel, on float32 and a CUDA device; elsewhere as native", missing, "cuda"),
+    "native": _Entry(native_scan, "in C, on float32 and a CPU; elsewhere as torch", why_not, "cpu"),
+    "torch": _Entry(chunked_scan, "block by block in pure torch, with its own backward"),
+    "naive": _Entry(naive_scan, "step by step, for checking the others: slow"),
 }
+_preferred = "auto"
 
 
 def selective_scan(
@@ -65,7 +81,7 @@ def selective_scan(
     Computed in float32, or float64 where an input is, whatever autocast says; y has the dtype of u.
     With `reverse`, time runs from L−1 to 0. Raises `UsageError` for an unknown or unavailable provider.
     """
-    scan = _PROVIDERS[chosen(provider).name][0]
+    scan = _PROVIDERS[chosen(provider, u.device.type).name].scan
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     dtype = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
     with torch.autocast(u.device.type, enabled=False):
@@ -81,13 +97,25 @@ def providers() -> list[Provider]:
     return [_probe(name) for name in _PROVIDERS]
 
 
-def chosen(provider: str = "auto") -> Provider:
-    """The provider that `selective_scan` uses: the argument, else GENODIFF_SCAN, else the first one available."""
-    name = provider if provider != "auto" else os.environ.get("GENODIFF_SCAN", "auto") or "auto"
-    if name == "auto":
-        return next(found for found in providers() if found.available)
+def prefer(name: str | None) -> None:
+    """Use this provider in this process from now on; None or "auto" leaves the choice open. Raises `UsageError` as `chosen`."""
+    global _preferred
+    if name is not None and name != "auto":
+        chosen(name)
+    _preferred = name or "auto"
+
+
+def chosen(provider: str = "auto", device: str = "cpu") -> Provider:
+    """The provider that `selective_scan` uses on a device: the argument, else the preferred one, else GENODIFF_SCAN, else the first
+    one available. Raises `UsageError` for an unknown or unavailable provider."""
+    name = next((n for n in (provider, _preferred, os.environ.get("GENODIFF_SCAN") or "auto") if n != "auto"), None)
+    if name is None:
+        suited = (n for n, entry in _PROVIDERS.items() if entry.device in (None, device))
+        return next(found for found in map(_probe, suited) if found.available)
     if name not in _PROVIDERS:
-        raise UsageError(f"no scan '{name}'", fix=f"known: auto, {', '.join(_PROVIDERS)}")
+        near = get_close_matches(name, _PROVIDERS, 1)
+        guess = f"did you mean '{near[0]}'? " if near else ""
+        raise UsageError(f"no scan '{name}'", fix=f"{guess}known: auto, {', '.join(_PROVIDERS)}")
     found = _probe(name)
     if not found.available:
         raise UsageError(f"the scan '{name}' cannot run here: {found.reason}", fix="use --scan auto")
@@ -96,32 +124,35 @@ def chosen(provider: str = "auto") -> Provider:
 
 @cache
 def _probe(name: str) -> Provider:
-    scan, about = _PROVIDERS[name]
-    fault = why_not() if name == "native" else why_not_triton() if name == "triton" else None
-    if fault is None and scan is not naive_scan and name != "triton":  # which has tested itself, on its device
-        fault = _self_test(scan)
-    if name == "native" and fault is None:
-        about = f"{about} ({instruction_set()})"
+    entry = _PROVIDERS[name]
+    fault = entry.missing()
+    if fault is None and entry.scan is not naive_scan and not entry.tests_itself:
+        fault = _self_test(entry.scan, entry.device or "cpu")
+    about = f"{entry.about} ({instruction_set()})" if name == "native" else entry.about
     return Provider(name, fault is None, about if fault is None else fault)
 
 
-def _self_test(scan: ScanFunction) -> str | None:
+def _self_test(scan: ScanFunction, device: str) -> str | None:
     """What is wrong with `scan` on a small problem, or None."""
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast("cpu", enabled=False):
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False):
         for reverse in (False, True):
-            wanted, got = _small_problem(naive_scan, reverse), _small_problem(scan, reverse)
+            wanted = _small_problem(naive_scan, reverse, "cpu")
+            try:
+                got = _small_problem(scan, reverse, device)
+            except RuntimeError as fault:
+                return f"fails on this machine: {fault}"
             for a, b in zip(wanted, got, strict=True):
-                if not torch.allclose(a, b, rtol=1e-4, atol=1e-4):
-                    return f"differs from the naive scan by {float((a - b).abs().max()):.1e} on this machine"
+                if not torch.allclose(a, b.cpu(), rtol=1e-4, atol=1e-4):
+                    return f"differs from the naive scan by {float((a - b.cpu()).abs().max()):.1e} on this machine"
     return None
 
 
-def _small_problem(scan: ScanFunction, reverse: bool) -> list[Tensor]:
+def _small_problem(scan: ScanFunction, reverse: bool, device: str) -> list[Tensor]:
     batch, length, channels, states = 2, 37, 5, 3
 
     def wave(*shape: int, phase: float) -> Tensor:
         n = torch.arange(float(torch.Size(shape).numel()))
-        return torch.sin(n * 0.7 + phase).reshape(shape).requires_grad_()
+        return torch.sin(n * 0.7 + phase).reshape(shape).to(device).requires_grad_()
 
     u, delta, z = (wave(batch, length, channels, phase=p) for p in (0.0, 1.0, 2.0))
     B, C = (wave(batch, length, states, phase=p) for p in (3.0, 4.0))

@@ -46,6 +46,8 @@ that the run was not trained on stands under "SPLIT of FILE". Each object has:
     curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a masked base costs in
                                 nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null;
                                 [] where the figure draws no counts of masks (ar, d3pm, mdlm in steps)
+    t_steps                     {"10": {"bits", "ci95"}, ..., "1000": ...}: the bound of sampling in so many steps, from the same
+                                draws (see steps.py); {} where the figure is no cross-entropy of counted masks
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
 Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no repeats either.
@@ -79,6 +81,7 @@ from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
 from genodiff.score.contigs import contig_bound
 from genodiff.score.lines import markov_lines, source_nats, train_cover
+from genodiff.score.steps import step_bits
 from genodiff.score.summary import Lines, summarise
 from genodiff.train.checkpoint import Model
 from genodiff.train.feed import recipe_of
@@ -227,6 +230,8 @@ def evaluate(
         raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
     lines = Lines(markov, cover, source)
     contig = windows.contig_index
+    counted = slice(0, 2 if soft_masked else 1)
+    rate = bound.rate if context == "window" else None
     return {
         "split": split,
         "seed": seed,
@@ -244,6 +249,7 @@ def evaluate(
         "windows_total": total,
         "dropped": windows.dropped,
         **summarise(bound.nats, bound.tokens, bound.rate, contig, store.names, lines, soft_masked=soft_masked),
+        "t_steps": step_bits(model.objective, bound.nats[counted].sum(0), bound.tokens.sum(0), rate, bound.tokens[counted].sum(0)),
         "seconds": round(time.monotonic() - began, 3),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

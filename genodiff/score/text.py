@@ -7,7 +7,8 @@ itself there, and `lossless` says so. Perplexity per token is the field's word-p
 
 `RUN/eval.json` holds one object per split, as for DNA, with `domain` "text" and these keys of the same meaning: split,
 seed, repeats, checkpoint, step, objective, figure, recipe, fingerprint, seq_len, context, windows, windows_total, dropped, tokens,
-nelbo_nats (per token), nelbo_nats_total, perplexity (per token), curve (per masked token), seconds, device, created; and
+nelbo_nats (per token), nelbo_nats_total, perplexity (per token), curve (per masked token), t_steps (per byte), seconds,
+device, created; and
 
     text                        file or folder that was read, or null
     tokenizer, vocabulary_size, lossless
@@ -39,6 +40,7 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.score import ngram
 from genodiff.score.interval import Interval, ratio
 from genodiff.score.perplexity import Progress, bound_of, seconds_per_window
+from genodiff.score.steps import step_bits
 from genodiff.score.summary import rate_curve
 from genodiff.train.checkpoint import Model
 from genodiff.train.feed import text_recipe_of, windows_of
@@ -160,6 +162,7 @@ def evaluate_text(
         **_ngram_keys(ngrams, nats, tokens, size),
         "source_bits": None,
         "curve": curve,
+        "t_steps": step_bits(model.objective, by_repeat, tokens, found.rate, size),
         "seconds": round(time.monotonic() - began, 3),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

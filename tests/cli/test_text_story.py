@@ -247,6 +247,13 @@ def test_data_verbs_know_text(run: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert "sound" in out
 
 
+def test_config_show_knows_the_domain_of_a_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "config", "show", "lm1b-padded", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["domain"], found["preset"], found["data"]["packing"]) == ("text", "dit-tiny-bytes", "padded")
+
+
 def test_data_tokenizer_makes_what_train_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
     code, out, _ = call(capsys, "data", "tokenizer", write_song(tmp_path), "--vocab-size", 300, "--out", tmp_path / "bpe")

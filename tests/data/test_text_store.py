@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import logging
 import pickle
 import zipfile
 from pathlib import Path
@@ -74,7 +75,11 @@ def test_few_rows_are_cut_by_position(tmp_path: Path) -> None:
     assert len(store.splits.intervals["test"])
 
 
-def test_files_named_for_splits_go_to_them_and_duplicates_across_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_named_for_splits_go_to_them_and_duplicates_across_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("genodiff"), "propagate", True)  # a command may have run before, and quietly
+    caplog.set_level(logging.WARNING, logger="genodiff")
     (tmp_path / "ptb.train.txt").write_text("\n".join(f" {v} {i}" for i in range(9) for v in VERSES))
     (tmp_path / "ptb.valid.txt").write_text(f" {VERSES[0]} 3\nnew line here\n")
     (tmp_path / "ptb.test.txt").write_text("only in the test\n")

@@ -365,3 +365,14 @@ def test_mdlm_without_carry_over_pays_for_copying_too() -> None:
     whole, bare = (exact_bound(Mdlm(world.diffusion(), carry_over=c), net, x0) for c in (True, False))
     assert bare == pytest.approx(whole + copying, rel=1e-9)
     assert whole == pytest.approx(float(nelbo_exact(count_terms(world.diffusion(), net, x0, everywhere(x0)))), rel=1e-9)
+
+
+def test_without_rao_blackwellisation_the_figure_is_still_the_mean() -> None:
+    world = markov_chain(3)
+    net, x0 = with_mask(world, 0.0, 0.7), world.sequences[:5]
+    given = draws(torch.rand(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64), torch.linspace(0.2, 0.9, 5))
+    with_and_without = [Mdlm(world.diffusion(), time_steps=7, rao_blackwell=rb) for rb in (True, False)]
+    bounds = [of.bound(net, x0, everywhere(x0), given).ce for of in with_and_without]
+    losses = [of.loss(net, x0, everywhere(x0), None, given).nats for of in with_and_without]
+    assert torch.equal(bounds[0], bounds[1])
+    assert not torch.allclose(losses[0], losses[1])

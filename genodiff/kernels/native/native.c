@@ -2,6 +2,7 @@
    of the code for each instruction set, chosen at run time. No Python and no torch headers.
 
    Compiled three times: with AVX-512 (x86-64-v4), with AVX2 (x86-64-v3) and with what the compiler takes for granted. */
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #define CHUNK 64       /* steps between saved states */
 #define CONV_CHUNK 32  /* steps that stay in the first-level cache */
 #define CONV_PIECE 256 /* steps of a task */
+#define NORM_PIECE 256 /* rows of a task */
 
 typedef struct {
     const float *u, *delta, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast;
@@ -49,16 +51,42 @@ typedef struct {
     int64_t y_l, z_l, g_l, out_l, gy_l, dz_l;
 } gate_args;
 
+typedef struct {
+    const float *x, *w, *gy, *eps;
+    float *scale, *y, *dx, *part;
+    int64_t rows, D;
+} norm_args;
+
 #include "scan.h"
 #include "conv.h"
 #include "gate.h"
+#include "norm.h"
 
 /* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
-int genodiff_abi(void) { return 2; }
+int genodiff_abi(void) { return 3; }
+/* The sizes of the structures, which Python compares with its own: a library older or newer than the Python beside it is refused. */
+int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
+int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
+int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
+int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
 
 void genodiff_scan(scan_args *s, int backward, int threads) { scan_run(s, backward, threads); }
 void genodiff_conv(conv_args *s, int backward, int threads) { conv_run(s, backward, threads); }
 void genodiff_gate(gate_args *s, int backward, int threads) { gate_run(s, backward, threads); }
+void genodiff_norm(norm_args *s, int backward, int threads) { norm_run(s, backward, threads); }
+
+/* n rounds of 12 independent multiply-adds of W numbers: what one core can do, for benchmarks. */
+#define CHAINS 12
+float genodiff_multiply_add(int64_t n) {
+    vf a[CHAINS], x = v_splat(0.999f), y = v_splat(0.001f);
+    for (int i = 0; i < CHAINS; i++) a[i] = v_splat((float)i);
+    for (; n > 0; n--)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) a[i] = a[i] * x + y;
+    for (int i = 1; i < CHAINS; i++) a[0] += a[i];
+    return a[0][0];
+}
+int genodiff_lanes(void) { return W; }
 
 /* The widest instruction set of this machine that a copy was written for: 512, 256 or 0. */
 int genodiff_vector_bits(void) {

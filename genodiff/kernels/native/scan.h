@@ -43,6 +43,14 @@ static inline void v_store(float *p, vf v, int lanes) {
 static inline vf v_splat(float x) { return x - (vf){0}; }
 static inline vf v_pick(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
 
+static inline float v_sum(vf v) {
+    float s[W];
+    for (int i = 0; i < W; i++) s[i] = v[i];
+    for (int k = W / 2; k; k /= 2)
+        for (int i = 0; i < k; i++) s[i] += s[i + k];
+    return s[0];
+}
+
 /* 2^x, relative error 6e-8, exactly 1 at 0: rounding to nearest keeps decays near 1 unbiased over long memory. */
 static inline vf v_exp2(vf x) {
 #if W == 16 && defined(__AVX512F__)

@@ -1,0 +1,50 @@
+/* RMSNorm, row by row: y = w x r with r = 1 / sqrt(mean(x^2) + eps), r kept. Backward, with n = x r and a = gy w:
+     dx = r (a - n mean(a n)),   dw = sum gy n, one part for each piece of rows. */
+
+static void norm_forward(const norm_args *s, int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i++) {
+        const float *x = s->x + i * s->D;
+        vf sum = v_splat(0.0f);
+        for (int64_t d = 0; d < s->D; d += W) {
+            vf v = v_load(x + d, s->D - d < W ? (int)(s->D - d) : W);
+            sum += v * v;
+        }
+        float r = 1.0f / sqrtf(v_sum(sum) / s->D + *s->eps);
+        s->scale[i] = r;
+        for (int64_t d = 0; d < s->D; d += W) {
+            int lanes = s->D - d < W ? (int)(s->D - d) : W;
+            v_store(s->y + i * s->D + d, v_load(x + d, lanes) * r * v_load(s->w + d, lanes), lanes);
+        }
+    }
+}
+
+static void norm_backward(const norm_args *s, int64_t from, int64_t to, float *part) {
+    memset(part, 0, s->D * sizeof(float));
+    for (int64_t i = from; i < to; i++) {
+        const float *x = s->x + i * s->D, *g = s->gy + i * s->D;
+        float r = s->scale[i];
+        vf sum = v_splat(0.0f);
+        for (int64_t d = 0; d < s->D; d += W) {
+            int lanes = s->D - d < W ? (int)(s->D - d) : W;
+            vf n = v_load(x + d, lanes) * r, gy = v_load(g + d, lanes);
+            sum += gy * v_load(s->w + d, lanes) * n;
+            v_store(part + d, v_load(part + d, lanes) + gy * n, lanes);
+        }
+        float along = v_sum(sum) / s->D;
+        for (int64_t d = 0; d < s->D; d += W) {
+            int lanes = s->D - d < W ? (int)(s->D - d) : W;
+            vf n = v_load(x + d, lanes) * r;
+            v_store(s->dx + i * s->D + d, (v_load(g + d, lanes) * v_load(s->w + d, lanes) - n * along) * r, lanes);
+        }
+    }
+}
+
+static void norm_run(const norm_args *s, int backward, int threads) {
+    int64_t pieces = (s->rows + NORM_PIECE - 1) / NORM_PIECE;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t from = i * NORM_PIECE, to = from + NORM_PIECE < s->rows ? from + NORM_PIECE : s->rows;
+        if (backward) norm_backward(s, from, to, s->part + i * s->D);
+        else norm_forward(s, from, to);
+    }
+}

@@ -1,0 +1,45 @@
+"""The C library: a stale one, a broken one or none at all is refused with a reason, and the scan goes on in torch."""
+
+import ctypes
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from genodiff.kernels import library
+from genodiff.kernels.library import why_not
+
+
+class Other:
+    """A library of another version, as ctypes would give it."""
+
+    def __init__(self, abi: int, shift: int) -> None:
+        self.genodiff_abi = lambda: abi
+        for kernel, (structure, _) in library._STRUCTURES.items():
+            setattr(self, f"genodiff_{kernel}_size", lambda s=structure: ctypes.sizeof(s) + shift)
+
+
+def test_another_version_or_other_structures_are_refused() -> None:
+    assert library._version(Other(library.ABI, 0)) == library.ABI
+    assert library._version(Other(library.ABI - 1, 0)) != library.ABI
+    assert library._version(Other(library.ABI, 8)) != library.ABI
+    assert library._version(object()) != library.ABI
+
+
+@pytest.mark.skipif(why_not() is not None, reason=f"no library here: {why_not()}")
+def test_a_stale_a_broken_and_a_missing_library_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    assert "was not built" in library._open("base")[1]
+    name = tmp_path / f"_native_base{library.EXTENSION_SUFFIXES[0]}"
+    shutil.copy(next(Path(torch.__file__).parent.glob("lib/libc10.*")), name)
+    assert "is of another version" in library._open("base")[1]
+    name.with_name(name.name.replace("base", "broken")).write_bytes(b"not a library")
+    assert "cannot be loaded" in library._open("broken")[1]
+
+
+def test_without_the_library_nothing_fits_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_library", lambda: (None, "it was not built"))
+    assert not library.fits(torch.zeros(1))
+    assert why_not() == "it was not built"
+    assert library.instruction_set() == ""

@@ -1,0 +1,39 @@
+"""RMSNorm in C and in torch against its formula in float64, and the same bits for any number of threads."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scans import PROVIDERS
+
+from genodiff.kernels.norm import rms_norm
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 600), st.integers(1, 40))
+def test_outputs_and_gradients_are_those_of_the_formula(provider: str, rows: int, width: int) -> None:
+    g = torch.Generator().manual_seed(rows)
+    x, w, gy = (torch.randn(s, generator=g) for s in ((1, rows, width), (width,), (1, rows, width)))
+    exact = [v.double().requires_grad_() for v in (x, w)]
+    wanted = exact[1] * exact[0] / torch.sqrt(exact[0].square().mean(-1, keepdim=True) + 1e-3)
+    truth = [wanted, *torch.autograd.grad(wanted, exact, gy.double())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_SCAN", provider)
+        found = [v.requires_grad_() for v in (x, w)]
+        y = rms_norm(*found, 1e-3)
+        for a, b in zip([y, *torch.autograd.grad(y, found, gy)], truth, strict=True):
+            torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-5 * rows**0.5)
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
+    x, w, before, found = torch.randn(3, 700, 37), torch.randn(37), torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            inputs = [v.clone().requires_grad_() for v in (x, w)]
+            y = rms_norm(*inputs, 1e-5)
+            found.append([y.detach(), *torch.autograd.grad(y, inputs, x)])
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(other, found[0], strict=True))
