@@ -1,5 +1,6 @@
 """What all tests share: the shared data folder, where present, and checked tensor shapes."""
 
+import logging
 import os
 import signal
 from pathlib import Path
@@ -38,3 +39,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     cache = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("GENODIFF_CACHE", str(cache))
     return cache
+
+
+@pytest.fixture(autouse=True)
+def fresh_log() -> None:
+    """What an earlier test's command line did to the log (its own handler, no propagation) ends here."""
+    log = logging.getLogger("genodiff")
+    log.handlers.clear()
+    log.propagate = True
+    log.setLevel(logging.NOTSET)

@@ -18,7 +18,7 @@ FLOOR = {
     "cli": 5,
 }  # fmt: skip
 GROUND = {"alphabet", "settings", "counter", "io"}  # may know one another; none of them may know torch
-OPTIONAL = {"tokenizers", "triton", "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda", "optuna"}
+OPTIONAL = {"tokenizers", "triton", "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda", "zarr", "optuna"}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

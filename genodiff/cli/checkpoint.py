@@ -42,16 +42,25 @@ def import_(
     /,
     *,
     out: Annotated[Path, Parameter(help="The run folder to make.")],
-    seq_len: Annotated[int, Parameter(converter=whole, help="Window length of later evaluation and training.")] = 1024,
+    seq_len: Annotated[
+        int | None, Parameter(converter=whole, help="Window length of later evaluation and training (default: the source's, or 1024).")
+    ] = None,
+    raw: Annotated[bool, Parameter(negative="", help="Of a training checkpoint the weights themselves, not their averages.")] = False,
+    tokenizer: Annotated[str | None, Parameter(help="Of a network of text: bytes, text8, gpt2, bert-base-uncased, or a path.")] = None,
+    plan: Annotated[bool, Parameter(negative="", help="Read and judge, say what was found, and write nothing.")] = False,
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
-    """Make a run folder of published weights (Caduceus); nothing in them is run, and a look at the network ends it."""
+    """Make a run folder of published weights (Caduceus, DiT, DiMamba); nothing in them is run, and a look at the network ends it."""
     common.apply()
     from genodiff.hub.adopt import adopt
     from genodiff.hub.source import read_source
 
-    found = adopt(read_source(source), out, seq_len=seq_len, seed=common.seed)
+    read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=common.offline)
+    if plan:
+        print(jsonlib.dumps(read.record() | {"parameters": sum(x.numel() for x in read.tensors.values()), "out": str(out)}, indent=2))
+        return
+    found = adopt(read, out, seq_len=seq_len, seed=common.seed, tokenizer=tokenizer)
     if json:
         print(jsonlib.dumps(found, indent=2))
     probe = found["probe"]
@@ -67,8 +76,11 @@ def export(
     run: Annotated[Path, Parameter(help="A run folder or a checkpoint folder.")],
     /,
     *,
-    format: Annotated[Literal["caduceus", "safetensors"], Parameter(help="The published layout, or our own.")] = "caduceus",
-    out: Annotated[Path | None, Parameter(help="The folder to make (default: RUN/export/FORMAT).")] = None,
+    format: Annotated[
+        Literal["caduceus", "mdlm", "safetensors"] | None,
+        Parameter(help="A published layout (default: that of the network's kind), or our own.", show_default=False),
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="The folder to make (default: RUN/export).")] = None,
     fused: Annotated[
         bool | None, Parameter(negative="--unfused", help="Write the form with fused_add_norm, or without (default: the network's own).")
     ] = None,
@@ -80,7 +92,7 @@ def export(
     common.apply()
     from genodiff.hub.export import export as write
 
-    found = write(run, out or run / "export" / format, layout=format, fused=fused, licence=license)
+    found = write(run, out or run / "export", layout=format, fused=fused, licence=license)
     if json:
         print(jsonlib.dumps(found, indent=2))
-    _log.info("%s: step %d (%s) as %s: %s", found["out"], found["step"], found["checkpoint"], format, ", ".join(found["files"]))
+    _log.info("%s: step %d (%s) as %s: %s", found["out"], found["step"], found["checkpoint"], found["format"], ", ".join(found["files"]))

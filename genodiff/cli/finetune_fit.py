@@ -114,19 +114,23 @@ def table(
     label: Annotated[list[str] | None, Parameter(help="Column of labels; several make a multi-label task.")] = None,
     kind: Annotated[Literal["binary", "multiclass", "multilabel", "regression"] | None, Parameter(help="What the labels are.")] = None,
     metric: Annotated[str | None, Parameter(help="What chooses the epoch and heads the table.")] = None,
+    split: Annotated[
+        Literal["official", "chrom-holdout", "dedup"], Parameter(help="The parts as given, or without what test shares with train.")
+    ] = "official",
     sweep: SweepFlags = SweepFlags(),
     fit: FitFlags = FitFlags(),
     common: Common = Common(),
 ) -> None:
     """Your own labelled sequences."""
-    from genodiff.finetune.request import OWN, Request
+    from genodiff.finetune.own import SUITE
+    from genodiff.finetune.request import Request
 
     called = name or train.name.split(".")[0]
     values = {
         "name": called, "train": str(train), "test": None if test is None else str(test), "valid": None if valid is None else str(valid),
         "sequence": sequence, "labels": tuple(label or ()), "kind": kind, "metric": metric, "max_length": fit.max_length,
     }  # fmt: skip
-    request = Request.parse({"suite": OWN, "split": "own", "table": values, "offline": common.offline})
+    request = Request.parse({"suite": SUITE, "split": "own" if split == "official" else split, "table": values, "offline": common.offline})
     _run(request, "all", sweep, fit, common, called)
 
 

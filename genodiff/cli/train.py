@@ -16,6 +16,7 @@ from genodiff.data.recipe import recipe_names
 from genodiff.data.text_recipe import domain_of
 from genodiff.errors import UsageError
 from genodiff.settings import read_yaml
+from genodiff.train.checkpoint import steps_of, why_no_run
 from genodiff.train.config import RunConfig, read_config, resolve
 from genodiff.train.lock import check_free
 
@@ -60,7 +61,7 @@ def train(
             name=["--fresh", "--from-scratch"], negative="", help="Refuse to go on: the folder must hold no run."
         ),
     ] = False,
-    init: Annotated[str | None, Parameter(help="Begin from the weights of a checkpoint (not in this version).")] = None,
+    init: Annotated[str | None, Parameter(help="Begin from these weights: a run, a checkpoint or a published folder.")] = None,
     domain: Annotated[
         Literal["dna", "text"] | None, Parameter(help="What the sequences are (default: the recipe's).", show_default=False)
     ] = None,
@@ -72,8 +73,6 @@ def train(
     """Train a model on a recipe or on your own FASTA; the same command again goes on where it stopped."""
     if resume is not None and (fresh or out is not None):
         raise UsageError(f"--resume and {'--fresh' if fresh else '--out'} exclude each other", fix="give one of them")
-    if init is not None:
-        raise UsageError("--init is not supported in this version", fix="leave it out to train from random weights")
     given = {} if config is None else read_yaml(config)
     meant: str | None = domain
     if resume is None:
@@ -92,9 +91,12 @@ def train(
         }.items()
         if value is not None
     }
+    start = None
+    if init is not None:
+        start, given, over = begun_from(init, resume or out, given, over)
     if resume is not None:
         if not (resume / "config.yaml").is_file():
-            raise UsageError("is no run folder (no such config.yaml)", file=resume, fix="give an existing run folder")
+            raise why_no_run(resume)
         resolved = read_config(resume / "config.yaml", over)
     else:
         if recipe is None and fasta is None and text is None and not (isinstance(given, dict) and "recipe" in given):
@@ -116,10 +118,25 @@ def train(
         return
     from genodiff.train.run import train as run
 
-    done = run(resolved, folder, device=device, offline=common.offline, argv=sys.argv)
+    if start is None and resolved.init is not None and not steps_of(folder):
+        from genodiff.hub.start import warm_start
+
+        start = warm_start(resolved.init)
+    done = run(resolved, folder, device=device, offline=common.offline, argv=sys.argv, start=start)
     if not done.already_done:
         bound = f", validation {done.valid_bits:.4f} bits per {resolved.unit}" if done.valid_bits is not None else ""
         _log.info("%s: done at step %d%s; next: genodiff eval %s", folder, done.step, bound, folder)
+
+
+def begun_from(init: str, folder: Path | None, given: Any, over: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """The weights of `--init` (None where the run in `folder` remembers them and they are gone), and the settings with them."""
+    from genodiff.hub.start import below, remembered, warm_start
+
+    known = remembered(folder, init)
+    if known is not None:
+        return None, below(known.backbone, given), {**over, "init": known.init, "init_sha256": known.init_sha256}
+    start = warm_start(init)
+    return start, below(start.settings, given), {**over, "init": start.path, "init_sha256": start.digest}
 
 
 def in_its_domain(

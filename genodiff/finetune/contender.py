@@ -18,7 +18,7 @@ from torch import nn
 
 from genodiff.alphabet import ALPHABETS, Alphabet
 from genodiff.backbones.presets import PRESETS
-from genodiff.errors import UsageError
+from genodiff.errors import CheckpointError, UsageError
 from genodiff.settings import Settings, did_you_mean
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.config import DEFAULT_PRESET
@@ -110,6 +110,8 @@ def _contender(alias: str | None, word: str, first: str | None, baselines: Seque
         known = [*baselines, SCRATCH, "baselines"]
         raise UsageError(f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}")
     model = opened(str(Path(word).absolute()))
+    if model.alphabet.domain != "dna":
+        raise CheckpointError(f"is a {model.alphabet.domain} model; tasks are of DNA", file=word, fix="give a model of DNA")
     return Contender(name=alias or model.run.resolve().name, kind="checkpoint", path=str(Path(word).absolute()), digest=model.digest)
 
 

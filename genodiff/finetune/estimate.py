@@ -200,5 +200,9 @@ def lines(found: dict[str, Any]) -> list[str]:
     out.append(f"time     about {clock(found['seconds'])}, baselines not counted ({clock(found['cpu_seconds'])} one after another)")
     out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
     out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB")
-    out += [f"missing  {row['what']}: {row['url']}" for row in found["downloads"]] or ["missing  nothing"]
-    return out
+    groups: dict[str, list[str]] = {}
+    for row in found["downloads"]:
+        groups.setdefault(row["what"] if row["what"].startswith("genome") else row["what"].split()[0], []).append(row["url"])
+    for what, urls in groups.items():
+        out.append(f"fetch    {what}: {urls[0]}" + (f" and {len(urls) - 1} more files" if len(urls) > 1 else ""))
+    return out if groups else [*out, "fetch    nothing"]

@@ -3,23 +3,13 @@
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
 from pydantic import Field
 
 from genodiff.errors import DataError, UsageError
-from genodiff.finetune.examples import concatenate
-from genodiff.finetune.folder import read_folder
-from genodiff.finetune.table import Kind, Layout, read_table
-from genodiff.finetune.task import Metric, Task, TaskData, load_task, task_names
+from genodiff.finetune.own import load_own
+from genodiff.finetune.table import Kind, Layout
+from genodiff.finetune.task import Metric, TaskData, load_task, task_names
 from genodiff.settings import Settings, did_you_mean
-
-OWN = "table"
-_METRIC: dict[Kind, tuple[Metric, ...]] = {
-    "binary": ("accuracy", "f1", "mcc", "auroc"),
-    "multiclass": ("accuracy", "f1_macro", "mcc", "auroc"),
-    "multilabel": ("f1_macro", "accuracy", "auroc", "auprc"),
-    "regression": ("pearson", "spearman", "r2", "mse"),
-}
 
 
 class Table(Settings):
@@ -64,7 +54,12 @@ class Request(Settings):
     def load(self, name: str) -> TaskData:
         """A task with its examples. Raises `DataError` where they are missing or wrong."""
         if self.table is not None:
-            return _own(self.table)
+            t = self.table
+            layout = Layout(t.sequence, t.labels)
+            split = "official" if self.split == "own" else self.split
+            return load_own(
+                t.train, t.test, t.valid, layout=layout, kind=t.kind, metric=t.metric, max_length=t.max_length, name=t.name, split=split
+            )
         references = {name: Path(path) for name, path in self.references.items()}
         data = load_task(self.suite, name, source=self.data, split=self.split, references=references, offline=self.offline)
         if not data.train.sequences or not data.test.sequences:
@@ -76,26 +71,3 @@ class Request(Settings):
 def loaded(request_json: str, name: str) -> TaskData:
     """`Request.load`, the last one kept: units of one task follow one another."""
     return Request.model_validate_json(request_json).load(name)
-
-
-def _own(table: Table) -> TaskData:
-    path, notes = Path(table.train), []
-    if table.test is None:
-        if not (path.is_dir() or path.suffix == ".zip"):
-            raise UsageError("no test part", fix="give --test FILE too, or a folder with train/ and test/")
-        train, test, classes = read_folder(path)
-        kind: Kind = "binary" if len(classes) == 2 else "multiclass"
-    else:
-        layout = Layout(table.sequence, table.labels)
-        train, kind, classes = read_table(path, layout, kind=table.kind)
-        test, _, _ = read_table(table.test, layout, kind=kind, classes=classes)
-    valid_index = None
-    if table.valid is not None:
-        valid, _, _ = read_table(table.valid, Layout(table.sequence, table.labels), kind=kind, classes=classes)
-        valid_index = np.arange(train.n, train.n + valid.n)
-        notes.append(f"validation: {Path(table.valid).name} ({valid.n:,} examples) for every seed")
-        train = concatenate(train, valid)
-    metrics = tuple(dict.fromkeys(([table.metric] if table.metric else []) + list(_METRIC[kind])))
-    longest = int(max(train.lengths.max(), test.lengths.max()))
-    task = Task(suite=OWN, name=table.name, kind=kind, classes=classes, metrics=metrics, max_length=table.max_length or longest)
-    return TaskData(task, train, test, "own", tuple(notes), valid_index)

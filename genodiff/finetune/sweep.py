@@ -145,11 +145,12 @@ def sweep(plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command:
                     units += some
                     cost |= {unit.key: _cost(unit, known) for unit in some}
         units = _unique(units)
-        done = [unit for unit in units if (unit.folder(out) / RESULT).exists()]
+        rows = {row["key"] for row in read_results(out)}
+        done = [unit for unit in units if unit.key in rows or (unit.folder(out) / RESULT).exists()]
         board = Board(len(units), cost, {unit.key for unit in done})
         place = Place(plan.request, out, device, jobs)
         try:
-            for outcome in outcomes(done, place._replace(jobs=1)):
+            for outcome in outcomes([unit for unit in done if unit.key not in rows], place._replace(jobs=1)):
                 add_rows(out, [outcome.row] if outcome.row is not None else [])
             todo = [unit for unit in units if unit not in done]
             for outcome in outcomes(todo, place, board.tick):

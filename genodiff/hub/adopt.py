@@ -14,27 +14,39 @@ from typing import Any
 
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.probe import SANE_BITS, look, summary
-from genodiff.hub.source import Source
+from genodiff.hub.published import Source
 from genodiff.io import atomic
 from genodiff.settings import to_yaml
 from genodiff.train.config import RunConfig, resolve
 from genodiff.train.feed import OWN
 from genodiff.train.folder import CONFIG, record, session_of
+from genodiff.train.tokenizer_files import write_tokenizer
 from genodiff.train.weights import CARD, WEIGHTS, build, describe, fill, to_bytes
 
 _log = logging.getLogger("genodiff")
+
+_SEQ_LEN = 1024
+_OBJECTIVES = ("d3pm", "sedd")
 
 SCORE = "score.safetensors"
 """The classifier of a sequence-classification network, under `score.weight`: kept for the way back."""
 
 
-def config_of(source: Source, seq_len: int = 1024, seed: int = 1) -> RunConfig:
+def config_of(source: Source, seq_len: int | None = None, seed: int = 1, tokenizer: str | None = None) -> RunConfig:
     """The run configuration that the network of a source has."""
-    given = {"recipe": OWN, "seed": seed, "backbone": source.settings.model_dump(), "data": {"seq_len": seq_len}}
+    alphabet = source.vocabulary.alphabet
+    data: dict[str, Any] = {"seq_len": seq_len or source.seq_len or _SEQ_LEN}
+    if tokenizer is not None:
+        data["tokenizer"] = tokenizer
+    given = {"recipe": OWN, "domain": alphabet.domain, "seed": seed, "backbone": source.settings.model_dump(), "data": data}
+    if source.config.get("parameterization") in _OBJECTIVES:
+        given["diffusion"] = {"objective": source.config["parameterization"]}
+    if source.settings.causal:
+        given["diffusion"] = {"objective": "ar"}
     return resolve(given)
 
 
-def adopt(source: Source, out: Path, *, seq_len: int = 1024, seed: int = 1) -> dict[str, Any]:
+def adopt(source: Source, out: Path, *, seq_len: int | None = None, seed: int = 1, tokenizer: str | None = None) -> dict[str, Any]:
     """Write the run folder `out`, whole or not at all, after a look at the network; return what was found.
 
     Raises `UsageError` where `out` exists, `CheckpointError` where the network's logits are not finite or its strands disagree.
@@ -42,7 +54,7 @@ def adopt(source: Source, out: Path, *, seq_len: int = 1024, seed: int = 1) -> d
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError("exists already", file=out, fix="choose another --out")
     alphabet = source.vocabulary.alphabet
-    config = config_of(source, seq_len, seed)
+    config = config_of(source, seq_len, seed, tokenizer)
     backbone = build(config, alphabet)
     fill(backbone, source.tensors)
     backbone.eval()
@@ -50,17 +62,20 @@ def adopt(source: Source, out: Path, *, seq_len: int = 1024, seed: int = 1) -> d
         seen = look(backbone, alphabet, paired=bool(getattr(backbone, "paired", False)))
     except CheckpointError as fault:
         raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
-    if seen.bits_per_base > SANE_BITS:
+    if alphabet.domain == "dna" and seen.bits_per_base > SANE_BITS:
         _log.warning(
             "%s: pays %.2f bits a base on a known repeat, more than the 2 of no knowledge: are these trained weights?",
             source.path,
             seen.bits_per_base,
         )
+    if source.config.get("model_type") == "udlm":
+        _log.warning("%s: trained for uniform noise; genodiff samples with masks, which such a network does not know", source.path)
     weights = to_bytes(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()
     data = {"source": source.record(), "fingerprint": digest}
     with atomic.atomic_directory(out) as folder:
         atomic.write_text(folder / CONFIG, to_yaml(config))
+        write_tokenizer(folder, source.tokenizer)
         if source.score is not None:
             atomic.write_bytes(folder / SCORE, to_bytes({"score.weight": source.score}))
         atomic.write_bytes(folder / WEIGHTS, weights)
@@ -72,6 +87,7 @@ def adopt(source: Source, out: Path, *, seq_len: int = 1024, seed: int = 1) -> d
         "digest": digest[:12],
         "parameters": sum(p.numel() for p in backbone.parameters()),
         "vocabulary": source.vocabulary.name,
+        "weights": source.weights,
         "network": config.backbone.model_dump(mode="json"),
         "classes": None if source.score is None else source.score.shape[0],
         "files": source.files,

@@ -1,6 +1,7 @@
 """A run as a folder that others read: the published layout of its network, or our own, each with a model card.
 
     caduceus      config.json  model.safetensors  tokenizer_config.json  special_tokens_map.json  README.md
+    mdlm          config.json  model.safetensors  README.md
     safetensors   model.json   model.safetensors  config.yaml  README.md    (a run folder of weights alone)
 
 What is written is read back before it takes its name, and its logits on the probe are compared with the run's.
@@ -17,20 +18,24 @@ import torch
 from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.dimamba import DiMambaSettings
+from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE
 from genodiff.hub.card import card
 from genodiff.hub.layout import BARE, CLASSIFIER, MASKED_LM, exchanged, published_config, published_state
+from genodiff.hub.mdlm import published, published_kind
 from genodiff.hub.probe import logits_on_probe
-from genodiff.hub.source import CONFIG, read_source
-from genodiff.hub.vocabulary import Vocabulary, by_name, vocabulary_of
+from genodiff.hub.published import CONFIG
+from genodiff.hub.source import read_source
+from genodiff.hub.vocabulary import Vocabulary, by_name, of_tokenizer, vocabulary_of
 from genodiff.hub.weights import SAFETENSORS
 from genodiff.io import atomic
 from genodiff.settings import to_yaml
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.weights import CARD, WEIGHTS, build, describe, fill, own_tensors, read_tensors, to_bytes
 
-FORMATS = ("caduceus", "safetensors")
+FORMATS = ("caduceus", "mdlm", "safetensors")
 README = "README.md"
 _TOLERANCE = 1e-3  # float32 in another order of summation, relative to the largest logit
 _SPECIAL = {
@@ -48,26 +53,34 @@ class Origin(NamedTuple):
     architecture: str
 
 
-def export(run: Path, out: Path, *, layout: str, fused: bool | None = None, licence: str | None = None) -> dict[str, Any]:
-    """Write the folder `out`, whole or not at all; return what it holds. `fused` None keeps the network's own form.
+def export(run: Path, out: Path, *, layout: str | None = None, fused: bool | None = None, licence: str | None = None) -> dict[str, Any]:
+    """Write the folder `out`, whole or not at all; return what it holds.
+
+    `layout` None is the published one of the network's kind, `fused` None the form that the network has.
 
     Raises `UsageError` where `out` exists or the format does not fit the network, `CheckpointError` for a run that is not sound.
     """
-    if layout not in FORMATS:
-        raise UsageError(f"format '{layout}' is not known", fix=f"give {' or '.join(FORMATS)}")
     if os.path.lexists(out):
         raise UsageError("exists already", file=out, fix="choose another --out")
     model = load_model(run)
-    if layout == "safetensors" and fused is not None:
+    layout = layout or layout_of(model)
+    if layout not in FORMATS:
+        raise UsageError(f"format '{layout}' is not known", fix=f"give {' or '.join(FORMATS)}")
+    if layout != "caduceus" and fused is not None:
         raise UsageError("--fused and --unfused are forms of a published Caduceus", fix="leave them out, or give --format caduceus")
     with atomic.atomic_directory(out) as folder:
-        found = _caduceus(model, folder, fused) if layout == "caduceus" else _own(model, folder)
+        found = {"caduceus": _caduceus, "mdlm": _mdlm, "safetensors": _own}[layout](model, folder, fused)
         atomic.write_text(folder / README, card(model, layout, found, licence))
         files = sorted(p.name for p in folder.iterdir())
     return {"format": layout, "out": str(out), "step": model.step, "checkpoint": model.digest, "files": files, **found}
 
 
-def _own(model: Model, folder: Path) -> dict[str, Any]:
+def layout_of(model: Model) -> str:
+    """The published layout of a network."""
+    return "mdlm" if published_kind(model.config.backbone) else "caduceus"
+
+
+def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     raw = to_bytes(own_tensors(model.backbone))
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
@@ -80,12 +93,14 @@ def origin_of(model: Model) -> Origin:
     """The published form that a run has, or would have: that of its source where it was imported, else Caduceus' own."""
     source = model.data.get("source")
     if not isinstance(source, dict) or "vocabulary" not in source:
+        if model.alphabet.domain != "dna":
+            return Origin(of_tokenizer(model.alphabet, model.alphabet.padded_size), {}, "", "")
         return Origin(vocabulary_of(model.alphabet.padded_size, None), {}, "", MASKED_LM)
     config = dict(source["config"])
     named = (config.get("architectures") or [MASKED_LM])[0]
     score = (model.run / SCORE).exists()
     architecture = CLASSIFIER if score else BARE if named == BARE else MASKED_LM
-    return Origin(by_name(source["vocabulary"], source["rows"]), config, source["layout"], architecture)
+    return Origin(by_name(source["vocabulary"], source["rows"], model.alphabet), config, source["layout"], architecture)
 
 
 def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
@@ -110,6 +125,19 @@ def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
         _tokenizer(folder, model, origin.vocabulary)
     _read_back(model, folder)
     return {"fused": config["fused_add_norm"], "architecture": origin.architecture, "tensors": len(state), "rows": origin.vocabulary.size}
+
+
+def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
+    settings = model.config.backbone
+    if not isinstance(settings, DiTSettings | DiMambaSettings):
+        raise UsageError(f"a network of the kind {settings.kind} has no form of MDLM", file=model.run, fix="leave out --format")
+    origin = origin_of(model)
+    config, state = published(settings, own_tensors(model.backbone), origin.vocabulary, origin.config, model.config.data.seq_len)
+    atomic.write_bytes(folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"}))
+    atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    if model.alphabet.domain == "dna":
+        _read_back(model, folder)
+    return {"tensors": len(state), "rows": origin.vocabulary.size}
 
 
 def _tokenizer(folder: Path, model: Model, vocabulary: Vocabulary) -> None:

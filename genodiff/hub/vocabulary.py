@@ -15,7 +15,8 @@ from genodiff.alphabet import DNA, Alphabet
 from genodiff.errors import CheckpointError
 from genodiff.settings import did_you_mean
 
-_LETTERS = "ACGT"
+TEXT = "text"
+"""The vocabulary of a tokenizer: ids as they are."""
 
 
 class Vocabulary(NamedTuple):
@@ -98,8 +99,18 @@ def vocabulary_of(rows: int, complement: Mapping[int, int] | None, tokens: list[
     return found
 
 
-def by_name(name: str, size: int) -> Vocabulary:
-    """The vocabulary of a name that an earlier import has recorded. Raises `CheckpointError`."""
+def of_tokenizer(alphabet: Alphabet, rows: int) -> Vocabulary:
+    """The vocabulary of a network of text with this many rows. Raises `CheckpointError` where the tokenizer has others."""
+    if not alphabet.size <= rows <= alphabet.padded_size and rows not in (alphabet.size, alphabet.padded_size):
+        what = f"the network has {rows} rows, the tokenizer {alphabet.name} {alphabet.size} tokens with its special ones"
+        raise CheckpointError(what, fix="give the tokenizer that the network was trained with")
+    return Vocabulary(TEXT, alphabet, tuple(i if i < rows else -1 for i in range(alphabet.padded_size)), rows)
+
+
+def by_name(name: str, size: int, alphabet: Alphabet) -> Vocabulary:
+    """The vocabulary of a name that an earlier import has recorded, for a run of `alphabet`. Raises `CheckpointError`."""
+    if name == TEXT:
+        return of_tokenizer(alphabet, size)
     if name == "caduceus":
         return _caduceus(size)
     if name == _PLANT.name:

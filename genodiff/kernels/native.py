@@ -17,6 +17,7 @@ from genodiff.kernels.library import call, fits
 CHUNK = 64  # steps between saved states, as in native.c
 CONV_PIECE = 256  # steps of a task of the convolution, as in native.c
 _FEW_SEQUENCES = 8  # below this many, channels are divided over tasks as well
+_LEAST_GROUP = 64  # channels of a task: what is done once a task and step would weigh too much with fewer
 
 
 def rows(x: Tensor) -> Tensor:
@@ -29,7 +30,7 @@ def _group(batch: int, channels: int) -> int:
     if batch >= _FEW_SEQUENCES:
         return max(channels, 1)
     share = -(-channels * batch // _FEW_SEQUENCES)
-    return max(16, -(-share // 16) * 16)
+    return max(_LEAST_GROUP, -(-share // 16) * 16)
 
 
 def _shape(u: Tensor, A: Tensor) -> dict[str, int]:

@@ -200,6 +200,16 @@ def cuts(panel: Panel) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def audited(panel: Panel) -> list[str]:
+    """The audit in words."""
+    if not panel.about["audit"]:
+        return ["not made"]
+    try:
+        return audit_lines(panel.about["audit"])
+    except (KeyError, TypeError, ValueError):
+        return ["made by another version of genodiff: give the command of the sweep again"]
+
+
 def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> list[str]:
     """RESULTS.md as lines."""
     out = ["# Fine-tuning results", ""]
@@ -221,7 +231,7 @@ def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> lis
             f"| {r['valid']} | {r['others']} | {r['setting']} | {r['seconds']} |"
             for r in table_of(p)
         ]
-        out += ["", "Audit:", "```", *(audit_lines(p.about["audit"]) if p.about["audit"] else ["not made"]), "```", *cuts(p)]
+        out += ["", "Audit:", "```", *audited(p), "```", *cuts(p)]
     out += ["", "## How", ""]
     for session in sessions:
         commit, version = str(session.get("git") or "not known")[:12], session.get("genodiff", "")
@@ -246,7 +256,7 @@ def _shown(panel: Panel, number: int) -> dict[str, Any]:
     drawn = [line.name for line in (networks + [line for line in best if line.role == "baseline"])[:_DRAWN]]
     return {
         "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split, "metric": panel.about["metric"],
-        "rows": table_of(panel), "audit": audit_lines(panel.about["audit"]) if panel.about["audit"] else ["not made"], "cuts": cuts(panel),
+        "rows": table_of(panel), "audit": audited(panel), "cuts": cuts(panel),
         "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks, drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
         "saliency": next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None),

@@ -13,7 +13,7 @@ from matplotlib.transforms import Affine2D
 from genodiff.report.figures import TALL, WIDE
 from genodiff.report.svg import BAD, INK, MARKOV, MODEL, MUTED, PAPER, REAL, SOURCE, canvas, to_svg
 
-_COLOURS = (MODEL, MARKOV, SOURCE, BAD, REAL, INK)
+_COLOURS = (MODEL, SOURCE, MARKOV, BAD, REAL, INK)
 _DASHES = ("-", "--", "-.", ":")
 _BASES = {"A": SOURCE, "C": MODEL, "G": MARKOV, "T": BAD}
 _LETTERS = FontProperties(family="DejaVu Sans Mono", weight="bold")

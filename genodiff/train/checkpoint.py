@@ -25,7 +25,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective
 from genodiff.diffusion.objectives import objective
 from genodiff.diffusion.schedule import schedule
-from genodiff.errors import CheckpointError
+from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
 from genodiff.train.config import RunConfig
 from genodiff.train.weights import (
@@ -47,6 +47,7 @@ from genodiff.train.weights import (
 
 STATE, STATE_CARD, MANIFEST = "trainer.safetensors", "trainer.json", "manifest.json"
 FOLDER = "checkpoints"
+PUBLISHED = "config.json"
 
 _MEMBERS = (WEIGHTS, CARD, STATE, STATE_CARD)
 _STEP = re.compile(r"step_(\d{8,})$")
@@ -224,7 +225,9 @@ def load_model(path: str | Path, device: str = "cpu") -> Model:
     refuse_pickles(path)
     if not os.path.lexists(path / CARD) and os.path.lexists(path / WEIGHTS):
         read_tensors(path / WEIGHTS)  # of weights without a description, what is wrong with them is said first
-    missing = CheckpointError("is missing (not found)", file=path / CARD, fix="give a run folder or a checkpoint folder")
+    missing = _no_model(path)
+    if missing.file == path / PUBLISHED and not steps_of(path):
+        raise missing
     for folder in candidates(path):
         try:
             if folder != path or (folder / MANIFEST).exists():
@@ -238,6 +241,35 @@ def load_model(path: str | Path, device: str = "cpu") -> Model:
             _log.warning("%s; trying the checkpoint before it", fault)
             missing = fault
     raise missing
+
+
+def _no_model(path: Path) -> CheckpointError:
+    """Why there is no model in a folder without a checkpoint."""
+    if os.path.lexists(path / CARD) or not os.path.lexists(path / PUBLISHED):
+        return CheckpointError("is missing (not found)", file=path / CARD, fix="give a run folder or a checkpoint folder")
+    domain = read_json(path / PUBLISHED).get("domain")
+    of = f" of the domain {domain}" if isinstance(domain, str) else ""
+    what = f"describes a published network{of}, not a run of genodiff ({CARD} is not found)"
+    return CheckpointError(what, file=path / PUBLISHED, fix="make a run folder of it: genodiff checkpoint import")
+
+
+def why_no_run(path: Path) -> GenodiffError:
+    """What is in the way of going on in a folder without a `config.yaml`. Raises `CheckpointError` where it carries a pickle."""
+    if not path.is_dir():
+        return UsageError("is no run folder (no such config.yaml)", file=path, fix="give an existing run folder")
+    refuse_pickles(path)
+    if (path / STATE_CARD).is_file():
+        said = ", ".join(f"{k} {v}" for k, v in read_json(path / STATE_CARD).items() if isinstance(v, int | str | None))
+        what = f"holds no exact state of the optimizer and of random numbers, and {path.name} no config.yaml (it says {said[:80]})"
+        return CheckpointError(what, file=path / STATE_CARD, fix="give a run folder of genodiff, or begin from the weights with --init")
+    if any(os.path.lexists(path / name) for name in (WEIGHTS, CARD, PUBLISHED)):
+        what = "is no run folder (no config.yaml): weights only, without the state of an optimizer"
+        return CheckpointError(what, file=path, fix="begin from them with --init, and another --out")
+    inside = sorted(p.name for p in path.iterdir() if p.is_dir())
+    if inside:
+        what = f"is no run folder (no config.yaml), and none of {', '.join(inside[:4])} is a usable checkpoint of genodiff"
+        return CheckpointError(what, file=path, fix="give an existing run folder")
+    return UsageError("is no run folder (no such config.yaml)", file=path, fix="give an existing run folder")
 
 
 def check(path: Path) -> dict[str, Any]:

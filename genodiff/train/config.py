@@ -36,7 +36,7 @@ OWN = "own"
 _OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
 
 FREE = (
-    "preset", "fasta", "bed", "text", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
+    "preset", "fasta", "bed", "text", "init", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
     "train.workers", "train.accumulate",
 )  # fmt: skip
 """What may change when a run goes on: limits, machinery, and the names of files, whose content the store compares.
@@ -166,6 +166,8 @@ class RunConfig(Settings):
     text: Annotated[str | None, Field(description="Your file or folder of text in the recipe's place.")] = None
     domain: Annotated[Literal["dna", "text"], Field(description="What the sequences are.")] = "dna"
     preset: Annotated[str | None, Field(description="Name of the network's settings, where they have one.")] = None
+    init: Annotated[str | None, Field(description="Weights that the run began from.")] = None
+    init_sha256: Annotated[str | None, Field(pattern="^[0-9a-f]{64}$", description="Their hash.")] = None
     seed: Annotated[int, Field(ge=0, lt=1 << 63, description="Seed of every random draw.")] = 1
     data: DataSettings = DataSettings()
     backbone: BackboneSettings

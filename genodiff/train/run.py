@@ -35,6 +35,7 @@ from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import average_of
 from genodiff.train.plan import open_plan
 from genodiff.train.signals import Signals, calm_child
+from genodiff.train.start import WarmStart, begin
 from genodiff.train.tokenizer_files import write_tokenizer
 from genodiff.train.weights import CARD, build, fill
 
@@ -72,13 +73,24 @@ class World(NamedTuple):
     local: int
 
 
-def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = False, argv: list[str] | None = None) -> RunResult:
+def train(
+    config: RunConfig,
+    out: Path,
+    *,
+    device: str = "cpu",
+    offline: bool = False,
+    argv: list[str] | None = None,
+    start: WarmStart | None = None,
+) -> RunResult:
     """Train into the folder `out` until the run's limit, from where it stands there; return how it stands then.
 
-    Raises `UsageError` where the folder is in use or holds another configuration's run, `DataError` where the data is
-    missing or has changed, `CheckpointError` where no checkpoint is usable, `Interrupted` (its state is saved) after a
-    signal, and `GenodiffError` where training fails.
+    A run that has no checkpoint yet begins from `start`, where one is given. Raises `UsageError` where the folder is in
+    use or holds another configuration's run, `DataError` where the data is missing or has changed, `CheckpointError`
+    where no checkpoint is usable or a start is not what the configuration says, `Interrupted` (its state is saved)
+    after a signal, and `GenodiffError` where training fails.
     """
+    if start is not None:
+        start.check(config)
     world = world_of()
     check_open_files(config.train.workers)
     with ExitStack() as stack:
@@ -95,7 +107,10 @@ def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = 
         if state is None and (out / CARD).exists():
             what = "holds weights only, without the state of an optimizer: training cannot go on from it"
             raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
-        counters = Counters() if state is None else Counters(**{k: state.counters[k] for k in Counters.__annotations__})
+        if state is None and config.init_sha256 != (start.digest if start else None):
+            what = "the weights to begin from are not those that the configuration names (init_sha256)"
+            raise CheckpointError(what, file=config.init, fix="give the same --init as when the run was begun")
+        counters = Counters() if state is None else _counters(out, state)
         if world.rank == 0 and state is not None:
             done = _finished(config, out, state, counters)
             if done is not None:
@@ -103,7 +118,15 @@ def train(config: RunConfig, out: Path, *, device: str = "cpu", offline: bool = 
         feed = feed_of(config, offline=offline, remembered=None if state is None else state.counters["data"], run=out)
         if state is not None:
             feed.store.check_same(state.counters["data"])
-        return _fit(config, out, device, argv or sys.argv, world, signals, feed, state, counters)
+        return _fit(config, out, device, argv or sys.argv, world, signals, feed, state, counters, start)
+
+
+def _counters(out: Path, state: State) -> Counters:
+    lacking = [key for key in (*Counters.__annotations__, "data", "plan", "averaged") if key not in state.counters]
+    if lacking:
+        what = f"lacks '{lacking[0]}', without which training cannot go on exactly"
+        raise CheckpointError(what, file=checkpoint.folder_of(out, state.step) / checkpoint.STATE_CARD, fix="use an undamaged checkpoint")
+    return Counters(**{key: state.counters[key] for key in Counters.__annotations__})
 
 
 def _finished(config: RunConfig, out: Path, state: State, counters: Counters) -> RunResult | None:
@@ -126,9 +149,14 @@ def _fit(
     feed: Feed,
     state: State | None,
     counters: Counters,
+    start: WarmStart | None,
 ) -> RunResult:
     objective = objective_of(config, diffusion_of(config, feed.alphabet))
     backbone = build(config, feed.alphabet)
+    begun: dict[str, Any] = {}
+    if state is None and start is not None:
+        begun = {"init": start.record | {"logits_differ": begin(backbone, start, feed.alphabet)}}
+        _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
     average = average_of(backbone, config.optim.ema_decay)
     if state is not None:
         fill(backbone, {n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")})
@@ -140,7 +168,7 @@ def _fit(
     if world.rank == 0:
         folder.write_config(out, config)
         write_tokenizer(out, feed.tokenizer)
-        session = folder.session_of(argv, device, counters.step)
+        session = folder.session_of(argv, device, counters.step) | begun
         folder.record(out, config, feed.store.identity(), session)
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
     else:

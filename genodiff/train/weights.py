@@ -195,6 +195,11 @@ def to_bytes(tensors: dict[str, Tensor]) -> bytes:
     return safetensors.torch.save({name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)})
 
 
+def sha256_of(tensors: dict[str, Tensor]) -> str:
+    """sha256 (hex) of the tensors as `to_bytes` writes them."""
+    return hashlib.sha256(to_bytes(tensors)).hexdigest()
+
+
 def read_tensors(path: Path, wanted: dict[str, tuple[int, ...]] | None = None, sha256: str | None = None) -> dict[str, Tensor]:
     """All tensors of a safetensors file, finite, in float32 or int64; with `wanted`, of those names and shapes exactly.
 

@@ -91,6 +91,23 @@ def test_zero_shot_on_another_recipe_stands_under_its_own_name(run: Path, tmp_pa
     assert "test of ptb" in json.loads((run / "eval.json").read_text())
 
 
+def test_a_suite_of_recipes_is_one_table_and_one_object_and_each_is_kept(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ptb.test.txt").write_text("the cat sat on the mat\n" * 60)
+    both = ("--recipe", f"ptb={tmp_path}", "--recipe", f"wikitext2={tmp_path}", "--no-baselines", "--max-windows", 2)
+    (tmp_path / "wiki.test.tokens").write_text("\n = Cats = \n\n the cat sat on the mat . \n" * 60)
+    code, out, _ = call(capsys, "eval", run, *both, "--json")
+    assert code == 0
+    suite = json.loads(out)["suite"]
+    assert set(suite) == {"ptb", "wikitext2"}
+    assert all(found["windows"] == 2 and found["bits_per_byte"] > 0 for found in suite.values())
+    code, out, _ = call(capsys, "eval", run, *both)
+    assert (code, out.count("ptb"), out.count("wikitext2")) == (0, 1, 1)
+    assert {"test of ptb", "test of wikitext2"} <= set(json.loads((run / "eval.json").read_text()))
+    assert call(capsys, "eval", run, *both, "--text", tmp_path)[0] == 2
+
+
 def test_samples_are_the_same_whatever_the_batch_and_the_sidecar_says_where_they_stand(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

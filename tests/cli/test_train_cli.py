@@ -89,7 +89,7 @@ def test_a_users_own_fasta_needs_no_recipe(tmp_path: Path, monkeypatch: pytest.M
         (["train", "toy", "--preset", "caduceus-ps-470"], 2, "caduceus-ps-470k"),
         (["train", "toy", "--resume", "gone"], 2, "gone"),
         (["train", "toy", "--resume", "r", "--from-scratch"], 2, "exclude"),
-        (["train", "toy", "--init", "x"], 2, "--init"),
+        (["train", "toy", "--init", "x"], 4, "x: is not there"),
         (["train", "toy", "--domain", "text"], 2, "text"),
         (["train", "toy", "--threads", "0"], 2, "threads"),
         (["train", "toy", "--seed", "-1"], 2, "seed"),

@@ -6,6 +6,7 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
 from genodiff.finetune.batches import encode, epoch_batches, turned
 from genodiff.finetune.fit import raw_scores
@@ -83,3 +84,19 @@ def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone()
         assert any(len(a) != len(b) or (a != b).any() for a, b in zip(batches, epoch_batches(lengths, 8, 3, 3), strict=True))
     assert 30 < turned(1, 0, 100).sum() < 70
     assert (turned(1, 0, 100)[:50] == turned(1, 0, 50)).all()
+
+
+@pytest.mark.parametrize("settings", [
+    DiTSettings(d_model=12, n_layer=2, n_head=2, d_cond=8, time_conditioning=True),
+    DiTSettings(d_model=12, n_layer=1, n_head=2, adaln=False, norm="rms"),
+])  # fmt: skip
+def test_a_transformer_takes_the_same_head_with_or_without_noise_level(settings: DiTSettings) -> None:
+    network = Classifier(settings.build(DNA.padded_size, DNA.complement, seed=3), 2, strands="auto", complement=DNA.complement, seed=1)
+    assert network.strands == "average"
+    part = encode(examples(9, 3, (9, 60)), DNA, 100)
+    alone = np.concatenate([raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)])
+    np.testing.assert_allclose(raw_scores(network, part, batch_size=7, extra=13), alone, atol=1e-5, rtol=0)
+    x0, lengths = part.collate(np.arange(4))
+    network(x0, lengths).sum().backward()
+    assert network.weight.grad is not None
+    assert network.backbone.embedding.grad.abs().sum() > 0  # type: ignore[union-attr]

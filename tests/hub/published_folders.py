@@ -73,10 +73,14 @@ def same_logits(ours: Any, theirs: Any, ids: torch.Tensor | None = None) -> None
         torch.testing.assert_close(ours(ids), theirs(ids), rtol=0, atol=0)
 
 
-def assert_code(code: int, *words: str) -> None:
+def exit_code(*words: str) -> int:
+    """That of `genodiff WORDS`, run in this process."""
     try:
         main(list(words))
-        found = 0
     except SystemExit as end:
-        found = int(end.code or 0)
-    assert found == code
+        return int(end.code or 0)
+    return 0
+
+
+def assert_code(code: int, *words: str) -> None:
+    assert exit_code(*words) == code

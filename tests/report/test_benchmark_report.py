@@ -24,7 +24,8 @@ AUDIT = {
     "counts": {"train": {"negative": 20, "positive": 20}, "test": {"negative": 10, "positive": 10}},
     "lengths": {"train": [500, 500.0, 500], "test": [300, 400.0, 500]},
     "leaks": {name: {"all": [3, 20], "negative": [1, 10], "positive": [2, 10]} for name in LEAKS},
-    "repeats": {"train": 0, "test": 0}, "conflicts": 0, "accuracy": {"majority": 0.5, "lookup_overlap": 0.775}, "notes": ["<b>note</b>"],
+    "repeats": {"train": 0, "test": 0}, "blank": {"train": 0, "test": 0}, "conflicts": 0,
+    "accuracy": {"majority": 0.5, "lookup_overlap": 0.775}, "notes": ["<b>note</b>"],
 }  # fmt: skip
 SALIENCY = {"start": 7, "length": 20, "bases": "ACGTN", "cost": [0.1, -0.2, 0.3, 0.0, 0.1], "label": 1, "probability": 0.9, "example": "t3"}
 

@@ -12,6 +12,7 @@ from worlds import LongChain, dna_like
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.loader import EvalBatches
+from genodiff.data.windows import Windows
 from genodiff.diffusion.likelihood import count_terms, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.mdlm import Mdlm
@@ -35,6 +36,8 @@ class FakeWindows:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    pad_id, tokens, widths = Windows.pad_id, Windows.tokens, Windows.widths
 
     def gather(self, flat_start: NDArray[np.int64], length: NDArray[np.int64], pad: int) -> NDArray[np.uint8]:
         return np.where(np.arange(self.seq_len) < length[:, None], self.rows[flat_start], np.uint8(pad))

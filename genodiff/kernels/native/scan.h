@@ -134,22 +134,25 @@ typedef struct {
 static inline int64_t at(const scan_args *s, int64_t t) { return s->reverse ? s->L - 1 - t : t; }
 
 static inline __attribute__((always_inline)) void stage(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0, int m, int64_t e, int lanes,
-                                                        const int backward) {
+                                                        int64_t e_lo, int64_t e_hi, const int backward) {
     vf bias = s->bias ? v_load(s->bias + e, lanes) : v_splat(0.0f), D = s->D ? v_load(s->D + e, lanes) : v_splat(0.0f);
     int64_t way = s->reverse ? -1 : 1;
     const float *pu = s->u + b * s->u_b + at(s, t0) * s->u_l + e, *pd = s->delta + b * s->delta_b + at(s, t0) * s->delta_l + e;
     const float *pg = backward ? s->gy + b * s->gy_b + at(s, t0) * s->gy_l + e : 0;
+    /* What is wanted next: the neighbouring channels or, after the last of them, the first of the next chunk. */
+    int64_t aside = e + W < e_hi ? W : e_lo - e, on = e + W < e_hi ? 0 : backward ? -way * s->chunk : way * s->chunk;
+    int64_t next_u = aside + on * s->u_l, next_d = aside + on * s->delta_l, next_g = aside + on * s->gy_l;
     for (int i = 0; i < m; i++) {
         vf u = v_load(pu, lanes), d = v_load(pd, lanes) + bias;
-        __builtin_prefetch(pu + W); /* the neighbouring channels are next */
-        __builtin_prefetch(pd + W);
+        __builtin_prefetch((void *)((uintptr_t)pu + 4 * next_u));
+        __builtin_prefetch((void *)((uintptr_t)pd + 4 * next_d));
         if (s->softplus) d = v_softplus(d, backward ? &w->sig[i] : 0);
         w->u[i] = u;
         w->dt[i] = d;
         w->dtu[i] = d * u;
         if (backward) {
             w->gy[i] = v_load(pg, lanes);
-            __builtin_prefetch(pg + W);
+            __builtin_prefetch((void *)((uintptr_t)pg + 4 * next_g));
             w->gdtu[i] = w->gdt[i] = v_splat(0.0f);
             pg += way * s->gy_l;
         } else
@@ -204,7 +207,7 @@ static void forward_task(const scan_args *s, int64_t b, int64_t g, void *own, fl
                 memcpy(s->states + ((b * chunks + c) * s->N + n) * s->E + e_lo, state + n * s->E + e_lo, (e_hi - e_lo) * sizeof(float));
         for (int64_t e = e_lo; e < e_hi; e += W) {
             int lanes = e_hi - e < W ? (int)(e_hi - e) : W;
-            stage(s, w, b, t0, m, e, lanes, 0);
+            stage(s, w, b, t0, m, e, lanes, e_lo, e_hi, 0);
             int64_t n = 0;
             for (; n + NB_MOST <= s->N; n += NB_MOST) pass_fwd(s, w, b, t0, m, e, lanes, n, NB_MOST, state, 0);
             for (; n + NB_BACK <= s->N; n += NB_BACK) pass_fwd(s, w, b, t0, m, e, lanes, n, NB_BACK, state, 0);
@@ -301,7 +304,7 @@ static void backward_task(const scan_args *s, int64_t b, int64_t g, void *own, f
         memset(dB, 0, 2 * s->chunk * passes * sizeof(vf));
         for (int64_t e = e_lo; e < e_hi; e += W) {
             int lanes = e_hi - e < W ? (int)(e_hi - e) : W;
-            stage(s, w, b, t0, m, e, lanes, 1);
+            stage(s, w, b, t0, m, e, lanes, e_lo, e_hi, 1);
             int64_t n = 0, p = 0;
             for (; n + NB_BACK <= s->N; n += NB_BACK, p++) pass_bwd(s, w, b, t0, m, e, lanes, n, NB_BACK, start, adjoint, dB + p, dC + p, passes, dA);
             for (; n < s->N; n++, p++) pass_bwd(s, w, b, t0, m, e, lanes, n, 1, start, adjoint, dB + p, dC + p, passes, dA);

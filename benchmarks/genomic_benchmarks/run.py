@@ -1,0 +1,111 @@
+"""Fine-tuning on the real tasks that are here: a model pretrained on human pieces, the same network from random weights, baselines.
+
+    python benchmarks/genomic_benchmarks/run.py --data SHARED/data [--preset caduceus-ps-tiny] [--minutes 120] [--seeds 5] [--jobs 2]
+
+--data is a folder with genomes/, genomic_benchmarks/ and nt_tasks/GUE/. Everything is done through the command line of genodiff, and the
+same command again goes on where it stopped. Pretraining reads pieces of hg38 and hg19 (train: chr1, chr2, chr10, chr22, chr6, chrX; valid:
+other loci of chr6 and chr9; test: chr21), without labels. The Genomic Benchmarks tasks are a local split of the official test parts,
+not comparable with published numbers; the GUE tasks are complete and official. `--only-write` makes RESULTS.md again.
+"""
+
+import argparse
+import gzip
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LOCAL = "human_nontata_promoters,human_enhancers_cohn"
+GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"
+PIECES = {
+    "hg38_regions": {"chr1:": "train", "chr2:": "train", "chr10:": "train", "chr21:24985581": "test"},
+    "hg19_regions": {"chr22:": "train", "chr6:995529": "train", "chrX:": "train", "chr6:112323682": "valid", "chr9:": "valid"},
+}
+"""Records of the shared FASTA files, by the beginning of their names, and the split that they are for."""
+
+
+def pieces(data: Path, out: Path) -> tuple[Path, Path]:
+    """One FASTA of the human pieces and a BED that says which split each is; written once."""
+    fasta, bed = out / "human_pieces.fa", out / "human_pieces.bed"
+    if fasta.exists() and bed.exists():
+        return fasta, bed
+    lengths: dict[str, int] = {}
+    splits: dict[str, str] = {}
+    with open(out / "human_pieces.part", "w") as file:
+        for name, wanted in PIECES.items():
+            record = None
+            with gzip.open(data / "genomes" / f"{name}.fa.gz", "rt") as lines:
+                for line in lines:
+                    if line.startswith(">"):
+                        title = line[1:].split()[0]
+                        split = next((s for start, s in wanted.items() if title.startswith(start)), None)
+                        record = None if split is None else f"{name.split('_')[0]}_{title.replace(':', '_').replace('-', '_')}"
+                        if record is not None and split is not None:
+                            splits[record], lengths[record] = split, 0
+                            file.write(f">{record}\n")
+                    elif record is not None:
+                        lengths[record] += len(line.strip())
+                        file.write(line)
+    bed.write_text("".join(f"{record}\t0\t{n}\t{splits[record]}\n" for record, n in lengths.items()))
+    (out / "human_pieces.part").rename(fasta)
+    return fasta, bed
+
+
+def genodiff(*words: object) -> None:
+    """Run genodiff with these words; its failure is ours."""
+    command = [sys.executable, "-m", "genodiff", *map(str, words)]
+    print(shlex.join(["genodiff", *map(str, words)]), file=sys.stderr, flush=True)
+    done = subprocess.run(command)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def measure(asked: argparse.Namespace, more: list[str]) -> None:
+    """Pretrain, then both sweeps into one folder; `more` are further flags of `genodiff finetune`."""
+    out: Path = asked.out
+    out.mkdir(parents=True, exist_ok=True)
+    threads = ["--threads", asked.threads] if asked.threads else []
+    fasta, bed = pieces(asked.data, out)
+    run = out / f"human-{asked.preset}"
+    how = ["--preset", asked.preset, "--seq-len", 512, "--batch-size", 16, "--max-minutes", asked.minutes, "--seed", 1]
+    genodiff("train", "--fasta", fasta, "--bed", bed, *how, "--out", run, *threads)
+    common: list[object] = ["--model", f"pretrained={run}", "--model", "scratch", "--model", "baselines", "--seeds", asked.seeds]
+    common += ["--jobs", asked.jobs, "--out", out / "sweep", *threads, *more]
+    local = asked.data / "genomic_benchmarks"
+    genodiff("finetune", "gue", "--task", asked.gue, "--data", asked.data / "nt_tasks" / "GUE", *common)
+    genodiff("finetune", "genomic-benchmarks", "--task", asked.local, "--split", "local", "--data", local, *common)
+
+
+def write(out: Path, data: Path) -> None:
+    """Copy the rows and the tables here, with the places of this machine's folders left out."""
+    names = {str(out): "OUT", str(data): "SHARED/data", str(out.absolute()): "OUT", str(data.absolute()): "SHARED/data"}
+    for name in ("RESULTS.md", "results.jsonl"):
+        text = (out / "sweep" / name).read_text(encoding="utf-8")
+        for path, shown in sorted(names.items(), key=lambda item: -len(item[0])):
+            text = text.replace(path, shown)
+        (HERE / name).write_text(text, encoding="utf-8")
+    shutil.copy(out / "sweep" / "report.html", out / "report.html")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with genomes/, genomic_benchmarks/ and nt_tasks/GUE/")
+    parser.add_argument("--out", type=Path, default=Path("runs/genomic-benchmarks"), help="where everything is kept")
+    parser.add_argument("--preset", default="caduceus-ps-tiny", help="the network")
+    parser.add_argument("--minutes", type=float, default=120, help="minutes of pretraining")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--gue", default=GUE, help="GUE tasks, with commas")
+    parser.add_argument("--local", default=LOCAL, help="Genomic Benchmarks tasks with a local split, with commas")
+    parser.add_argument("--only-write", action="store_true", help="make RESULTS.md again from what is there")
+    asked, more = parser.parse_known_args()
+    if not asked.only_write:
+        measure(asked, more)
+    write(asked.out, asked.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""`genodiff embed RUN`: embeddings of DNA windows to .npz, .parquet or .zarr."""
+
+import hashlib
+import json as jsonlib
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+from cyclopts import Parameter
+
+from genodiff import __version__
+from genodiff.cli.common import Common, whole
+from genodiff.errors import UsageError
+from genodiff.io import atomic
+from genodiff.score.embed import Array, Window, reading, windows_of
+from genodiff.score.embed import embed as embeddings
+from genodiff.score.embedding_files import format_of, write_embeddings
+from genodiff.train.checkpoint import load_model
+from genodiff.train.progress import clock
+
+_log = logging.getLogger("genodiff")
+_FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
+
+
+def embed(
+    run: Annotated[Path, Parameter(help="Run folder or checkpoint.")],
+    /,
+    *,
+    fasta: Annotated[
+        str, Parameter(help="FASTA file, - for stdin; each record is a window unless --bed, --regions or --window says otherwise.")
+    ],
+    out: Annotated[Path, Parameter(help="File to write: .npz, .parquet or .zarr.")],
+    bed: Annotated[str | None, Parameter(help="BED file of windows (its strand column is not applied).")] = None,
+    regions: Annotated[
+        list[str] | None, Parameter(help="chr1:1,000-2,000, 1-based and inclusive; may be given several times.", negative="")
+    ] = None,
+    window: Annotated[int | None, Parameter(converter=whole, help="Cut into pieces of this many bases.")] = None,
+    stride: Annotated[int | None, Parameter(converter=whole, help="Bases from one piece to the next (default: --window).")] = None,
+    layer: Annotated[
+        list[int] | None, Parameter(help="Layer, 0 (embedding) to n_layer; -1 is the last; may be given several times [-1].", negative="")
+    ] = None,
+    pool: Annotated[Literal["mean", "max", "center", "none"], Parameter(help="Over the bases of a window; none keeps each base.")] = "mean",
+    strand: Annotated[
+        Literal["average", "forward", "both"], Parameter(help="Both strands averaged, the window as it stands, or both apart.")
+    ] = "average",
+    batch_size: Annotated[int, Parameter(converter=whole, help="Windows at a time: changes the speed, not the figures.")] = 32,
+    plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
+    common: Common = Common(),
+) -> None:
+    """Embeddings of the windows of a FASTA, on both strands, in a file with its provenance beside it."""
+    device = common.apply()
+    kind = format_of(out)
+    if kind == ".zarr" and out.exists():
+        raise UsageError("exists already", file=out, fix="choose another --out or remove it")
+    model = load_model(run, device=device)
+    how = reading(model.backbone, model.alphabet, layer or [-1], pool, strand)
+    shape = how.shape(model.backbone.d_out, model.config.backbone.paired)
+    began = time.monotonic()
+    windows = windows_of(fasta, bed=bed, regions=regions or (), window=window, stride=stride)
+    if plan:
+        _plan(windows, how.pool, shape, out, json)
+        return
+    found = embeddings(model.backbone, model.alphabet, windows, how, batch_size=batch_size)
+    written = write_embeddings(out, _watched(found), how, shape)
+    seconds = time.monotonic() - began
+    summary = {
+        "out": str(out), "format": kind[1:], "windows": written.windows, "bases": written.bases, "shape": list(written.shape),
+        "axes": how.axes(), "layers": list(how.layers), "pool": pool, "strand": strand, "run": str(run), "checkpoint": model.digest,
+        "step": model.step, "fasta": _identity(fasta), "bed": None if bed is None else _identity(bed), "regions": regions,
+        "window": window, "stride": stride, "genodiff": __version__, "device": _named(device), "argv": sys.argv,
+        "seconds": round(seconds, 3), "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }  # fmt: skip
+    atomic.write_json(f"{out}.json", summary)
+    if json:
+        print(jsonlib.dumps(summary))
+    _log.info("%s: %s windows, %s bases in %s", out, f"{written.windows:,}", f"{written.bases:,}", clock(seconds))
+
+
+def _plan(windows: Iterator[Window], pool: str, shape: tuple[int, ...], out: Path, json: bool) -> None:
+    n = bases = 0
+    for window in windows:
+        n, bases = n + 1, bases + window.end - window.start
+    rows = bases if pool == "none" else n
+    size = 4 * rows
+    for side in shape:
+        size *= side
+    found = {"windows": n, "bases": bases, "shape": [rows, *shape], "bytes": size, "files": [str(out), f"{out}.json"]}
+    print(jsonlib.dumps(found) if json else "\n".join(f"{key:<8} {value}" for key, value in found.items()))
+
+
+def _identity(path: str) -> dict[str, Any]:
+    if path == "-":
+        return {"path": "-", "sha256": None}
+    with open(path, "rb") as file:
+        return {"path": path, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _named(device: str) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else device
+
+
+def _watched(found: Iterator[tuple[Window, Array]]) -> Iterator[tuple[Window, Array]]:
+    began = last = time.monotonic()
+    wait, bases = _FIRST, 0
+    for n, (window, array) in enumerate(found, 1):
+        yield window, array
+        bases += window.end - window.start
+        now = time.monotonic()
+        if now - last >= wait:
+            last, wait = now, min(_LONGEST, wait * _GROWTH)
+            _log.info("embedded %s windows · %s bases/s", f"{n:,}", f"{bases / (now - began):,.0f}")

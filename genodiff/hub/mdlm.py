@@ -1,0 +1,212 @@
+"""Networks of the MDLM family: DiT and DiMamba, as Hugging Face folders and as the Lightning files that training writes.
+
+A Lightning file holds the raw weights by name and their averages as a list. The list has the parameters in the order in which
+the modules were made, which is the order of the state dict without buffers and with each tied tensor once.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from genodiff.backbones.dimamba import DiMambaSettings
+from genodiff.backbones.dit import DiTSettings
+from genodiff.backbones.published_mdlm import (
+    TABLE,
+    MdlmSettings,
+    from_published_mdlm,
+    mdlm_config,
+    mdlm_names,
+    parameter_names,
+    prefix_of,
+    rotary_table,
+    to_published_mdlm,
+)
+from genodiff.data.tokenizer import FileTokenizer, open_tokenizer
+from genodiff.errors import CheckpointError
+from genodiff.hub.archive import Opaque, Stored
+from genodiff.hub.published import BELONG, Source, at, culprit, judge_rows, listed_tokens, say_types, stand_ins
+from genodiff.hub.vocabulary import Vocabulary, of_tokenizer, vocabulary_of
+from genodiff.hub.weights import Weights, stamp
+
+_log = logging.getLogger("genodiff")
+_NOT_OURS = re.compile(r"(^|\.)(noise|ema|teacher)\.|(^|\.)mask_index$|complement_map$")
+_INDEX = re.compile(r"\.(?:blocks|layers)\.([0-9]+)\.")
+_READ = ("backbone", "time_conditioning", "parameterization", "vocab_size")
+_DEEPEST = 12
+_LARGEST_TABLE_ERROR = 1e-5
+
+
+def is_mdlm(weights: Weights) -> bool:
+    """Whether these are the tensors of a DiT or a DiMamba of the MDLM family."""
+    return prefix_of(weights.entries) is not None and not any(".mixer.submodule." in name for name in weights.entries)
+
+
+def read_mdlm(
+    path: Path,
+    config: dict[str, Any],
+    config_file: Path | None,
+    weights: Weights,
+    averaged: bool,
+    tokenizer: str | None = None,
+    offline: bool = False,
+) -> Source:
+    """The network, every tensor judged before it is read. Raises `CheckpointError`."""
+    file = culprit(weights, config_file or weights.files[0])
+    names = [name for name in weights.entries if not _NOT_OURS.search(name)]
+    _judge_depth(weights, names)
+    if config_file is None:
+        config = hyper_parameters(weights.extra)
+    shapes = stand_ins(weights, names)
+    settings, ours = at(file, lambda: from_published_mdlm(shapes, config))
+    rows = ours["embedding"].shape[0] - getattr(settings, "spare_rows", 0)
+    embedding = mdlm_names(settings, prefix_of(names) or "")["embedding"]
+    judge_rows(config, config_file or file, rows, embedding)
+    folder = path if path.is_dir() else path.parent
+    vocabulary, files = _vocabulary(rows, folder, file, tokenizer, offline)
+    say_types(weights)
+    state, kind = _averages(weights, names, averaged)
+    if state is None:
+        state = weights.read(names)
+    settings, tensors = at(file, lambda: from_published_mdlm(state, config))
+    _judge_table(state, settings, file)
+    read = [stamp(f) for f in ([config_file] if config_file is not None else []) + weights.files]
+    ready = {name: inwards(name, x, vocabulary, rows).float().contiguous() for name, x in tensors.items()}
+    length = config.get("model_length") or (config.get("model") or {}).get("length")
+    return Source("mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files)
+
+
+def inwards(name: str, x: Tensor, vocabulary: Vocabulary, rows: int) -> Tensor:
+    """A tensor with its rows, where it has one for each token, in the order of our ids; spare rows stay at the end."""
+    if name not in ("embedding", "head", "head_bias"):
+        return x
+    return torch.cat([vocabulary.inwards(x[:rows]), x[rows:]])
+
+
+def outwards(name: str, x: Tensor, vocabulary: Vocabulary) -> Tensor:
+    """The way back."""
+    if name not in ("embedding", "head", "head_bias"):
+        return x
+    n = vocabulary.alphabet.padded_size
+    return torch.cat([vocabulary.outwards(x[:n]), x[n:]])
+
+
+def _judge_depth(weights: Weights, names: list[str]) -> None:
+    deepest = max((int(found[1]) for found in map(_INDEX.search, names) if found and len(found[1]) < 9), default=0)
+    if deepest > len(names) or any(found and len(found[1]) >= 9 for found in map(_INDEX.search, names)):
+        raise CheckpointError("names a layer that it cannot have: corrupt", file=weights.files[0], fix=BELONG)
+
+
+def _vocabulary(rows: int, folder: Path, file: Path, tokenizer: str | None, offline: bool) -> tuple[Vocabulary, dict[str, bytes]]:
+    if tokenizer is None:
+        try:
+            return vocabulary_of(rows, None, listed_tokens(folder) if folder.is_dir() else None), {}
+        except CheckpointError as fault:
+            raise CheckpointError(fault.what, file=file, fix="give --tokenizer where it is a network of text") from None
+    found = open_tokenizer(tokenizer, offline=offline)
+    vocabulary = at(file, lambda: of_tokenizer(found.vocabulary, rows))
+    return vocabulary, found.files if isinstance(found, FileTokenizer) else {}
+
+
+def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path) -> None:
+    for name, table in state.items():
+        if name.endswith(TABLE) and isinstance(settings, DiTSettings):
+            wanted = rotary_table(settings)
+            if table.shape != wanted.shape or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR:
+                raise CheckpointError(f"'{name}' holds other frequencies than rotary positions have", file=file, fix=BELONG)
+
+
+def _averages(weights: Weights, names: list[str], averaged: bool) -> tuple[dict[str, Tensor] | None, str]:
+    """The averaged weights under the names of the raw ones; None where they are not there, or not asked for."""
+    found = weights.extra.get("ema")
+    if not isinstance(found, dict) or not isinstance(found.get("shadow_params"), list):
+        return None, "as published"
+    if not averaged:
+        return None, "raw"
+    shadow, file = found["shadow_params"], weights.files[0]
+    if not all(isinstance(x, Stored) for x in shadow):
+        raise CheckpointError(
+            "ema.shadow_params is no list of tensors: corrupt", file=file, fix="give --raw to take the weights themselves"
+        )
+    order = _parameters(weights, len(shadow))
+    if len(order) != len(shadow):
+        what = f"has {len(shadow)} averages for {len(order)} parameters: they cannot be told apart"
+        raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
+    for name, x in zip(order, shadow, strict=True):
+        if x.shape != weights.entries[name].shape:
+            what = f"the average in the place of '{name}' has the shape {list(x.shape)}, not {list(weights.entries[name].shape)}"
+            raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
+    numbers = dict(zip(order, weights.stored(shadow), strict=True))
+    for name, tensor in numbers.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"the average of '{name}' is not finite", file=file, fix="give --raw to take the weights themselves")
+    aliases = _aliases(weights)
+    missing = [name for name in names if name not in numbers and aliases.get(name, name) not in numbers]
+    state = weights.read(missing) | {n: numbers[aliases.get(n, n)] for n in names if aliases.get(n, n) in numbers}
+    _log.info("%s: averaged weights (EMA of %s updates); --raw takes the others", file, found.get("num_updates", "?"))
+    return state, "averaged"
+
+
+def _aliases(weights: Weights) -> dict[str, str]:
+    """Names of one and the same storage, each with the first of them."""
+    first: dict[Any, str] = {}
+    return {name: first.setdefault((e.stored.key, e.stored.offset, e.shape), name) for name, e in weights.entries.items() if e.stored}
+
+
+def _parameters(weights: Weights, n: int) -> list[str]:
+    """The state dict's parameters in order, each tied tensor once: known by their storage, or else by their names."""
+    aliases = _aliases(weights)
+    names = [name for name in weights.entries if not name.endswith((TABLE, "complement_map")) and aliases.get(name, name) == name]
+    if len(names) == n:
+        return names
+    choices = [parameter_names(weights.entries, tied_head=tied) for tied in (False, True)]
+    return next((names for names in choices if len(names) == n), names)
+
+
+def hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What a Lightning file says of its network: only what is read here, as plain values."""
+    found = plain(extra.get("hyper_parameters"))
+    config = found.get("config", found) if isinstance(found, dict) else {}
+    if not isinstance(config, dict):
+        return {}
+    model = config.get("model")
+    told = {key: config[key] for key in _READ if key in config}
+    if isinstance(model, dict):
+        told["model"] = {k: v for k, v in model.items() if isinstance(v, int | float | str | bool | None) and "${" not in str(v)}
+    return told
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A pickled configuration as plain values: the classes of omegaconf keep theirs under `_content` and `_val`."""
+    if depth > _DEEPEST:
+        return None
+    if isinstance(value, Opaque):
+        state = value.state if isinstance(value.state, dict) else {}
+        if "_content" in state:
+            return plain(state["_content"], depth + 1)
+        if "_val" in state:
+            return plain(state["_val"], depth + 1)
+        return plain(value.entries, depth + 1) if value.entries else None
+    if isinstance(value, dict):
+        return {k: plain(v, depth + 1) for k, v in value.items() if isinstance(k, str)}
+    if isinstance(value, list | tuple):
+        return [plain(v, depth + 1) for v in value]
+    return value if isinstance(value, int | float | str | bool | None) else None
+
+
+def published(
+    settings: MdlmSettings, tensors: Mapping[str, Tensor], vocabulary: Vocabulary, given: Mapping[str, Any], length: int
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Config and tensors of a published folder."""
+    rows = {name: outwards(name, x, vocabulary) for name, x in tensors.items()}
+    config = dict(given) or mdlm_config(settings, vocabulary.size, length)
+    return config, {name: x.contiguous() for name, x in to_published_mdlm(settings, rows).items()}
+
+
+def published_kind(settings: Any) -> bool:
+    """Whether networks of these settings have a layout of the MDLM family."""
+    return isinstance(settings, DiTSettings | DiMambaSettings)

@@ -1,0 +1,95 @@
+"""A published network as one value: its settings, its weights under our names, which ids they are of, and where they came from."""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from genodiff.backbones.backbone import BackboneSettings
+from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.hub.vocabulary import Vocabulary, tokens_of
+from genodiff.hub.weights import Weights, json_of
+
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+BELONG = "check that config and weights belong together"
+
+_log = logging.getLogger("genodiff")
+
+
+class Source(NamedTuple):
+    """A published network, read and judged."""
+
+    layout: str  # "caduceus" or "mdlm"
+    settings: BackboneSettings
+    tensors: dict[str, Tensor]  # under our names, float32, rows in the order of our ids
+    vocabulary: Vocabulary
+    config: dict[str, Any]  # as published, without what names code
+    score: Tensor | None  # (classes, D): the classifier of a sequence-classification network
+    files: list[dict[str, Any]]  # name, bytes, sha256
+    path: Path
+    seq_len: int | None = None  # where the source says what length it was trained at
+    weights: str = "as published"  # "averaged" or "raw" where a file holds both
+    tokenizer: dict[str, bytes] = {}  # noqa: RUF012 (never changed); of a network of text
+
+    @property
+    def digest(self) -> str:
+        """sha256 (hex) over the hashes of the files that were read."""
+        return hashlib.sha256("".join(file["sha256"] for file in self.files).encode()).hexdigest()
+
+    def record(self) -> dict[str, Any]:
+        """What a run remembers of its source, as plain values."""
+        return {
+            "layout": self.layout,
+            "path": os.path.abspath(self.path),
+            "digest": self.digest,
+            "files": self.files,
+            "config": self.config,
+            "vocabulary": self.vocabulary.name,
+            "rows": self.vocabulary.size,
+            "weights": self.weights,
+        }
+
+
+def stand_ins(weights: Weights, names: list[str]) -> dict[str, Tensor]:
+    """Tensors of the right shapes that hold one number each: what names and shapes are judged by before anything is read."""
+    return {name: torch.zeros(()).expand(weights.entries[name].shape) for name in names}
+
+
+def at(file: Path, work: Callable[[], Any], more: str = "") -> Any:
+    """`work()`, with `file` in the message of its error."""
+    try:
+        return work()
+    except CheckpointError as fault:
+        raise CheckpointError(f"{fault.what}{more}", file=fault.file or file, fix=fault.fix) from None
+    except GenodiffError as fault:
+        raise CheckpointError(fault.what, file=file, fix=fault.fix) from None
+
+
+def culprit(weights: Weights, config_file: Path) -> Path:
+    """The file to name where a tensor does not fit."""
+    return weights.files[0] if len(weights.files) == 1 else config_file.parent
+
+
+def listed_tokens(folder: Path) -> list[str] | None:
+    """The tokens of the folder's `tokenizer.json`, by id; None where it has none."""
+    return tokens_of(json_of(folder / TOKENIZER)) if os.path.lexists(folder / TOKENIZER) else None
+
+
+def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: str) -> None:
+    """Raises `CheckpointError` where the config says another number of tokens than the embedding `name` has rows."""
+    size, multiple = config.get("vocab_size", rows), config.get("pad_vocab_size_multiple") or 1
+    if rows not in (size, -(-size // multiple) * multiple):
+        raise CheckpointError(f"vocab_size is {size}, but '{name}' has {rows} rows", file=config_file, fix=BELONG)
+
+
+def say_types(weights: Weights) -> None:
+    """A word in the log where weights are not float32."""
+    others = {entry.dtype for entry in weights.entries.values() if entry.dtype.is_floating_point} - {torch.float32}
+    for dtype in sorted(map(str, others)):
+        label = dtype.removeprefix("torch.").replace("bfloat", "BF").replace("float", "F")
+        _log.warning("%s: weights of dtype %s are read as float32", weights.files[0], label)

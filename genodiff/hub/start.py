@@ -1,0 +1,57 @@
+"""`train --init`: a run folder, a checkpoint folder, a published folder or a weight file as the start of a run."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from genodiff.backbones.backbone import BackboneSettings
+from genodiff.hub.probe import logits_on_probe
+from genodiff.hub.source import read_source
+from genodiff.train.checkpoint import load_model
+from genodiff.train.config import RunConfig, merge, read_config, spread
+from genodiff.train.folder import CONFIG
+from genodiff.train.start import WarmStart
+from genodiff.train.weights import CARD, fill, own_tensors, sha256_of
+
+
+def warm_start(path: str | Path) -> WarmStart:
+    """The weights at `path`, read and judged. Raises `CheckpointError`."""
+    path = Path(path)
+    if (path / CARD).exists() or (path / CONFIG).exists():
+        model = load_model(path)
+        network, settings, alphabet, tensors = model.backbone, model.config.backbone, model.alphabet, own_tensors(model.backbone)
+        digest = sha256_of(tensors)
+        record: dict[str, Any] = {"path": str(path), "sha256": digest, "step": model.step}
+    else:
+        source = read_source(path)
+        settings, alphabet, tensors, digest = source.settings, source.vocabulary.alphabet, source.tensors, source.digest
+        network = settings.build(alphabet.padded_size, alphabet.complement)
+        fill(network, tensors)
+        record = {"path": str(path), "sha256": digest, "files": source.files}
+    wanted = logits_on_probe(network.eval(), alphabet)
+
+    def parity(candidate: nn.Module) -> float:
+        was = candidate.training
+        found = logits_on_probe(candidate.eval(), alphabet)
+        candidate.train(was)
+        return float((found - wanted).abs().max() / wanted.abs().max().clamp(min=1.0))
+
+    return WarmStart(os.path.abspath(path), digest, settings, alphabet.fingerprint(), tensors, parity, record)
+
+
+def below(network: BackboneSettings, given: Any) -> Any:
+    """`given` (the settings of a file) over the network of the weights."""
+    if not isinstance(given, dict):
+        return given
+    under = spread(given)
+    return merge({} if under.get("preset") else {"backbone": network.model_dump()}, under)
+
+
+def remembered(folder: Path | None, init: str) -> RunConfig | None:
+    """The configuration of a run in `folder` that began from `init`, which may be gone by now."""
+    if os.path.lexists(init) or folder is None or not (folder / CONFIG).is_file():
+        return None
+    config = read_config(folder / CONFIG)
+    return config if config.init == os.path.abspath(init) else None

@@ -1,0 +1,223 @@
+"""Embeddings of DNA: what a network knows about each base of a window, or about the window as a whole.
+
+Layers are numbered as published: 0 is the embedding, n_layer (or −1) what the head reads; those between are what `hidden_states` gives.
+A window is read on the strands that are asked for, always laid out along the given one:
+
+    forward   what the network gives for the window as it stands; with paired strands [s(x), R s(rc x)] side by side, as published
+    both      s(x) and s(rc x) apart, base by base, channels in the same order
+    average   their mean: of x and of rc x it is the same
+
+Pooling is over the bases of the window alone. Padding and the number of windows at a time change nothing but the last bits.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor
+
+from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.strand import both_strands, flip_positions
+from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.io.bed import read_bed
+from genodiff.io.faidx import Genome
+from genodiff.io.fasta import Record, read_fasta
+from genodiff.io.regions import parse_region
+
+POOLS = ("mean", "max", "center", "none")
+STRANDS = ("average", "forward", "both")
+LONGEST = 1 << 20
+"""Bases of a window that no `--window` has cut."""
+_MOST_BASES = 1 << 18  # of a batch, padding included
+
+Array = NDArray[np.float32]
+Fetch = Callable[[int, int], bytes]
+
+
+class Window(NamedTuple):
+    """contig[start:end] (0-based, half-open) and its letters."""
+
+    contig: str
+    start: int
+    end: int
+    name: str
+    letters: bytes
+
+
+class Reading(NamedTuple):
+    """What is kept of each window."""
+
+    layers: tuple[int, ...]  # from 0 to n_layer
+    pool: str
+    strand: str
+
+    def shape(self, width: int, paired: bool) -> tuple[int, ...]:
+        """The axes behind that of windows (or of bases, unpooled): strands if both, layers if several, channels."""
+        axes: tuple[int, ...] = (2,) if self.strand == "both" else ()
+        axes += (len(self.layers),) if len(self.layers) > 1 else ()
+        return (*axes, width // 2 if paired and self.strand != "forward" else width)
+
+    def axes(self) -> list[str]:
+        """Their names."""
+        strands, layers = ["strand"] * (self.strand == "both"), ["layer"] * (len(self.layers) > 1)
+        return ["base" if self.pool == "none" else "window", *strands, *layers, "channel"]
+
+
+def reading(backbone: Backbone, alphabet: Alphabet, layers: Sequence[int], pool: str, strand: str) -> Reading:
+    """The choices, resolved for a network. Raises `UsageError` for one that it does not have."""
+    n = backbone.settings.n_layer
+    for layer in layers:
+        if not -n - 1 <= layer <= n:
+            raise UsageError(f"layer {layer} is none of 0 to {n} (or -1 to {-n - 1} from the end)", fix="give one of these")
+    if not layers or len({layer % (n + 1) for layer in layers}) < len(layers):
+        raise UsageError("no layer, or one of them twice", fix="give each layer once")
+    if alphabet.domain != "dna":
+        raise UsageError(f"the model is of {alphabet.domain}, and embeddings are of DNA", fix="give a run of DNA")
+    if strand != "forward" and alphabet.complement is None:
+        raise UsageError("the alphabet has no second strand", fix="give --strand forward")
+    return Reading(tuple(layer % (n + 1) for layer in layers), pool, strand)
+
+
+def windows_of(
+    fasta: str | Path,
+    *,
+    bed: str | Path | None = None,
+    regions: Sequence[str] = (),
+    window: int | None = None,
+    stride: int | None = None,
+) -> Iterator[Window]:
+    """The windows of a FASTA file ("-" is stdin): its records, the rows of a BED file, or regions, each cut into pieces.
+
+    With `window`, pieces of that many bases begin every `stride` (default: `window`) bases; the last may be shorter.
+    The strand column of a BED file is not applied. Raises `DataError`, `UsageError`.
+    """
+    for name, value in (("window", window), ("stride", stride)):
+        if value is not None and value < 1:
+            raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
+    if stride is not None and window is None:
+        raise UsageError("--stride without --window", fix="give both")
+    if bed is not None and regions:
+        raise UsageError("--bed and --regions exclude each other", fix="give one of them")
+    if bed is None and not regions:
+        for record in read_fasta(fasta):
+            whole = Window(record.name, 0, len(record.sequence), record.name, record.sequence)
+            yield from _pieces(whole, window, stride, _letters_of(record))
+        return
+    if str(fasta) == "-":
+        raise UsageError("--bed and --regions need a FASTA file, not a stream", fix="give the file itself")
+    genome = Genome(fasta)
+    if bed is not None:
+        table = read_bed(bed, genome.contigs)
+        places = [(c, s, e, n or "") for c, s, e, n in table.select("contig", "start", "end", "name").iter_rows()]
+    else:
+        places = [(*parse_region(text, genome.contigs), text) for text in regions]
+    for contig, start, end, name in places:
+        whole = Window(contig, start, end, name, b"")
+        yield from _pieces(whole, window, stride, partial(genome.fetch, contig))
+
+
+def _letters_of(record: Record) -> Fetch:
+    return lambda start, end: record.sequence[start:end]
+
+
+def _pieces(whole: Window, window: int | None, stride: int | None, fetch: Fetch) -> Iterator[Window]:
+    length = whole.end - whole.start
+    if window is None:
+        if length > LONGEST:
+            what = f"{whole.contig}:{whole.start + 1:,}-{whole.end:,} has {length:,} bases, more than {LONGEST:,} at a time"
+            raise UsageError(what, fix="cut it with --window and --stride")
+        yield whole._replace(letters=fetch(whole.start, whole.end))
+        return
+    for start in range(whole.start, whole.end, stride or window):
+        end = min(start + window, whole.end)
+        yield whole._replace(start=start, end=end, letters=fetch(start, end))
+        if end == whole.end:
+            return
+
+
+def embed(
+    backbone: Backbone, alphabet: Alphabet, windows: Iterable[Window], how: Reading, *, batch_size: int = 32
+) -> Iterator[tuple[Window, Array]]:
+    """Each window with its embedding, in order: (*axes) of `Reading.shape`, with a first axis of bases unpooled.
+
+    At most `batch_size` windows are computed at a time, fewer where they are long. Raises `DataError` for letters that
+    are no DNA, `GenodiffError` for a network whose values are not finite.
+    """
+    if batch_size < 1:
+        raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
+    device = next(backbone.parameters()).device
+    for some in _batches(windows, batch_size):
+        ids = [torch.from_numpy(_encode(alphabet, w).astype(np.int64)) for w in some]
+        lengths = torch.tensor([len(row) for row in ids])
+        xt = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=alphabet.pad_id).to(device)
+        even = bool((lengths == xt.shape[1]).all())
+        states = read(backbone, alphabet, xt, None if even else lengths.to(device), how)
+        if not bool(torch.isfinite(states).all()):
+            what = f"the network's values are not finite for {some[0].contig} or a window after it"
+            raise GenodiffError(what, fix="use another checkpoint")
+        for row, w in zip(_pooled(states, lengths, how), some, strict=True):
+            yield w, row
+
+
+def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:
+    if not window.letters:
+        raise DataError("has no base", record=window.contig, fix="give sequences of at least one base")
+    return alphabet.encode(window.letters)
+
+
+def _batches(windows: Iterable[Window], batch_size: int) -> Iterator[list[Window]]:
+    held: list[Window] = []
+    for window in windows:
+        longest = max(len(w.letters) for w in (*held, window))
+        if held and (len(held) == batch_size or longest * (len(held) + 1) > _MOST_BASES):
+            yield held
+            held = []
+        held.append(window)
+    if held:
+        yield held
+
+
+@torch.no_grad()
+def read(
+    backbone: Backbone, alphabet: Alphabet, xt: Int[Tensor, "B L"], lengths: Int[Tensor, " B"] | None, how: Reading
+) -> Float[Tensor, "B L S N D"]:
+    """The network's states on one or both strands (S), of one or several layers (N), base by base of the given strand."""
+    if how.strand == "forward":
+        return torch.stack([_states(backbone, xt, lengths, how.layers)], 2)
+    if backbone.settings.paired:
+        given, other = _states(backbone, xt, lengths, how.layers).chunk(2, -1)
+        other = other.flip(-1)  # R has turned the positions already
+    else:
+        complement = torch.tensor(alphabet.complement, device=xt.device)
+        twice = None if lengths is None else torch.cat([lengths, lengths])
+        given, turned = _states(backbone, both_strands(xt, complement, lengths), twice, how.layers).chunk(2)
+        other = flip_positions(turned, lengths)
+    return torch.stack([given, other], 2) if how.strand == "both" else ((given + other) / 2)[:, :, None]
+
+
+def _states(backbone: Backbone, xt: Tensor, lengths: Tensor | None, layers: tuple[int, ...]) -> Float[Tensor, "B L N D"]:
+    sigma = torch.zeros(xt.shape[0], device=xt.device)
+    if layers == (backbone.settings.n_layer,):
+        return backbone.features(xt, sigma, lengths)[:, :, None]
+    found = backbone.hidden_states(xt, sigma, lengths)
+    return torch.stack([found[layer] for layer in layers], 2)
+
+
+def _pooled(states: Tensor, lengths: Tensor, how: Reading) -> Iterator[Array]:
+    shape = tuple(n for n, kept in zip(states.shape[2:], (how.strand == "both", len(how.layers) > 1, True), strict=True) if kept)
+    for row, length in zip(states, lengths.tolist(), strict=True):
+        bases = row[:length]
+        if how.pool == "mean":
+            bases = bases.double().mean(0)
+        elif how.pool == "max":
+            bases = bases.amax(0)
+        elif how.pool == "center":  # of an even number the middle is two bases, so that rc x has the same
+            bases = bases[(length - 1) // 2 : length // 2 + 1].double().mean(0)
+        out = bases.float().cpu().numpy()
+        yield out.reshape(length, *shape) if how.pool == "none" else out.reshape(shape)

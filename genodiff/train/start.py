@@ -1,0 +1,58 @@
+"""A warm start: weights that a run begins from, handed in by whoever read them, and the proof that they arrived.
+
+The weights' hash is part of the run's identity (`init_sha256`), so that a run can be resumed without its source and never from
+another one. Averaging begins from the same weights; the moments of the optimiser begin at zero.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import BackboneSettings
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.train.config import RunConfig
+from genodiff.train.weights import fill
+
+TOLERANCE = 1e-5
+_OF_TRAINING = {"checkpointing", "dropout"}  # settings that change no weight and no logit
+
+
+class WarmStart(NamedTuple):
+    """Weights under our names, what network they are of, and a comparison with the network that they came from."""
+
+    path: str
+    digest: str  # sha256 (hex)
+    settings: BackboneSettings
+    vocabulary: str  # fingerprint of the alphabet
+    tensors: dict[str, Tensor]
+    parity: Callable[[nn.Module], float]  # largest difference of logits on a probe, relative
+    record: dict[str, Any]  # for the provenance
+
+    def check(self, config: RunConfig) -> None:
+        """Raises `UsageError` where the configuration's network is not that of the weights."""
+        theirs, ours = (s.model_dump(mode="json", exclude=_OF_TRAINING) for s in (self.settings, config.backbone))
+        if theirs.get("kind") != ours.get("kind"):
+            differing = [f"a {theirs['kind']}, not a {ours['kind']}"]
+        else:
+            differing = [f"{name}: {value}, not {ours.get(name)}" for name, value in theirs.items() if value != ours.get(name)]
+        if differing:
+            what = f"--init holds another network than was asked for ({'; '.join(differing[:3])})"
+            raise UsageError(what, file=self.path, fix="leave out --preset and the network's settings, or give other weights")
+
+
+def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
+    """Put the weights into the network; return how far its logits are from the source's.
+
+    Raises `CheckpointError` where that is more than rounding: nothing is trained from weights that did not arrive.
+    """
+    if alphabet.fingerprint() != start.vocabulary:
+        what = f"is of another vocabulary than '{alphabet.name}'"
+        raise CheckpointError(what, file=start.path, fix="give weights of the same vocabulary")
+    fill(backbone, start.tensors)
+    differ = start.parity(backbone)
+    if not differ <= TOLERANCE:
+        what = f"the network that would be trained answers a probe otherwise than its source (by {differ:.1e})"
+        raise CheckpointError(what, file=start.path, fix="give settings that leave the network as it was")
+    return differ

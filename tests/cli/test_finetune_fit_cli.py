@@ -1,0 +1,94 @@
+"""`genodiff finetune SUITE|table|report`: what is asked for wrongly is named in one line, with its exit code; a plan trains nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from genodiff.cli import main
+from tests.finetune.motif_task import examples
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for part, n, seed in (("train", 24, 1), ("test", 12, 2)):
+        some = examples(n, seed, (20, 30))
+        rows = "".join(f"{s.decode()},{y}\n" for s, y in zip(some.sequences, some.labels, strict=True))
+        (tmp_path / f"{part}.csv").write_text("seq,label\n" + rows)
+    return tmp_path
+
+
+def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    try:
+        main([str(w) for w in words])
+        code = 0
+    except SystemExit as end:
+        code = int(str(end.code or 0))
+    found = capsys.readouterr()
+    assert "Traceback" not in found.err
+    return code, found.out, found.err
+
+
+def own(home: Path, *more: object) -> list[object]:
+    return ["finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv", "--out", home / "out", "--threads", 1, *more]
+
+
+def test_your_own_table_is_fitted_and_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(*own(home, "--model", "majority", "--model", "length-tree", "--seeds", 2, "--json"), capsys=capsys)
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(r["model"], r["seed"]) for r in rows] == [("length-tree", 1), ("length-tree", 2), ("majority", 1), ("majority", 2)]
+    assert rows == [json.loads(line) for line in (home / "out" / "results.jsonl").read_text().splitlines()]
+    before = (home / "out" / "RESULTS.md").read_text()
+    (home / "out" / "RESULTS.md").unlink()
+    assert run("finetune", "report", home / "out", capsys=capsys)[0] == 0
+    assert (home / "out" / "RESULTS.md").read_text() == before
+
+
+def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(*own(home, "--model", "scratch:caduceus-ps-tiny", "--plan", "--json"), capsys=capsys)
+    assert code == 0
+    found = json.loads(out)
+    assert found["units"] == 5
+    assert found["rows"][0]["parameters"] > 80_000
+    assert not (home / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["--model", "majorty"], 2, "did you mean 'majority'"),
+        (["--seeds", 0], 2, "--seeds 0 is below 1"),
+        (["--seeds", 1.5], 2, "not a whole number"),
+        (["--lr", -1], 2, "lr"),
+        (["--rc", "conjoin", "--model", "scratch:caduceus-ph-tiny"], 2, "--rc average"),
+        (["--grid", "--search", 3], 2, "--grid"),
+        (["--model", "no/such/run"], 4, "not there"),
+        (["--label", "nosuch"], 2, "no column 'nosuch'"),
+        (["--metric", "speed"], 2, "metric"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    home: Path, capsys: pytest.CaptureFixture[str], more: list[object], code: int, said: str
+) -> None:
+    found, out, err = run(*own(home, *more), capsys=capsys)
+    assert (found, out) == (code, "")
+    lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+def test_unknown_tasks_missing_data_and_foreign_folders_are_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run("finetune", "gue", "--task", "mouse/9", "--model", "majority", capsys=capsys)
+    assert code == 2
+    assert "no task 'mouse/9' in gue" in err
+    words = ["finetune", "gue", "--task", "mouse/3", "--data", home, "--model", "majority", "--out", home / "o", "--offline"]
+    code, _, err = run(*words, capsys=capsys)
+    assert code == 3
+    assert "the published data 952" in err
+    code, _, err = run("finetune", "report", home, capsys=capsys)
+    assert code == 3
+    assert "results.jsonl" in err
+    code, _, err = run("finetune", "genomic-benchmarks", "--reference", "hg38", "--model", "majority", capsys=capsys)
+    assert code == 2
+    assert "NAME=FASTA" in err

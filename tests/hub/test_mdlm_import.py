@@ -1,0 +1,243 @@
+"""Networks of the MDLM family: Hugging Face folders and Lightning files come in with the same logits, averages and all."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from published_folders import assert_code, sample_ids
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from genodiff.backbones.dimamba import DiMambaSettings
+from genodiff.backbones.dit import DiTSettings
+from genodiff.backbones.published_mdlm import mdlm_config, mdlm_names, to_published_mdlm
+from genodiff.errors import CheckpointError
+from genodiff.hub.adopt import adopt
+from genodiff.hub.export import export
+from genodiff.hub.mdlm import hyper_parameters
+from genodiff.hub.source import read_source
+from genodiff.hub.weights import open_weights
+from genodiff.train.checkpoint import load_model
+
+DIT = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
+MAMBAS = {
+    "adaln": DiMambaSettings(d_model=16, n_layer=2, d_cond=8, d_state=4, dropout=0.1),
+    "adaln, tied": DiMambaSettings(d_model=16, n_layer=2, d_cond=8, d_state=4, tie_head=True, dropout=0.1),
+    "add": DiMambaSettings(d_model=16, n_layer=2, conditioning="add", d_cond=16, d_state=4, residual=False),
+    "concat": DiMambaSettings(d_model=16, n_layer=2, conditioning="concat", d_cond=8, d_state=4, residual=False, spare_rows=8),
+}
+
+
+def network(shape: Any, rows: int = 12, seed: int = 0) -> Any:
+    model = shape.build(rows, None, seed=seed).eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.2)
+    return model
+
+
+def state_of(model: Any) -> dict[str, Tensor]:
+    return {n: x.detach().clone().contiguous() for n, x in to_published_mdlm(model.settings, dict(model.named_parameters())).items()}
+
+
+def write(folder: Path, model: Any, **changes: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(mdlm_config(model.settings, model.vocab_size, 64) | changes))
+    save_file(state_of(model), folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def same_logits(ours: Any, theirs: Any, atol: float = 1e-5) -> None:
+    ids, sigma = sample_ids(), torch.tensor([0.1, 0.5, 2.0])
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids, sigma)[..., :12], theirs(ids, sigma)[..., :12], rtol=0, atol=atol)
+
+
+def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for_byte(shared: Path, tmp_path: Path) -> None:
+    source = shared / "conformance" / "cases" / "hf_layout_udlm_tiny"
+    adopt(read_source(source), tmp_path / "run")
+    model, io = load_model(tmp_path / "run"), load_file(source / "io.safetensors")
+    with torch.no_grad():
+        got = model.backbone(io["in/input_ids"], io["in/timesteps_sigma"], labels=io["in/cond"])
+    torch.testing.assert_close(got[..., :12], io["out/logits"], rtol=0, atol=2e-4)
+    assert model.config.data.seq_len == 16
+    export(tmp_path / "run", tmp_path / "out")
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
+    assert json.loads((tmp_path / "out" / "config.json").read_text()) == json.loads((source / "config.json").read_text())
+
+
+@pytest.mark.parametrize("shape", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str)
+def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path: Path, shape: Any) -> None:
+    theirs = network(shape)
+    write(tmp_path / "hf", theirs)
+    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    model = load_model(tmp_path / "run")
+    assert model.config.backbone == shape
+    same_logits(model.backbone, theirs)
+    export(tmp_path / "run", tmp_path / "out")
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (tmp_path / "hf" / "model.safetensors").read_bytes()
+
+
+class DictConfig:
+    """As omegaconf pickles its nodes: content under `_content`, values under `_val`."""
+
+    def __init__(self, values: Any) -> None:
+        self._parent = None
+        if isinstance(values, dict):
+            self._content = {k: DictConfig(v) for k, v in values.items()}
+        else:
+            self._val = values
+
+
+def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
+    """What MDLM's trainer writes: raw weights by name with tied ones twice, averages as a list of parameters."""
+    state, mine = state_of(raw), state_of(average)
+    table = [n for n in state if n.endswith("inv_freq")]
+    order = [n for n in state if n not in table]
+    for name in [n for n in state if "mamba_fwd.in_proj" in n or "mamba_fwd.out_proj" in n]:
+        state[name.replace("_fwd", "_rev")] = state[name]
+    if isinstance(raw.settings, DiMambaSettings) and raw.settings.tie_head:
+        state["backbone.model.lm_head.weight"] = state[mdlm_names(raw.settings)["embedding"]]
+    config = mdlm_config(raw.settings, raw.vocab_size, 64)
+    nested = {"backbone": "dit", "parameterization": "subs", "time_conditioning": raw.settings.time_conditioning}
+    nested["model"] = config.get("model") or {"hidden_size": config["hidden_dim"], "n_heads": config["n_heads"], "length": 64}
+    nested["model"] |= {"n_blocks": "${model.depth}"}  # an interpolation says nothing by itself
+    content = {
+        "epoch": 3, "global_step": 100, "state_dict": state, "optimizer_states": [{"state": {0: {"step": torch.tensor(1.0)}}}],
+        "ema": {"decay": 0.9999, "num_updates": 100, "shadow_params": [mine[n] for n in order]},
+        "hyper_parameters": {"config": DictConfig(nested), "tokenizer": SimpleNamespace(name="gpt2", path="/etc/passwd")},
+    }  # fmt: skip
+    torch.save(content | changes, path)
+
+
+@pytest.mark.parametrize("shape", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str)
+def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path: Path, shape: Any) -> None:
+    raw, average = network(shape, seed=1), network(shape, seed=2)
+    lightning(tmp_path / "last.ckpt", raw, average)
+    for source, theirs, averaged in (
+        (tmp_path / "last.ckpt", average, True),
+        (tmp_path, average, True),
+        (tmp_path / "last.ckpt", raw, False),
+    ):
+        read = read_source(source, averaged=averaged)
+        assert read.weights == ("averaged" if averaged else "raw")
+        out = tmp_path.with_name(f"{tmp_path.name}_{source.name}_{averaged}")
+        adopt(read, out)
+        same_logits(load_model(out).backbone, theirs)
+        assert read.seq_len == 64
+        assert read.settings.time_conditioning == shape.time_conditioning
+
+
+def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path: Path) -> None:
+    raw = network(DIT)
+    shadow = [x for n, x in state_of(raw).items() if not n.endswith("inv_freq")]
+    path = tmp_path / "last.ckpt"
+    lightning(path, raw, raw, ema={"shadow_params": shadow[:-1]})
+    with pytest.raises(CheckpointError, match=rf"{len(shadow) - 1} averages for {len(shadow)} parameters.*--raw"):
+        read_source(path)
+    lightning(path, raw, raw, ema={"shadow_params": [shadow[1], shadow[0], *shadow[2:]]})
+    with pytest.raises(CheckpointError, match=r"the average in the place of 'backbone\.\S+' has the shape"):
+        read_source(path)
+    lightning(path, raw, raw, ema={"shadow_params": ["x"]})
+    with pytest.raises(CheckpointError, match="no list of tensors"):
+        read_source(path)
+    assert read_source(path, averaged=False).weights == "raw"
+
+
+def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_made(tmp_path: Path) -> None:
+    lightning(tmp_path / "last.ckpt", network(DIT), network(DIT))
+    told = hyper_parameters(open_weights([tmp_path / "last.ckpt"]).extra)
+    assert told["model"] == {"hidden_size": 24, "n_heads": 3, "length": 64}
+    assert told["time_conditioning"] is True
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda s: s.pop("backbone.blocks.1.attn_qkv.weight"), "backbone.blocks.1.attn_qkv.weight"),
+        (lambda s: s.update({"backbone.blocks.0.norm1.weight": torch.ones(5)}), "norm1.weight"),
+        (lambda s: s.update({"backbone.blocks.99999999.norm1.weight": torch.ones(24)}), "layer"),
+        (lambda s: s.update({"backbone.blocks.9999999999999.norm1.weight": torch.ones(24)}), "layer"),
+        (lambda s: s["backbone.rotary_emb.inv_freq"].mul_(2), "rotary"),
+        (lambda s: s["backbone.vocab_embed.embedding"].fill_(float("inf")), "not finite"),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path: Path, change: Any, said: str) -> None:
+    write(tmp_path, network(DIT))
+    state = load_file(tmp_path / "model.safetensors")
+    change(state)
+    save_file(state, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=said) as caught:
+        read_source(tmp_path)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("changes", [{"n_heads": 4}, {"hidden_dim": 32}, {"vocab_size": 13}, {"n_blocks": 3}])
+def test_a_config_of_another_network_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    write(tmp_path, network(DIT), **changes)
+    with pytest.raises(CheckpointError):
+        read_source(tmp_path)
+
+
+def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path: Path) -> None:
+    theirs = network(DIT, rows=259)  # 256 bytes, the end, the mask, the padding
+    write(tmp_path / "hf", theirs)
+    with pytest.raises(CheckpointError, match="--tokenizer"):
+        read_source(tmp_path / "hf")
+    with pytest.raises(CheckpointError, match="259 rows"):
+        read_source(tmp_path / "hf", tokenizer="text8")
+    run, out = tmp_path / "run", tmp_path / "out"
+    assert_code(0, "checkpoint", "import", str(tmp_path / "hf"), "--out", str(run), "--tokenizer", "bytes", "--threads", "1")
+    model = load_model(run)
+    assert (model.alphabet.domain, model.config.data.tokenizer) == ("text", "bytes")
+    ids = torch.arange(40).reshape(2, 20)
+    with torch.no_grad():
+        torch.testing.assert_close(model.backbone(ids, torch.ones(2))[..., :259], theirs(ids, torch.ones(2)), rtol=0, atol=1e-5)
+    assert_code(0, "checkpoint", "export", str(run), "--out", str(out), "--threads", "1")
+    assert (out / "model.safetensors").read_bytes() == (tmp_path / "hf" / "model.safetensors").read_bytes()
+
+
+def test_an_imported_network_samples_and_evaluates(tmp_path: Path) -> None:
+    write(tmp_path / "hf", network(DIT))
+    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    assert_code(0, "sample", "--checkpoint", str(tmp_path / "run"), "--fasta", str(tmp_path / "o.fa"), "--n", "1", "--length", "32", "-q")
+    assert set((tmp_path / "o.fa").read_text().splitlines()[1]) <= set("ACGT")
+    (tmp_path / "x.fa").write_text(">a\n" + "ACGTTGCAGTCCA" * 600 + "\n")
+    words = [
+        "eval",
+        str(tmp_path / "run"),
+        "--fasta",
+        str(tmp_path / "x.fa"),
+        "--max-windows",
+        "4",
+        "--no-baselines",
+        "-q",
+        "--threads",
+        "1",
+    ]
+    assert_code(0, *words)
+    assert "test of x.fa" in json.loads((tmp_path / "run" / "eval.json").read_text())
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
+def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_sound_network(
+    tmp_path: Path, kind: str, where: float, bit: int
+) -> None:
+    clean, damaged = tmp_path / "clean.ckpt", tmp_path / "damaged.ckpt"
+    if not clean.exists():
+        lightning(clean, network(DIT), network(DIT))
+    raw = clean.read_bytes()
+    at = int(where * (len(raw) - 1))
+    damaged.write_bytes(raw[:at] if kind == "cut" else raw[:at] + bytes([raw[at] ^ (1 << bit)]) + raw[at + 1 :])
+    try:
+        found = read_source(damaged)
+    except CheckpointError:
+        return
+    assert all(torch.isfinite(x).all() for x in found.tensors.values())

@@ -1,0 +1,164 @@
+"""`train --init`: diffusion training that begins from pretrained weights, provably, and resumes exactly."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from published_folders import assert_code, write_published
+from tiny_run import genome_text
+
+from genodiff.errors import CheckpointError
+from genodiff.hub.adopt import adopt
+from genodiff.hub.source import read_source
+from genodiff.hub.start import warm_start
+from genodiff.train.checkpoint import load_model, restore
+from genodiff.train.config import resolve
+from genodiff.train.run import train
+from genodiff.train.weights import own_tensors
+
+FLAGS = "--seq-len 64 --batch-size 4 --checkpoint-every 2 --validate-windows 0 --threads 1 --device cpu -q".split()
+
+
+@pytest.fixture
+def fasta(tmp_path: Path) -> Path:
+    path = tmp_path / "genome.fa"
+    path.write_text(genome_text())
+    return path
+
+
+def begin(fasta: Path, init: Path, out: Path, *more: str, code: int = 0) -> None:
+    assert_code(code, "train", "--fasta", str(fasta), "--init", str(init), "--out", str(out), *FLAGS, *more)
+
+
+@pytest.mark.parametrize("form", ["published", "run", "file"])
+@pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])
+def test_training_begins_from_the_weights(tmp_path: Path, fasta: Path, form: str, changes: dict[str, Any]) -> None:
+    theirs = write_published(tmp_path / "hf", **changes)
+    init = {"published": tmp_path / "hf", "run": tmp_path / "imported", "file": tmp_path / "hf" / "model.safetensors"}[form]
+    if form == "run":
+        adopt(read_source(tmp_path / "hf"), init)
+    # A learning rate of nothing to speak of: what is saved is what it began from.
+    begin(fasta, init, tmp_path / "run", "--lr", "1e-12", "--weight-decay", "0", "--max-steps", "2", "--ema-decay", "0")
+    model = load_model(tmp_path / "run")
+    for name, tensor in own_tensors(theirs).items():
+        torch.testing.assert_close(own_tensors(model.backbone)[name], tensor, rtol=0, atol=1e-9)
+    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert config["init_sha256"] == warm_start(init).digest
+    session = json.loads((tmp_path / "run" / "provenance.json").read_text())["sessions"][0]
+    assert session["init"]["sha256"] == config["init_sha256"]
+    assert session["init"]["logits_differ"] <= 1e-6
+
+
+def test_the_average_begins_from_the_weights_too(tmp_path: Path, fasta: Path) -> None:
+    theirs = write_published(tmp_path / "hf")
+    begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "1")
+    state = restore(tmp_path / "run")
+    assert state is not None
+    moved = own_tensors(theirs)["embedding"]
+    raw, average = state.tensors["weights.embedding"], state.weights["embedding"]
+    share = (average - moved).abs().sum() / (raw - moved).abs().sum()
+    assert 0 < share <= 1.0
+
+
+def test_a_run_resumes_exactly_without_its_source(tmp_path: Path, fasta: Path) -> None:
+    write_published(tmp_path / "hf")
+    begin(fasta, tmp_path / "hf", tmp_path / "whole", "--max-steps", "4")
+    begin(fasta, tmp_path / "hf", tmp_path / "parts", "--max-steps", "2")
+    shutil.move(tmp_path / "hf", tmp_path / "gone")
+    # The horizon of a run that is stopped and prolonged is another, so both are prolonged.
+    begin(fasta, tmp_path / "hf", tmp_path / "parts", "--max-steps", "4")
+    assert_code(0, "train", "--resume", str(tmp_path / "parts"), "--max-steps", "6", *FLAGS)
+    assert load_model(tmp_path / "parts").step == 6
+    shutil.move(tmp_path / "gone", tmp_path / "hf")
+    begin(fasta, tmp_path / "hf", tmp_path / "again", "--max-steps", "2")
+    begin(fasta, tmp_path / "hf", tmp_path / "again", "--max-steps", "4")
+    one, two = (own_tensors(load_model(tmp_path / name).backbone) for name in ("again", "whole"))
+    assert one.keys() == two.keys()
+    shutil.rmtree(tmp_path / "again" / "checkpoints" / "step_00000004")
+    assert_code(0, "train", "--resume", str(tmp_path / "again"), "--max-steps", "4", *FLAGS)
+    again = own_tensors(load_model(tmp_path / "again").backbone)
+    assert all(torch.equal(again[n], x) for n, x in one.items())
+
+
+def test_the_weights_are_part_of_the_runs_identity(tmp_path: Path, fasta: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_published(tmp_path / "hf")
+    write_published(tmp_path / "other", seed=1)
+    begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "2")
+    begin(fasta, tmp_path / "other", tmp_path / "run", "--max-steps", "2", code=2)
+    assert "init_sha256" in capsys.readouterr().err
+    assert_code(2, "train", "--fasta", str(fasta), "--out", str(tmp_path / "run"), *FLAGS, "--max-steps", "2")
+    config = resolve({"recipe": "own", "fasta": str(fasta), "init": "x", "init_sha256": "0" * 64})
+    with pytest.raises(CheckpointError, match="init_sha256"):
+        train(config, tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--preset", "caduceus-ps-tiny"], "d_model: 12, not 64"),
+        (["--d-model", "24"], "d_model: 12, not 24"),
+        (["--preset", "dit-tiny"], "a caduceus, not a dit"),
+    ],
+)
+def test_another_network_is_one_clear_line(
+    tmp_path: Path, fasta: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_published(tmp_path / "hf")
+    begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "2", *words, code=2)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_that_do_not_arrive_are_never_trained_from(tmp_path: Path, fasta: Path) -> None:
+    write_published(tmp_path / "hf")
+    start = warm_start(tmp_path / "hf")
+    wrong = start._replace(tensors={n: x + 0.01 for n, x in start.tensors.items()})
+    config = resolve(
+        {
+            "recipe": "own", "fasta": str(fasta), "init": start.path, "init_sha256": start.digest,
+            "backbone": start.settings.model_dump(), "data": {"seq_len": 64}, "train": {"max_steps": 1},
+        }
+    )  # fmt: skip
+    with pytest.raises(CheckpointError, match="answers a probe otherwise than its source"):
+        train(config, tmp_path / "run", start=wrong)
+
+
+def test_a_training_setting_of_the_network_may_differ(tmp_path: Path, fasta: Path) -> None:
+    write_published(tmp_path / "hf")
+    begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "1", "--backbone.checkpointing")
+    assert load_model(tmp_path / "run").config.backbone.checkpointing
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "said"),
+    [
+        ({"model.safetensors": b"", "config.json": b"{}"}, 4, ["weights only, without the state of an optimizer", "--init"]),
+        ({"optimizer.pt": b"x"}, 4, ["optimizer.pt", "pickle"]),
+        ({"trainer.json": b'{"step": 10, "rng": null}'}, 4, ["trainer.json", "exact", "random"]),
+        ({"step-10/x": b"", "step-20/x": b""}, 4, ["step-10", "step-20", "usable"]),
+        ({}, 2, ["config.yaml"]),
+    ],
+)
+def test_what_is_in_the_way_of_going_on_is_said(
+    tmp_path: Path, files: dict[str, bytes], code: int, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, raw in files.items():
+        (tmp_path / "ckpt" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "ckpt" / name).write_bytes(raw)
+    assert_code(code, "train", "--resume", str(tmp_path / "ckpt"))
+    error = capsys.readouterr().err
+    assert all(word in error for word in said)
+
+
+def test_a_published_folder_in_a_runs_place_says_how_to_import_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_published(tmp_path / "hf", domain="text")
+    assert_code(4, "sample", "--checkpoint", str(tmp_path / "hf"), "--fasta", str(tmp_path / "o.fa"))
+    error = capsys.readouterr().err
+    assert "config.json: describes a published network of the domain text" in error
+    assert "genodiff checkpoint import" in error
