@@ -123,7 +123,7 @@ Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torc
         text += f"\nErrors against float64, the largest over outputs and gradients; self-test: {passed}.\n\n" + table(
             ["batch", "length", "channels", "decay", "reverse", "segments", "float32", "fast exp", "unsplit", "bfloat16", "same bits"],
             [[r["batch"], r["length"], r["channels"], r["decay"], r["reverse"], r["segments"],
-              *(f"{max(r[k].values()):.1e}" for k in ("float32", "float32, fast exp", "float32, unsplit", "bfloat16")),
+              *(f"{max(r[k].values()):.1e}" if k in r else "" for k in ("float32", "float32, fast exp", "float32, unsplit", "bfloat16")),
               r["float32 repeats"] and r["bfloat16 repeats"]] for r in rows],
         )  # fmt: skip
     if "train" in found:

@@ -58,7 +58,7 @@ def main() -> None:
         shapes = [(1, 9, 5, 2, 1.0), (1, 6, 3, 1, 0.02)]
     start, found = time.monotonic(), []
     for i, (batch, length, channels, states, decay) in enumerate(shapes):
-        for reverse in (False, True):
+        for reverse in (False, True) if i < 2 else (False,):  # every variant is compiled first, a second each
             if time.monotonic() - start > arguments.seconds:
                 found.append({"skipped": [batch, length, channels, states], "why": "out of time"})
                 continue
@@ -73,10 +73,11 @@ def main() -> None:
                 again = solve(triton_scan.triton_scan, inputs, gy, reverse, low, torch.float32)
                 row[name] = errors(first, truth)
                 row[f"{name} repeats"] = all(torch.equal(first[k], again[k]) for k in first)
-            kind, pinned = triton_scan.CHOICES["float32"], triton_scan.CHOICES["float32"]["EXACT"]
-            kind["EXACT"] = not pinned
-            row["float32, fast exp"] = errors(solve(triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32), truth)
-            kind["EXACT"] = pinned
+            if decay != 1.0 or i == 0:
+                kind, pinned = triton_scan.CHOICES["float32"], triton_scan.CHOICES["float32"]["EXACT"]
+                kind["EXACT"] = not pinned
+                row["float32, fast exp"] = errors(solve(triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32), truth)
+                kind["EXACT"] = pinned
             below, triton_scan.CHOICES["split_below"] = triton_scan.CHOICES["split_below"], 0
             row["float32, unsplit"] = errors(solve(triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32), truth)
             triton_scan.CHOICES["split_below"] = below

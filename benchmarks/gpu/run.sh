@@ -61,6 +61,7 @@ PATCH
   wait "$first" || code=1
   mkdir -p "$work/peers"
   cp -r "$work/peers_mamba"/. "$work/peers/" 2>/dev/null
+  : >"$work/peers/mamba_ssm/__init__.py" # it imports Mamba-2 and 3 and a generation interface of older transformers; Mamba-1 needs none of them
   return "$code"
 }
 

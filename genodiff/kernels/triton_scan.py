@@ -6,6 +6,7 @@ atomic, and nothing is tuned at run time: the same inputs give the same bits, in
 """
 
 import json
+import logging
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ from torch.autograd.function import once_differentiable
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.native import native_scan
 
+_log = logging.getLogger("genodiff")
 CHOICES: dict[str, Any] = json.loads(Path(__file__).with_name("triton_choices.json").read_text())
 _STAGED = 64  # times that a program of the staging kernels moves
 
@@ -50,6 +52,7 @@ def why_not() -> str | None:
         return "the kernels are written for NVIDIA's matrix units"
     if torch.cuda.get_device_capability() < (8, 0):
         return "the GPU is older than compute capability 8.0"
+    _log.info("GPU kernels: compiling and testing; the first time takes up to a minute")
     try:
         return _fault()
     except Exception as error:  # a compiler or a driver: whatever it says, the torch scan runs
