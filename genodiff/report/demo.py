@@ -37,7 +37,7 @@ SETTINGS: dict[str, Any] = {
     "optim": {"lr": 7e-3, "warmup_steps": 50, "betas": [0.9, 0.95]},
     "train": {
         "batch_size": 4,
-        "max_steps": 4000,
+        "max_steps": 5500,
         "validate_every": 500,
         "validate_windows": 128,
         "checkpoint_every": 500,
