@@ -18,14 +18,25 @@ _Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout."
 
 @app.command
 def check(
-    path: Annotated[Path, Parameter(help="A run folder or a checkpoint folder.")],
+    path: Annotated[Path, Parameter(help="A run folder, a checkpoint folder, or a folder of published weights.")],
     /,
     *,
     json: _Json = False,
 ) -> None:
-    """Read everything in a run folder or checkpoint, judge it, and write nothing. Exit code 4 where it is not sound."""
+    """Read everything in a run folder or checkpoint, judge it, and write nothing. Exit code 4 where it is not sound.
+
+    Published weights are judged as `checkpoint import` judges them.
+    """
+    from genodiff.hub.source import is_published, read_source
     from genodiff.train.checkpoint import check as judge
 
+    if is_published(path):
+        source = read_source(path).record()
+        if json:
+            print(jsonlib.dumps(source, indent=2))
+        else:
+            print(f"{path}: sound, in a published layout; make a run folder of it: genodiff checkpoint import {path}", file=sys.stderr)
+        return
     found = judge(path)
     if json:
         print(jsonlib.dumps(found, indent=2))

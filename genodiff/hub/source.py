@@ -14,9 +14,18 @@ from genodiff.hub.mdlm import is_mdlm, read_mdlm
 from genodiff.hub.published import BELONG, CONFIG, Source
 from genodiff.hub.vocabulary import vocabulary_of
 from genodiff.hub.weights import Weights, json_of, open_weights, weight_files
+from genodiff.train.checkpoint import steps_of
+from genodiff.train.folder import CONFIG as RUN_CONFIG
 from genodiff.train.weights import CARD
 
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"
+
+
+def is_published(path: str | Path) -> bool:
+    """Whether a folder holds a published config or bare weights, and is no run or checkpoint of ours."""
+    path = Path(path)
+    ours = any(os.path.lexists(path / name) for name in (CARD, RUN_CONFIG)) or bool(steps_of(path))
+    return path.is_dir() and not ours and any(p.name == CONFIG or p.suffix in (".safetensors", ".bin", ".ckpt") for p in path.iterdir())
 
 
 def read_source(path: str | Path, *, averaged: bool = True, tokenizer: str | None = None, offline: bool = False) -> Source:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from published_folders import CONFIG, write_published
 from safetensors.torch import load_file, save_file
 
+from genodiff.cli import main
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Opaque
 from genodiff.hub.source import read_source
@@ -259,3 +260,25 @@ def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(
     except CheckpointError:
         return
     assert all(torch.isfinite(x).all() for x in found.tensors.values())
+
+
+def test_checkpoint_check_judges_a_published_folder_as_import_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_published(tmp_path / "sound")
+    before = sorted(tmp_path.rglob("*"))
+    assert code_of("check", tmp_path / "sound") == 0
+    assert "genodiff checkpoint import" in capsys.readouterr().err
+    assert code_of("check", tmp_path / "sound", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["config"] == CONFIG
+    assert sorted(tmp_path.rglob("*")) == before
+    write_published(tmp_path / "wrong")
+    (tmp_path / "wrong" / "config.json").write_text(json.dumps(CONFIG | {"d_model": 13}))
+    assert code_of("check", tmp_path / "wrong") == 4
+    error = capsys.readouterr().err
+    assert "model.safetensors" in error
+    assert error.count("\n") == 1
+
+
+def code_of(verb: str, *words: Any) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["checkpoint", verb, *map(str, words)])
+    return int(ended.value.code or 0)
