@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.published_tensors import mixer_names, mixer_shape, other_direction, published_shape, take
+from genodiff.backbones.published_tensors import BELONG, mixer_names, mixer_shape, other_direction, published_shape, take
 from genodiff.errors import CheckpointError
 
 _BUFFERS = ("complement_map",)
@@ -101,6 +101,8 @@ def from_published(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> tu
         settings = settings.model_copy(update={"tie_head": True})
         names.pop("head")
     rest = {name: x for name, x in state.items() if not name.endswith(_BUFFERS)}
+    if names["embedding"] not in rest:
+        raise CheckpointError(f"lacks '{names['embedding']}'", fix=BELONG)
     rows = rest[names["embedding"]].shape[0]
     shapes = {here: _shape(here, settings, rows) for here in names}
     return settings, take(rest, names, shapes, lambda name: _tied_to(name, names))

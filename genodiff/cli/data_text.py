@@ -7,13 +7,15 @@ import json as json_format
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from cyclopts import App, Parameter
 
 from genodiff.cli.common import Common, whole
 from genodiff.errors import DataError, UsageError, printable
+
+if TYPE_CHECKING:
+    import numpy as np  # `data check` of a FASTA file needs none
 
 
 def register(app: App) -> None:
@@ -50,6 +52,8 @@ def check_documents(name: str, text: str | None, json: bool, shortest: int | Non
 
 
 def _splits(recipe: Any, files: list[tuple[str, Path]]) -> Iterator[dict[str, Any]]:
+    import numpy as np
+
     from genodiff.data.text_build import dealt
 
     sizes: dict[str, array[int]] = {}
@@ -73,10 +77,12 @@ def _splits(recipe: Any, files: list[tuple[str, Path]]) -> Iterator[dict[str, An
             yield row | {"in_train": 0 if split == "train" else int(np.isin(digests, train).sum())}
 
 
-def _cut(recipe: Any, digests: np.ndarray, size: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _cut(recipe: Any, digests: "np.ndarray", size: "np.ndarray") -> dict[str, tuple["np.ndarray", "np.ndarray"]]:
     """One stream of documents cut by position, as the store cuts it where a token is a byte."""
+    import numpy as np
+
     total, end = int(size.sum()), len(size)
-    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    found: dict[str, tuple[Any, Any]] = {}
     before = np.cumsum(size) - size
     limit = total
     for split in ("test", "valid"):
