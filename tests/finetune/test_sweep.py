@@ -124,6 +124,7 @@ def run_killed(home: Path, out: Path, crashes: list[int]) -> int:
     return died
 
 
+@pytest.mark.slow
 def test_a_sweep_killed_in_the_midst_of_writing_leaves_the_same_rows(home: Path, calm: Path) -> None:
     out = home / "killed"
     assert run_killed(home, out, [23, 64]) == 2
