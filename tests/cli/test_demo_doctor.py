@@ -142,7 +142,7 @@ def test_a_claim_that_does_not_hold_is_an_error(tmp_path: Path, mini: Any, bits:
 
 def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path: Path) -> None:
     text = summary(outcome(tmp_path, 1.3))
-    for said in ("2.000", "1.300   95 % interval 1.200 to 1.400", "1.200", "80%", "samples.fa", "report.html"):
+    for said in ("2.000", "1.300   95 % interval 1.200 to 1.400", "1.200", "95%", "samples.fa", "report.html"):
         assert said in text
     assert "slow" not in text
     assert "stopped at step 7 of 20" in summary(outcome(tmp_path, 1.3, steps=7))
