@@ -15,7 +15,7 @@ from rich.table import Table
 
 from genodiff.cli.common import Common
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.score.perplexity import EVAL, evaluate, open_data, seconds_per_window, write_evaluation
+from genodiff.score.perplexity import EVAL, evaluate, open_data, scoring_plan, write_evaluation
 from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.progress import clock
 
@@ -211,24 +211,14 @@ def _print_plan(
 ) -> None:
     data = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
     windows = data.windows if max_windows is None else data.windows.spread(max_windows)
-    pace = seconds_per_window(model, windows, batch_size)
-    found = {
-        "parameters": sum(p.numel() for p in model.backbone.parameters()),
-        "checkpoint": model.digest,
-        "split": split,
-        "windows": len(windows),
-        "windows_total": data.total,
-        "tokens": int(windows.length.sum()) * repeats,
-        "seconds": round(pace * len(windows) * repeats, 1),
-        "files": [str(model.run / EVAL)],
-    }
+    found = scoring_plan(model, split, windows, data.total, repeats, batch_size)
     if json:
         print(json_format.dumps(found))
         return
     print(f"model    {found['parameters']:,} parameters, checkpoint {model.digest}")
     print(f"windows  {len(windows):,} of {data.total:,} of the split {split}, {repeats} masks each")
     print(f"bases    at most {found['tokens']:,} through the network")
-    print(f"time     about {clock(pace * len(windows) * repeats)}, and a pass over the train split for the baselines")
+    print(f"time     about {clock(found['seconds'])}, and a pass over the train split for the baselines")
     print(f"files    {model.run / EVAL}")
 
 

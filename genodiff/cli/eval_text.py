@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.errors import UsageError
-from genodiff.score.perplexity import EVAL, Progress, seconds_per_window
+from genodiff.score.perplexity import EVAL, Progress, scoring_plan
 from genodiff.score.text import evaluate_text, open_text
 from genodiff.train.checkpoint import Model
 from genodiff.train.progress import clock
@@ -79,24 +79,14 @@ def print_text_plan(
     """Say what scoring would take."""
     data = open_text(model, split, text=text, recipe=recipe, offline=offline)
     chosen = data.windows if windows is None else data.windows.spread(windows)
-    pace = seconds_per_window(model, chosen, batch)
-    found = {
-        "parameters": sum(p.numel() for p in model.backbone.parameters()),
-        "checkpoint": model.digest,
-        "split": split,
-        "windows": len(chosen),
-        "windows_total": data.total,
-        "tokens": int(chosen.length.sum()) * repeats,
-        "seconds": round(pace * len(chosen) * repeats, 1),
-        "files": [str(model.run / EVAL)],
-    }
+    found = scoring_plan(model, split, chosen, data.total, repeats, batch)
     if json:
         print(json_format.dumps(found))
         return
     print(f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, tokenizer {data.store.vocabulary.name}")
     print(f"windows  {len(chosen):,} of {data.total:,} of the split {split}, {repeats} masks each")
     print(f"tokens   {found['tokens']:,} through the network")
-    print(f"time     about {clock(pace * len(chosen) * repeats)}, and a pass over the train split for the n-grams")
+    print(f"time     about {clock(found['seconds'])}, and a pass over the train split for the n-grams")
     print(f"files    {model.run / EVAL}")
 
 

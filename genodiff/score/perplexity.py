@@ -269,6 +269,20 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 
 
+def scoring_plan(model: Model, split: str, windows: Windows, total: int, repeats: int, batch_size: int) -> dict[str, Any]:
+    """What scoring these of a split's `total` windows would take: network, windows, tokens, seconds, files."""
+    return {
+        "parameters": sum(p.numel() for p in model.backbone.parameters()),
+        "checkpoint": model.digest,
+        "split": split,
+        "windows": len(windows),
+        "windows_total": total,
+        "tokens": int(windows.length.sum()) * repeats,
+        "seconds": round(seconds_per_window(model, windows, batch_size) * len(windows) * repeats, 1),
+        "files": [str(model.run / EVAL)],
+    }
+
+
 def write_evaluation(run: Path, result: dict[str, Any]) -> str:
     """Put a result of `evaluate` into RUN/eval.json, beside those of other splits; return the name it stands under.
 
