@@ -25,8 +25,11 @@ static inline __attribute__((always_inline)) vf conv_at(const conv_args *s, cons
 static inline __attribute__((always_inline)) void conv_row(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *x, int64_t step, int k0,
                                                            const int k1) {
     vf p = conv_at(s, x, step, k0, k1, e, lanes);
-    if (s->silu) p = p / (1.0f + v_exp2(p * -1.44269504088896f));
-    v_store(s->y + b * s->y_b + t * s->y_l + e, p, lanes);
+    if (s->silu) p *= v_sigmoid(p);
+    float *y = s->y + b * s->y_b + t * s->y_l + e;
+    WANT(x + (s->reverse ? 0 : s->K - 1) * s->x_l + AHEAD * s->x_l, 0);
+    WANT(y + AHEAD * s->y_l, 1);
+    v_store(y, p, lanes);
 }
 
 static void conv_forward(const conv_args *s, int64_t b, int64_t t0, int64_t t1) {
@@ -48,7 +51,7 @@ static inline __attribute__((always_inline)) void conv_back_row(const conv_args 
     vf gy = v_load(s->gy + b * s->gy_b + t * s->gy_l + e, lanes);
     if (s->silu) {
         vf p = conv_at(s, x, step, k0, k1, e, lanes);
-        vf gate = 1.0f / (1.0f + v_exp2(p * -1.44269504088896f));
+        vf gate = v_sigmoid(p);
         gy *= gate * (1.0f + p * (1.0f - gate));
     }
     v_store(q + e, gy, lanes);
