@@ -26,7 +26,7 @@
 #define CHUNK 64       /* steps between saved states */
 #define CONV_CHUNK 32  /* steps that stay in the first-level cache */
 #define CONV_PIECE 256 /* steps of a task */
-#define AHEAD 2        /* rows before they are needed, fetched into the cache */
+#define AHEAD 3        /* rows before they are needed, fetched into the cache */
 #define NORM_PIECE 256 /* rows of a task */
 
 typedef struct {
