@@ -85,15 +85,15 @@ if [ -z "$dry" ] && command -v nvcc >/dev/null && ls "$carried"/sources/*.tar.gz
   set +m
 fi
 
-step doctor 60 "$python" -m genodiff doctor --json
+step doctor 90 "$python" -m genodiff doctor --json
 step parity 120 "$python" benchmarks/gpu/parity.py --out "$out/parity.json" --seconds 80 $dry
-# Most of the tests' time is Triton's, compiling on one core. A foreign package's warning, an error in CI, fails nothing here.
-pytest="$python -m pytest -q -p no:cacheprovider -W default"
-"$python" -c "import xdist" 2>/dev/null && pytest="$pytest -p xdist -n 4"
+# A foreign package's warning, an error in CI, fails nothing here. Most of the time is Triton's, which compiles on one core.
 export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
+pytest="$python -m pytest -q -p no:cacheprovider -W default"
 if [ -n "$dry" ]; then
   step tests 250 $pytest tests/kernels/test_triton_mixer.py -m "not slow" -k "convolution and 1-3-4"
 else
+  "$python" -c "import xdist" 2>/dev/null && pytest="$pytest -p xdist -n 4"
   step tests 110 $pytest -m gpu tests/kernels
 fi
 

@@ -50,7 +50,8 @@ class Emulated:
             assert not compiled.metadata.shared, "a tile is not a channel per lane: Triton moves it through shared memory"
             program = Program(compiled.asm["ptx"])
             memory = Memory([x for x in given.values() if isinstance(x, Tensor)])
-            values = [x.data_ptr() if isinstance(x, Tensor) else x for x in given.values()] + [0, 0]  # two that Triton adds for scratch
+            values = [x.data_ptr() if isinstance(x, Tensor) else x for x in given.values()]
+            values += [0] * (len(program.parameters) - len(values))  # one or two that Triton adds for scratch
             whole = (*grid, *[1] * (3 - len(grid)))
             for block in torch.cartesian_prod(*(torch.arange(n) for n in whole)).tolist():
                 for warp in range(num_warps):
