@@ -5,7 +5,8 @@ AdamW with weight decay 0.1 and betas (0.9, 0.999), a cosine after 1 % of warm-u
 gradients clipped at 1, the epoch with the best validation accuracy; learning rates 1e-3 and 2e-3 tried, the best per task below.
 Nucleotide Transformer tasks (the same paper, Table 2): 20 epochs, batches of 128 and 512, the same rates, ten seeds.
 MDLM's variant of Genomic Benchmarks (Sahoo et al., 2024, arXiv 2406.07524): 16,000 steps.
-GUE has no published protocol for networks of this size: what is set below is ours.
+GUE has no published protocol for networks of this size, nor has GLUE: what is set below is ours. (MDLM's paper, appendix: BERT on
+GLUE as in MosaicBERT; there, give --lr 3e-5 --epochs 3.)
 """
 
 import math
@@ -88,11 +89,16 @@ _SUITES: dict[str, dict[str, Any]] = {
     "genomic-benchmarks": {},
     "gue": {"epochs": 10, "batch_size": 128},
     "nt": {"epochs": 20, "batch_size": 128},
-}
+    "glue": {
+        "epochs": 10, "batch_size": 32, "lr": 3e-4, "warmup_share": 0.06, "lr_min_ratio": 0.0, "weight_decay": 0.01, "dropout": 0.1,
+        "patience": 3,
+    },
+}  # fmt: skip
 
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "genomic-benchmarks": {"lr": (1e-3, 2e-3), "batch_size": (128, 256)},
     "nt": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
+    "glue": {"lr": (1e-4, 3e-4, 1e-3), "batch_size": (16, 32)},
 }
 """What the papers try for each task, by suite; other suites take the first."""
 
