@@ -301,8 +301,9 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
     ],
 )
 def test_what_cannot_be_meant_of_text_is_one_line(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[object], code: int, said: str
-) -> None:
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    more: list[object], code: int, said: str,
+) -> None:  # fmt: skip
     if code == 2:
         monkeypatch.setattr("genodiff.finetune.task._check_counts", lambda *_: None)
     places = {"RUN": home / "run", "TEXT": home / "text"}
