@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 here=$PWD out=${OUT:-benchmarks/gpu/out} carried=${GENODIFF_GPU_CARRIED:-$PWD/.gpu} limit=${LIMIT:-570} dry=""
-[ "${1:-}" = "--dry" ] && dry="--dry"
+[ "${1:-}" = "--dry" ] && dry="--dry" limit=${LIMIT:-1800}
 python=${PYTHON:-python3}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -111,8 +111,9 @@ fi
 step machine 40 "$python" benchmarks/gpu/machine.py --out "$out/machine.json" $dry
 step scan 80 "$python" benchmarks/gpu/scan.py --out "$out/scan.json" --seconds 55 $dry
 step step 160 "$python" benchmarks/gpu/step.py --out "$out/step.json" --machine "$out/machine.json" --seconds 120 $dry
-steps=600
-[ -n "$dry" ] && steps=6
-step train 200 "$python" benchmarks/gpu/train.py --out "$out/train.json" --folder "$work/runs" --fasta "$carried/genome.fa.gz" --steps "$steps" --seconds 90 $dry
+steps=600 most=200 seconds=90
+[ -n "$dry" ] && steps=6 most=900 seconds=300 # of a machine that may have better things to do
+step train "$most" "$python" benchmarks/gpu/train.py --out "$out/train.json" --folder "$work/runs" --fasta "$carried/genome.fa.gz" \
+  --steps "$steps" --seconds "$seconds" $dry
 say "end"
 cat "$out/steps.jsonl"
