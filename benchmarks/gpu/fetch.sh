@@ -12,6 +12,7 @@ cd "$(dirname "$0")/../.."
 to=${1:-.gpu}
 python=${PYTHON:-python3}
 mkdir -p "$to/wheels" "$to/sources"
+rm -f "$to"/wheels/*.whl "$to"/sources/*.tar.gz # two versions of one package would stop the install
 
 platforms=""
 for tag in manylinux_2_39 manylinux_2_34 manylinux_2_31 manylinux_2_28 manylinux_2_27 manylinux_2_24 manylinux_2_17 manylinux2014 manylinux1; do

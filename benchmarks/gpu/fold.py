@@ -1,9 +1,10 @@
 """Folds measurements into results.jsonl and writes RESULTS.md from it.
 
-    python benchmarks/gpu/sass.py --json > sass.jsonl; python benchmarks/gpu/fold.py --sass sass.jsonl    counts, from any machine
+    python benchmarks/gpu/sass.py --json > sass.jsonl; python benchmarks/gpu/fold.py --sass sass.jsonl    counts, from any machine;
+                                                                                                          one file per Triton
     python benchmarks/gpu/fold.py FOLDER                                                                  what run.sh brought back
 
-A count or a measurement replaces the older one of its kind.
+A count replaces those of its Triton, a measurement that of its device.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from typing import Any
 from genodiff.io.atomic import write_text
 
 HERE = Path(__file__).resolve().parent
+MEASURED = "3.6.0"  # the Triton of the GPU machine (torch 2.11), whose counts stand in full
 HEAD = """# GPU
 
 The Triton kernels of the selective scan, the convolution and the mixer (`genodiff/kernels/triton_*.py`). Counts come from machine code,
@@ -60,7 +62,10 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
     return "\n".join(["| " + " | ".join(map(cell, row)) + " |" for row in (head, ["---"] * len(head), *rows)]) + "\n"
 
 
-def sass(rows: list[dict[str, Any]]) -> str:
+def sass(counts: list[dict[str, Any]]) -> str:
+    releases = sorted({row["triton"] for row in counts}, key=lambda version: [int(part) for part in version.split(".")])
+    pinned = MEASURED if MEASURED in releases else releases[-1]
+    rows = [row for row in counts if row["triton"] == pinned]
     text = f"""
 ## Counts: sm_90 machine code
 
@@ -77,7 +82,7 @@ SHFL are cycles for which their units are busy; the largest of the three bounds 
     head = ["kernel", "dtype", "d_inner", "registers", "spills", "slots", "MUFU", "SHFL", "MUFU / bound", "bound"]
     text += table(head, [[f"`{row['kernel']}`" if k == "kernel" else row.get(k) for k in keys] for row in rows])
     inner = next(row["inner_by_opcode"] for row in rows if row["kernel"] == "scan_backward" and row["dtype"] == "bf16")
-    return text + f"""
+    text += f"""
 - Forward in bfloat16 is bound by its expensive functions, as aimed at: 16 2^x of the decays and one of the softplus, 136 cycles a step.
   At d_inner 256 the bound is 0.85 G tokens/s per direction and layer.
 - Backward is bound by issue. Its inner loop, 16 steps of one state: {", ".join(f"{v} {k}" for k, v in list(inner.items())[:8])}.
@@ -88,6 +93,31 @@ SHFL are cycles for which their units are busy; the largest of the three bounds 
   a GPU can tell.
 - The convolution is not fused into the scan: its output has to be written for x_proj anyway, so that the scan would read x instead of
   c, byte for byte the same, and compute the convolution again. It is recomputed in the backward pass instead of kept.
+"""
+    return text + (compared(counts, releases) if len(releases) > 1 else "")
+
+
+def compared(counts: list[dict[str, Any]], releases: list[str]) -> str:
+    """Every Triton's counts side by side."""
+    found = {(row["triton"], row["kernel"], row["dtype"], row["d_inner"]): row for row in counts}
+    commits = sorted({row["commit"] for row in counts})
+    kernels = [key[1:] for key in found if key[0] == releases[0]]
+    through = {row["kernel"] for row in counts if row["shared"]}
+
+    def cell(row: dict[str, Any] | None) -> str:
+        return "" if row is None else f"{row.get('slots_per_step', '')} ({row['registers']})".strip()
+
+    rows = [[f"`{kernel[0]}`", *kernel[1:], *(cell(found.get((r, *kernel))) for r in releases)] for kernel in kernels]
+    return f"""
+### The same with other releases of Triton
+
+Commit {", ".join(commits)}; `python benchmarks/gpu/sass.py --d-inner 256` under each. Slots a step, registers in brackets. Spills in
+all of them: {sum(row["spills"] for row in counts)}; through shared memory: {", ".join(f"`{name}`" for name in sorted(through)) or "none"}.
+
+{table(["kernel", "dtype", "d_inner", *releases], rows)}
+- Of two axes equally contiguous Triton 3.7 and later lay the other one over the lanes. The kernels used to call channels no more
+  contiguous than times: there time went over the lanes, with 1216 shuffles and 13 barriers in `scan_forward` (bf16), and the inline PTX
+  met tiles of another shape than it is written for. Now channels lie side by side, at multiples of one element, which is unambiguous.
 """
 
 
@@ -141,10 +171,9 @@ def main() -> None:
     arguments = parser.parse_args()
     results = lines(arguments.to / "results.jsonl")
     if arguments.sass:
-        import triton
-
-        counts = [{"kind": "sass", "commit": commit(), "triton": triton.__version__} | row for row in lines(arguments.sass)]
-        results = counts + [r for r in results if r["kind"] != "sass"]
+        counts = [{"kind": "sass", "commit": commit()} | row for row in lines(arguments.sass)]
+        counted = {row["triton"] for row in counts}
+        results = counts + [r for r in results if r["kind"] != "sass" or r["triton"] not in counted]
     if arguments.folder:
         found: dict[str, Any] = {"kind": "gpu", "commit": "unknown"}
         for name in ("machine", "parity", "scan", "step", "train"):

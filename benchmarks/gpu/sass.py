@@ -59,7 +59,8 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
     odd = [n for n in names if signature[n] == "constexpr" or n in ("tiles", "segments")]
     aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n not in odd}
     source = ASTSource(fn=kernel, signature=signature, constexprs={k: v for k, v in constants.items() if k in names}, attrs=aligned)
-    return triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": 4 if name == "scan_chain" else 1})
+    options = {"num_warps": 4 if name == "scan_chain" else 1, "enable_fp_fusion": True}
+    return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
 
 
 def disassembled(cubin: Path) -> tuple[list[tuple[int, str]], dict[str, int]]:
@@ -131,8 +132,9 @@ def main() -> int:
                 code, resources = disassembled(cubin)
                 spills = sum(opcode(text) in ("LDL", "STL") for _, text in code)
                 spilt |= bool(spills or resources["STACK"] or resources["LOCAL"])
-                row = {"kernel": label, "dtype": dtype, "d_inner": d_inner, "arch": arguments.arch, "registers": resources["REG"],
-                       "stack": resources["STACK"], "spills": spills, "shared": resources["SHARED"], "instructions": len(code)}  # fmt: skip
+                row = {"triton": triton.__version__, "kernel": label, "dtype": dtype, "d_inner": d_inner, "arch": arguments.arch,
+                       "registers": resources["REG"], "stack": resources["STACK"], "spills": spills, "shared": resources["SHARED"],
+                       "instructions": len(code)}  # fmt: skip
                 row |= counted(code, chosen(name, dtype).get("UNROLL", 1))
                 if arguments.json:
                     print(json.dumps(row), flush=True)

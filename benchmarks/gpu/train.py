@@ -53,7 +53,12 @@ def main() -> None:
     whole, parts = arguments.folder / "whole", arguments.folder / "parts"
     found: dict[str, Any] = {"command": " ".join(command(whole, arguments)[1:]), "steps": arguments.steps}
     start = time.monotonic()
-    done = subprocess.run(command(whole, arguments), timeout=arguments.seconds)
+    save(arguments.out, found)
+    try:
+        done = subprocess.run(command(whole, arguments), timeout=arguments.seconds)
+    except subprocess.TimeoutExpired:
+        save(arguments.out, found | {"code": None, "seconds": time.monotonic() - start, "after_step": last_step(whole)})
+        sys.exit(f"not done within {arguments.seconds:.0f} s: at step {last_step(whole)} of {arguments.steps}")
     found |= {"code": done.returncode, "seconds": time.monotonic() - start}
     save(arguments.out, found)
     if done.returncode:

@@ -3,6 +3,9 @@
     q_i → R(i) q_i, k_j → R(j) k_j: what a query and a key say to one another depends on i − j alone.
     R(i) turns the pair (x_m, x_{m + h/2}) by the angle i · 10000^(−2m/h), h the width of a head.
 
+With biases on queries and keys (`qk_bias`), heads look at first at the neighbours on either side, at distances 1, 1, 2, 2, ...: a
+masked token says nothing of its own, and a network that looks everywhere alike takes long to find out that its neighbours matter.
+
 Which keys a query sees: those of its own document where rows are packed (`segments`), none beyond its row's length, and
 none behind it where attention is causal.
 Source: Vaswani et al., 2017, arXiv 1706.03762; Su et al., 2021, arXiv 2104.09864.
@@ -21,6 +24,8 @@ from genodiff.backbones.mamba import Linear
 from genodiff.errors import UsageError
 
 _BASE = 10_000.0
+_FAST = 0.1  # radians per position: slower pairs hardly tell near positions apart
+_SHARPNESS = 7.0  # the logit of the position that a head looks at first, a far one having about 0
 
 
 class Rotation(NamedTuple):
@@ -99,14 +104,34 @@ class KeyValueCache:
         self.values = [v[rows] for v in self.values]
 
 
-class Attention(nn.Module):
-    """Multi-head self-attention (B, L, D) → (B, L, D), without biases."""
+def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
+    """Biases of queries and keys that make head n look at the position 1, 1, 2, 2, ... before and behind in turn (causal: 1, 2, ...).
 
-    def __init__(self, d_model: int, n_head: int, causal: bool, draws: Draws, out_scale: float = 1.0) -> None:
+    q = a e, k = a R(d) e, e having a 1 in the first half of each fast pair, so that the logit of position j for position i is
+    a² Σ cos((i − j − d) θ_m) / √h, which is largest, `_SHARPNESS`, at j = i − d.
+    """
+    angle = 1.0 / (_BASE ** (torch.arange(0, width, 2) / width))
+    fast = (angle >= _FAST).float()
+    scale = (_SHARPNESS * width**0.5 / fast.sum()) ** 0.5
+    heads = torch.arange(n_head)
+    distance = heads + 1 if causal else (heads // 2 + 1) * torch.where(heads % 2 == 0, 1, -1)
+    turned = torch.outer(distance.float(), angle)
+    q = torch.cat([fast, torch.zeros_like(fast)]).expand(n_head, width)
+    k = torch.cat([fast * turned.cos(), fast * turned.sin()], -1)
+    return scale * torch.stack([q, k])[:, :, None]
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention (B, L, D) → (B, L, D); with `qk_bias`, (2, H, 1, h), queries and keys have biases."""
+
+    def __init__(self, d_model: int, n_head: int, causal: bool, draws: Draws, out_scale: float = 1.0, qk_bias: bool = False) -> None:
         super().__init__()
         self.n_head, self.causal = n_head, causal
         self.qkv = Linear(d_model, 3 * d_model, False, draws)
         self.out = Linear(d_model, d_model, False, draws, out_scale)
+        self.qk_bias = nn.Parameter(near(n_head, d_model // n_head, causal)) if qk_bias else None
+        if self.qk_bias is not None:
+            self.qk_bias._no_weight_decay = True  # type: ignore[attr-defined]
 
     def forward(
         self,
@@ -119,6 +144,8 @@ class Attention(nn.Module):
         """`seen` comes from `visible`. With a `cache` the L positions follow those in it."""
         batch, length, width = x.shape
         q, k, v = self.qkv(x).view(batch, length, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
+        if self.qk_bias is not None:
+            q, k = q + self.qk_bias[0], k + self.qk_bias[1]
         if turn is not None:
             q, k = rotate(q, turn), rotate(k, turn)
         causal = self.causal and seen is None and length > 1

@@ -4,7 +4,9 @@
     h ← h + g_2 ⊙ W_2 gelu(W_1 modulate(N_2(h); b_2, a_2))        per block; logits = W modulate(N(h); b, a) + bias
 
 With adaLN, shifts b, scales a and gates g are linear in the condition c (`conditioning`) and zero at first; without it,
-b = a = 0 and g = 1. The head starts at zero, so that a fresh network gives every token the same chance.
+b = a = 0 and g = 1. With adaLN the head starts at zero, as published, so that a fresh network gives every token the same chance;
+without, it is drawn: through a head of zeros the first gradients reach the blocks along one direction only (that of the tokens'
+shares), and a masked denoiser stays at the shares for thousands of small steps.
 Source: Peebles and Xie, 2023, arXiv 2212.09748; as a masked denoiser, Lou et al., 2024, arXiv 2310.16834 and Sahoo et al.,
 2024, arXiv 2406.07524, whose published weights have this form.
 """
@@ -28,6 +30,8 @@ from genodiff.backbones.mamba import Linear
 from genodiff.errors import UsageError
 from genodiff.settings import Settings
 
+_HEAD_STD = 0.05
+
 
 class DiTSettings(Settings):
     """The shape of a DiT."""
@@ -38,6 +42,7 @@ class DiTSettings(Settings):
     n_head: int = Field(ge=1, description="attention heads; d_model is a multiple")
     mlp_ratio: int = Field(default=4, ge=1, description="width of a block's hidden layer per channel of the residual stream")
     rotary: bool = Field(default=True, description="rotary positions; without them attention knows no order")
+    qk_bias: bool = Field(default=False, description="queries and keys have biases, by which heads look at near positions first")
     causal: bool = Field(default=False, description="a position sees itself and those before it: for autoregressive models")
     norm: Literal["rms", "layer"] = "layer"
     norm_eps: float = Field(default=1e-5, gt=0)
@@ -55,6 +60,8 @@ class DiTSettings(Settings):
             raise ValueError(f"d_model {self.d_model} is not a multiple of n_head {self.n_head}")
         if self.rotary and self.d_model // self.n_head % 2:
             raise ValueError(f"heads of odd width {self.d_model // self.n_head} cannot turn: change n_head, or set rotary: false")
+        if self.qk_bias and not self.rotary:
+            raise ValueError("qk_bias needs rotary: true")
         if not self.adaln and (self.time_conditioning or self.n_classes):
             raise ValueError("time_conditioning and n_classes need adaln: true")
         return self
@@ -77,7 +84,7 @@ class DiTSettings(Settings):
         """The number of weights, without building them."""
         d, hidden = self.d_model, self.mlp_ratio * self.d_model
         norm = d * (1 if self.norm == "rms" or self.adaln else 2)
-        block = 2 * norm + 4 * d * d + 2 * d * hidden + hidden + d
+        block = 2 * norm + 4 * d * d + 2 * d * hidden + hidden + d + (2 * d if self.qk_bias else 0)
         head = 0 if self.tie_head else vocab_size * (d + 1)
         total = vocab_size * d + self.n_layer * block + norm + head
         if not self.adaln:
@@ -94,7 +101,7 @@ class Block(nn.Module):
         self.layer, self.p = layer, s.dropout
         scale = 1.0 if s.adaln else 1 / sqrt(2 * s.n_layer)  # gates that open from zero need no smaller start
         self.attention_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
-        self.attention = Attention(s.d_model, s.n_head, s.causal, draws, scale)
+        self.attention = Attention(s.d_model, s.n_head, s.causal, draws, scale, s.qk_bias)
         self.mlp_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
         self.mlp_in = Linear(s.d_model, s.mlp_ratio * s.d_model, True, draws)
         self.mlp_out = Linear(s.mlp_ratio * s.d_model, s.d_model, True, draws, scale)
@@ -142,7 +149,8 @@ class DiT(nn.Module):
         self.blocks = nn.ModuleList(Block(s, i, draws) for i in range(s.n_layer))
         self.final_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
         self.final_modulation = Modulation(s.d_cond, s.d_model, 2) if s.adaln else None
-        self.head = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size, s.d_model))
+        head = torch.zeros(vocab_size, s.d_model) if s.adaln or s.tie_head else draws.normal(vocab_size, s.d_model, std=_HEAD_STD)
+        self.head = None if s.tie_head else nn.Parameter(head.float())
         self.head_bias = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size))
 
     @property

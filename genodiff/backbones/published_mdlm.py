@@ -105,7 +105,7 @@ def mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> dict[st
         if s.conditioning != "adaln" and s.residual:
             raise CheckpointError("has skip connections, which published DiMambas without adaLN lack", fix="export it as safetensors")
         return {"backbone": "dimamba", "time_conditioning": s.time_conditioning, "vocab_size": vocab_size, "model": model}
-    if not (s.adaln and s.rotary and s.norm == "layer" and s.mlp_ratio == 4) or s.tie_head or s.causal:
+    if not (s.adaln and s.rotary and s.norm == "layer" and s.mlp_ratio == 4) or s.tie_head or s.causal or s.qk_bias:
         raise CheckpointError("is a DiT of a form that has never been published", fix="export it as safetensors")
     classes = {"cfg": True, "cfg_num_classes": s.n_classes} if s.n_classes else {}
     return {

@@ -68,8 +68,9 @@ def list_tasks(
         if json:
             _line(task.model_dump_json())
         else:
+            unit = "bases" if task.domain == "dna" else "tokens"
             of = " / ".join(task.classes) if len(task.classes) < 5 else f"{len(task.classes)} classes"
-            _line(f"{task.name:<34} {task.kind:<11} {of:<36} {task.metrics[0]:<9} ≤ {task.max_length:,} bases  {task.note}".rstrip())
+            _line(f"{task.name:<34} {task.kind:<11} {of:<36} {task.metrics[0]:<9} ≤ {task.max_length:,} {unit}  {task.note}".rstrip())
 
 
 def check(
@@ -95,7 +96,8 @@ def check(
     else:
         counts = "; ".join(f"{part} {' + '.join(f'{n:,}' for n in of.values())}" for part, of in found["counts"].items())
         spans = [of for of in found["lengths"].values()]
-        bases = f"{min(s[0] for s in spans):,} to {max(s[2] for s in spans):,} bases"
+        unit = "bases" if found["domain"] == "dna" else "bytes"
+        bases = f"{min(s[0] for s in spans):,} to {max(s[2] for s in spans):,} {unit}"
         of = f"classes {', '.join(found['classes'])}" if found["classes"] else "values"
         _line(f"{printable(dataset)}: sound; {of}; {counts}; {bases}")
 

@@ -1,4 +1,4 @@
-"""`genodiff finetune genomic-benchmarks|gue|nt|table|report`: fine-tune, measure on the test part, and print the table."""
+"""`genodiff finetune genomic-benchmarks|gue|nt|glue|table|report`: fine-tune, measure on the test part, and print the table."""
 
 import json as json_module
 import logging
@@ -19,6 +19,7 @@ _SUITES = {
     "genomic-benchmarks": "The nine Genomic Benchmarks, by the protocol of the Caduceus paper.",
     "gue": "GUE, the benchmark of DNABERT-2; its dev part validates.",
     "nt": "The 18 tasks of the Nucleotide Transformer.",
+    "glue": "GLUE for text runs: SST-2, CoLA, RTE, WNLI; the official dev part tests, validation is carved from train.",
 }
 
 
@@ -42,7 +43,7 @@ class FitFlags:
     ] = None
     precision: Annotated[Literal["fp32", "bf16"] | None, Parameter(help="bf16: autocast.")] = None
     max_length: Annotated[
-        int | None, Parameter(converter=whole, help="Bases that are read of a sequence, if fewer than the task's.")
+        int | None, Parameter(converter=whole, help="Bases, or tokens of a text, that are read, if fewer than the task's.")
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -60,6 +61,9 @@ class SweepFlags:
         Parameter(help="Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, a baseline's name, or baselines [baselines, scratch]."),
     ] = None
     method: Annotated[list[Literal["full", "probe"]] | None, Parameter(help="All weights, or a frozen probe; repeatable [full].")] = None
+    max_train: Annotated[
+        int | None, Parameter(converter=whole, help="Train examples at most, drawn once; what is left out stays out for all models.")
+    ] = None
     seeds: Annotated[int, Parameter(converter=whole, help="Seeds 1 to N: each has its own 90/10 split and order.")] = 5
     jobs: Annotated[int, Parameter(converter=whole, help="Units side by side, on the cores or over the GPUs.")] = 1
     out: Annotated[Path | None, Parameter(help="Folder of the sweep (default: runs/finetune-SUITE); the same one goes on.")] = None
@@ -166,18 +170,24 @@ def _references(words: list[str] | None) -> dict[str, str]:
 
 def _run(request: Any, task: str, flags: SweepFlags, fit: FitFlags, common: Common, name: str | None = None) -> None:
     device = common.apply()
-    from genodiff.finetune.baselines import BASELINES
+    from genodiff.finetune.baselines import baseline_names
     from genodiff.finetune.contender import contenders
     from genodiff.finetune.protocol import FitSettings
     from genodiff.finetune.sweep import Plan, sweep
 
+    if request.domain == "text" and request.references:
+        raise UsageError("--reference names genomes, and these tasks are of text", fix="leave it out")
+    if flags.max_train is not None:
+        if flags.max_train < 10:
+            raise UsageError(f"--max-train {flags.max_train} is below 10", fix="give 10 or more")
+        request = request.model_copy(update={"max_train": flags.max_train})
     for flag, value in (("seeds", flags.seeds), ("jobs", flags.jobs)):
         if value < 1:
             raise UsageError(f"--{flag} {value} is below 1", fix="give 1 or more")
     if flags.search < 0 or (flags.search and flags.grid):
         raise UsageError("--search takes a number of trials, and excludes --grid", fix="give one of them")
     FitSettings.parse(fit.given())
-    known = contenders(flags.model or ["baselines", "scratch"], BASELINES)
+    known = contenders(flags.model or ["baselines", "scratch"], baseline_names(request.domain), request.domain)
     methods = tuple(flags.method or ["full"])
     over = fit.given()
     plan = Plan(request, request.names(task), known, methods, flags.seeds, flags.protocol, over, flags.search, flags.grid)

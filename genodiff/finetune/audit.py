@@ -4,8 +4,10 @@ Per class of the test part: sequences that train has too (as they are, or as rev
 has exactly or shares bases with, and sequences half of whose 24-mers stand in train. Beside it the accuracy of
 predictors that read no sequence: the commonest class, a tree on the length, and looking up the place in the train part.
 The split that is audited is the one that was loaded, so that `dedup` and `chrom-holdout` can be seen to be clean.
+Text has one strand and no k-mers: of it, only equal sentences (their letters' case and blanks aside), repeats and conflicts count.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,13 +31,17 @@ def audit(data: TaskData) -> dict[str, Any]:
     """
     task, train, test = data.task, data.train, data.test
     found: dict[str, Any] = {"suite": task.suite, "task": task.name, "split": data.split, "classes": list(task.classes)}
+    found["domain"] = task.domain
     parts = {"train": train, "test": test}
     found["counts"] = {part: class_counts(e.labels, task.classes) if task.classes else {ALL: e.n} for part, e in parts.items()}
     found["lengths"] = {part: _lengths(examples) for part, examples in parts.items()}
     groups = _groups(test, task.classes, task.kind)
-    found["leaks"] = {name: _per_class(leak, groups) for name, leak in _leaks(train, test).items()}
-    found["repeats"], found["conflicts"] = _repeats(parts), _conflicts(train, test)
-    found["blank"] = {part: sum(not s.strip(b"N") for s in examples.sequences) for part, examples in parts.items()}
+    leaks = _leaks(train, test) if task.domain == "dna" else _text_leaks(train, test)
+    found["leaks"] = {name: _per_class(leak, groups) for name, leak in leaks.items()}
+    known = _read_as(task.domain)
+    found["repeats"], found["conflicts"] = _repeats(parts, known), _conflicts(train, test, known)
+    nothing = b"N" if task.domain == "dna" else None
+    found["blank"] = {part: sum(not s.strip(nothing) for s in examples.sequences) for part, examples in parts.items()}
     found["accuracy"] = _trivial(data) if task.kind in ("binary", "multiclass") else {}
     found["notes"] = list(data.notes)
     return found
@@ -60,6 +66,18 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
     return leaks | places
 
 
+def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
+    known = set(_read_as("text")(train.sequences))
+    return {"same": np.array([key in known for key in _read_as("text")(test.sequences)], bool)}
+
+
+def _read_as(domain: str) -> Callable[[list[bytes]], list[bytes]]:
+    """What makes two sequences of a domain the same: DNA on either strand, text in words."""
+    if domain == "dna":
+        return lambda sequences: fingerprints(sequences, both_strands=True)
+    return lambda sequences: fingerprints(b"\t".join(b" ".join(f.split()) for f in s.lower().split(b"\t")) for s in sequences)
+
+
 def _groups(test: Examples, classes: tuple[str, ...], kind: str) -> dict[str, NDArray[np.bool_]]:
     """Which test examples belong to each class, and to all of them."""
     groups = {ALL: np.ones(test.n, bool)}
@@ -77,19 +95,19 @@ def _lengths(examples: Examples) -> list[float]:
     return [int(lengths.min()), float(np.median(lengths)), int(lengths.max())]
 
 
-def _repeats(parts: dict[str, Examples]) -> dict[str, int | None]:
+def _repeats(parts: dict[str, Examples], known: Callable[[list[bytes]], list[bytes]]) -> dict[str, int | None]:
     """How many examples of each part repeat another one of that part (sequence on either strand)."""
-    keys = {part: fingerprints(e.sequences, both_strands=True) for part, e in parts.items() if e.sequences}
+    keys = {part: known(e.sequences) for part, e in parts.items() if e.sequences}
     return {part: len(keys[part]) - len(set(keys[part])) if part in keys else None for part in parts}
 
 
-def _conflicts(train: Examples, test: Examples) -> int | None:
+def _conflicts(train: Examples, test: Examples, known: Callable[[list[bytes]], list[bytes]]) -> int | None:
     """How many different sequences stand with different labels, over both parts together."""
     if not train.sequences or not test.sequences:
         return None
     labels: dict[bytes, set[bytes]] = {}
     for examples in (train, test):
-        for key, label in zip(fingerprints(examples.sequences, both_strands=True), examples.labels, strict=True):
+        for key, label in zip(known(examples.sequences), examples.labels, strict=True):
             labels.setdefault(key, set()).add(label.tobytes())
     return sum(len(different) > 1 for different in labels.values())
 
@@ -100,10 +118,11 @@ def _trivial(data: TaskData) -> dict[str, float | None]:
     scores: dict[str, NDArray[np.float64] | None] = {
         "majority": majority(train.labels, test.n, n),
         "length_tree": length_tree(train.lengths, train.labels, test.lengths, n),
-        "length_tree_cut": length_tree(np.minimum(train.lengths, cap), train.labels, np.minimum(test.lengths, cap), n),
         "lookup_same": None,
         "lookup_overlap": None,
     }
+    if data.task.domain == "dna":
+        scores["length_tree_cut"] = length_tree(np.minimum(train.lengths, cap), train.labels, np.minimum(test.lengths, cap), n)
     if train.places is not None and test.places is not None:
         scores["lookup_same"] = coordinate_lookup(train, test.places, n, exact=True)
         scores["lookup_overlap"] = coordinate_lookup(train, test.places, n, exact=False)
@@ -138,13 +157,13 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
     for part, n in found["repeats"].items():
         lines += [f"  {part} repeats itself: {n:,} duplicate sequences"] if n else []
     for part, n in found["blank"].items():
-        lines += [f"  {part} has {n:,} sequences of N only"] if n else []
+        lines += [f"  {part} has {n:,} sequences of {_nothing(found)} only"] if n else []
     if found["conflicts"]:
         lines.append(f"  conflict: {found['conflicts']:,} sequences stand with different labels")
-    for name, value in found["accuracy"].items():
+    for name, value in sorted(found["accuracy"].items(), key=lambda item: list(_WORDS).index(item[0])):
         lines += [f"  accuracy without reading: {value:.1%} by {_WORDS[name]}"] if value is not None else []
     if any(leak is None for leak in found["leaks"].values()):
-        missing = [what for what, key in (("coordinates", "overlap"), ("sequences", "same")) if found["leaks"][key] is None]
+        missing = [what for what, key in (("coordinates", "overlap"), ("sequences", "same")) if found["leaks"].get(key, ()) is None]
         lines.append(f"  not looked at, for want of {' and '.join(missing)}: what needs them")
     return lines + [f"  note: {note}" for note in found["notes"]]
 
@@ -153,20 +172,24 @@ def _percent(n: int, of: int) -> str:
     return f"{n / of:.1%}" if of else "none"
 
 
+def _nothing(found: dict[str, Any]) -> str:
+    return "blanks" if found.get("domain") == "text" else "N"
+
+
 def warnings_of(found: dict[str, Any]) -> list[str]:
     """What somebody who is about to train on these data should know: leaks, duplicates, conflicts, cut sequences."""
     warnings = []
     for name in ("same", "reverse_complement", "same_place", "overlap"):
-        leak = found["leaks"][name]
+        leak = found["leaks"].get(name)
         if leak is not None and leak[ALL][0]:
             warnings.append(f"leak between train and test: {leak[ALL][0]:,} {_WORDS[name]}, of {leak[ALL][1]:,}")
-    kmers = found["leaks"]["shared_kmers"]
+    kmers = found["leaks"].get("shared_kmers")
     if kmers is not None and kmers[ALL][0] > max(1, kmers[ALL][1] // 100):
         warnings.append(f"overlap between train and test: {kmers[ALL][0]:,} {_WORDS['shared_kmers']}, of {kmers[ALL][1]:,}")
     warnings += [f"{n:,} duplicate sequences inside the {part} part" for part, n in found["repeats"].items() if n]
     if found["conflicts"]:
         warnings.append(f"conflicting labels: {found['conflicts']:,} sequences stand with both, or several, labels")
-    warnings += [f"{n:,} sequences of the {part} part are N only" for part, n in found["blank"].items() if n]
+    warnings += [f"{n:,} sequences of the {part} part are {_nothing(found)} only" for part, n in found["blank"].items() if n]
     for part, counts in found["counts"].items():
         empty = [name for name, n in counts.items() if not n]
         warnings += [f"the {part} part has no example of class '{empty[0]}'"] if empty else []

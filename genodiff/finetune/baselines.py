@@ -6,6 +6,7 @@
   cnn              the benchmark's own convolutional network (see `cnn`)
   lookup-same      the label of the same interval in train, if it is there: the leak itself
   lookup-overlap   the labels of the train intervals that share a base
+  bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
 
 Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers, or values (n,).
 """
@@ -24,7 +25,8 @@ from sklearn.tree import DecisionTreeRegressor
 from genodiff.errors import DataError, UsageError
 from genodiff.finetune.cnn import fit_cnn
 from genodiff.finetune.examples import Examples
-from genodiff.finetune.task import Task
+from genodiff.finetune.task import Domain, Task
+from genodiff.finetune.text_baselines import SHAPES, fit_text
 from genodiff.finetune.trivial import coordinate_lookup, length_tree
 from genodiff.settings import did_you_mean
 
@@ -68,7 +70,7 @@ def baseline_predictor(name: str, task: Task, train: Examples, valid: Examples, 
 def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
     """The baselines that can be fitted to these data: lookups need classes and coordinates, the others are always there."""
     can_look_up = train.places is not None and task.kind in ("binary", "multiclass")
-    return tuple(name for name in BASELINES if can_look_up or not name.startswith("lookup"))
+    return tuple(name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup"))
 
 
 def fit_predict(name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int) -> Floats:
@@ -231,6 +233,13 @@ def _lookup(exact: bool) -> Callable[[_Given], Predict]:
     return fit
 
 
+def _of_text(name: str) -> Callable[[_Given], Predict]:
+    def fit(given: _Given) -> Predict:
+        return fit_text(name, given.train, given.valid, given.n_out, given.task.metrics[0], given.task.kind)
+
+    return fit
+
+
 _FITS: dict[str, Callable[[_Given], Predict]] = {
     "majority": _majority,
     "length-tree": _length_tree,
@@ -238,7 +247,16 @@ _FITS: dict[str, Callable[[_Given], Predict]] = {
     "cnn": _cnn,
     "lookup-same": _lookup(True),
     "lookup-overlap": _lookup(False),
+    **{name: _of_text(name) for name in SHAPES},
 }
 
-BASELINES = tuple(_FITS)
-"""The names of all baselines."""
+BASELINES = tuple(name for name in _FITS if name not in SHAPES)
+"""The names of the baselines of DNA."""
+
+TEXT_BASELINES = ("majority", "length-tree", *SHAPES)
+"""The names of the baselines of text."""
+
+
+def baseline_names(domain: Domain) -> tuple[str, ...]:
+    """The baselines of a domain."""
+    return TEXT_BASELINES if domain == "text" else BASELINES

@@ -15,6 +15,7 @@ from torch import Tensor
 from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.finetune.examples import Examples
+from genodiff.finetune.sentences import Sentences
 
 Index = NDArray[np.int64]
 
@@ -25,7 +26,7 @@ _CPU_BASES, _GPU_BASES = 1 << 14, 1 << 19  # of a pass through the network
 class Part(NamedTuple):
     """Encoded examples with their labels: ids one sequence after another, `lengths` of each, `cut` of them shortened."""
 
-    ids: NDArray[np.uint8]
+    ids: NDArray[Any]
     starts: Index
     lengths: Index
     labels: NDArray[Any]
@@ -50,13 +51,20 @@ class Part(NamedTuple):
         return torch.from_numpy(x0), torch.from_numpy(lengths)
 
 
-def encode(examples: Examples, alphabet: Alphabet, max_length: int) -> Part:
-    """The examples as ids; of longer sequences the first `max_length` bases."""
-    cut = sum(len(s) > max_length for s in examples.sequences)
-    rows = [alphabet.encode(s[:max_length]) for s in examples.sequences]
+Reader = Alphabet | Sentences
+"""What makes ids of an example: an alphabet of its bases, or a tokenizer of its sentences."""
+
+
+def encode(examples: Examples, reader: Reader, max_length: int) -> Part:
+    """The examples as ids: of longer sequences the first `max_length` bases, of texts at most so many tokens."""
+    if isinstance(reader, Sentences):
+        rows, cut = reader.rows(examples.sequences, max_length)
+    else:
+        cut = sum(len(s) > max_length for s in examples.sequences)
+        rows = [reader.encode(s[:max_length]) for s in examples.sequences]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-    return Part(np.concatenate(rows) if rows else np.zeros(0, np.uint8), starts, lengths, examples.labels, alphabet.pad_id, cut)
+    return Part(np.concatenate(rows) if rows else np.zeros(0, np.uint8), starts, lengths, examples.labels, reader.pad_id, cut)
 
 
 def epoch_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> list[Index]:

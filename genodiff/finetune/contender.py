@@ -1,5 +1,7 @@
 """Who takes part in a benchmark: checkpoints, the same networks with random weights, and baselines, by short names.
 
+A suite is of DNA or of text, and so are its networks; a text network reads with the tokenizer that it was trained with.
+
 A word of `--model` is one of
     PATH, NAME=PATH        a run folder or checkpoint of ours
     scratch                random weights: the network of the first checkpoint named, or else of the default preset
@@ -16,14 +18,20 @@ from typing import Any, Literal
 
 from torch import nn
 
-from genodiff.alphabet import ALPHABETS, Alphabet
+from genodiff.alphabet import ALPHABETS, BYTES, Alphabet
 from genodiff.backbones.presets import PRESETS
+from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.finetune.batches import Reader
+from genodiff.finetune.sentences import Sentences
+from genodiff.finetune.task import Domain
 from genodiff.settings import Settings, did_you_mean
 from genodiff.train.checkpoint import Model, load_model
-from genodiff.train.config import DEFAULT_PRESET
+from genodiff.train.config import DEFAULT_PRESET, DEFAULT_TEXT_PRESET
+from genodiff.train.tokenizer_files import model_tokenizer
 
 SCRATCH = "scratch"
+_USUAL = {"dna": DEFAULT_PRESET, "text": DEFAULT_TEXT_PRESET}
 
 
 class Contender(Settings):
@@ -34,12 +42,17 @@ class Contender(Settings):
     path: str | None = None
     preset: str | None = None
     digest: str = ""
+    domain: Domain = "dna"
 
     def shape(self) -> tuple[Any, Alphabet]:
         """The settings of the network and its alphabet."""
         if self.path is not None:
             return opened(self.path).config.backbone, opened(self.path).alphabet
-        return PRESETS[self.preset or DEFAULT_PRESET], ALPHABETS["dna"]
+        return PRESETS[self.preset or _USUAL[self.domain]], BYTES if self.domain == "text" else ALPHABETS["dna"]
+
+    def reader(self) -> Reader:
+        """What makes the network's ids: its alphabet or, for text, the tokenizer in its run (without one, bytes)."""
+        return _sentences(self.path) if self.domain == "text" else self.shape()[1]
 
     def network(self, seed: int, device: str = "cpu") -> tuple[nn.Module, Alphabet]:
         """A network of its own for one fit, its weights read or drawn from `seed`, and its alphabet."""
@@ -62,13 +75,18 @@ class Contender(Settings):
 
 
 @lru_cache(maxsize=4)
+def _sentences(path: str | None) -> Sentences:
+    return Sentences(ByteTokenizer() if path is None else model_tokenizer(opened(path).run, opened(path).alphabet))
+
+
+@lru_cache(maxsize=4)
 def opened(path: str) -> Model:
     """The model at `path`, read once; for looking at, not for training."""
     return load_model(path)
 
 
-def contenders(words: Sequence[str], baselines: Sequence[str]) -> list[Contender]:
-    """The contenders that `--model` names, each once, in that order. Raises `UsageError` or `CheckpointError`."""
+def contenders(words: Sequence[str], baselines: Sequence[str], domain: Domain = "dna") -> list[Contender]:
+    """The contenders of a domain that `--model` names, each once, in that order. Raises `UsageError` or `CheckpointError`."""
     named: list[tuple[str | None, str]] = []
     for word in words:
         if word == "baselines":
@@ -79,7 +97,7 @@ def contenders(words: Sequence[str], baselines: Sequence[str]) -> list[Contender
     first = next((word for _, word in named if _is_path(word, baselines)), None)
     found: list[Contender] = []
     for called, word in named:
-        one = _contender(called, word, first, baselines)
+        one = _contender(called, word, first, baselines, domain)
         if any(one.name == other.name and one != other for other in found):
             raise UsageError(f"two models are called '{one.name}'", fix="name one of them: --model NAME=PATH")
         if one not in found:
@@ -93,26 +111,39 @@ def _is_path(word: str, baselines: Sequence[str]) -> bool:
     return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")
 
 
-def _contender(alias: str | None, word: str, first: str | None, baselines: Sequence[str]) -> Contender:
+def _contender(alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: Domain) -> Contender:
     if word in baselines:
-        return Contender(name=alias or word, kind="baseline", preset=word)
+        return Contender(name=alias or word, kind="baseline", preset=word, domain=domain)
     if word == SCRATCH:
         path = None if first is None else str(Path(first).absolute())
-        found = Contender(name=alias or SCRATCH, kind="scratch", path=path, preset=None if path else DEFAULT_PRESET)
+        if path is not None:
+            _check(path, domain)
+        usual = None if path else _USUAL[domain]
+        found = Contender(name=alias or SCRATCH, kind="scratch", path=path, preset=usual, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})
     if word.startswith(f"{SCRATCH}:"):
         preset = word.partition(":")[2]
         if preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
-        found = Contender(name=alias or word, kind="scratch", preset=preset)
+        if domain == "text" and PRESETS[preset].paired:
+            raise UsageError(f"preset '{preset}' reads both strands of DNA, and text has one", fix=f"give {SCRATCH}:{DEFAULT_TEXT_PRESET}")
+        found = Contender(name=alias or word, kind="scratch", preset=preset, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})
     if not Path(word).exists() and "/" not in word:
         known = [*baselines, SCRATCH, "baselines"]
         raise UsageError(f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}")
-    model = opened(str(Path(word).absolute()))
-    if model.alphabet.domain != "dna":
-        raise CheckpointError(f"is a {model.alphabet.domain} model; tasks are of DNA", file=word, fix="give a model of DNA")
-    return Contender(name=alias or model.run.resolve().name, kind="checkpoint", path=str(Path(word).absolute()), digest=model.digest)
+    path = str(Path(word).absolute())
+    model = _check(path, domain, word)
+    return Contender(name=alias or model.run.resolve().name, kind="checkpoint", path=path, digest=model.digest, domain=domain)
+
+
+def _check(path: str, domain: Domain, shown: str | None = None) -> Model:
+    """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
+    model, names = opened(path), {"dna": "DNA", "text": "text"}
+    if model.alphabet.domain != domain:
+        what = f"is a {names.get(model.alphabet.domain, model.alphabet.domain)} model; these tasks are of {names[domain]}"
+        raise CheckpointError(what, file=shown or path, fix=f"give a model of {names[domain]}")
+    return model
 
 
 def _digest(contender: Contender) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from genodiff.errors import DataError
-from genodiff.finetune.batches import passes
+from genodiff.finetune.batches import encode, passes
+from genodiff.finetune.contender import Contender
 from genodiff.finetune.fit import loss_of, n_out_of
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.protocol import GRIDS, FitSettings
@@ -51,9 +52,19 @@ def size_of(request: Request, name: str) -> Size:
     return Size(data.task, data.train.n, data.test.n, round(float(lengths.mean())), int(lengths.max()), True)
 
 
+def in_tokens(request: Request, size: Size, contender: Contender, settings: FitSettings) -> Size:
+    """The size of a task of text as a network reads it: its lengths in tokens of that network's tokenizer."""
+    most = min(size.task.max_length, settings.max_length or size.task.max_length)
+    if not size.here:
+        return size._replace(length=most, longest=most)
+    lengths = encode(loaded(request.model_dump_json(), size.task.name).train, contender.reader(), most).lengths
+    return size._replace(length=round(float(lengths.mean())), longest=int(lengths.max()))
+
+
 def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
     """The plan as plain values; times in seconds, `seconds` with `jobs` units side by side."""
-    sizes = [size_of(plan.request.model_copy(update={"offline": True}), name) for name in plan.tasks]
+    plan = plan._replace(request=plan.request.model_copy(update={"offline": True}))
+    sizes = [size_of(plan.request, name) for name in plan.tasks]
     rows = []
     for size in sizes:
         for contender in plan.contenders:
@@ -62,15 +73,18 @@ def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
                 row |= {"n_train": size.n_train or None, "n_test": size.n_test or None, "length": size.length, "data_here": size.here}
                 if contender.kind != "baseline":
                     _, settings = settings_for(plan, size.task, contender, method)
+                    seen = in_tokens(plan.request, size, contender, settings) if size.task.domain == "text" else size
+                    row |= {"length": seen.length}
                     backbone, alphabet = contender.network(1, device)
                     classifier = Classifier(
                         backbone, n_out_of(size.task.kind, size.task.classes), strands=settings.rc, complement=alphabet.complement
                     ).to(device)  # fmt: skip
-                    row |= _of_network(classifier, size, settings, _tries(plan, method))
+                    row |= _of_network(classifier, seen, settings, _tries(plan, method))
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
     return {
-        "suite": plan.request.suite, "split": plan.request.split, "device": device, "jobs": jobs, "threads": torch.get_num_threads(),
+        "suite": plan.request.suite, "domain": plan.request.domain, "split": plan.request.split, "device": device, "jobs": jobs,
+        "threads": torch.get_num_threads(),
         "units": sum(row["units"] for row in rows), "cpu_seconds": seconds, "seconds": seconds / jobs,
         "memory_bytes": jobs * max((row.get("memory_bytes") or 0 for row in rows), default=0),
         "disk_bytes": sum((row.get("disk_bytes") or 0) * row["units"] for row in rows), "rows": rows, "downloads": downloads(plan, sizes),
@@ -188,7 +202,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
     out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]
     for row in found["rows"]:
-        size = f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} bases" if row["n_train"] else "size not known"
+        unit = "bases" if found["domain"] == "dna" else "bytes" if row["method"] == "baseline" else "tokens"
+        size = f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}" if row["n_train"] else "size not known"
         what = f"  {row['task']} · {row['model']} ({row['method']}) × {row['units']}: {size}"
         if row.get("seconds") is not None:
             steps = f"{row['steps']:,} steps, " if row["steps"] else ""

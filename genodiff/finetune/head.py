@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from genodiff.backbones.classifier import pool
 from genodiff.backbones.layers import Draws
 from genodiff.errors import UsageError
 
@@ -85,8 +86,7 @@ class Classifier(nn.Module):
         """The mean of the features over each row's bases: of the given strand, and with paired strands of the other too."""
         sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
         h = self.backbone.features(x0, sigma, None if bool((lengths == x0.shape[1]).all()) else lengths)  # type: ignore[operator]
-        here = (torch.arange(x0.shape[1], device=x0.device) < lengths[:, None])[..., None]
-        mean = torch.where(here, h.float(), 0.0).sum(1) / lengths[:, None]
+        mean = pool(h.float(), "mean", lengths)
         if not self.paired:
             return mean[None]
         given, other = mean.chunk(2, -1)

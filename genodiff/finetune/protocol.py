@@ -5,7 +5,9 @@ AdamW with weight decay 0.1 and betas (0.9, 0.999), a cosine after 1 % of warm-u
 gradients clipped at 1, the epoch with the best validation accuracy; learning rates 1e-3 and 2e-3 tried, the best per task below.
 Nucleotide Transformer tasks (the same paper, Table 2): 20 epochs, batches of 128 and 512, the same rates, ten seeds.
 MDLM's variant of Genomic Benchmarks (Sahoo et al., 2024, arXiv 2406.07524): 16,000 steps.
-GUE has no published protocol for networks of this size: what is set below is ours.
+GUE has no published protocol for networks of this size: batches of 32 as DNABERT-2's (Zhou et al., 2024, arXiv 2306.15006), the
+rest below is ours. GLUE: batches of 32 as BERT's (Devlin et al., 2019, arXiv 1810.04805), the rest is ours, for networks of a few
+million weights; for one of BERT's size its own are --lr 3e-5 --epochs 3.
 """
 
 import math
@@ -86,13 +88,18 @@ _COLUMN = {"augment": 1, "average": 2, "conjoin": 3}
 
 _SUITES: dict[str, dict[str, Any]] = {
     "genomic-benchmarks": {},
-    "gue": {"epochs": 10, "batch_size": 128},
+    "gue": {"epochs": 10, "batch_size": 32},
     "nt": {"epochs": 20, "batch_size": 128},
-}
+    "glue": {
+        "epochs": 10, "batch_size": 32, "lr": 3e-4, "warmup_share": 0.06, "lr_min_ratio": 0.0, "weight_decay": 0.01, "dropout": 0.1,
+        "patience": 3,
+    },
+}  # fmt: skip
 
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "genomic-benchmarks": {"lr": (1e-3, 2e-3), "batch_size": (128, 256)},
     "nt": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
+    "glue": {"lr": (1e-4, 3e-4, 1e-3), "batch_size": (16, 32)},
 }
 """What the papers try for each task, by suite; other suites take the first."""
 

@@ -2,13 +2,14 @@
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from genodiff.errors import DataError, UsageError
 from genodiff.finetune.own import load_own
 from genodiff.finetune.table import Kind, Layout
-from genodiff.finetune.task import Metric, TaskData, load_task, task_names
+from genodiff.finetune.task import Domain, Metric, TaskData, fewer, load_suite, load_task, task_names
 from genodiff.settings import Settings, did_you_mean
 
 
@@ -35,6 +36,12 @@ class Request(Settings):
     references: dict[str, str] = Field(default_factory=dict)
     offline: bool = False
     table: Table | None = None
+    max_train: Annotated[int | None, Field(ge=10)] = None
+
+    @property
+    def domain(self) -> Domain:
+        """What the sequences are."""
+        return "dna" if self.table is not None else load_suite(self.suite).domain
 
     def names(self, word: str = "all") -> list[str]:
         """The tasks that a word means: one name, several with commas, or all of the suite. Raises `UsageError`."""
@@ -52,7 +59,11 @@ class Request(Settings):
         return chosen
 
     def load(self, name: str) -> TaskData:
-        """A task with its examples. Raises `DataError` where they are missing or wrong."""
+        """A task with its examples, of train at most `max_train`. Raises `DataError` where they are missing or wrong."""
+        data = self._whole(name)
+        return data if self.max_train is None else fewer(data, self.max_train)
+
+    def _whole(self, name: str) -> TaskData:
         if self.table is not None:
             t = self.table
             layout = Layout(t.sequence, t.labels)

@@ -87,7 +87,7 @@ def know(request: Request, name: str) -> Known:
     task = data.task
     parts = {"train": data.train, "test": data.test}
     about: dict[str, Any] = {
-        "suite": request.suite, "task": name, "split": data.split, "kind": task.kind, "classes": list(task.classes),
+        "suite": request.suite, "task": name, "domain": task.domain, "split": data.split, "kind": task.kind, "classes": list(task.classes),
         "metric": task.metrics[0], "metrics": list(task.metrics), "max_length": task.max_length, "notes": list(data.notes),
         "licence": task.licence, "source": task.source, "task_note": task.note, "data": data_digest(data),
         "published_split": data.valid_index is not None,

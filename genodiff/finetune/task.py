@@ -21,12 +21,14 @@ from genodiff.errors import DataError, UsageError
 from genodiff.finetune.download import fetch_task
 from genodiff.finetune.examples import Examples, class_counts
 from genodiff.finetune.genomic_benchmarks import Genomes, read_local, read_official, read_partial
+from genodiff.finetune.glue import read_glue
 from genodiff.finetune.parts import Parts, Selection, read_parts, read_selection
 from genodiff.finetune.reference import Reference
 from genodiff.finetune.resplit import SPLITS, resplit
 from genodiff.finetune.table import Kind
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
+Domain = Literal["dna", "text"]
 Metric = Literal["accuracy", "f1", "f1_macro", "mcc", "auroc", "auprc", "pearson", "spearman", "mse", "r2"]
 
 VALID_SHARE = 10
@@ -37,12 +39,14 @@ class Task(Settings):
     """One prediction task. `classes` names label 0, 1, ... (or the yes/no answers; empty for regression).
 
     `holdout` names the contigs that test under chrom-holdout, where those of the references would not do.
-    `metrics[0]` is the one that the published table reports. Longer sequences are cut to their first `max_length` bases.
+    `metrics[0]` is the one that the published table reports. Longer sequences are cut to their first `max_length` bases, texts to
+    so many tokens.
     `counts` gives, per part, the published number of examples of each class; data that differ are not the official ones.
     """
 
     suite: str
     name: str
+    domain: Domain = "dna"
     kind: Kind = "binary"
     classes: tuple[str, ...] = ("negative", "positive")
     metrics: tuple[Metric, ...] = ("accuracy",)
@@ -84,8 +88,9 @@ class Suite(Settings):
     """
 
     suite: str
+    domain: Domain = "dna"
     description: str = ""
-    layout: Literal["genomic-benchmarks", "parts", "table"] = "parts"
+    layout: Literal["genomic-benchmarks", "parts", "table", "glue"] = "parts"
     url: str = ""
     train: Rows | None = None
     test: Rows | None = None
@@ -120,6 +125,21 @@ def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np
     order = np.argsort(uniforms(seed, Purpose.FINETUNE_SPLIT, 0, n), kind="stable")
     n_valid = max(1, n // VALID_SHARE)
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
+
+
+def fewer(data: TaskData, n: int) -> TaskData:
+    """The task with `n` of its train examples, the same ones for every seed and model; a published validation part stays."""
+    pool = np.arange(data.train.n) if data.valid_index is None else np.setdiff1d(np.arange(data.train.n), data.valid_index)
+    if len(pool) <= n:
+        return data
+    order = np.argsort(uniforms(0, Purpose.FINETUNE_SPLIT, 1, len(pool)), kind="stable")
+    kept = np.sort(pool[order[:n]])
+    note = f"train: {n:,} of {len(pool):,} examples, drawn once for all models and seeds"
+    data = data._replace(notes=(*data.notes, note))
+    if data.valid_index is None:
+        return data._replace(train=data.train.take(kept))
+    index = np.arange(n, n + len(data.valid_index))
+    return data._replace(train=data.train.take(np.concatenate([kept, data.valid_index])), valid_index=index)
 
 
 def suite_names() -> list[str]:
@@ -170,6 +190,8 @@ def load_task(
     found, task = load_suite(suite), find_task(suite, name)
     if split not in SPLITS:
         raise UsageError(f"no split '{split}'; {did_you_mean(split, SPLITS)}")
+    if found.domain == "text" and split != "official":
+        raise UsageError(f"{suite} has no split '{split}', which is of DNA", fix="use official")
     if source is None:
         folder = fetch_task(found.layout, found.url, suite, name, task.classes, offline=offline)
     else:
@@ -196,6 +218,8 @@ def _parts(suite: Suite, task: Task, folder: Path, split: str, given: dict[str, 
         return read_official(folder, task.name, task.classes, Genomes(of_class, given, offline, sequences))
     if split in ("local", "partial"):
         raise UsageError(f"{suite.suite} has no split '{split}'", fix="use official, chrom-holdout or dedup")
+    if suite.layout == "glue":
+        return read_glue(folder, task.name)
     if suite.layout == "table" and suite.train is not None and suite.test is not None:
         return read_selection(folder, suite.train.of(task.name), suite.test.of(task.name), task.kind, task.classes)
     return read_parts(folder, task.name, task.kind, task.classes)
@@ -223,9 +247,9 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
 
 
 def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
-    """A note for each part with sequences that are cut."""
-    notes = []
-    for part, examples in (("train", parts.train), ("test", parts.test)):
+    """A note for each part with sequences that are cut; how many tokens a text has depends on the network."""
+    notes: list[str] = []
+    for part, examples in (("train", parts.train), ("test", parts.test)) if task.domain == "dna" else ():
         long = int((examples.lengths > task.max_length).sum())
         if long:
             share = f"{long:,} of {examples.n:,} {part} sequences ({long / examples.n:.1%})"
@@ -236,7 +260,7 @@ def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
 def _read_suite(path: Path) -> Suite:
     values: Any = read_yaml(path)
     if isinstance(values, dict):
-        defaults = {"suite": values.get("suite"), **values.pop("defaults", {})}
+        defaults = {"suite": values.get("suite"), "domain": values.get("domain", "dna"), **values.pop("defaults", {})}
         values["tasks"] = [{**defaults, **row} if isinstance(row, dict) else row for row in values.get("tasks", [])]
         for task in values["tasks"]:
             if isinstance(task.get("references"), str):

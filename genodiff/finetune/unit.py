@@ -27,7 +27,7 @@ from genodiff import __version__
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetune import probe, saliency
-from genodiff.finetune.batches import Part, encode
+from genodiff.finetune.batches import Part, Reader, encode
 from genodiff.finetune.contender import Contender
 from genodiff.finetune.examples import Examples
 from genodiff.finetune.fit import STATE, Watch, fit, n_out_of, probabilities, raw_scores
@@ -94,11 +94,12 @@ class Sealed:
 
 
 class Fit(NamedTuple):
-    """What fitting a unit gives: what to predict with, and what is known without any test."""
+    """What fitting a unit gives: what to predict with, what is known without any test, how many examples it would shorten."""
 
     predict: Predict
     found: dict[str, Any]
     explain: Callable[[bytes, int, float], dict[str, Any]] | None = None
+    cut: Callable[[Examples], int] = lambda examples: 0
 
 
 Baseline = Callable[[str, Task, Examples, Examples, int], Predict]
@@ -147,12 +148,12 @@ def _fit_network(
 ) -> Fit:  # fmt: skip
     task, settings = data.task, unit.settings
     max_length = min(task.max_length, settings.max_length or task.max_length)
-    classifier, alphabet = classifier_of(unit, task, device)
-    everything = encode(data.train, alphabet, max_length)
+    classifier, reader = classifier_of(unit, task, device)
+    everything = encode(data.train, reader, max_length)
     train, valid = everything.take(rows), everything.take(valid_rows)
     counts |= {"cut_train": everything.cut, "max_length": max_length}
     if settings.method == "probe":
-        return _fit_probe(unit, task, classifier, alphabet, train, valid, counts, max_length)
+        return _fit_probe(unit, task, classifier, reader, train, valid, counts, max_length)
     here = folder / FITTED
     if here.exists():
         found = read_json(here)
@@ -180,13 +181,20 @@ def _fit_network(
         state.unlink(missing_ok=True)
 
     def predict(examples: Examples) -> Floats:
-        scores = raw_scores(classifier, encode(examples, alphabet, max_length), bf16=settings.precision == "bf16")
+        scores = raw_scores(classifier, encode(examples, reader, max_length), bf16=settings.precision == "bf16")
         return probabilities(task.kind, scores, scale)
 
-    def explain(sequence: bytes, label: int, probability: float) -> dict[str, Any]:
-        return saliency.about(classifier, alphabet, sequence[:max_length], label, probability)
+    if not isinstance(reader, Alphabet):
+        return Fit(predict, found, None, _cuts(reader, max_length))
 
-    return Fit(predict, found, explain)
+    def explain(sequence: bytes, label: int, probability: float) -> dict[str, Any]:
+        return saliency.about(classifier, reader, sequence[:max_length], label, probability)
+
+    return Fit(predict, found, explain, _cuts(reader, max_length))
+
+
+def _cuts(reader: Reader, max_length: int) -> Callable[[Examples], int]:
+    return lambda examples: encode(examples, reader, max_length).cut
 
 
 def finite_at(values: dict[str, Any], key: str) -> dict[str, Any]:
@@ -195,7 +203,7 @@ def finite_at(values: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _fit_probe(
-    unit: Unit, task: Task, classifier: Classifier, alphabet: Alphabet, train: Part, valid: Part, counts: dict[str, int], max_length: int
+    unit: Unit, task: Task, classifier: Classifier, reader: Reader, train: Part, valid: Part, counts: dict[str, int], max_length: int
 ) -> Fit:
     began = time.monotonic()
     n_out = n_out_of(task.kind, task.classes)
@@ -205,21 +213,21 @@ def _fit_probe(
     )  # fmt: skip
 
     def predict(examples: Examples) -> Floats:
-        return probed.predict(task.kind, probe.embeddings(classifier, encode(examples, alphabet, max_length)))
+        return probed.predict(task.kind, probe.embeddings(classifier, encode(examples, reader, max_length)))
 
     found = {**counts, "valid": probed.valid, "probe_c": probed.c, "tried": finite(probed.tried), "seconds": time.monotonic() - began}
-    return Fit(predict, found)
+    return Fit(predict, found, None, _cuts(reader, max_length))
 
 
-def classifier_of(unit: Unit, task: Task, device: str) -> tuple[Classifier, Alphabet]:
-    """The network of a unit with a fresh head, before anything is fitted."""
+def classifier_of(unit: Unit, task: Task, device: str) -> tuple[Classifier, Reader]:
+    """The network of a unit with a fresh head, before anything is fitted, and what makes its ids."""
     backbone, alphabet = unit.contender.network(unit.seed, device)
     rc: Strands = unit.settings.rc
     classifier = Classifier(
         backbone, n_out_of(task.kind, task.classes), strands=rc, complement=alphabet.complement, dropout=unit.settings.dropout,
         seed=unit.seed,
     )  # fmt: skip
-    return classifier.to(device), alphabet
+    return classifier.to(device), unit.contender.reader()
 
 
 def score_unit(unit: Unit, task: Task, notes: tuple[str, ...], fitted: Fit, sealed: Sealed, folder: Path) -> dict[str, Any]:
@@ -229,14 +237,12 @@ def score_unit(unit: Unit, task: Task, notes: tuple[str, ...], fitted: Fit, seal
     values: dict[str, float] = {name: measure(name, task.kind, test.labels, predicted) for name in task.metrics}
     interval = spread(task.metrics[0], task.kind, test.labels, [predicted], seed=unit.seed).ci95
     found = {k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale", "tried")}
-    max_length = found.get("max_length")
-    cut = 0 if max_length is None else int((test.lengths > max_length).sum())
     row: dict[str, Any] = {
         "suite": unit.suite, "task": unit.task, "split": unit.split, "model": unit.contender.name, "kind": unit.contender.kind,
         "method": unit.method, "setting": unit.setting, "seed": unit.seed, "key": unit.key,
         "metric": task.metrics[0], "value": values[task.metrics[0]], "ci95": interval, "metrics": finite(values),
         "valid_metric": task.metrics[0], "digest": unit.contender.digest, **finite_at(found, "valid"), "n_test": test.n,
-        "cut_test": cut, "data": unit.data,
+        "cut_test": fitted.cut(test), "data": unit.data,
         **unit.contender.about(), "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(), "genodiff": __version__, "git": git_revision(),
         "created": now(),

@@ -49,8 +49,9 @@ def scan_forward(
     Without OUTPUT only a segment's last state and the sum of its step sizes.
     `states` is (rows, tiles + 1, N, E), or (rows, segments, N, E) without KEEP; the state before each segment stands in it.
     """
-    # A contiguity of 1 keeps Triton from spreading a lane's channel over several lanes' loads.
-    e = tl.max_contiguous(tl.program_id(0) * BE + tl.arange(0, BE), 1)
+    # Channels lie side by side, which makes them the lanes (on a tie with time, releases differ); called a multiple of no more than 1,
+    # they are loaded one per lane.
+    e = tl.multiple_of(tl.program_id(0) * BE + tl.arange(0, BE), 1)
     segment, row = tl.program_id(1), tl.program_id(2).to(tl.int64)
     there = e < E if E % BE else tl.full([BE], True, tl.int1)
     n_tiles = tl.cdiv(L, T)
@@ -74,8 +75,10 @@ def scan_forward(
         after = state + N * E if KEEP else state
         begins = (tl.arange(0, T) == 0)[None, :]
         ends = (tl.arange(0, T) == T - 1)[None, :]
-        # The state before a later segment is that segment's own affair.
-        kept = there & ((tile + 1 < last) | (tile + 1 == n_tiles) | (not KEEP))
+        # The state before a later segment is that segment's own affair. (A block, not a number: Triton 3.9's interpreter spreads the
+        # truth of a comparison of numbers over a block as integers, which are no mask.)
+        next_tile = tl.full([BE], tile + 1, tl.int32)
+        kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
         # What comes from far away is asked for one n ahead.
         next_A, next_before = tl.load(A2 + e, mask=there, other=0.0), tl.load(state, mask=there, other=0.0)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
@@ -111,7 +114,7 @@ def scan_carry(
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """What a segment hands to the one before it in the backward pass: its first c, the last one being `carry` (rows, segments, N, E)."""
-    e = tl.max_contiguous(tl.program_id(0) * BE + tl.arange(0, BE), 1)
+    e = tl.multiple_of(tl.program_id(0) * BE + tl.arange(0, BE), 1)
     segment, row = tl.program_id(1), tl.program_id(2).to(tl.int64)
     there = e < E if E % BE else tl.full([BE], True, tl.int1)
     n_tiles = tl.cdiv(L, T)
@@ -179,7 +182,7 @@ def scan_backward(
     """
     block = tl.program_id(0)
     lane = tl.arange(0, BE)
-    e = tl.max_contiguous(block * BE + lane, 1)
+    e = tl.multiple_of(block * BE + lane, 1)
     segment, row = tl.program_id(1), tl.program_id(2).to(tl.int64)
     there = e < E if E % BE else tl.full([BE], True, tl.int1)
     n_tiles = tl.cdiv(L, T)

@@ -7,7 +7,7 @@ atomic, and nothing is tuned at run time: the same inputs give the same bits, in
 
 import json
 import logging
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from math import e, log2
@@ -29,6 +29,16 @@ CHOICES: dict[str, Any] = json.loads(Path(__file__).with_name("triton_choices.js
 _STAGED = 64  # times that a program of the staging kernels moves
 
 
+class _Fused(NamedTuple):
+    """A kernel whose products and sums are contracted into one operation. Triton up to 3.9 does so unasked, 3.9 warns that a later one
+    will not, and a run that resumes keeps its bits."""
+
+    kernel: Any
+
+    def __getitem__(self, grid: Any) -> Any:
+        return partial(self.kernel[grid], enable_fp_fusion=True)
+
+
 @cache
 def kernels() -> SimpleNamespace:
     """The compiled kernels, and what holds for all of them. Triton's interpreter takes small tiles: it is slow."""
@@ -38,7 +48,7 @@ def kernels() -> SimpleNamespace:
         found |= {k: v for k, v in vars(module).items() if k.startswith(("scan_", "conv_", "gate_", "norm_", "stage", "unstage"))}
     interpreted = type(found["scan_forward"]).__name__ == "InterpretedFunction"
     T, BE = (4, 8) if interpreted else (16, 32)
-    return SimpleNamespace(**found, interpreted=interpreted, T=T, BE=BE)
+    return SimpleNamespace(**{name: _Fused(kernel) for name, kernel in found.items()}, interpreted=interpreted, T=T, BE=BE)
 
 
 @cache

@@ -180,7 +180,7 @@ def _setting(row: dict[str, Any]) -> str:
     s = row.get("settings")
     if not s:
         return ""
-    what = f"{row.get('parameters', 0):,} weights, rc {s['rc']}"
+    what = f"{row.get('parameters', 0):,} weights" + ("" if s["rc"] == "none" else f", rc {s['rc']}")
     if row["method"] == "probe":
         return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
@@ -195,7 +195,7 @@ def cuts(panel: Panel) -> list[str]:
         if row.get("cut_train") or row.get("cut_test"):
             found.append(
                 f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of {row['n_test']:,} test sequences "
-                f"were cut to {row['max_length']:,} bases"
+                f"were cut to {row['max_length']:,} {'tokens' if panel.about.get('domain') == 'text' else 'bases'}"
             )
     return list(dict.fromkeys(found))
 
@@ -291,7 +291,7 @@ def _figures(panel: Panel, name: str, networks: list[Line], drawn: list[str]) ->
 
             groups[k] = metrics.by_length(lengths, of)
         if max(len(g) for g in groups.values()) > 1:
-            found["length"] = figures.by_length(name, metric, groups)
+            found["length"] = figures.by_length(name, metric, groups, "bytes" if panel.about.get("domain") == "text" else "bases")
     saliency = next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None)
     if saliency:
         found["logo"] = figures.logo(name, saliency["bases"], saliency["cost"], saliency["start"])

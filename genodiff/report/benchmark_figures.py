@@ -93,14 +93,14 @@ def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
         return to_svg(figure, f"{name}-calibration", "Calibration of " + ", ".join(models))
 
 
-def by_length(name: str, metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The metric in groups of sequences of like length."""
+def by_length(name: str, metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]], unit: str = "bases") -> str:
+    """The metric in groups of sequences of like length, which is in `unit`."""
     with canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         for i, (colour, (model, groups)) in enumerate(zip(_cycle(len(models)), models.items(), strict=True)):
             at = [(g["from"] + g["to"]) / 2 for g in groups]
             ax.plot(at, [g["value"] for g in groups], color=colour, marker="o", markersize=3, linestyle=_DASHES[i % 4], label=model)
-        ax.set_xlabel("length, bases")
+        ax.set_xlabel(f"length, {unit}")
         ax.set_ylabel(metric)
         ax.legend(loc="best")
         return to_svg(figure, f"{name}-length", f"{metric} by length of " + ", ".join(models))

@@ -2,17 +2,19 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from genodiff.backbones.attention import rotate, rotation
+from genodiff.backbones.attention import near, rotate, rotation
 from genodiff.backbones.dit import DiT, DiTSettings
 from genodiff.backbones.dropout import drop, dropout_keys
 from genodiff.backbones.presets import PRESETS
 from genodiff.errors import UsageError
+from genodiff.train.optimizer import decays
 
 V = 9
 
@@ -32,7 +34,10 @@ def ids(batch: int, length: int, seed: int = 0) -> Tensor:
     return torch.randint(0, V, (batch, length), generator=torch.Generator().manual_seed(seed))
 
 
-FORMS: list[dict[str, Any]] = [{}, {"adaln": False, "norm": "rms"}, {"causal": True}, {"causal": True, "adaln": False, "tie_head": True}]
+FORMS: list[dict[str, Any]] = [
+    {}, {"adaln": False, "norm": "rms"}, {"causal": True}, {"causal": True, "adaln": False, "tie_head": True},
+    {"adaln": False, "qk_bias": True}, {"causal": True, "qk_bias": True},
+]  # fmt: skip
 
 
 MODELS = {str(form): dit(**form) for form in FORMS}
@@ -189,15 +194,44 @@ def test_the_size_is_known_before_the_network_is_built(form: dict[str, Any]) -> 
     assert sum(p.numel() for p in model.parameters()) == model.settings.n_parameters(V)
 
 
-def test_a_fresh_network_gives_every_token_the_same_chance_and_learns_at_once() -> None:
-    for form in ({}, {"adaln": False}):
-        model = DiTSettings.parse({"d_model": 16, "n_layer": 1, "n_head": 2} | form).build(V, None)
-        logits = model(ids(2, 5))
-        assert not logits.any()
-        logits.log_softmax(-1)[..., 0].sum().backward()
-        assert model.head_bias is not None
-        assert model.head_bias.grad is not None
-        assert model.head_bias.grad.abs().sum() > 0
+def test_a_fresh_published_network_gives_every_token_the_same_chance_and_learns_at_once() -> None:
+    model = DiTSettings.parse({"d_model": 16, "n_layer": 1, "n_head": 2}).build(V, None)
+    logits = model(ids(2, 5))
+    assert not logits.any()
+    logits.log_softmax(-1)[..., 0].sum().backward()
+    assert model.head_bias is not None
+    assert model.head_bias.grad is not None
+    assert model.head_bias.grad.abs().sum() > 0
+
+
+def test_without_adaln_the_first_gradient_reaches_every_weight_and_the_chances_are_nearly_equal() -> None:
+    model = DiTSettings.parse({"d_model": 64, "n_layer": 2, "n_head": 4, "adaln": False, "qk_bias": True}).build(V, None)
+    x = ids(4, 12)
+    logp = model(x).log_softmax(-1)
+    assert float((logp.detach() + np.log(V)).abs().max()) < 2.5
+    torch.nn.functional.nll_loss(logp.flatten(0, 1), x.flatten()).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_look_at_their_neighbours_first_whatever_is_there(causal: bool) -> None:
+    width, length = 32, 40
+    q, k = near(4, width, causal)
+    turn = rotation(0, length, width, q)
+    logits = rotate(q.expand(4, length, width)[None], turn)[0] @ rotate(k.expand(4, length, width)[None], turn)[0].mT / width**0.5
+    for head, distance in enumerate([1, 2, 3, 4] if causal else [1, -1, 2, -2]):
+        middle = logits[head, 20]
+        assert int(middle.argmax()) == 20 - distance
+        assert float(middle.max()) == pytest.approx(7.0, abs=1e-3)
+        assert float(middle.softmax(-1)[19 - distance : 22 - distance].sum()) > 0.75
+
+
+def test_biases_of_queries_and_keys_need_rotary_positions_and_take_no_decay() -> None:
+    with pytest.raises(UsageError, match="qk_bias needs rotary"):
+        dit(qk_bias=True, rotary=False)
+    assert not any(decays(n, p) for n, p in dit(qk_bias=True).named_parameters() if n.endswith("qk_bias"))
 
 
 @pytest.mark.parametrize(

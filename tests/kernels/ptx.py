@@ -19,6 +19,9 @@ KIND = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.uint32, 
         "b16": np.uint16, "u16": np.uint16, "f64": np.float64}  # fmt: skip
 
 
+HALF = {"b32": np.uint16, "b64": np.uint32}
+
+
 class Memory:
     """Tensors by address."""
 
@@ -140,13 +143,13 @@ class Warp:
         elif op == "ld" and parts[1] == "param":
             self.put(x[0], np.full(LANES, self.arguments[x[1].strip("[] ")] & (2**64 - 1), np.uint64))
         elif op == "mov" and x[0].startswith("{"):
-            low, high = x[0].strip("{} ").split(",")
-            bits = self.get(x[1], "b32")
-            self.put(low, (bits & np.uint32(0xFFFF)).astype(np.uint16))
-            self.put(high, (bits >> np.uint32(16)).astype(np.uint16))
+            half = HALF[kind]
+            bits = self.get(x[1], kind).view(half).reshape(LANES, 2)
+            for i, part in enumerate(x[0].strip("{} ").split(",")):
+                self.put(part, bits[:, i])
         elif op == "mov" and x[1].startswith("{"):
-            low, high = (self.get(part, "b16").astype(np.uint32) for part in x[1].strip("{} ").split(","))
-            self.put(x[0], low | (high << np.uint32(16)))
+            halves = [self.get(part, f"b{8 * HALF[kind]().itemsize}") for part in x[1].strip("{} ").split(",")]
+            self.put(x[0], np.stack(halves, 1).view(KIND[kind])[:, 0])
         elif op == "cvt":
             self.put(x[0], self._convert(parts, x[1]))
         elif op == "setp":

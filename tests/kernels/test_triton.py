@@ -123,8 +123,11 @@ def test_what_the_kernels_cannot_take_goes_to_the_torch_scan() -> None:
     assert GPU or triton_scan.why_not() in ("no CUDA device", "triton is not installed")
 
 
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("plain", "reverse", "split", "lone")]
+
+
 @needs_triton
-@pytest.mark.parametrize("problem", ["even", "bfloat16", *(pytest.param(x, marks=pytest.mark.slow) for x in ("plain", "reverse", "split"))])
+@pytest.mark.parametrize("problem", ["even", "bfloat16", *LONG])
 def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
     """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a time."""
     code = Path(__file__).with_name("emulated.py")
@@ -170,6 +173,7 @@ def test_the_compiled_kernels_spill_no_registers_and_forward_is_bound_by_its_exp
     rows = {(row["kernel"], row["dtype"]): row for row in map(json.loads, done.stdout.splitlines())}
     assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
     assert rows["scan_backward", "bf16"]["slots_per_step"] < 360
+    assert all(row["shared"] == 0 for row in rows.values() if "plain" not in row["kernel"])
 
 
 @pytest.mark.slow

@@ -1,0 +1,58 @@
+"""Sentences as a network of text reads them: [start] tokens [end], for two sentences [start] first [end] second [end].
+
+The start token is there where the tokenizer has one (BERT's [CLS]); the end token is what ended a document in pre-training (BERT's
+[SEP], GPT-2's <|endoftext|>), so nothing is new to the network. What is too long loses tokens at the end of the longer sentence.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.finetune.glue import TAB
+
+Ids = NDArray[Any]
+
+
+class Sentences:
+    """Sentences to ids by a tokenizer; `pad_id` is what a batch is filled with."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer, self.vocabulary = tokenizer, tokenizer.vocabulary
+        self.pad_id = self.vocabulary.pad_id
+
+    def rows(self, sentences: list[bytes], max_length: int) -> tuple[list[Ids], int]:
+        """The ids of each (with a tab between two sentences), at most `max_length`, and how many were shortened.
+
+        Raises `DataError` for text that the tokenizer cannot read.
+        """
+        fields = [sentence.split(TAB) for sentence in sentences]
+        flat = iter(self.tokenizer.encode([text.decode() for of in fields for text in of]))
+        kind = np.uint16 if self.vocabulary.padded_size <= 1 << 16 else np.uint32
+        start = [] if self.vocabulary.start_id is None else [self.vocabulary.start_id]
+        found, cut = [], 0
+        for of in fields:
+            parts = [next(flat) for _ in of]
+            sizes = shortened([len(part) for part in parts], max(len(of), max_length - len(start) - len(of)))
+            cut += sizes != [len(part) for part in parts]
+            row = [np.array(start, kind)]
+            for part, size in zip(parts, sizes, strict=True):
+                row += [part[:size].astype(kind), np.array([self.vocabulary.end_id], kind)]
+            found.append(np.concatenate(row))
+        return found, cut
+
+
+def shortened(sizes: list[int], most: int) -> list[int]:
+    """One size or two, cut so that they come to at most `most`: the longer loses first."""
+    if sum(sizes) <= most:
+        return sizes
+    if len(sizes) == 1:
+        return [most]
+    half = most // 2
+    first, second = sizes
+    if first <= half:
+        return [first, most - first]
+    if second <= most - half:
+        return [most - second, second]
+    return [half, most - half]

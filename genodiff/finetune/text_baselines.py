@@ -1,0 +1,86 @@
+"""Baselines that read a text without any network, beside those that do not read it at all.
+
+  bow-lr       logistic regression on the words and pairs of words of a text (tf-idf, scaled to length 1)
+  char-lr      the same on its 1 to 5 characters, inside words
+
+Of two sentences, each has features of its own, and words that both have are features too: entailment shows in what they share.
+The strength of the regularisation is chosen on the validation part.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse  # type: ignore[import-untyped]
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from genodiff.finetune.examples import Examples
+from genodiff.finetune.glue import TAB
+from genodiff.finetune.metrics import better, measure
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Examples], Floats]
+
+STRENGTHS = (0.1, 1.0, 10.0, 100.0)
+"""Inverse strengths of regularisation that are tried on the validation part."""
+
+_WORDS: dict[str, Any] = {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b|[^\w\s]", "sublinear_tf": True}
+_CHARACTERS: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (1, 5), "sublinear_tf": True, "min_df": 2}
+SHAPES = {"bow-lr": _WORDS, "char-lr": _CHARACTERS}
+
+
+class _Features:
+    """Texts to a sparse matrix: a block for each sentence, and one of what two sentences share."""
+
+    def __init__(self, shape: dict[str, Any], train: list[bytes]) -> None:
+        self.n = max(sentence.count(TAB) for sentence in train) + 1
+        columns = self._columns(train)
+        rare = min(shape.get("min_df", 1), len(train))
+        self.blocks = [TfidfVectorizer(**shape | {"min_df": rare}) for _ in range(self.n)]
+        self.common = TfidfVectorizer(**shape | {"min_df": rare}).fit([" ".join(row) for row in zip(*columns, strict=True)])
+        for block, texts in zip(self.blocks, columns, strict=True):
+            block.fit(texts)
+
+    def of(self, sentences: list[bytes]) -> Any:
+        columns = self._columns(sentences)
+        found = [block.transform(texts) for block, texts in zip(self.blocks, columns, strict=True)]
+        if self.n == 2:
+            first, second = (self.common.transform(texts) for texts in columns)
+            shared = first.minimum(second)
+            left, right = (np.asarray(x.sum(1)).ravel() for x in (first, second))
+            share = np.asarray(shared.sum(1)).ravel() / np.maximum(np.minimum(left, right), 1e-9)
+            found += [shared, sparse.csr_matrix(share[:, None])]
+        return sparse.hstack(found).tocsr()
+
+    def _columns(self, sentences: list[bytes]) -> list[list[str]]:
+        rows = [sentence.decode().split("\t") for sentence in sentences]
+        return [[row[i] if i < len(row) else "" for row in rows] for i in range(self.n)]
+
+
+def fit_text(name: str, train: Examples, valid: Examples, n_out: int, metric: str, kind: str) -> Predict:
+    """The regression of that name fitted on `train`, its strength chosen on `valid` by `metric`: examples → probabilities.
+
+    A train part with a single class gives that class probability 1.
+    """
+    if len(np.unique(train.labels)) < 2:
+        only = np.eye(n_out)[int(train.labels[0])]
+        return lambda examples: np.tile(only, (examples.n, 1))
+    features = _Features(SHAPES[name], train.sequences)
+    x, y = features.of(train.sequences), features.of(valid.sequences)
+    best: tuple[float, LogisticRegression] | None = None
+    for strength in STRENGTHS:
+        model = LogisticRegression(C=strength, solver="liblinear" if n_out == 2 else "lbfgs", max_iter=300).fit(x, train.labels)
+        value = measure(metric, kind, valid.labels, _spread(model, y, n_out))
+        if best is None or better(metric, value, best[0]):
+            best = value, model
+    assert best is not None
+    chosen = best[1]
+    return lambda examples: _spread(chosen, features.of(examples.sequences), n_out)
+
+
+def _spread(model: LogisticRegression, x: Any, n_out: int) -> Floats:
+    found = np.zeros((x.shape[0], n_out))
+    found[:, model.classes_] = model.predict_proba(x)
+    return found
