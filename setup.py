@@ -19,7 +19,7 @@ setup(
         Extension(
             f"genodiff.kernels._native_{name}",
             sources=[f"{SOURCES}/native.c"],
-            depends=[f"{SOURCES}/scan.h", f"{SOURCES}/conv.h", f"{SOURCES}/gate.h", f"{SOURCES}/norm.h"],
+            depends=[f"{SOURCES}/vector.h", f"{SOURCES}/scan.h", f"{SOURCES}/conv.h", f"{SOURCES}/gate.h", f"{SOURCES}/norm.h"],
             extra_compile_args=FLAGS + more,
             extra_link_args=["-fopenmp"],
             optional=True,

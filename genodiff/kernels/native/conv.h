@@ -25,8 +25,11 @@ static inline __attribute__((always_inline)) vf conv_at(const conv_args *s, cons
 static inline __attribute__((always_inline)) void conv_row(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *x, int64_t step, int k0,
                                                            const int k1) {
     vf p = conv_at(s, x, step, k0, k1, e, lanes);
-    if (s->silu) p = p / (1.0f + v_exp2(p * -1.44269504088896f));
-    v_store(s->y + b * s->y_b + t * s->y_l + e, p, lanes);
+    if (s->silu) p *= v_sigmoid(p);
+    float *y = s->y + b * s->y_b + t * s->y_l + e;
+    WANT(x + (s->reverse ? 0 : s->K - 1) * s->x_l + AHEAD * s->x_l + e, 0);
+    WANT(y + AHEAD * s->y_l, 1);
+    v_store(y, p, lanes);
 }
 
 static void conv_forward(const conv_args *s, int64_t b, int64_t t0, int64_t t1) {
@@ -45,10 +48,14 @@ static void conv_forward(const conv_args *s, int64_t b, int64_t t0, int64_t t1) 
 /* q of one row, and its share of dw and dbias where the row is `mine`. */
 static inline __attribute__((always_inline)) void conv_back_row(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *x, int64_t step,
                                                                 int k0, const int k1, float *q, float *part, int mine) {
-    vf gy = v_load(s->gy + b * s->gy_b + t * s->gy_l + e, lanes);
+    const float *from = s->gy + b * s->gy_b + t * s->gy_l + e;
+    vf gy = v_load(from, lanes);
+    WANT(x + (s->reverse ? 0 : s->K - 1) * s->x_l + AHEAD * s->x_l + e, 0);
+    WANT(from + AHEAD * s->gy_l, 0);
+    WANT(s->dx + b * s->dx_b + t * s->dx_l + e, 1);
     if (s->silu) {
         vf p = conv_at(s, x, step, k0, k1, e, lanes);
-        vf gate = 1.0f / (1.0f + v_exp2(p * -1.44269504088896f));
+        vf gate = v_sigmoid(p);
         gy *= gate * (1.0f + p * (1.0f - gate));
     }
     v_store(q + e, gy, lanes);
@@ -61,6 +68,15 @@ static inline __attribute__((always_inline)) void conv_back_row(const conv_args 
         float *to = part + s->K * s->E + e;
         v_store(to, v_load(to, lanes) + gy, lanes);
     }
+}
+
+static inline __attribute__((always_inline)) void conv_back_dx(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *last, int64_t way,
+                                                               int k0, const int k1) {
+    float *to = s->dx + b * s->dx_b + t * s->dx_l + e;
+    vf dx = s->accumulate ? v_load(to, lanes) : v_splat(0.0f);
+#pragma GCC unroll 4
+    for (int k = k0; k < k1; k++) dx += v_load(s->w + k * s->E + e, lanes) * v_load(last - k * way + e, lanes);
+    v_store(to, dx, lanes);
 }
 
 /* dx over [t0, t1), and the shares of dw and dbias of the same steps: part (K + 1, E), added to. q has a row for each step and halo. */
@@ -79,17 +95,18 @@ static void conv_backward(const conv_args *s, int64_t b, int64_t t0, int64_t t1,
         for (; e < whole; e += W) conv_back_row(s, b, t, e, W, x, step, k0, k1, row, part, mine);
         if (e < E) conv_back_row(s, b, t, e, (int)(E - e), x, step, k0, k1, row, part, mine);
     }
-    for (int64_t t = t0; t < t1; t++)
-        for (int64_t e = 0; e < E; e += W) {
-            int lanes = E - e < W ? (int)(E - e) : W;
-            float *to = s->dx + b * s->dx_b + t * s->dx_l + e;
-            vf dx = s->accumulate ? v_load(to, lanes) : v_splat(0.0f);
-            for (int k = 0; k < s->K; k++) {
-                int64_t from = s->reverse ? t - s->K + 1 + k : t + s->K - 1 - k;
-                if (from >= lo && from < hi) dx += v_load(s->w + k * E + e, lanes) * v_load(q + (from - lo) * E + e, lanes);
-            }
-            v_store(to, dx, lanes);
-        }
+    int64_t way = s->reverse ? -E : E;
+    for (int64_t t = t0; t < t1; t++) {
+        /* q of tap k stands at last - k * way; taps [k0, k1) reach into the sequence. */
+        int64_t ahead = s->reverse ? t : s->L - 1 - t;
+        int k0 = ahead < halo ? (int)(halo - ahead) : 0, k1 = (int)s->K;
+        const float *last = q + (t - lo) * E + halo * way;
+        int64_t e = 0;
+        if (k0 == 0 && k1 == 4)
+            for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, 0, 4);
+        for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, k0, k1);
+        if (e < E) conv_back_dx(s, b, t, e, (int)(E - e), last, way, k0, k1);
+    }
 }
 
 static void conv_run(conv_args *s, int backward, int threads) {

@@ -5,10 +5,16 @@ static void gate_rows(const gate_args *s, int64_t from, int64_t to, int backward
         for (int64_t e = 0; e < s->E; e += W) {
             int lanes = s->E - e < W ? (int)(s->E - e) : W;
             vf y = v_load(s->y + i * s->y_l + e, lanes), z = v_load(s->z + i * s->z_l + e, lanes);
-            vf sigmoid = 1.0f / (1.0f + v_exp2(z * -1.44269504088896f)), gate = z * sigmoid;
+            vf sigmoid = v_sigmoid(z), gate = z * sigmoid;
+            WANT(s->y + (i + AHEAD) * s->y_l + e, 0);
+            WANT(s->z + (i + AHEAD) * s->z_l + e, 0);
+            WANT(s->out + (i + AHEAD) * s->out_l + e, 1);
             v_store(s->out + i * s->out_l + e, y * gate, lanes);
             if (backward) {
                 vf g = v_load(s->g + i * s->g_l + e, lanes);
+                WANT(s->g + (i + AHEAD) * s->g_l + e, 0);
+                WANT(s->gy + (i + AHEAD) * s->gy_l + e, 1);
+                WANT(s->dz + (i + AHEAD) * s->dz_l + e, 1);
                 v_store(s->gy + i * s->gy_l + e, g * gate, lanes);
                 v_store(s->dz + i * s->dz_l + e, g * y * (sigmoid + gate * (1.0f - sigmoid)), lanes);
             }

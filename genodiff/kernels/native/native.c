@@ -26,6 +26,7 @@
 #define CHUNK 64       /* steps between saved states */
 #define CONV_CHUNK 32  /* steps that stay in the first-level cache */
 #define CONV_PIECE 256 /* steps of a task */
+#define AHEAD 3        /* rows before they are needed, fetched into the cache */
 #define NORM_PIECE 256 /* rows of a task */
 
 typedef struct {
@@ -57,6 +58,7 @@ typedef struct {
     int64_t rows, D;
 } norm_args;
 
+#include "vector.h"
 #include "scan.h"
 #include "conv.h"
 #include "gate.h"
