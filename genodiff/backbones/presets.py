@@ -37,7 +37,7 @@ _DIT = {
 }
 
 _SMALL = {
-    name: DiTSettings(d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", causal=causal)  # 470,640
+    name: DiTSettings(d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", causal=causal, qk_bias=True)  # 471,520
     for name, causal in (("dit-470k", False), ("dit-causal-470k", True))
 }
 

@@ -181,7 +181,7 @@ def test_recomputing_blocks_changes_no_gradient(form: dict[str, Any]) -> None:
         ("dit-tiny", 50258, 80_061_266), ("dit-small", 50258, 169_627_218), ("dit-medium", 50258, 424_477_010),
         ("dit-tiny", 30522, 59_831_866), ("dit-small", 30522, 139_292_986), ("dit-medium", 30522, 384_037_946),
         ("dit-tiny", 28, 28_575_516), ("dit-small", 28, 92_423_708), ("dit-medium", 28, 321_555_740),
-        ("dit-470k", 16, 470_640), ("dit-causal-470k", 16, 470_640),
+        ("dit-470k", 16, 471_520), ("dit-causal-470k", 16, 471_520),
     ],
 )  # fmt: skip
 def test_presets_have_the_published_sizes(name: str, vocab_size: int, n: int) -> None:
@@ -267,3 +267,25 @@ def test_nothing_is_dropped_without_keys_and_in_evaluation() -> None:
         model.dropout_keys = dropout_keys(0, torch.tensor([0, 1]))
         assert not torch.allclose(model(x), whole)
         assert torch.equal(model.eval()(x), whole)
+
+
+def test_a_masked_denoiser_finds_its_neighbours_within_150_small_steps() -> None:
+    """ln 32 = 3.47 is knowing nothing. It ends at 1.92; without `qk_bias` at 2.82, with a head of zeros too at 3.16."""
+    network = DiTSettings(d_model=64, n_layer=2, n_head=4, adaln=False, norm="rms", qk_bias=True).build(33)
+    optimizer = torch.optim.AdamW(network.parameters())
+    generator = torch.Generator().manual_seed(0)
+    follower = torch.randperm(32, generator=generator)
+    found = []
+    for step in range(150):
+        optimizer.param_groups[0]["lr"] = 2e-3 * min(1, (step + 1) / 20)
+        x = torch.randint(0, 32, (8, 32), generator=generator)
+        for i in range(1, 32):
+            x[:, i] = torch.where(torch.rand(8, generator=generator) < 0.8, follower[x[:, i - 1]], x[:, i])
+        masked = torch.rand(8, 32, generator=generator) < torch.rand(8, 1, generator=generator).clamp(min=0.1)
+        logits = network(torch.where(masked, 32, x))[..., :32]
+        loss = torch.nn.functional.cross_entropy(logits[masked], x[masked])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(float(loss.detach()))
+    assert sum(found[-20:]) / 20 < 2.4
