@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny_run import write_run
 
-from genodiff.cli import main
+from tests.commands import exit_code
 
 
 @pytest.fixture(scope="module")
@@ -18,14 +18,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def called(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    code: object = 0
-    try:
-        main(["eval", *map(str, words), "--threads", "1"])
-    except SystemExit as ending:
-        code = ending.code
-    out, err = capfd.readouterr()
-    assert isinstance(code, int)
-    return code, out, err
+    code = exit_code("eval", *words, "--threads", 1)
+    return code, *capfd.readouterr()
 
 
 def test_json_is_one_object_with_the_keys_of_the_contract(run: Path, capfd: pytest.CaptureFixture[str]) -> None:

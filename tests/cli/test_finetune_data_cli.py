@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from genodiff.cli import main
+from tests.commands import command
 
 _spec = importlib.util.spec_from_file_location("labelled_files", Path(__file__).parent.parent / "finetune" / "labelled_files.py")
 assert _spec is not None
@@ -28,16 +28,10 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def genodiff(capsys: pytest.CaptureFixture[str]) -> Run:
-    """`genodiff finetune WORDS` in this process: a process of its own would start for a second each time."""
+    """`genodiff finetune WORDS`."""
 
     def run(*words: str | Path) -> Done:
-        code: int | str | None = 0
-        try:
-            main(["finetune", *map(str, words)])
-        except SystemExit as end:
-            code = end.code
-        out, err = capsys.readouterr()
-        return Done(int(code or 0), out, err)
+        return Done(*command(capsys, "finetune", *words))
 
     return run
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.cli import main
+from tests.commands import command
 from tests.finetune.motif_task import examples
 
 
@@ -18,35 +18,24 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    try:
-        main([str(w) for w in words])
-        code = 0
-    except SystemExit as end:
-        code = int(str(end.code or 0))
-    found = capsys.readouterr()
-    assert "Traceback" not in found.err
-    return code, found.out, found.err
-
-
 def own(home: Path, *more: object) -> list[object]:
     return ["finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv", "--out", home / "out", "--threads", 1, *more]
 
 
 def test_your_own_table_is_fitted_and_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = run(*own(home, "--model", "majority", "--model", "length-tree", "--seeds", 2, "--json"), capsys=capsys)
+    code, out, err = command(capsys, *own(home, "--model", "majority", "--model", "length-tree", "--seeds", 2, "--json"))
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
     assert [(r["model"], r["seed"]) for r in rows] == [("length-tree", 1), ("length-tree", 2), ("majority", 1), ("majority", 2)]
     assert rows == [json.loads(line) for line in (home / "out" / "results.jsonl").read_text().splitlines()]
     before = (home / "out" / "RESULTS.md").read_text()
     (home / "out" / "RESULTS.md").unlink()
-    assert run("finetune", "report", home / "out", capsys=capsys)[0] == 0
+    assert command(capsys, "finetune", "report", home / "out")[0] == 0
     assert (home / "out" / "RESULTS.md").read_text() == before
 
 
 def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(*own(home, "--model", "scratch:caduceus-ps-tiny", "--plan", "--json"), capsys=capsys)
+    code, out, _ = command(capsys, *own(home, "--model", "scratch:caduceus-ps-tiny", "--plan", "--json"))
     assert code == 0
     found = json.loads(out)
     assert found["units"] == 5
@@ -68,10 +57,8 @@ def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -
         (["--metric", "speed"], 2, "metric"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(
-    home: Path, capsys: pytest.CaptureFixture[str], more: list[object], code: int, said: str
-) -> None:
-    found, out, err = run(*own(home, *more), capsys=capsys)
+def test_what_cannot_be_meant_is_one_line(home: Path, capsys: pytest.CaptureFixture[str], more: list[object], code: int, said: str) -> None:
+    found, out, err = command(capsys, *own(home, *more))
     assert (found, out) == (code, "")
     lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
     assert len(lines) == 1
@@ -79,16 +66,16 @@ def test_what_cannot_be_meant_is_one_line(
 
 
 def test_unknown_tasks_missing_data_and_foreign_folders_are_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run("finetune", "gue", "--task", "mouse/9", "--model", "majority", capsys=capsys)
+    code, _, err = command(capsys, "finetune", "gue", "--task", "mouse/9", "--model", "majority")
     assert code == 2
     assert "no task 'mouse/9' in gue" in err
     words = ["finetune", "gue", "--task", "mouse/3", "--data", home, "--model", "majority", "--out", home / "o", "--offline"]
-    code, _, err = run(*words, capsys=capsys)
+    code, _, err = command(capsys, *words)
     assert code == 3
     assert "the published data 952" in err
-    code, _, err = run("finetune", "report", home, capsys=capsys)
+    code, _, err = command(capsys, "finetune", "report", home)
     assert code == 3
     assert "results.jsonl" in err
-    code, _, err = run("finetune", "genomic-benchmarks", "--reference", "hg38", "--model", "majority", capsys=capsys)
+    code, _, err = command(capsys, "finetune", "genomic-benchmarks", "--reference", "hg38", "--model", "majority")
     assert code == 2
     assert "NAME=FASTA" in err

@@ -25,6 +25,7 @@ from genodiff.cli import main
 from genodiff.cli import sample as verb
 from genodiff.io import atomic
 from genodiff.io.fasta import read_fasta
+from tests.commands import exit_code
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -48,14 +49,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def call(capfdbinary: pytest.CaptureFixture[bytes], here: Path) -> Call:
     def called(*words: object) -> tuple[int, str, str]:
-        code: object = 0
         arguments = ["sample", *map(str, words)]
-        try:
-            main(arguments if "--threads" in arguments else [*arguments, "--threads", "1"])
-        except SystemExit as ending:
-            code = ending.code
+        code = exit_code(*arguments if "--threads" in arguments else [*arguments, "--threads", "1"])
         out, err = capfdbinary.readouterr()
-        assert isinstance(code, int)
         return code, out.decode(), err.decode()
 
     return called

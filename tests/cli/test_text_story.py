@@ -8,30 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genodiff.cli import main
 from genodiff.data.tokenizer import ByteTokenizer, train_bpe
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.text import TextTemplate, draft, filled, prompted, read_template
 from genodiff.train.checkpoint import load_model
+from tests.commands import command, exit_code
 from tests.texts import SONG, VERSES, write_rows, write_song
 
 SMALL = ["--d-model", "16", "--n-layer", "1", "--n-head", "2", "--batch-size", "4", "--validate-windows", "4", "--threads", "1", "-q"]
-
-
-def ended(*words: object) -> int:
-    """The exit code of a command."""
-    try:
-        main([str(w) for w in words])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
-
-
-def call(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    """(exit code, stdout, stderr) of a command."""
-    code = ended(*words)
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("text")
     song = write_song(folder)
     out = folder / "run"
-    assert ended("train", song, "--domain", "text", "--seq-len", 32, "--max-steps", 6, "--out", out, *SMALL) == 0
+    assert exit_code("train", song, "--domain", "text", "--seq-len", 32, "--max-steps", 6, "--out", out, *SMALL) == 0
     return out
 
 
@@ -59,13 +43,13 @@ def test_a_run_that_goes_on_is_the_run_that_never_stopped(run: Path, tmp_path: P
     words = ["train", song, "--domain", "text", "--seq-len", 32, "--out", tmp_path / "r", "--lr-schedule", "constant", *SMALL]
     whole = ["train", song, "--domain", "text", "--seq-len", 32, "--out", tmp_path / "w", "--lr-schedule", "constant", *SMALL]
     for steps in (2, 5):
-        assert call(capsys, *words, "--max-steps", steps)[0] == 0
-    assert call(capsys, *whole, "--max-steps", 5)[0] == 0
+        assert command(capsys, *words, "--max-steps", steps)[0] == 0
+    assert command(capsys, *whole, "--max-steps", 5)[0] == 0
     assert (tmp_path / "r/model.safetensors").read_bytes() == (tmp_path / "w/model.safetensors").read_bytes()
 
 
 def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "eval", run, "--domain", "text", "--json", "-q")
+    code, out, _ = command(capsys, "eval", run, "--domain", "text", "--json", "-q")
     found = json.loads(out)
     assert code == 0
     assert found["bits_per_byte"] == pytest.approx(found["nelbo_nats_total"] / found["bytes"] / math.log(2))
@@ -76,7 +60,7 @@ def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(run: Path, capsy
     difference = found["markov_minus_model_bits"]["3"]["bits"]
     assert difference == pytest.approx(found["markov_bits"]["3"] - found["bits_per_byte"])
     assert json.loads((run / "eval.json").read_text())["test"] == found
-    code, out, _ = call(capsys, "eval", run, "-q", "--max-windows", 3)
+    code, out, _ = command(capsys, "eval", run, "-q", "--max-windows", 3)
     assert code == 0
     assert "bits/byte" in out
     assert "7-gram" in out
@@ -85,7 +69,7 @@ def test_eval_gives_bits_per_byte_and_perplexity_beside_n_grams(run: Path, capsy
 
 def test_zero_shot_on_another_recipe_stands_under_its_own_name(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "ptb.test.txt").write_text("\n".join(f" {v} " for v in VERSES * 4))
-    code, out, err = call(capsys, "eval", run, "--recipe", "ptb", "--text", tmp_path, "--json", "--no-baselines")
+    code, out, err = command(capsys, "eval", run, "--recipe", "ptb", "--text", tmp_path, "--json", "--no-baselines")
     assert code == 0, err
     assert json.loads(out)["recipe"] == "ptb"
     assert "test of ptb" in json.loads((run / "eval.json").read_text())
@@ -97,23 +81,23 @@ def test_a_suite_of_recipes_is_one_table_and_one_object_and_each_is_kept(
     (tmp_path / "ptb.test.txt").write_text("the cat sat on the mat\n" * 60)
     both = ("--recipe", f"ptb={tmp_path}", "--recipe", f"wikitext2={tmp_path}", "--no-baselines", "--max-windows", 2)
     (tmp_path / "wiki.test.tokens").write_text("\n = Cats = \n\n the cat sat on the mat . \n" * 60)
-    code, out, _ = call(capsys, "eval", run, *both, "--json")
+    code, out, _ = command(capsys, "eval", run, *both, "--json")
     assert code == 0
     suite = json.loads(out)["suite"]
     assert set(suite) == {"ptb", "wikitext2"}
     assert all(found["windows"] == 2 and found["bits_per_byte"] > 0 for found in suite.values())
-    code, out, _ = call(capsys, "eval", run, *both)
+    code, out, _ = command(capsys, "eval", run, *both)
     assert (code, out.count("ptb"), out.count("wikitext2")) == (0, 1, 1)
     assert {"test of ptb", "test of wikitext2"} <= set(json.loads((run / "eval.json").read_text()))
-    assert call(capsys, "eval", run, *both, "--text", tmp_path)[0] == 2
+    assert command(capsys, "eval", run, *both, "--text", tmp_path)[0] == 2
 
 
 def test_samples_are_the_same_whatever_the_batch_and_the_sidecar_says_where_they_stand(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = ["sample", "--domain", "text", "--checkpoint", run, "--n", 3, "--length", 40, "--steps", 8, "--threads", 1, "-q"]
-    assert call(capsys, *first, "--out", tmp_path / "a.txt")[0] == 0
-    assert call(capsys, *first, "--out", tmp_path / "b.txt", "--batch-size", 1)[0] == 0
+    assert command(capsys, *first, "--out", tmp_path / "a.txt")[0] == 0
+    assert command(capsys, *first, "--out", tmp_path / "b.txt", "--batch-size", 1)[0] == 0
     raw = (tmp_path / "a.txt").read_bytes()
     assert raw == (tmp_path / "b.txt").read_bytes()
     sidecar = json.loads((tmp_path / "a.txt.json").read_text())
@@ -136,16 +120,16 @@ def test_a_prompt_and_a_template_keep_their_text_to_the_byte(run: Path, tmp_path
 
 
 def main_bytes(folder: Path, run: Path, *words: object) -> bytes:
-    assert ended("sample", "--checkpoint", run, "--out", folder / "o.txt", "--steps", 4, "--threads", 1, "-q", *words) == 0
+    assert exit_code("sample", "--checkpoint", run, "--out", folder / "o.txt", "--steps", 4, "--threads", 1, "-q", *words) == 0
     return (folder / "o.txt").read_bytes()
 
 
 def test_the_report_of_a_text_run_speaks_of_bytes_and_draws_no_dna(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(capsys, "eval", run, "-q")[0] == 0
+    assert command(capsys, "eval", run, "-q")[0] == 0
     main_bytes(run, run, "--n", 2)
     shutil.move(run / "o.txt", run / "samples.txt")
     shutil.move(run / "o.txt.json", run / "samples.txt.json")
-    code, _, err = call(capsys, "report", run, "-q")
+    code, _, err = command(capsys, "report", run, "-q")
     page = (run / "report.html").read_text()
     assert code == 0, err
     assert "bits per byte, at most" in page
@@ -162,12 +146,12 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path: Path, caps
     (tmp_path / "bpe/tokenizer.json").write_bytes(train_bpe([SONG] * 3, 300))
     rows = write_rows(tmp_path)
     words = ["train", rows, "--domain", "text", "--tokenizer", tmp_path / "bpe", "--packing", "padded", "--seq-len", 40, *SMALL]
-    code, _, err = call(capsys, *words, "--max-steps", 3, "--out", tmp_path / "run")
+    code, _, err = command(capsys, *words, "--max-steps", 3, "--out", tmp_path / "run")
     assert code == 0, err
     shutil.rmtree(tmp_path / "bpe")
-    code, _, err = call(capsys, *words, "--max-steps", 4, "--out", tmp_path / "run")
+    code, _, err = command(capsys, *words, "--max-steps", 4, "--out", tmp_path / "run")
     assert code == 0, err
-    code, out, err = call(capsys, "eval", tmp_path / "run", "--json", "-q")
+    code, out, err = command(capsys, "eval", tmp_path / "run", "--json", "-q")
     found = json.loads(out)
     assert code == 0
     assert found["packing"] == "padded"
@@ -176,11 +160,11 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path: Path, caps
     assert main_bytes(tmp_path, tmp_path / "run", "--n", 1)
     path = tmp_path / "run/tokenizer/tokenizer.json"
     path.write_bytes(path.read_bytes() + b" ")
-    code, _, err = call(capsys, "sample", "--checkpoint", tmp_path / "run", "--out", "-", "-q")
+    code, _, err = command(capsys, "sample", "--checkpoint", tmp_path / "run", "--out", "-", "-q")
     assert code == 4
     assert "is not the tokenizer that the model was trained with" in err
     shutil.rmtree(path.parent)
-    code, _, err = call(capsys, "eval", tmp_path / "run", "-q")
+    code, _, err = command(capsys, "eval", tmp_path / "run", "-q")
     assert code == 4
     assert "holds no tokenizer for the vocabulary" in err
 
@@ -212,24 +196,24 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(tmp_path: Path, caps
 )
 def test_what_contradicts_itself_is_one_line(run: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str) -> None:
     places = {"RUN": str(run), "SONG": str(run.parent / "song.txt")}
-    found, _, err = call(capsys, *[places.get(w, w) for w in words], "-q")
+    found, _, err = command(capsys, *[places.get(w, w) for w in words], "-q")
     assert (found, says in err, err.count("\n")) == (code, True, 1), err
 
 
 def test_a_dna_run_is_no_text_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["train", "toy", "--preset", "caduceus-ps-tiny", "--d-model", 8, "--n-layer", 1, "--seq-len", 32, "--max-steps", 1]
-    assert call(capsys, *words, "--batch-size", 2, "--validate-windows", 0, "--out", tmp_path / "dna", "-q")[0] == 0
-    code, _, err = call(capsys, "sample", "--checkpoint", tmp_path / "dna", "--out", "-", "-q")
+    assert command(capsys, *words, "--batch-size", 2, "--validate-windows", 0, "--out", tmp_path / "dna", "-q")[0] == 0
+    code, _, err = command(capsys, "sample", "--checkpoint", tmp_path / "dna", "--out", "-", "-q")
     assert code == 4
     assert "is a dna model" in err
-    code, _, err = call(capsys, "eval", tmp_path / "dna", "--text", "x.txt", "-q")
+    code, _, err = command(capsys, "eval", tmp_path / "dna", "--text", "x.txt", "-q")
     assert code == 2
     assert "--text and --recipe are for text runs" in err
 
 
 def test_plans_say_what_published_runs_take(capsys: pytest.CaptureFixture[str]) -> None:
     size = ["--tokenizer", "gpt2", "--preset", "dit-medium", "--seq-len", 1024, "--batch-size", 512, "--max-steps", 1_000_000]
-    code, out, err = call(capsys, "train", "openwebtext", *size, "--plan", "--json", "-q")
+    code, out, err = command(capsys, "train", "openwebtext", *size, "--plan", "--json", "-q")
     found = json.loads(out)
     assert code == 0, err
     assert found["parameters"] == 424_477_010
@@ -241,12 +225,12 @@ def test_plans_say_what_published_runs_take(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_data_verbs_know_text(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "data", "list", "--domain", "text", "--json")
+    code, out, _ = command(capsys, "data", "list", "--domain", "text", "--json")
     assert code == 0
     assert {json.loads(line)["domain"] for line in out.splitlines()} == {"text"}
     rows = write_rows(tmp_path, 100)
     rows.write_text(rows.read_text() + rows.read_text().splitlines()[0] + "\n")
-    code, out, _ = call(capsys, "data", "build", rows, "--domain", "text", "--seq-len", 16, "--json", "-q")
+    code, out, _ = command(capsys, "data", "build", rows, "--domain", "text", "--seq-len", 16, "--json", "-q")
     built = json.loads(out)
     assert code == 0
     assert built["tokenizer"] == "bytes"
@@ -254,18 +238,18 @@ def test_data_verbs_know_text(run: Path, tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "t").mkdir()
     (tmp_path / "t/ptb.train.txt").write_text(f"{VERSES[0]}\n{VERSES[1]}\n{VERSES[1]}\n")
     (tmp_path / "t/ptb.test.txt").write_text(f"{VERSES[0]}\nother\n")
-    code, out, _ = call(capsys, "data", "check", "ptb", "--text", tmp_path / "t", "--domain", "text", "--json")
+    code, out, _ = command(capsys, "data", "check", "ptb", "--text", tmp_path / "t", "--domain", "text", "--json")
     found = {row["name"]: row for row in map(json.loads, out.splitlines())}
     assert code == 0
     assert found["test"]["in_train"] == 1
     assert found["train"]["repeated"] == 1
-    code, out, _ = call(capsys, "data", "check", rows, "--domain", "text")
+    code, out, _ = command(capsys, "data", "check", rows, "--domain", "text")
     assert code == 0
     assert "sound" in out
 
 
 def test_config_show_knows_the_domain_of_a_recipe(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(capsys, "config", "show", "lm1b-padded", "--json")
+    code, out, _ = command(capsys, "config", "show", "lm1b-padded", "--json")
     found = json.loads(out)
     assert code == 0
     assert (found["domain"], found["preset"], found["data"]["packing"]) == ("text", "dit-tiny-bytes", "padded")
@@ -273,12 +257,12 @@ def test_config_show_knows_the_domain_of_a_recipe(capsys: pytest.CaptureFixture[
 
 def test_data_tokenizer_makes_what_train_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
-    code, out, _ = call(capsys, "data", "tokenizer", write_song(tmp_path), "--vocab-size", 300, "--out", tmp_path / "bpe")
+    code, out, _ = command(capsys, "data", "tokenizer", write_song(tmp_path), "--vocab-size", 300, "--out", tmp_path / "bpe")
     assert code == 0
     assert "300 tokens" in out
-    assert call(capsys, "data", "tokenizer", tmp_path / "song.txt", "--vocab-size", 10, "--out", tmp_path / "x")[0] == 2
+    assert command(capsys, "data", "tokenizer", tmp_path / "song.txt", "--vocab-size", 10, "--out", tmp_path / "x")[0] == 2
     words = ["data", "build", tmp_path / "song.txt", "--domain", "text", "--tokenizer", tmp_path / "bpe", "--seq-len", 8, "-q"]
-    code, out, _ = call(capsys, *words)
+    code, out, _ = command(capsys, *words)
     assert code == 0
     assert "packed windows of 8 tokens" in out
 
@@ -310,8 +294,8 @@ def test_the_real_files_train_evaluate_and_sample(shared: Path, tmp_path: Path, 
     for recipe, text in (("tinyshakespeare", "tinyshakespeare.txt.gz"), ("wikitext2", "wikitext-2")):
         out = tmp_path / recipe
         words = ["train", recipe, "--domain", "text", "--text", shared / "data/text" / text, "--max-steps", 2, "--seq-len", 32]
-        assert call(capsys, *words, "--out", out, *SMALL)[0] == 0
-        code, said, err = call(capsys, "eval", out, "--max-windows", 16, "--no-baselines", "--json", "-q")
+        assert command(capsys, *words, "--out", out, *SMALL)[0] == 0
+        code, said, err = command(capsys, "eval", out, "--max-windows", 16, "--no-baselines", "--json", "-q")
         assert code == 0, err
         assert 7 < json.loads(said)["bits_per_byte"] < 8.1
         assert main_bytes(tmp_path, out, "--n", 1, "--length", 16)

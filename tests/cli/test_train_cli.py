@@ -11,22 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from genodiff.cli import main
 from genodiff.train.config import resolve, sections, short_names
+from tests.commands import exit_code
 
 TINY = (
     "--preset caduceus-ps-tiny --d-model 16 --n-layer 1 --d-state 4 --seq-len 64 --batch-size 4 --checkpoint-every 2 "
     "--validate-every 3 --validate-windows 8 --threads 1 --device cpu"
 ).split()
-
-
-def call(*words: str) -> int:
-    """The exit code of `genodiff WORDS` in this process."""
-    try:
-        main(list(words))
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
@@ -41,7 +32,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_train_then_train_again_then_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
-    assert call("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
+    assert exit_code("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
     said = capsys.readouterr()
     assert said.out == ""
     assert "done at step 4" in said.err
@@ -49,27 +40,27 @@ def test_train_then_train_again_then_check(tmp_path: Path, capsys: pytest.Captur
     names = {p.name for p in run.iterdir()}
     wanted = {"config.yaml", "metrics.csv", "checkpoints", "model.safetensors", "model.json", "provenance.json"}
     assert wanted <= names
-    assert call("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
+    assert exit_code("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
     assert "already at step 4 of 4" in capsys.readouterr().err
-    assert call("train", "--resume", str(run)) == 0
-    assert call("train", "--config", str(run / "config.yaml"), "--out", str(run)) == 0
-    assert call("train", "--resume", str(run), "--max-steps", "5") == 0
+    assert exit_code("train", "--resume", str(run)) == 0
+    assert exit_code("train", "--config", str(run / "config.yaml"), "--out", str(run)) == 0
+    assert exit_code("train", "--resume", str(run), "--max-steps", "5") == 0
     assert "done at step 5" in capsys.readouterr().err
-    assert call("checkpoint", "check", str(run), "--json") == 0
+    assert exit_code("checkpoint", "check", str(run), "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["step"], found["checkpoints"]) == (5, [5, 4])
     provenance = json.loads((run / "provenance.json").read_text())
     assert [(s["from_step"], s["to_step"]) for s in provenance["sessions"]] == [(0, 4), (4, 5)]
     assert provenance["data"]["fingerprint"]
     (run / "checkpoints" / "step_00000004" / "trainer.json").write_text("{}")
-    assert call("checkpoint", "check", str(run)) == 4
+    assert exit_code("checkpoint", "check", str(run)) == 4
     assert "trainer.json" in one_line(capsys)
 
 
 def test_a_users_own_fasta_needs_no_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.fa").write_text(">a\n" + "ACGTTGCA" * 600 + "\n")
-    assert call("train", "--fasta", "mine.fa", *TINY, "--steps", "2") == 0
+    assert exit_code("train", "--fasta", "mine.fa", *TINY, "--steps", "2") == 0
     run = Path("runs/mine-caduceus")
     written = yaml.safe_load((run / "config.yaml").read_text())
     assert (written["recipe"], written["fasta"]) == ("own", str(tmp_path / "mine.fa"))
@@ -104,7 +95,7 @@ def test_what_cannot_be_meant_is_one_line_and_its_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert call(*words) == code
+    assert exit_code(*words) == code
     assert said in one_line(capsys)
     assert not [p for p in tmp_path.rglob("*") if p.is_file()]
 
@@ -114,7 +105,7 @@ def test_cuda_where_there_is_none_is_the_machines_fault(capsys: pytest.CaptureFi
 
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device here")
-    assert call("train", "toy", "--device", "cuda") == 5
+    assert exit_code("train", "toy", "--device", "cuda") == 5
     assert "cuda" in one_line(capsys)
 
 
@@ -124,19 +115,19 @@ def test_half_a_torchrun_environment_is_refused(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.delenv("RANK", raising=False)
-    assert call("train", "toy", *TINY) == 2
+    assert exit_code("train", "toy", *TINY) == 2
     assert "RANK" in one_line(capsys)
 
 
 def test_the_plan_is_told_and_nothing_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
-    assert call("train", "hg38", *TINY, "--steps", "50", "--plan", "--json") == 0
+    assert exit_code("train", "hg38", *TINY, "--steps", "50", "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["parameters"] == resolve({"recipe": "hg38", "d_model": 16, "n_layer": 1, "d_state": 4}).backbone.n_parameters(16)
     assert (plan["tokens_per_step"], plan["steps"], plan["tokens"]) == (256, 50, 12800)
     assert plan["seconds"] > 0
     assert plan["memory_bytes"] > 0
-    assert call("train", "hg38", *TINY, "--max-minutes", "0.5", "--plan") == 0
+    assert exit_code("train", "hg38", *TINY, "--max-minutes", "0.5", "--plan") == 0
     assert "parameters" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
@@ -148,10 +139,10 @@ def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str
             value = getattr(getattr(before, section), name)
             if isinstance(value, bool | dict | tuple) or name in ("kind", "objective"):
                 continue
-            assert call("config", "show", "toy", f"--{section}.{name.replace('_', '-')}", "null" if value is None else str(value)) == 0
+            assert exit_code("config", "show", "toy", f"--{section}.{name.replace('_', '-')}", "null" if value is None else str(value)) == 0
             shown = yaml.safe_load(capsys.readouterr().out)
             assert resolve(shown) == before
-    assert call("config", "show", "--betas", "0.5", "0.6", "--no-exact-count", "--schedule-options.eps", "0.25", "--lr", "3e-4") == 0
+    assert exit_code("config", "show", "--betas", "0.5", "0.6", "--no-exact-count", "--schedule-options.eps", "0.25", "--lr", "3e-4") == 0
     shown = resolve(yaml.safe_load(capsys.readouterr().out))
     assert (shown.optim.betas, shown.optim.lr) == ((0.5, 0.6), 3e-4)
     assert (shown.diffusion.exact_count, shown.diffusion.schedule_options) == (False, {"eps": 0.25})
@@ -159,7 +150,7 @@ def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str
 
 
 def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("config", "schema") == 0
+    assert exit_code("config", "schema") == 0
     schema = json.loads(capsys.readouterr().out)
     assert {"recipe", "data", "backbone", "diffusion", "optim", "train"} <= schema["properties"].keys()
 
@@ -180,7 +171,7 @@ def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> N
 def test_config_check_judges_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(text)
-    assert call("config", "check", str(path)) == code
+    assert exit_code("config", "check", str(path)) == code
     said = capsys.readouterr()
     assert "run.yaml" in said.err or "toi" in said.err
     assert [p.name for p in tmp_path.iterdir()] == ["run.yaml"]
@@ -209,4 +200,4 @@ def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path: Path) -> No
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
-    assert call("checkpoint", "check", str(run)) == 0 or not (run / "model.json").exists()
+    assert exit_code("checkpoint", "check", str(run)) == 0 or not (run / "model.json").exists()

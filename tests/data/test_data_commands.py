@@ -6,25 +6,15 @@ from pathlib import Path
 import pytest
 from genomes import random_dna, write_fasta
 
-from genodiff.cli import main
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    code = 0
-    try:
-        main([str(a) for a in arguments])
-    except SystemExit as end:
-        code = int(end.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
+from tests.commands import command
 
 
 def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "data", "list")
+    code, out, _ = command(capsys, "data", "list")
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()} >= {"hg38", "mm39", "sacCer3", "ecoli_k12", "toy"}
     assert "built in" in next(line for line in out.splitlines() if line.startswith("toy"))
-    _, out, _ = run(capsys, "data", "list", "--json")
+    _, out, _ = command(capsys, "data", "list", "--json")
     rows = {row["name"]: row for row in map(json.loads, out.splitlines())}
     assert rows["toy"]["present"] is True
     assert rows["hg38"]["present"] is False
@@ -33,7 +23,7 @@ def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(capsys: pytes
 
 @pytest.mark.parametrize("verb", ["get", "build"])
 def test_without_network_and_file_one_line_says_what_is_missing_and_how_to_give_it(capsys: pytest.CaptureFixture[str], verb: str) -> None:
-    code, out, err = run(capsys, "data", verb, "hg38", "--offline")
+    code, out, err = command(capsys, "data", verb, "hg38", "--offline")
     assert (code, out) == (3, "")
     assert err.count("\n") == 1
     assert all(part in err for part in ("hg38.fa.gz", "https://", "--fasta"))
@@ -42,7 +32,7 @@ def test_without_network_and_file_one_line_says_what_is_missing_and_how_to_give_
 def test_build_counts_windows_and_reports_what_was_skipped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     contigs = {"chr1": random_dna(5000) + "N" * 5000, "chr13": random_dna(700), "chr21": random_dna(600), "x": "ACGT"}
     path = write_fasta(tmp_path / "part.fa", contigs)
-    code, out, _ = run(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 100, "--json")
+    code, out, _ = command(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 100, "--json")
     assert code == 0
     answer = json.loads(out)
     assert [answer["splits"][s]["windows"] for s in ("train", "valid", "test")] == [50, 7, 6]
@@ -50,19 +40,19 @@ def test_build_counts_windows_and_reports_what_was_skipped(capsys: pytest.Captur
     assert any("lacks 21 of hg38's 24 contigs" in note for note in answer["notes"])
     assert any("x" in note for note in answer["notes"])
     assert Path(answer["store"]).is_dir()
-    code, out, _ = run(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 100)
+    code, out, _ = command(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 100)
     assert "50 windows with more than 50% N" in out
 
 
 def test_build_honours_a_bed_and_refuses_one_that_leaks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, bed = write_fasta(tmp_path / "in.fa", {"a": random_dna(1000)}), tmp_path / "in.bed"
     bed.write_text("a\t0\t500\ttrain\na\t500\t700\ttest\n")
-    code, out, _ = run(capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50, "--json")
+    code, out, _ = command(capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50, "--json")
     splits = json.loads(out)["splits"]
     assert code == 0
     assert (splits["train"]["windows"], splits["test"]["windows"], splits["valid"]["windows"]) == (10, 4, 0)
     bed.write_text("a\t0\t501\ttrain\na\t500\t700\ttest\n")
-    code, out, err = run(capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50)
+    code, out, err = command(capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50)
     assert code == 3
     assert "in.bed, line 1" in err
     assert "line 2" in err
@@ -76,7 +66,7 @@ def test_build_refuses_a_genome_that_cannot_train(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, sequence: dict[str, str], told: str
 ) -> None:
     path = write_fasta(tmp_path / "in.fa", sequence)
-    code, _, err = run(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 128)
+    code, _, err = command(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 128)
     assert code == 3
     assert told in err
     assert "in.fa" in err

@@ -28,6 +28,7 @@ from genodiff.finetune.task import Task, TaskData, fewer, load_task
 from genodiff.finetune.text_baselines import fit_text
 from genodiff.train.config import resolve
 from genodiff.train.run import train
+from tests.commands import command
 from tests.finetune.test_sweep import rows_of
 from tests.texts import NETWORK, write_song
 from tests.tiny_run import write_run
@@ -242,18 +243,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(home: Path, *more: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+def finetuned(home: Path, *more: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     loaded.cache_clear()  # what a test before let pass is not known here
     task = [] if "--task" in more else ["--task", "sst2"]
     words = ["finetune", "glue", "--data", home / "data", *task, "--threads", 1, "--offline", *more]
-    try:
-        main([str(w) for w in words])
-        code = 0
-    except SystemExit as end:
-        code = int(str(end.code or 0))
-    found = capsys.readouterr()
-    assert "Traceback" not in found.err
-    return code, found.out, found.err
+    return command(capsys, *words)
 
 
 def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
@@ -262,7 +256,7 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
     monkeypatch.setattr("genodiff.finetune.task._check_counts", lambda *_: None)
     words: list[object] = ["--model", f"mine={home / 'text'}", "--model", "scratch", "--model", "baselines", "--seeds", 2]
     words += ["--epochs", 8, "--lr", 3e-3, "--max-train", 50, "--out", tmp_path / "out", "--json"]
-    code, out, err = command(home, *words, capsys=capsys)
+    code, out, err = finetuned(home, *words, capsys=capsys)
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
     assert [(r["model"], r["seed"]) for r in rows] == [
@@ -283,7 +277,7 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
     before = rows_of(tmp_path / "out")
     (tmp_path / "out/units" / mine["key"] / "result.json").unlink()
     (tmp_path / "out/results.jsonl").unlink()
-    assert command(home, *words, capsys=capsys)[0] == 0  # goes on from what the units have kept
+    assert finetuned(home, *words, capsys=capsys)[0] == 0  # goes on from what the units have kept
     assert rows_of(tmp_path / "out") == before
 
 
@@ -309,7 +303,7 @@ def test_what_cannot_be_meant_of_text_is_one_line(
     if code == 2:
         monkeypatch.setattr("genodiff.finetune.task._check_counts", lambda *_: None)
     places = {"RUN": home / "run", "TEXT": home / "text"}
-    found, out, err = command(home, *(places.get(str(w), w) for w in more), "--out", tmp_path / "out", capsys=capsys)
+    found, out, err = finetuned(home, *(places.get(str(w), w) for w in more), "--out", tmp_path / "out", capsys=capsys)
     lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
     assert (found, out, len(lines)) == (code, "", 1)
     assert said in lines[0]
@@ -326,7 +320,7 @@ def test_a_plan_counts_the_tokens_of_the_networks_own_tokenizer(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("genodiff.finetune.task._check_counts", lambda *_: None)
-    code, out, _ = command(home, "--model", home / "text", "--model", "majority", "--plan", "--json", capsys=capsys)
+    code, out, _ = finetuned(home, "--model", home / "text", "--model", "majority", "--plan", "--json", capsys=capsys)
     assert code == 0
     network, baseline = json.loads(out)["rows"]
     assert network["length"] == baseline["length"] + 1  # bytes, and the end

@@ -11,7 +11,7 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.published import name_map, published_settings, published_shape
-from genodiff.cli import main
+from tests.commands import exit_code
 
 COMPLEMENT = DNA.complement or ()
 CONFIG: dict[str, Any] = {
@@ -71,15 +71,6 @@ def same_logits(ours: Any, theirs: Any, ids: torch.Tensor | None = None) -> None
     ids = sample_ids() if ids is None else ids
     with torch.no_grad():
         torch.testing.assert_close(ours(ids), theirs(ids), rtol=0, atol=0)
-
-
-def exit_code(*words: str) -> int:
-    """That of `genodiff WORDS`, run in this process."""
-    try:
-        main(list(words))
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def assert_code(code: int, *words: str) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from conftest import SHARED
-from published_folders import exit_code
+
+from tests.commands import exit_code
 
 CORPUS = SHARED / "badinput"
 VERBS = {

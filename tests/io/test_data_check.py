@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from genodiff.cli import main
 from genodiff.errors import DataError
 from genodiff.io.text import text_digest
+from tests.commands import command
 
 GOOD = b">a x\nACGTNryk\n>b\nacgt\n"
 SHAS = [hashlib.sha256(s).hexdigest() for s in (b"ACGTNNNN", b"ACGT")]
@@ -25,14 +25,7 @@ SHAS = [hashlib.sha256(s).hexdigest() for s in (b"ACGTNNNN", b"ACGT")]
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of `genodiff data check ...`, run in this process."""
-    capsys.readouterr()
-    try:
-        main(["data", "check", *arguments])
-        code = 0
-    except SystemExit as ending:
-        code = int(ending.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
+    return command(capsys, "data", "check", *arguments)
 
 
 def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -94,9 +87,7 @@ def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert words in check(capsys, str(tmp_path / "in.jsonl"), "--domain", "text")[2]
 
 
-def test_data_without_one_window_of_the_wanted_length_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_without_one_window_of_the_wanted_length_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.fa").write_bytes(GOOD)
     assert check(capsys, str(tmp_path / "in.fa"), "--seq-len", "8")[0] == 0
     code, out, err = check(capsys, str(tmp_path / "in.fa"), "--seq-len", "9", "--json")
@@ -129,9 +120,7 @@ def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_p
         (["a.fa", "--domain", "rna"], "rna"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
-) -> None:
+def test_what_cannot_be_meant_is_a_usage_error(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
     code, out, err = check(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in err

@@ -14,12 +14,12 @@ from tiny_run import NETWORK, genome_text, save_run, write_run
 
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.cli import main
 from genodiff.errors import DataError, UsageError
 from genodiff.score.embed import Window, embed, reading, windows_of
 from genodiff.score.embedding_files import write_embeddings
 from genodiff.train.checkpoint import load_model
 from genodiff.train.config import resolve
+from tests.commands import exit_code
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 
@@ -168,21 +168,13 @@ def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def call(*words: str) -> int:
-    try:
-        main(list(words))
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
-
-
 def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, out = write_run(tmp_path), tmp_path / "e.npz"
     words = ["embed", str(run), "--fasta", str(tmp_path / "genome.fa"), "--out", str(out), "--window", "500", "--threads", "1"]
-    assert call(*words, "--plan", "--json") == 0
+    assert exit_code(*words, "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert not out.exists()
-    assert call(*words, "--json", "--layer", "0", "--layer", "-1") == 0
+    assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary == json.loads((tmp_path / "e.npz.json").read_text())
     assert (summary["windows"], summary["shape"], summary["axes"]) == (plan["windows"], [30, 2, 16], ["window", "layer", "channel"])
@@ -190,7 +182,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path: Path, capsy
     assert len(summary["fasta"]["sha256"]) == 64
     with zipfile.ZipFile(out) as archive:
         assert archive.testzip() is None
-    assert call(*words, "--regions", "c1:1-100", "--regions", "c2:1-100", "--strand", "both", "--pool", "none") == 0
+    assert exit_code(*words, "--regions", "c1:1-100", "--regions", "c2:1-100", "--strand", "both", "--pool", "none") == 0
     with np.load(out) as npz:
         assert npz["embeddings"].shape == (200, 2, 16)
 
@@ -213,7 +205,7 @@ def test_what_cannot_be_meant_is_one_line(
     run = write_run(tmp_path)
     capsys.readouterr()
     out = [] if "--out" in words else ["--out", str(tmp_path / "e.npz")]
-    assert call("embed", str(run), "--fasta", str(tmp_path / "genome.fa"), *out, "--threads", "1", *words) == code
+    assert exit_code("embed", str(run), "--fasta", str(tmp_path / "genome.fa"), *out, "--threads", "1", *words) == code
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("genodiff: error")]
     assert len(errors) == 1
     assert said in errors[0]
