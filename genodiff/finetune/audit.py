@@ -67,8 +67,9 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
 
 
 def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
-    known = set(_read_as("text")(train.sequences))
-    return {"same": np.array([key in known for key in _read_as("text")(test.sequences)], bool)}
+    read = _read_as("text")
+    known = set(read(train.sequences))
+    return {"same": np.array([key in known for key in read(test.sequences)], bool)}
 
 
 def _read_as(domain: str) -> Callable[[list[bytes]], list[bytes]]:

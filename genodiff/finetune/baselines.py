@@ -12,7 +12,7 @@ Predictions are probabilities (n, classes), probabilities of yes (n, classes) fo
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,16 +25,14 @@ from sklearn.tree import DecisionTreeRegressor
 from genodiff.errors import DataError, UsageError
 from genodiff.finetune.cnn import fit_cnn
 from genodiff.finetune.examples import Examples
+from genodiff.finetune.metrics import in_their_columns
 from genodiff.finetune.task import Domain, Task
-from genodiff.finetune.text_baselines import SHAPES, fit_text
+from genodiff.finetune.text_baselines import SHAPES, STRENGTHS, fit_text
 from genodiff.finetune.trivial import coordinate_lookup, length_tree
 from genodiff.settings import did_you_mean
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
-
-STRENGTHS = (0.1, 1.0, 10.0, 100.0)
-"""Inverse strengths of regularisation that `kmer-lr` tries on the validation part."""
 
 _KS = (3, 6)
 _CODES = np.full(256, 4, np.uint8)
@@ -107,13 +105,6 @@ def _length_tree(given: _Given) -> Predict:
     return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64).reshape(examples.n, -1)
 
 
-def _spread(classes: NDArray[np.int64], found: Floats, n_out: int) -> Floats:
-    """Columns of `found` in the places of their classes; a class that train lacks has probability 0."""
-    scores = np.zeros((len(found), n_out))
-    scores[:, classes] = found
-    return scores
-
-
 def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
     """(n, features), sparse: the share of G and C, and per k the square roots of the k-mers' counts, scaled to length 1.
 
@@ -156,20 +147,16 @@ def _reversed(k: int) -> NDArray[np.int64]:
 
 def _kmer_lr(given: _Given) -> Predict:
     cap, kind = given.task.max_length, given.task.kind
-    best: tuple[float, Predict] | None = None
-    for both_strands in (False, True):
-        x, y = (_features(part, cap, both_strands) for part in (given.train, given.valid))
-        for strength in STRENGTHS:
-            models = _linear(kind, x, given, strength)
 
-            def predict(examples: Examples, models: list[Any] = models, both: bool = both_strands) -> Floats:
-                return _linear_predict(kind, models, _features(examples, cap, both), given.n_out)
+    def tried() -> Iterator[tuple[float, bool, list[Any]]]:
+        for both_strands in (False, True):
+            x, y = (_features(part, cap, both_strands) for part in (given.train, given.valid))
+            for strength in STRENGTHS:
+                models = _linear(kind, x, given, strength)
+                yield _loss(kind, given.valid.labels, _linear_predict(kind, models, y, given.n_out)), both_strands, models
 
-            loss = _loss(kind, given.valid.labels, _linear_predict(kind, models, y, given.n_out))
-            if best is None or loss < best[0]:
-                best = loss, predict
-    assert best is not None
-    return best[1]
+    _, both, chosen = min(tried(), key=lambda found: found[0])
+    return lambda examples: _linear_predict(kind, chosen, _features(examples, cap, both), given.n_out)
 
 
 def _features(examples: Examples, cap: int, both_strands: bool) -> Any:
@@ -192,8 +179,8 @@ def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
     if kind == "regression":
         return np.asarray(models[0].predict(x), np.float64)
     found = [
-        _spread(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m, int)
-        else _spread(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
+        in_their_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m, int)
+        else in_their_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
         for m in models
     ]  # fmt: skip
     return np.stack([p[:, 1] for p in found], axis=1) if kind == "multilabel" else found[0]

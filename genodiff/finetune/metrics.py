@@ -9,9 +9,9 @@ those counts from a multinomial, which is the same law as drawing n examples wit
 examples; what seeds do is shown beside it, as max − min.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from genodiff.counter import Purpose, generator
 from genodiff.errors import DataError
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 RESAMPLES = 1000
 DECISIONS = ("accuracy", "f1", "f1_macro", "mcc")
@@ -50,6 +51,18 @@ def decide(kind: str, predicted: Floats) -> NDArray[np.int64]:
 def better(metric: str, a: float, b: float) -> bool:
     """Whether `a` is strictly better than `b`."""
     return a > b if HIGHER.get(metric, True) else a < b
+
+
+def best_of(metric: str, tried: Iterable[tuple[float, T]]) -> tuple[float, T]:
+    """The pair (value, what has it) whose value is best, the first of equals."""
+    return (max if HIGHER.get(metric, True) else min)(tried, key=lambda pair: pair[0])
+
+
+def in_their_columns(classes: NDArray[Any], found: Floats, n_classes: int) -> Floats:
+    """Columns of `found` in the places of their classes, (n, n_classes); a class that train lacks has probability 0."""
+    scores = np.zeros((len(found), n_classes))
+    scores[:, classes.astype(int)] = found
+    return scores
 
 
 def measure(metric: str, kind: str, truth: NDArray[Any], predicted: Floats) -> float:

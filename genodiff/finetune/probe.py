@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from genodiff.errors import DataError
 from genodiff.finetune.batches import Part, passes
 from genodiff.finetune.head import Classifier
-from genodiff.finetune.metrics import Floats, better, measure
+from genodiff.finetune.metrics import Floats, best_of, in_their_columns, measure
 
 _ITERATIONS = 2000
 
@@ -56,16 +56,10 @@ def fit_probe(
     """The probe whose strength is best on the validation part. Raises `DataError` where the train part has a single class."""
     scaler = StandardScaler().fit(train)
     x, y = scaler.transform(train), scaler.transform(valid)
-    best: Probed | None = None
-    tried: dict[str, float] = {}
-    for c in sorted(strengths, reverse=True):
-        models = _fit(kind, x, train_labels, c)
-        value = measure(metric, kind, valid_labels, _predict(kind, models, y, n_out))
-        tried[f"{c:g}"] = value
-        if best is None or better(metric, value, best.valid):
-            best = Probed(c, value, tried, scaler, models, n_out)
-    assert best is not None
-    return best
+    fitted = {c: _fit(kind, x, train_labels, c) for c in sorted(strengths, reverse=True)}
+    values = {c: measure(metric, kind, valid_labels, _predict(kind, models, y, n_out)) for c, models in fitted.items()}
+    best, c = best_of(metric, ((value, c) for c, value in values.items()))
+    return Probed(c, best, {f"{c:g}": value for c, value in values.items()}, scaler, fitted[c], n_out)
 
 
 def _fit(kind: str, x: Floats, labels: NDArray[Any], c: float) -> list[Any]:
@@ -87,6 +81,4 @@ def _predict(kind: str, models: list[Any], x: Floats, n_out: int) -> Floats:
     if kind == "multilabel":
         yes = [m.predict_proba(x)[:, 1] if hasattr(m, "predict_proba") else np.full(len(x), float(m)) for m in models]
         return np.stack(yes, 1)
-    out = np.zeros((len(x), n_out))
-    out[:, models[0].classes_.astype(int)] = models[0].predict_proba(x)
-    return out
+    return in_their_columns(models[0].classes_, models[0].predict_proba(x), n_out)

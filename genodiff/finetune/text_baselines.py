@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from genodiff.finetune.examples import Examples
 from genodiff.finetune.glue import TAB
-from genodiff.finetune.metrics import better, measure
+from genodiff.finetune.metrics import best_of, in_their_columns, measure
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
@@ -69,18 +69,14 @@ def fit_text(name: str, train: Examples, valid: Examples, n_out: int, metric: st
         return lambda examples: np.tile(only, (examples.n, 1))
     features = _Features(SHAPES[name], train.sequences)
     x, y = features.of(train.sequences), features.of(valid.sequences)
-    best: tuple[float, LogisticRegression] | None = None
-    for strength in STRENGTHS:
+
+    def tried(strength: float) -> tuple[float, LogisticRegression]:
         model = LogisticRegression(C=strength, solver="liblinear" if n_out == 2 else "lbfgs", max_iter=300).fit(x, train.labels)
-        value = measure(metric, kind, valid.labels, _spread(model, y, n_out))
-        if best is None or better(metric, value, best[0]):
-            best = value, model
-    assert best is not None
-    chosen = best[1]
-    return lambda examples: _spread(chosen, features.of(examples.sequences), n_out)
+        return measure(metric, kind, valid.labels, _probabilities(model, y, n_out)), model
+
+    _, chosen = best_of(metric, map(tried, STRENGTHS))
+    return lambda examples: _probabilities(chosen, features.of(examples.sequences), n_out)
 
 
-def _spread(model: LogisticRegression, x: Any, n_out: int) -> Floats:
-    found = np.zeros((x.shape[0], n_out))
-    found[:, model.classes_] = model.predict_proba(x)
-    return found
+def _probabilities(model: LogisticRegression, x: Any, n_out: int) -> Floats:
+    return in_their_columns(model.classes_, model.predict_proba(x), n_out)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from genodiff.finetune.examples import Examples, Places
+from genodiff.finetune.metrics import in_their_columns
 from genodiff.finetune.overlap import overlap_counts, same_counts
 
 
@@ -22,9 +23,7 @@ def length_tree(train: NDArray[np.int64], labels: NDArray[np.int64], test: NDArr
     # Equal rows are put together under a weight: the same tree, many times faster.
     rows, weight = np.unique(np.stack([train, labels], axis=1), axis=0, return_counts=True)
     tree = DecisionTreeClassifier(random_state=0).fit(rows[:, :1], rows[:, 1], sample_weight=weight)
-    scores = np.zeros((len(test), n_classes))
-    scores[:, tree.classes_] = tree.predict_proba(test[:, None])
-    return scores
+    return in_their_columns(tree.classes_, tree.predict_proba(test[:, None]), n_classes)
 
 
 def coordinate_lookup(train: Examples, test: Places, n_classes: int, *, exact: bool) -> NDArray[np.float64]:
