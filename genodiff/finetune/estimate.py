@@ -201,17 +201,22 @@ def lines(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
     out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]
-    for row in found["rows"]:
-        unit = "bases" if found["domain"] == "dna" else "bytes" if row["method"] == "baseline" else "tokens"
-        size = f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}" if row["n_train"] else "size not known"
-        what = f"  {row['task']} · {row['model']} ({row['method']}) × {row['units']}: {size}"
-        if row.get("seconds") is not None:
-            steps = f"{row['steps']:,} steps, " if row["steps"] else ""
-            memory_ = row["memory_bytes"] / 1e9
-            what += f"; {steps}{clock(row['seconds'])} each, {clock(row['seconds'] * row['units'])} in all, {memory_:.2f} GB"
-        elif row["method"] == "baseline":
-            what += "; seconds to minutes each"
-        out.append(what + ("" if row["data_here"] else "; data not here"))
+    dna = found["domain"] == "dna"
+    for task in dict.fromkeys(row["task"] for row in found["rows"]):
+        rows = [row for row in found["rows"] if row["task"] == task]
+        absent = "" if rows[0]["data_here"] else "; data not here"
+        for row in (row for row in rows if row["method"] != "baseline"):
+            what = f"{row['model']} ({row['method']}) × {row['units']}: {_size(row, 'bases' if dna else 'tokens')}"
+            if row.get("seconds") is not None:
+                steps = f"{row['steps']:,} steps, " if row["steps"] else ""
+                each, in_all = clock(row["seconds"]), clock(row["seconds"] * row["units"])
+                what += f"; {steps}{each} each, {in_all} in all, {row['memory_bytes'] / 1e9:.2f} GB"
+            out.append(f"  {task} · {what}{absent}")
+        baselines = [row for row in rows if row["method"] == "baseline"]
+        if baselines:
+            names = ", ".join(row["model"] for row in baselines)
+            what = f"{names} (baselines) × {baselines[0]['units']}: {_size(baselines[0], 'bases' if dna else 'bytes')}"
+            out.append(f"  {task} · {what}; seconds to minutes each{absent}")
     out.append(f"time     about {clock(found['seconds'])}, baselines not counted ({clock(found['cpu_seconds'])} one after another)")
     out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
     out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB")
@@ -221,3 +226,7 @@ def lines(found: dict[str, Any]) -> list[str]:
     for what, urls in groups.items():
         out.append(f"fetch    {what}: {urls[0]}" + (f" and {len(urls) - 1} more files" if len(urls) > 1 else ""))
     return out if groups else [*out, "fetch    nothing"]
+
+
+def _size(row: dict[str, Any], unit: str) -> str:
+    return f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}" if row["n_train"] else "size not known"

@@ -241,12 +241,13 @@ def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home: Path) 
 
 def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
     request = Request(suite="genomic-benchmarks", data=str(tmp_path))
-    plan = Plan(request, ["human_enhancers_cohn"], contenders(["scratch:caduceus-ps-tiny"], BASELINES), seeds=5)
+    plan = Plan(request, ["human_enhancers_cohn"], contenders(["scratch:caduceus-ps-tiny", "baselines"], BASELINES), seeds=5)
     found = estimate(plan, "cpu", 4)
     assert found["rows"][0]["n_train"] == 20_843
     assert found["rows"][0]["steps"] == 10 * math.ceil((20_843 - 2_084) / 256)
     assert any("hg38" in row["what"] for row in found["downloads"])
     assert any(line.startswith("fetch    genome hg38: https://") for line in lines(found))
+    assert sum("human_enhancers_cohn ·" in line for line in lines(found)) == 2  # the network's, and one of all baselines
     assert found["seconds"] == pytest.approx(found["cpu_seconds"] / 4)
 
 
