@@ -53,6 +53,10 @@ class Mdlm(Objective):
     def curve(self) -> bool:
         return self.exact_count and self.zero_masking and self.time_steps is None
 
+    @property
+    def evaluations(self) -> int:
+        return 1 if self.carry_over else 2  # the second is the reconstruction's
+
     def loss(
         self,
         denoiser: Denoiser,

@@ -70,6 +70,11 @@ class Objective(ABC):
         """Whether `bound` draws exact counts of masks, so that its estimates trace C_k / k."""
         return False
 
+    @property
+    def evaluations(self) -> int:
+        """Passes of the network that one `loss` costs."""
+        return 1
+
     @abstractmethod
     def loss(
         self,
@@ -80,7 +85,7 @@ class Objective(ABC):
         draws: Draws,
         lengths: Int[Tensor, "B"] | None = None,
     ) -> LossTerms:
-        """What training minimises, from one network evaluation (two where a reconstruction is paid for)."""
+        """What training minimises, from so many `evaluations` of the network."""
 
     @abstractmethod
     def bound(

@@ -27,13 +27,17 @@ _H100_FLOPS = 0.4 * 989e12
 
 
 def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
-    """The plan as plain values. Times come from a few real steps; bytes per token from what autograd saves."""
+    """The plan as plain values. Times come from a few real steps; bytes per token from what autograd saves.
+
+    What an objective's loss asks of the network twice, a reconstruction, counts twice.
+    """
     is_text = config.domain == "text"
     alphabet = vocabulary_of(config.data.tokenizer) if is_text else ALPHABETS[config.domain]
     parameters = config.backbone.n_parameters(alphabet.padded_size)
     rows = config.train.batch_size // config.train.accumulate
     tokens = config.train.batch_size * config.data.seq_len
     weights = 4 * parameters
+    evaluations = checkpoint.objective_of(config, checkpoint.diffusion_of(config, alphabet)).evaluations
     found: dict[str, Any] = {
         "run": str(out),
         "recipe": config.recipe,
@@ -42,6 +46,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "device": device,
         "threads": torch.get_num_threads(),
         "tokens_per_step": tokens,
+        "evaluations_per_step": evaluations,
         "steps": config.train.max_steps,
         "max_minutes": config.train.max_minutes,
         "tokens": None,
@@ -57,8 +62,8 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         found |= {"tokenizer": alphabet.name, "vocabulary_size": alphabet.size, "packing": config.data.packing}
     if parameters <= _LARGEST:
         backbone = build(config, alphabet).to(device)
-        pace = seconds_per_base(backbone, config, alphabet, device)
-        saved = saved_bytes_per_base(backbone, config, alphabet, device)
+        pace = evaluations * seconds_per_base(backbone, config, alphabet, device)
+        saved = evaluations * saved_bytes_per_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens
         # Beside the logits that autograd keeps there are, for a while, their log-softmax and its gradient.
         found["memory_bytes"] = int(5 * weights + (saved + 8 * alphabet.padded_size) * rows * config.data.seq_len)
@@ -68,7 +73,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         steps = fitting if steps is None else min(steps, fitting)
     if steps is not None:
         found["steps"], found["tokens"] = steps, steps * tokens
-        found["flop"] = 6.0 * parameters * steps * tokens
+        found["flop"] = 6.0 * parameters * steps * tokens * evaluations
         if found["seconds_per_step"]:
             found["seconds"] = steps * found["seconds_per_step"]
     return found
@@ -127,7 +132,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         "tokens": f"{found['tokens_per_step']:,} per step" + (f", {total:,} in all" if total else ""),
         "steps": f"{found['steps']:,}" if found["steps"] else "as many as fit",
         "time": "not measured" if seconds is None else f"about {clock(seconds)} {where}",
-        "compute": _compute(found["flop"]),
+        "compute": _compute(found["flop"], found["evaluations_per_step"]),
         "memory": "not measured" if memory is None else f"about {memory / 1e9:.2f} GB and torch itself",
         "disk": f"about {found['disk_bytes'] / 1e6:.1f} MB",
         "files": ", ".join(found["files"]),
@@ -137,7 +142,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     return [f"{name:11s} {value}" for name, value in amounts.items()]
 
 
-def _compute(flop: float | None) -> str:
+def _compute(flop: float | None, evaluations: int) -> str:
     if flop is None:
         return "not known before the number of steps is"
-    return f"{flop:.2g} FLOP (6 × parameters × tokens), {clock(flop / _H100_FLOPS)} on one H100 at 40 % of its bf16 peak"
+    times = "6 × parameters × tokens" + (f" × {evaluations} evaluations" if evaluations > 1 else "")
+    return f"{flop:.2g} FLOP ({times}), {clock(flop / _H100_FLOPS)} on one H100 at 40 % of its bf16 peak"

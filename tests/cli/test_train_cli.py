@@ -127,6 +127,10 @@ def test_the_plan_is_told_and_nothing_written(tmp_path: Path, monkeypatch: pytes
     assert (plan["tokens_per_step"], plan["steps"], plan["tokens"]) == (256, 50, 12800)
     assert plan["seconds"] > 0
     assert plan["memory_bytes"] > 0
+    assert exit_code("train", "hg38", *TINY, "--steps", "50", "--objective", "d3pm", "--plan", "--json") == 0
+    twice = json.loads(capsys.readouterr().out)  # D3PM's reconstruction is a second pass of the network
+    assert twice["flop"] == 2 * plan["flop"]
+    assert twice["memory_bytes"] > 1.5 * plan["memory_bytes"]
     assert exit_code("train", "hg38", *TINY, "--max-minutes", "0.5", "--plan") == 0
     assert "parameters" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
