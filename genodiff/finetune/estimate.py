@@ -77,7 +77,8 @@ def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
                     row |= {"length": seen.length}
                     backbone, alphabet = contender.network(1, device)
                     classifier = Classifier(
-                        backbone, n_out_of(size.task.kind, size.task.classes), strands=settings.rc, complement=alphabet.complement
+                        backbone, n_out_of(size.task.kind, size.task.classes), strands=settings.rc, complement=alphabet.complement,
+                        parts=settings.parts,
                     ).to(device)  # fmt: skip
                     row |= _of_network(classifier, seen, settings, _tries(plan, method))
                 rows.append(row)

@@ -1,12 +1,16 @@
 """A network with a linear head on the mean of its features: z = W · mean_{i < length} h_i + b.
 
+With P `parts` a sequence is cut into P stretches as equal as can be, and the head reads the mean of each: where a motif
+stands then counts. A stretch without a base is 0.
+
 Reverse complement, `Strands`:
     conjoin    a network that reads both strands (PS): each strand is pooled, both go through the same head, the scores are
                averaged, in training and in prediction (Schiff et al., 2024, App. D.2: conjoin_train_decoder)
     average    one strand at a time (Ph): training turns examples at random, prediction averages the scores of x and rc x
     augment    as `average` in training, the given strand alone in prediction
     none       the given strand alone
-The mean is over bases only, never over padding, which the network does not see either.
+Each strand is cut into parts in its own direction of reading. The mean is over bases only, never over padding, which the network
+does not see either.
 """
 
 from typing import Literal, Protocol
@@ -18,11 +22,22 @@ from torch import Tensor, nn
 
 from genodiff.backbones.classifier import pool
 from genodiff.backbones.layers import Draws
+from genodiff.backbones.strand import flip_positions
 from genodiff.errors import UsageError
 
 Strands = Literal["auto", "conjoin", "average", "augment", "none"]
 
 _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from those of a network
+
+
+def part_means(h: Float[Tensor, "B L D"], parts: int, lengths: Int[Tensor, " B"]) -> Float[Tensor, "B parts D"]:
+    """The means over stretches of a row's first `lengths` positions: position i is in stretch i · parts // length."""
+    if parts == 1:
+        return pool(h, "mean", lengths)[:, None]
+    at = torch.arange(h.shape[1], device=h.device)
+    stretch = torch.where(at < lengths[:, None], at * parts // lengths.clamp(min=1)[:, None], parts)
+    members = F.one_hot(stretch, parts + 1)[..., :parts].to(h.dtype)
+    return torch.einsum("blp,bld->bpd", members, h) / members.sum(1).clamp(min=1)[..., None]
 
 
 class Backbone(Protocol):
@@ -66,11 +81,13 @@ class Classifier(nn.Module):
         strands: Strands,
         complement: tuple[int, ...] | None,
         dropout: float = 0.0,
+        parts: int = 1,
         seed: int = 0,
     ) -> None:
         super().__init__()
+        self.parts = parts
         self.backbone, self.strands, self.dropout = backbone, strands_for(backbone, strands, complement is not None), dropout
-        width = int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
+        width = parts * int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
         draws = Draws(seed ^ _HEAD_DRAWS)
         bound = width**-0.5
         self.weight = nn.Parameter(draws.uniform(n_out, width, low=-bound, high=bound).float())
@@ -83,16 +100,18 @@ class Classifier(nn.Module):
         return bool(getattr(self.backbone, "paired", False))
 
     def pooled(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "strands B D"]:
-        """The mean of the features over each row's bases: of the given strand, and with paired strands of the other too."""
+        """The means of the features over each row's parts: of the given strand, and with paired strands of the other too."""
         sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
         h = self.backbone.features(x0, sigma, None if bool((lengths == x0.shape[1]).all()) else lengths)  # type: ignore[operator]
-        mean = pool(h.float(), "mean", lengths)
         if not self.paired:
-            return mean[None]
-        given, other = mean.chunk(2, -1)
-        # The second half is flipped over channels; over positions it may stay as it is, for the mean has none.
-        both = torch.stack([given, other.flip(-1)])
-        return both if self.strands == "conjoin" else both[:1]
+            return part_means(h.float(), self.parts, lengths).flatten(1)[None]
+        given, other = h.float().chunk(2, -1)
+        strands = [part_means(given, self.parts, lengths)]
+        if self.strands == "conjoin":
+            # The second half is flipped over channels, and over positions too, unless one mean is taken of them all.
+            other = other if self.parts == 1 else flip_positions(other, lengths)
+            strands.append(part_means(other, self.parts, lengths).flip(-1))
+        return torch.stack(strands).flatten(2)
 
     def forward(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"], dropped: Float[Tensor, "B D"] | None = None

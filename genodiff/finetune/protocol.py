@@ -38,6 +38,7 @@ class FitSettings(Settings):
     betas: tuple[float, float] = (0.9, 0.999)
     clip: Annotated[float, Field(gt=0, description="largest gradient norm")] = 1.0
     dropout: Annotated[float, Field(ge=0, lt=1, description="share of pooled features dropped in training")] = 0.0
+    parts: Annotated[int, Field(ge=1, le=64, description="stretches of a sequence that the head reads the means of")] = 1
     patience: Annotated[int | None, Field(ge=1, description="stop after so many epochs without a better validation")] = None
     precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast on a GPU")] = "fp32"
     max_length: Annotated[int | None, Field(ge=1, description="bases that are read of a sequence, if fewer than the task's")] = None

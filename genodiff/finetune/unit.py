@@ -66,7 +66,10 @@ class Unit(Settings):
         who = self.contender
         what: dict[str, Any] = {"suite": self.suite, "task": self.task, "split": self.split, "data": self.data, "seed": self.seed}
         what |= {"kind": who.kind, "digest": who.digest}
-        what |= {"baseline": who.preset} if who.kind == "baseline" else {"settings": self.settings.model_dump(mode="json")}
+        settings = self.settings.model_dump(mode="json")
+        if self.settings.parts == 1:
+            del settings["parts"]  # what was fitted before there were parts keeps its key
+        what |= {"baseline": who.preset} if who.kind == "baseline" else {"settings": settings}
         return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
@@ -225,7 +228,7 @@ def classifier_of(unit: Unit, task: Task, device: str) -> tuple[Classifier, Read
     rc: Strands = unit.settings.rc
     classifier = Classifier(
         backbone, n_out_of(task.kind, task.classes), strands=rc, complement=alphabet.complement, dropout=unit.settings.dropout,
-        seed=unit.seed,
+        parts=unit.settings.parts, seed=unit.seed,
     )  # fmt: skip
     return classifier.to(device), unit.contender.reader()
 

@@ -10,21 +10,29 @@ from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
 from genodiff.finetune.batches import encode, epoch_batches, turned
 from genodiff.finetune.fit import raw_scores
-from genodiff.finetune.head import Classifier, Strands
+from genodiff.finetune.head import Classifier, Strands, part_means
 from tests.finetune.motif_task import examples
 
 
-def classifier(strands: str = "paired", rc: Strands = "auto", n_out: int = 3) -> Classifier:
+def classifier(strands: str = "paired", rc: Strands = "auto", n_out: int = 3, parts: int = 1) -> Classifier:
     settings = CaduceusSettings(d_model=12, n_layer=2, d_state=4, strands=strands)  # type: ignore[arg-type]
     backbone = settings.build(DNA.padded_size, DNA.complement, seed=5)
     torch.nn.init.normal_(backbone.embedding, std=0.7, generator=torch.Generator().manual_seed(1))
-    return Classifier(backbone, n_out, strands=rc, complement=DNA.complement, seed=5)
+    return Classifier(backbone, n_out, strands=rc, complement=DNA.complement, parts=parts, seed=5)
 
 
+class Letters(torch.nn.Module):
+    """A network whose features are the letters themselves."""
+
+    def features(self, xt: torch.Tensor, sigma: torch.Tensor | None = None, lengths: torch.Tensor | None = None) -> torch.Tensor:
+        return torch.nn.functional.one_hot(xt, DNA.padded_size).float()
+
+
+@pytest.mark.parametrize("parts", [1, 5])
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str) -> None:
+def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, parts: int) -> None:
     part = encode(examples(20, 3, (9, 120)), DNA, 100)
-    network = classifier(strands)
+    network = classifier(strands, parts=parts)
     alone = np.concatenate([raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)])
     for batch_size in (1, 7, 64):
         for extra in (0, 13, 300):
@@ -42,9 +50,10 @@ def test_what_is_cut_is_counted_and_the_first_bases_stay() -> None:
     assert DNA.decode(x0[0].numpy())[: int(lengths[0])].encode() == some.sequences[4][:55]
 
 
+@pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
-def test_both_strands_of_a_sequence_have_one_prediction(strands: str, rc: Strands) -> None:
-    network = classifier(strands, rc)
+def test_both_strands_of_a_sequence_have_one_prediction(strands: str, rc: Strands, parts: int) -> None:
+    network = classifier(strands, rc, parts=parts)
     x0, lengths = encode(examples(6, 3, (20, 33)), DNA, 100).collate(np.arange(6))
     with torch.no_grad():
         given, other = network.predict(x0, lengths), network.predict(network.other_strand(x0, lengths), lengths)
@@ -62,6 +71,27 @@ def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand() -> None:
         single.load_state_dict(network.state_dict())
         mean = (single(x0, lengths) + single(network.other_strand(x0, lengths), lengths)) / 2
         torch.testing.assert_close(network(x0, lengths), mean, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 8])
+def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts: int) -> None:
+    h, lengths = torch.randn(5, 11, 4, generator=torch.Generator().manual_seed(3)), torch.tensor([11, 7, 8, 1, 2])
+    found = part_means(h, parts, lengths)
+    for row, n in enumerate(lengths.tolist()):
+        for part in range(parts):
+            here = [i for i in range(n) if i * parts // n == part]
+            expected = h[row, here].mean(0) if here else torch.zeros(4)
+            torch.testing.assert_close(found[row, part], expected)
+
+
+def test_with_parts_the_place_of_a_motif_is_seen_by_the_head_alone() -> None:
+    network = classifier("single", "none", parts=2)
+    network.backbone = Letters()
+    early, late = (torch.tensor([DNA.encode(s).tolist()]) for s in ("TATACCCC", "CCCCTATA"))
+    a, b = (network.embedding(x, torch.tensor([8])).view(2, -1) for x in (early, late))
+    torch.testing.assert_close(a, b.flip(0))
+    assert not torch.equal(a, b)
+    torch.testing.assert_close(a.mean(0), b.mean(0))  # which one mean over all could not tell apart
 
 
 def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused() -> None:
