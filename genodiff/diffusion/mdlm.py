@@ -27,6 +27,8 @@ from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts
 from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_bound, as_loss
 from genodiff.errors import UsageError
 
+_UNLIKELY = 1e-18  # steps whose chance is below are left out of a mean over steps
+
 
 @dataclass(frozen=True)
 class Mdlm(Objective):
@@ -93,6 +95,8 @@ class Mdlm(Objective):
         t = draws.times("systematic").to(x0.device)
         if self.zero_masking and self.time_steps is None:  # the count form, whatever the training drew: it varies least
             found = exact_count_bound(self.diffusion, denoiser, x0, maskable, draws, lengths)
+        elif self.time_steps is not None and not self.diffusion.time_conditioning:
+            found = as_bound(self._mean_costs(denoiser, x0, maskable, t, draws.u_mask, lengths, self.time_steps))
         else:  # the mean of a step, whatever the training paid for: it is the same figure and varies less
             mean = replace(self, rao_blackwell=True)
             found = as_bound(mean._costs(denoiser, x0, maskable, t, draws.u_mask, lengths))
@@ -128,6 +132,32 @@ class Mdlm(Objective):
             reveal = None if self.rao_blackwell else (u >= share_s).to(u.dtype)
             costs = self.time_steps * step_cost(nll, x_mask, share_t, share_s, reveal)
         return torch.where(masked, costs, 0.0)
+
+    def _mean_costs(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        t: Float[Tensor, "B"],
+        u: Float[Tensor, "B L"],
+        lengths: Int[Tensor, "B"] | None,
+        steps: int,
+    ) -> Float[Tensor, "B L"]:
+        """The mean of `_costs` over the steps that could have drawn the mask: step i, where k of n are masked, with a chance
+        p(i | k) that goes with Binomial(k; n, 1 - alpha(i/T)). For a network that is not told the time; it varies least."""
+        masked = self.diffusion.draw_mask(torch.ceil(t * steps).clamp(1, steps) / steps, u, maskable)
+        xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
+        nll, x_mask = self._nll(denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths), x0, masked)
+        share = self.diffusion.schedule.masked(torch.arange(steps + 1, dtype=torch.float64, device=x0.device) / steps).clamp(max=1)
+        share[0] = 0.0  # step 1 reveals whatever is left
+        k, n = masked.sum(-1, keepdim=True), maskable.sum(-1, keepdim=True)
+        chance = (torch.special.xlogy(k, share[1:]) + torch.special.xlog1py(n - k, -share[1:])).softmax(-1)
+        costs = torch.zeros_like(nll, dtype=torch.float64)
+        for row, here in enumerate(masked):
+            i = (chance[row] > _UNLIKELY).nonzero()  # as a column: steps beside positions
+            each = step_cost(nll[row, here].expand(len(i), -1), x_mask[row, here].expand(len(i), -1), share[i + 1], share[i])
+            costs[row, here] = steps * (chance[row, i] * each).sum(0)
+        return costs
 
     def _nll(
         self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]

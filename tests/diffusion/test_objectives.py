@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -94,6 +96,41 @@ def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blac
     if not isinstance(schedule, LogLinear):
         terms = count_terms(diffusion, denoiser, x0, everywhere(x0))
         assert drawn == pytest.approx(float(nelbo_discrete(terms, schedule, steps)), rel=1e-9)
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
+@pytest.mark.parametrize("schedule", [Linear(), Cosine(), LogLinear()])
+@pytest.mark.parametrize("of", [Mdlm, partial(Mdlm, carry_over=False), D3pm], ids=["mdlm", "no carry-over", "d3pm"])
+@pytest.mark.parametrize("steps", [1, 3, 20])
+def test_the_bound_of_t_steps_has_the_mean_of_their_loss_and_the_step_that_drew_a_mask_does_not_matter(
+    world: World, schedule: Schedule, of: Callable[..., Mdlm], steps: int
+) -> None:
+    denoiser, x0 = with_mask(world, 0.3, 0.5), world.sequences[1]
+    made = of(world.diffusion(schedule), time_steps=steps)
+    masks = torch.tensor(list(itertools.product([False, True], repeat=len(x0))))
+    rows, by_step = x0.expand(len(masks), -1), []
+    total = 0.0
+    for i in range(1, steps + 1):
+        share = schedule.masked(torch.tensor(i / steps, dtype=torch.float64))
+        u, t = torch.where(masks, share / 2, (1 + share) / 2), torch.full((len(masks),), (i - 0.5) / steps, dtype=torch.float64)
+        found = made.bound(denoiser, rows, everywhere(rows), draws(u, t))
+        by_step.append((found.scale[:, None] * found.ce).sum(-1))
+        total += float((torch.where(masks, share, 1 - share).prod(-1) * by_step[-1]).sum()) / steps
+    assert total == pytest.approx(mean_over_masks(made, denoiser, x0, steps, schedule), rel=1e-9)
+    for found in by_step[:-1]:  # in the last step of a closed schedule all is masked
+        torch.testing.assert_close(found, by_step[0])
+
+
+def test_the_bound_of_many_steps_scatters_less_than_the_costs_of_the_steps_that_are_drawn() -> None:
+    world = independent(6)
+    net, x0 = with_mask(world, -1.0), world.sequences[1].expand(4096, -1)
+    seed = torch.Generator().manual_seed(2)
+    given = Draws(torch.rand(x0.shape, generator=seed), torch.rand(len(x0), generator=seed), 0.37, torch.arange(len(x0)), len(x0))
+    of = D3pm(world.diffusion(), carry_over=True)
+    bound = of.bound(net, x0, everywhere(x0), given).ce.sum(-1)
+    drawn = of._costs(net, x0, everywhere(x0), given.times("systematic"), given.u_mask, None).sum(-1)
+    assert float(bound.mean()) == pytest.approx(float(drawn.mean()), abs=4 * float(drawn.std()) / 64)
+    assert bound.std() < drawn.std() / 2
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
