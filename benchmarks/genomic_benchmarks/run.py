@@ -12,13 +12,15 @@ below go to `genodiff finetune`. `--only scratch` measures the models that need 
 
 import argparse
 import gzip
-import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from commands import genodiff  # noqa: E402
+
 LOCAL = "human_nontata_promoters,human_enhancers_cohn"
 GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"
 SHORT = ("--batch-size", 32, "--epochs", 5)
@@ -54,15 +56,6 @@ def pieces(data: Path, out: Path) -> tuple[Path, Path]:
     bed.write_text("".join(f"{record}\t0\t{n}\t{splits[record]}\n" for record, n in lengths.items()))
     (out / "human_pieces.part").rename(fasta)
     return fasta, bed
-
-
-def genodiff(*words: object) -> None:
-    """Run genodiff with these words; its failure is ours."""
-    command = [sys.executable, "-m", "genodiff", *map(str, words)]
-    print(shlex.join(["genodiff", *map(str, words)]), file=sys.stderr, flush=True)
-    done = subprocess.run(command)
-    if done.returncode:
-        sys.exit(done.returncode)
 
 
 def measure(asked: argparse.Namespace, more: list[str]) -> None:

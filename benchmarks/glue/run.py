@@ -19,7 +19,6 @@ import gzip
 import json
 import shlex
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,10 @@ from typing import Any
 from scipy import stats
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from commands import genodiff  # noqa: E402
+
 ENCODERS = {
     "mlm": "MLM, all tokens",
     "mlm-mdlm": "MLM, continued with MDLM",
@@ -103,15 +106,8 @@ def finetuning(asked: argparse.Namespace, models: list[str]) -> list[object]:
     return [*words, "--jobs", asked.jobs, "--out", asked.out / "sweep", *shlex.split(asked.finetune)]
 
 
-def genodiff(asked: argparse.Namespace, *words: object, capture: bool = False) -> str:
-    """Run genodiff with these words; its failure is ours."""
-    threads = ["--threads", asked.threads] if asked.threads else []
-    command = ["genodiff", *map(str, [*words, *threads])]
-    print(shlex.join(command), file=sys.stderr, flush=True)
-    done = subprocess.run([sys.executable, "-m", *command], stdout=subprocess.PIPE if capture else None, text=True)
-    if done.returncode:
-        sys.exit(done.returncode)
-    return done.stdout or ""
+def threads(asked: argparse.Namespace) -> list[object]:
+    return ["--threads", asked.threads] if asked.threads else []
 
 
 def text_of(asked: argparse.Namespace) -> Path | None:
@@ -148,13 +144,13 @@ def measure(asked: argparse.Namespace) -> None:
     """Pretrain, evaluate, fine-tune."""
     asked.out.mkdir(parents=True, exist_ok=True)
     for name, words in trainings(asked, text_of(asked)).items():
-        genodiff(asked, *words, "--out", asked.out / name)
+        genodiff(*words, "--out", asked.out / name, *threads(asked))
         found = asked.out / f"eval-{name}.json"
         if name in ENCODERS and not found.exists():
             how = ["--json", "--max-windows", asked.eval_windows]
-            found.write_text(genodiff(asked, "eval", asked.out / name, *how, capture=True), encoding="utf-8")
+            found.write_text(genodiff("eval", asked.out / name, *how, *threads(asked), capture=True), encoding="utf-8")
     models = [f"{name}={asked.out / name}" for name in ENCODERS]
-    genodiff(asked, *finetuning(asked, [*models, "scratch", "baselines"]))
+    genodiff(*finetuning(asked, [*models, "scratch", "baselines"]), *threads(asked))
 
 
 def plan(asked: argparse.Namespace) -> None:
@@ -162,10 +158,10 @@ def plan(asked: argparse.Namespace) -> None:
     for name, words in trainings(asked, asked.text).items():
         print(f"\n## {name}", flush=True)
         at = words.index("--init") if "--init" in words else len(words)
-        genodiff(asked, *words[:at], "--plan")
+        genodiff(*words[:at], "--plan", *threads(asked))
     print("\n## fine-tuning", flush=True)
     networks = [f"{name}=scratch:{asked.preset}" for name in (*ENCODERS, "scratch")]
-    genodiff(asked, *finetuning(asked, [*networks, "baselines"]), "--plan")
+    genodiff(*finetuning(asked, [*networks, "baselines"]), "--plan", *threads(asked))
 
 
 def write(asked: argparse.Namespace) -> None:

@@ -10,9 +10,6 @@ import argparse
 import csv
 import json
 import math
-import platform
-import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,10 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from commands import cpu, genodiff, last_session, plain  # noqa: E402
+
 RUNS = {
     "sacCer3-ps-470k": ("sacCer3", ["--preset", "caduceus-ps-470k"], 60),
     "sacCer3-ph-470k": ("sacCer3", ["--preset", "caduceus-ph-470k"], 60),
@@ -59,17 +60,17 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
     length = ["--max-minutes", f"{asked.minutes or minutes:g}"]
     training = ["train", recipe, *fasta, *flags, *length, *more, "--out", str(out), *common]
     scoring = ["eval", str(out), "--repeats", str(asked.repeats), "--json", *common]
-    genodiff(training)
-    result = json.loads(genodiff(scoring))
+    genodiff(*training)
+    result = json.loads(genodiff(*scoring, capture=True))
     steps = metrics(out)
     draw(asked.name, asked.seed, result, steps)
     last = steps[-1]
-    session = json.loads((out / "provenance.json").read_text(encoding="utf-8"))["sessions"][-1]
+    session = last_session(out)
     result["fasta"] = asked.fasta.name if asked.fasta else None
     return {
         "name": asked.name,
         "commit": session.get("git"),
-        "commands": [plain(training), plain(scoring)],
+        "commands": [plain(*training), plain(*scoring)],
         "hardware": f"{cpu()}, {session.get('threads')} threads, {session.get('device')}",
         "versions": session.get("versions"),
         "train_seed": asked.seed,
@@ -79,29 +80,6 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
         "valid": [[r["tokens"], r["seconds"], r["valid_bits"]] for r in steps if not math.isnan(r["valid_bits"])],
         "evaluation": result,
     }
-
-
-def genodiff(words: list[str]) -> str:
-    """Stdout of a genodiff command; its stderr is shown. Ends here where it fails."""
-    print("genodiff", shlex.join(words), file=sys.stderr, flush=True)
-    done = subprocess.run([sys.executable, "-m", "genodiff", *words], stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        sys.exit(done.returncode)
-    return done.stdout
-
-
-def plain(words: list[str]) -> str:
-    """A command without the folders of this machine."""
-    return "genodiff " + shlex.join(Path(word).name if "/" in word else word for word in words)
-
-
-def cpu() -> str:
-    """The processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def metrics(run: Path) -> list[dict[str, float]]:

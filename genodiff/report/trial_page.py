@@ -80,6 +80,7 @@ def _figures(entry: Entry, against: Entry) -> dict[str, Any]:
         "seeds_bits": each,
         "minus": None if same else {"row": against.row.name, "bits": gap.value, "ci95": gap.ci95},
         "published_perplexity": entry.row.published,
+        "published_minus_bits": None if same else _published_gap(entry.row.published, against.row.published),
         "training_seconds": round(entry.seconds, 1),
         "runs": [run.name for run in entry.runs],
         "windows": len(mine.tokens),
@@ -87,11 +88,18 @@ def _figures(entry: Entry, against: Entry) -> dict[str, Any]:
     }
 
 
+def _published_gap(perplexity: float | None, other: float | None) -> float | None:
+    """Bits by which a published perplexity stands above another."""
+    return None if perplexity is None or other is None else math.log2(perplexity / other)
+
+
 def _main_table(spec: Spec, rows: list[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
     several, per = len(spec.seeds) > 1, "base" if spec.domain == "dna" else "byte"
     other = next((row["minus"]["row"] for row in rows if row["minus"]), None)
     head = ["", "parameters", f"bits per {per}", "95 % interval", "perplexity" if spec.domain == "dna" else "perplexity per token"]
-    head += ["over seeds"] * several + ([f"minus {other}"] if other else []) + ["published", "minutes"]
+    gaps = any(row["published_minus_bits"] is not None for row in rows)
+    head += ["over seeds"] * several + ([f"minus {other}"] if other else [])
+    head += ["published perplexity", *([f"published, minus {other}"] if gaps else []), "minutes"]
     body = []
     for row in rows:
         sign = "=" if row["figure"] == "exact" else "≤"
@@ -102,7 +110,11 @@ def _main_table(spec: Spec, rows: list[dict[str, Any]]) -> tuple[str, list[str],
             gap = row["minus"]
             cells.append("" if gap is None else f"{gap['bits']:+.4f}" + (f" [{_ends(gap['ci95'], '+.4f')}]" if gap["ci95"] else ""))
         published = row["published_perplexity"]
-        body.append([*cells, "" if published is None else f"{published:g}", f"{row['training_seconds'] / 60:.1f}"])
+        cells.append("" if published is None else f"{published:g}")
+        if gaps:
+            gap = row["published_minus_bits"]
+            cells.append("" if gap is None else f"{gap:+.4f}")
+        body.append([*cells, f"{row['training_seconds'] / 60:.1f}"])
     return f"Bits per {per}", head, body
 
 

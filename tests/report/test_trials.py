@@ -21,7 +21,7 @@ SPEC: dict[str, Any] = {
     "tokens": 8 * 4 * 64,
     "settings": TINY,
     "rows": [
-        {"name": "MDLM", "settings": {"preset": "caduceus-ph-tiny", "batch_size": 4}},
+        {"name": "MDLM", "settings": {"preset": "caduceus-ph-tiny", "batch_size": 4}, "published": 3.199},
         {"name": "AR", "settings": {"preset": "mamba-tiny", "objective": "ar", "batch_size": 8}, "published": 3.067},
     ],
     "windows": 12,
@@ -54,9 +54,10 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
     gap = ratio(mine.nats - other.nats, mine.size).scaled(1 / math.log(2))
     assert rows[1]["minus"] == {"row": "MDLM", "bits": gap.value, "ci95": gap.ci95}
     assert rows[0]["minus"] is None
+    assert [row["published_minus_bits"] for row in rows] == [None, pytest.approx(math.log2(3.067) - math.log2(3.199))]
     assert rows[0]["bits"] == pytest.approx(float(other.nats.sum() / other.tokens.sum()) / math.log(2))
     table, page = (out / "table.md").read_text(), (out / "compare.html").read_text()
-    for word in ("| MDLM |", "| AR |", "3.067", "exact count", "cosine", "minus MDLM"):
+    for word in ("| MDLM |", "| AR |", "3.067", "exact count", "cosine", "minus MDLM", "| -0.0608 |"):
         assert word in table
     assert "<svg" in page
     assert "Toy &lt;tiny&gt;" in page
