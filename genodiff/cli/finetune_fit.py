@@ -30,7 +30,7 @@ class FitFlags:
 
     rc: Annotated[
         Literal["auto", "conjoin", "average", "augment", "none"] | None,
-        Parameter(help="Reverse complement: auto takes conjoin for networks of both strands (PS), else average."),
+        Parameter(help="Reverse complement: auto is conjoin for networks of both strands (PS), else average; none for oriented tasks."),
     ] = None
     epochs: Annotated[int | None, Parameter(converter=whole, help="Passes over the train part.")] = None
     max_steps: Annotated[int | None, Parameter(converter=whole, help="Steps at most, in place of epochs.")] = None

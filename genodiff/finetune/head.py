@@ -9,6 +9,7 @@ Reverse complement, `Strands`:
     average    one strand at a time (Ph): training turns examples at random, prediction averages the scores of x and rc x
     augment    as `average` in training, the given strand alone in prediction
     none       the given strand alone
+`auto` is `conjoin` or `average` by the network, and `none` for text and for tasks whose sequences are oriented.
 Each strand is cut into parts in its own direction of reading. The mean is over bases only, never over padding, which the network
 does not see either.
 """

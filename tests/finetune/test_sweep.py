@@ -20,6 +20,7 @@ from genodiff.finetune.request import Request, Table
 from genodiff.finetune.results import FILE, TIMES, add_rows, read_results, same_value
 from genodiff.finetune.search import best_of
 from genodiff.finetune.sweep import Plan, settings_for, sweep
+from genodiff.finetune.task import load_suite
 from genodiff.finetune.unit import TEST, UNITS, Sealed
 from tests.finetune.motif_task import examples
 from tests.tiny_run import write_run
@@ -268,3 +269,14 @@ def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
     task = request_of(home).load("motif").task
     assert settings_for(plan, task, plan.contenders[0], "full")[0] == "paper"
     assert settings_for(plan._replace(over={"lr": 3e-3}), task, plan.contenders[0], "full")[0] == "own"
+
+
+def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_otherwise(home: Path) -> None:
+    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
+    task = request_of(home).load("motif").task
+    oriented = task.model_copy(update={"oriented": True})
+    found = [settings_for(plan, t, plan.contenders[0], "full") for t in (task, oriented)]
+    assert [(name, settings.rc) for name, settings in found] == [("paper", "conjoin"), ("paper", "none")]
+    assert settings_for(plan._replace(over={"rc": "conjoin"}), oriented, plan.contenders[0], "full")[1].rc == "conjoin"
+    known = {task.name: task.oriented for task in load_suite("gue").tasks}
+    assert [known[name] for name in ("prom/prom_300_tata", "splice/reconstructed", "mouse/0")] == [True, True, False]
