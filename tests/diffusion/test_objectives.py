@@ -99,9 +99,9 @@ def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blac
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
-@pytest.mark.parametrize("schedule", [Linear(), Cosine(), LogLinear()])
+@pytest.mark.parametrize("schedule", [Cosine(), LogLinear()])
 @pytest.mark.parametrize("of", [Mdlm, partial(Mdlm, carry_over=False), D3pm], ids=["mdlm", "no carry-over", "d3pm"])
-@pytest.mark.parametrize("steps", [1, 3, 20])
+@pytest.mark.parametrize("steps", [1, 6])
 def test_the_bound_of_t_steps_has_the_mean_of_their_loss_and_the_step_that_drew_a_mask_does_not_matter(
     world: World, schedule: Schedule, of: Callable[..., Mdlm], steps: int
 ) -> None:
