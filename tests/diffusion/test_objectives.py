@@ -123,13 +123,13 @@ def test_the_bound_of_t_steps_has_the_mean_of_their_loss_and_the_step_that_drew_
 
 def test_the_bound_of_many_steps_scatters_less_than_the_costs_of_the_steps_that_are_drawn() -> None:
     world = independent(6)
-    net, x0 = with_mask(world, -1.0), world.sequences[1].expand(4096, -1)
+    net, x0 = with_mask(world, -1.0), world.sequences[1].expand(1024, -1)
     seed = torch.Generator().manual_seed(2)
     given = Draws(torch.rand(x0.shape, generator=seed), torch.rand(len(x0), generator=seed), 0.37, torch.arange(len(x0)), len(x0))
     of = D3pm(world.diffusion(), carry_over=True)
     bound = of.bound(net, x0, everywhere(x0), given).ce.sum(-1)
     drawn = of._costs(net, x0, everywhere(x0), given.times("systematic"), given.u_mask, None).sum(-1)
-    assert float(bound.mean()) == pytest.approx(float(drawn.mean()), abs=4 * float(drawn.std()) / 64)
+    assert float(bound.mean()) == pytest.approx(float(drawn.mean()), abs=4 * float(drawn.std()) / 32)
     assert bound.std() < drawn.std() / 2
 
 
