@@ -87,6 +87,7 @@ def write(out: Path, data: Path) -> None:
         text = (out / "sweep" / name).read_text(encoding="utf-8")
         for path, shown in sorted(names.items(), key=lambda item: -len(item[0])):
             text = text.replace(path, shown)
+        text += (HERE / "FINDINGS.md").read_text(encoding="utf-8") if name == "RESULTS.md" else ""
         (HERE / name).write_text(text, encoding="utf-8")
     shutil.copy(out / "sweep" / "report.html", out / "report.html")
 
