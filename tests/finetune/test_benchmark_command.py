@@ -38,6 +38,7 @@ def test_what_is_written_names_no_folder_of_this_machine(tmp_path: Path, monkeyp
     (sweep / "RESULTS.md").write_text(f"genodiff finetune --data {tmp_path}/data/GUE --out {tmp_path}/out/sweep\n")
     (sweep / "results.jsonl").write_text("{}\n")
     (sweep / "report.html").write_text("page")
+    (tmp_path / "FINDINGS.md").write_text("What they say.\n")
     monkeypatch.setattr(run, "HERE", tmp_path)
     run.write(tmp_path / "out", tmp_path / "data")
-    assert (tmp_path / "RESULTS.md").read_text() == "genodiff finetune --data SHARED/data/GUE --out OUT/sweep\n"
+    assert (tmp_path / "RESULTS.md").read_text() == "genodiff finetune --data SHARED/data/GUE --out OUT/sweep\nWhat they say.\n"
