@@ -120,9 +120,7 @@ class Mdlm(Objective):
             i = torch.ceil(t * self.time_steps).clamp(1, self.time_steps)
             t, s, first = i / self.time_steps, (i - 1) / self.time_steps, i == 1
         masked = self.diffusion.draw_mask(t, u, maskable)
-        xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
-        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
-        nll, x_mask = self._nll(logits, x0, masked)
+        nll, x_mask = self._evaluate(denoiser, x0, masked, t, lengths)
         share_t = self.diffusion.schedule.masked(t)[:, None]
         if self.time_steps is None:
             weight = self.diffusion.schedule.weight(t)[:, None]
@@ -146,8 +144,7 @@ class Mdlm(Objective):
         """The mean of `_costs` over the steps that could have drawn the mask: step i, where k of n are masked, with a chance
         p(i | k) that goes with Binomial(k; n, 1 - alpha(i/T)). For a network that is not told the time; it varies least."""
         masked = self.diffusion.draw_mask(torch.ceil(t * steps).clamp(1, steps) / steps, u, maskable)
-        xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
-        nll, x_mask = self._nll(denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths), x0, masked)
+        nll, x_mask = self._evaluate(denoiser, x0, masked, t, lengths)
         share = self.diffusion.schedule.masked(torch.arange(steps + 1, dtype=torch.float64, device=x0.device) / steps).clamp(max=1)
         share[0] = 0.0  # step 1 reveals whatever is left
         k, n = masked.sum(-1, keepdim=True), maskable.sum(-1, keepdim=True)
@@ -158,6 +155,19 @@ class Mdlm(Objective):
             each = step_cost(nll[row, here].expand(len(i), -1), x_mask[row, here].expand(len(i), -1), share[i + 1], share[i])
             costs[row, here] = steps * (chance[row, i] * each).sum(0)
         return costs
+
+    def _evaluate(
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        masked: Bool[Tensor, "B L"],
+        t: Float[Tensor, "B"],
+        lengths: Int[Tensor, "B"] | None,
+    ) -> tuple[Float[Tensor, "B L"], Float[Tensor, "B L"]]:
+        """`_nll` of one evaluation of the network, told the times t."""
+        xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
+        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
+        return self._nll(logits, x0, masked)
 
     def _nll(
         self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
