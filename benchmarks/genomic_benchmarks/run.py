@@ -12,6 +12,7 @@ below go to `genodiff finetune`. `--only scratch` measures the models that need 
 
 import argparse
 import gzip
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import genodiff  # noqa: E402
+from commands import cpu, genodiff, last_session, plain  # noqa: E402
 
 LOCAL = "human_nontata_promoters,human_enhancers_cohn"
 GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"
@@ -73,21 +74,33 @@ def measure(asked: argparse.Namespace, more: list[str]) -> None:
     sweep = out / "sweep"
     sweep.mkdir(exist_ok=True)
     if not (sweep / "results.jsonl").exists():
-        shutil.copy(HERE / "baselines" / "results.jsonl", sweep / "results.jsonl")
+        known = (HERE / "baselines" / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        tasks = {*asked.gue.split(","), *asked.local.split(",")}
+        (sweep / "results.jsonl").write_text("".join(row for row in known if json.loads(row)["task"] in tasks), encoding="utf-8")
     common = [*models, "--seeds", asked.seeds, "--jobs", asked.jobs, "--out", sweep, *threads, *more]
     local = asked.data / "genomic_benchmarks"
     genodiff("finetune", "gue", "--task", asked.gue, "--data", asked.data / "nt_tasks" / "GUE", *common)
     genodiff("finetune", "genomic-benchmarks", "--task", asked.local, "--split", "local", "--data", local, *SHORT, *common)
 
 
+def pretraining(run: Path) -> str:
+    """One line: the command that pretrained, where and for how long."""
+    made = last_session(run)
+    how = f"{made['training_seconds'] / 60:.0f} min on {cpu()}, {made['threads']} thread, {made['to_step']:,} steps"
+    return f"- pretraining: `{plain(*made['argv'][1:])}`: commit {str(made['git'])[:12]}, {how}, {made['started']}\n"
+
+
 def write(out: Path, data: Path) -> None:
     """Copy the rows and the tables here, with the places of this machine's folders left out."""
+    genodiff("finetune", "report", out / "sweep")
     names = {str(out): "OUT", str(data): "SHARED/data", str(out.absolute()): "OUT", str(data.absolute()): "SHARED/data"}
     for name in ("RESULTS.md", "results.jsonl"):
         text = (out / "sweep" / name).read_text(encoding="utf-8")
         for path, shown in sorted(names.items(), key=lambda item: -len(item[0])):
             text = text.replace(path, shown)
-        text += (HERE / "FINDINGS.md").read_text(encoding="utf-8") if name == "RESULTS.md" else ""
+        if name == "RESULTS.md":
+            text = text.rstrip("\n") + "\n" + "".join(pretraining(run) for run in sorted(out.glob("human-*")) if run.is_dir())
+            text += (HERE / "FINDINGS.md").read_text(encoding="utf-8")
         (HERE / name).write_text(text, encoding="utf-8")
     shutil.copy(out / "sweep" / "report.html", out / "report.html")
 

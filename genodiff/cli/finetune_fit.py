@@ -37,7 +37,7 @@ class FitFlags:
     batch_size: Annotated[int | None, Parameter(converter=whole, help="Examples per step.")] = None
     lr: Annotated[float | None, Parameter(help="Highest learning rate.")] = None
     weight_decay: Annotated[float | None, Parameter(help="AdamW's weight decay.")] = None
-    parts: Annotated[int | None, Parameter(help="Stretches of a sequence that the head reads the means of (1: one mean).")] = None
+    parts: Annotated[int | None, Parameter(help="Stretches of a sequence that the head reads the means of (default: the task's, mostly 1).")] = None
     dropout: Annotated[float | None, Parameter(help="Share of pooled features dropped in training.")] = None
     patience: Annotated[
         int | None, Parameter(converter=whole, help="Stop after so many epochs without a better validation.")

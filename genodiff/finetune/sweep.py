@@ -76,7 +76,7 @@ def settings_for(plan: Plan, task: Task, contender: Contender, method: str) -> t
     shape, alphabet = contender.shape()
     wanted: Strands = plan.over.get("rc", "auto")
     rc = strands_for(shape, "none" if wanted == "auto" and task.oriented else wanted, alphabet.complement is not None)
-    own = preset(plan.request.suite, task.name, rc, plan.protocol) | {"method": method, "rc": rc}
+    own = preset(plan.request.suite, task.name, rc, plan.protocol) | {"method": method, "rc": rc, "parts": task.parts}
     settings = FitSettings.parse(own | {k: v for k, v in plan.over.items() if k != "rc"})
     return plan.protocol if settings == FitSettings.parse(own) else "own", settings
 

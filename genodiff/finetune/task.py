@@ -41,7 +41,8 @@ class Task(Settings):
     `holdout` names the contigs that test under chrom-holdout, where those of the references would not do.
     `metrics[0]` is the one that the published table reports. Longer sequences are cut to their first `max_length` bases, texts to
     so many tokens.
-    `oriented` says that every sequence stands in the direction of its gene, so that its reverse complement is no equal example.
+    `oriented` says that every sequence stands in the direction of its gene, so that its reverse complement is no equal example;
+    `parts`, of how many stretches the head reads the means: more than 1 where what decides stands at a known place.
     `counts` gives, per part, the published number of examples of each class; data that differ are not the official ones.
     """
 
@@ -60,6 +61,7 @@ class Task(Settings):
     references: dict[str, str] = Field(default_factory=dict)
     holdout: tuple[str, ...] = ()
     oriented: bool = False
+    parts: Annotated[int, Field(ge=1, le=64)] = 1
 
     @model_validator(mode="after")
     def _classes_fit_the_kind(self) -> "Task":

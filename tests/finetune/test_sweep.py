@@ -271,6 +271,15 @@ def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
     assert settings_for(plan._replace(over={"lr": 3e-3}), task, plan.contenders[0], "full")[0] == "own"
 
 
+def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home: Path) -> None:
+    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
+    whole = request_of(home).load("motif").task
+    found = [settings_for(plan, whole.model_copy(update={"parts": parts}), plan.contenders[0], "full") for parts in (1, 9)]
+    assert [(name, settings.parts) for name, settings in found] == [("paper", 1), ("paper", 9)]
+    assert settings_for(plan._replace(over={"parts": 4}), whole, plan.contenders[0], "full")[1].parts == 4
+    assert {task.name: task.parts for task in load_suite("gue").tasks if task.parts > 1} == {"splice/reconstructed": 9}
+
+
 def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_otherwise(home: Path) -> None:
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     task = request_of(home).load("motif").task
