@@ -8,14 +8,19 @@ other loci of chr6 and chr9; test: chr21), without labels. The Genomic Benchmark
 not comparable with published numbers, with a train part so small that batches of 256 would leave 200 steps: 32, and half the epochs.
 The GUE tasks are complete and official. The baselines' rows that baselines.py measured are taken over. Flags that are not listed
 below go to `genodiff finetune`. `--only scratch` measures the models that need no pretraining; `--only-write` makes RESULTS.md again.
+trials.jsonl holds the rows of single trials that FINDINGS.md speaks of, each with its command.
 """
 
 import argparse
 import gzip
 import json
 import shutil
+import statistics
 import sys
 from pathlib import Path
+from typing import Any
+
+from scipy import stats
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -90,6 +95,31 @@ def pretraining(run: Path) -> str:
     return f"- pretraining: `{plain(*made['argv'][1:])}`: commit {str(made['git'])[:12]}, {how}, {made['started']}\n"
 
 
+def differences(rows: list[dict[str, Any]]) -> str:
+    """Pretrained minus the same network from random weights, and minus k-mers, seed by seed: mean and 95 % t interval over seeds."""
+    found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    kmers: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row["model"] == "kmer-lr":
+            kmers.setdefault(row["task"], {})[row["seed"]] = row["value"]
+        elif row["kind"] in ("checkpoint", "scratch"):
+            found.setdefault((row["task"], row["settings"]["rc"]), {}).setdefault(row["kind"], {})[row["seed"]] = row["value"]
+    lines = ["", "## Paired by seed", "", "| task | rc | pretrained minus scratch | pretrained minus kmer-lr |", "|---|---|---|---|"]
+    for (task, rc), of in found.items():
+        shown = [_difference(of.get("checkpoint", {}), other) for other in (of.get("scratch", {}), kmers.get(task, {}))]
+        lines.append(f"| {task} | {rc} | {' | '.join(shown)} |")
+    return "\n".join([*lines, "", "Mean over seeds and its 95 % t interval; all seeds share one test part.", ""])
+
+
+def _difference(one: dict[int, float], other: dict[int, float]) -> str:
+    each = [one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())]
+    if len(each) < 2:
+        return ""
+    half = float(stats.t.ppf(0.975, len(each) - 1)) * statistics.stdev(each) / len(each) ** 0.5
+    mean = statistics.mean(each)
+    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
+
+
 def write(out: Path, data: Path) -> None:
     """Copy the rows and the tables here, with the places of this machine's folders left out."""
     genodiff("finetune", "report", out / "sweep")
@@ -100,7 +130,8 @@ def write(out: Path, data: Path) -> None:
             text = text.replace(path, shown)
         if name == "RESULTS.md":
             text = text.rstrip("\n") + "\n" + "".join(pretraining(run) for run in sorted(out.glob("human-*")) if run.is_dir())
-            text += (HERE / "FINDINGS.md").read_text(encoding="utf-8")
+            rows = (out / "sweep" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+            text += differences([json.loads(row) for row in rows]) + (HERE / "FINDINGS.md").read_text(encoding="utf-8")
         (HERE / name).write_text(text, encoding="utf-8")
     shutil.copy(out / "sweep" / "report.html", out / "report.html")
 

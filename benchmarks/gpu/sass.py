@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def main() -> int:
     parser.add_argument("--d-inner", type=int, nargs="+", default=[256, 236, 512])
     parser.add_argument("--keep", type=Path, help="a folder for the machine code")
     arguments = parser.parse_args()
-    folder = arguments.keep or Path(os.environ.get("TMPDIR", "/tmp")) / f"genodiff-sass-{os.getpid()}"
+    folder = arguments.keep or Path(tempfile.gettempdir()) / f"genodiff-sass-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     variants = [
         ("scan_forward", {}), ("scan_forward", {"OUTPUT": False, "KEEP": False}), ("scan_carry", {}), ("scan_backward", {}),

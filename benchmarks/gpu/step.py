@@ -5,7 +5,7 @@
 A step is the network on masked tokens, cross-entropy on the masked ones, backward, clipping at 1, fused AdamW; 131,072 tokens a step.
 The floor is the sum, not the largest, of three times per token and layer, forward and backward together:
 
-    scans     2 directions · E channels · (160 + 250) cycles of a scheduler for 32 channels, at 1.755 GHz (expensive functions; slots)
+    scans     2 directions · E channels · (136 + 341) cycles of a scheduler for 32 channels, at 1.755 GHz (counted in the machine code)
     products  3 · 2 · (3 D E + 2 E (2 R + 2 N)) operations at the rate that the same machine reaches in bfloat16
     memory    3 · 25 E bytes at the rate that the same machine copies at
 
@@ -36,7 +36,7 @@ CLOCK, SCHEDULERS = 1.755e9, 528
 def floor_seconds(d_model: int, n_layer: int, tokens: int, machine: dict[str, Any]) -> float:
     """The least time of a step."""
     e, rank = 2 * d_model, ceil(d_model / 16)
-    scans = 2 * e / 32 * (160 + 250) / (SCHEDULERS * CLOCK)
+    scans = 2 * e / 32 * (136 + 341) / (SCHEDULERS * CLOCK)
     products = 3 * 2 * (3 * d_model * e + 2 * e * (2 * rank + 2 * STATES)) / machine["bf16_flops_per_s"]
     memory = 3 * 25 * e / machine["copy_bytes_per_s"]
     return tokens * n_layer * (scans + products + memory)

@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
     except CycloptsError as error:
         if debug:
             raise
-        sys.exit(_fail(f"{' '.join(str(error).split())}; see `genodiff {_verb_of(arguments)}--help`", 2))
+        sys.exit(_fail(f"{' '.join(str(error).split()).rstrip('.')}; see `genodiff {_verb_of(arguments)}--help`", 2))
     except KeyboardInterrupt:
         sys.exit(_fail("interrupted", 128 + signal.SIGINT))
     except BrokenPipeError:

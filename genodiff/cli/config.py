@@ -7,6 +7,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from genodiff.alphabet import DNA
+from genodiff.backbones.presets import PRESETS
 from genodiff.cli.flags import SettingsFlags, chosen
 from genodiff.data.recipe import load_recipe
 from genodiff.data.text_recipe import domain_of, load_text_recipe
@@ -54,6 +56,19 @@ def check(
         print(jsonlib.dumps({"file": str(file), "ok": True, "recipe": found.recipe if named else None}))
     else:
         print(f"{file}: sound{'' if named else ' (it names no recipe)'}", file=sys.stderr)
+
+
+@app.command
+def presets(
+    *,
+    json: Annotated[bool, Parameter(negative="", help="One JSON object per line.")] = False,
+) -> None:
+    """The networks that `--preset` knows, with their parameters on DNA (the embedding and head of a text run are larger)."""
+    for name, settings in PRESETS.items():
+        row = {"preset": name, "kind": settings.kind, "d_model": settings.d_model, "n_layer": settings.n_layer}
+        row["parameters"] = settings.n_parameters(DNA.padded_size)
+        shown = f"{name:<20} {settings.kind:<9} {settings.n_layer:>3} layers of {settings.d_model:>5,} {row['parameters']:>12,} parameters"
+        print(jsonlib.dumps(row) if json else shown)
 
 
 @app.command

@@ -19,6 +19,9 @@ _SUITES = {
     "genomic-benchmarks": "The nine Genomic Benchmarks, by the protocol of the Caduceus paper.",
     "gue": "GUE, the benchmark of DNABERT-2; its dev part validates.",
     "nt": "The 18 tasks of the Nucleotide Transformer.",
+    "nt-revised": "The 18 tasks of the Nucleotide Transformer, revised set.",
+    "idna-ms": "iDNA-MS: DNA methylation in windows of 41 bases, 16 tasks.",
+    "ienhancer": "iEnhancer-2L: human enhancers of 200 bases.",
     "glue": "GLUE for text runs: SST-2, CoLA, RTE, WNLI; the official dev part tests, validation is carved from train.",
 }
 
@@ -37,7 +40,9 @@ class FitFlags:
     batch_size: Annotated[int | None, Parameter(converter=whole, help="Examples per step.")] = None
     lr: Annotated[float | None, Parameter(help="Highest learning rate.")] = None
     weight_decay: Annotated[float | None, Parameter(help="AdamW's weight decay.")] = None
-    parts: Annotated[int | None, Parameter(help="Stretches of a sequence that the head reads the means of (default: the task's, mostly 1).")] = None
+    parts: Annotated[
+        int | None, Parameter(help="Stretches of a sequence that the head reads the means of (default: the task's, mostly 1).")
+    ] = None
     dropout: Annotated[float | None, Parameter(help="Share of pooled features dropped in training.")] = None
     patience: Annotated[
         int | None, Parameter(converter=whole, help="Stop after so many epochs without a better validation.")

@@ -50,7 +50,7 @@ def train(
         str | None, Parameter(help="Your file or folder of text in the recipe's place (or without any recipe).")
     ] = None,
     preset: Annotated[
-        str | None, Parameter(help="Network: caduceus-ps-tiny, -470k, -1.9m, -7.7m, or caduceus-ph-*.")
+        str | None, Parameter(help="Network: caduceus-ps-470k, dit-470k, ...; `genodiff config presets` lists them.")
     ] = None,
     config: Annotated[Path | None, Parameter(help="YAML file of settings; flags go over it.")] = None,
     out: Annotated[Path | None, Parameter(help="Run folder (default: runs/RECIPE-PRESET).")] = None,

@@ -118,24 +118,6 @@ class Store:
             fix="use the same recipe and --bed, or begin a new run with another --out",
         )
 
-    def check_source(self) -> None:
-        """Raise `DataError` where the source was changed or removed since it was read. Cheap unless it was touched.
-
-        The store itself is a copy: reading from it goes on undisturbed.
-        """
-        if self.source.path is None or self.source.stamp is None:
-            return
-        path, fix = Path(self.source.path), "bring the old file back, or begin a new run with another --out"
-        try:
-            stamp = _stamp(path)
-        except OSError as fault:
-            raise DataError(f"disappeared while in use ({fault.strerror})", file=path, fix=fix) from None
-        if stamp[0] != self.source.stamp[0]:
-            was = f"{self.source.stamp[0]:,}"
-            raise DataError(f"changed while in use: {stamp[0]:,} bytes now, {was} when it was read", file=path, fix=fix)
-        if stamp != self.source.stamp and (found := sha256_of(path)) != self.source.sha256:
-            raise DataError(f"changed while in use: sha256 {found}, but {self.source.sha256} when read", file=path, fix=fix)
-
 
 def build_store(
     recipe: Recipe,

@@ -11,6 +11,7 @@ Text is text: "[MASK]" or "<|endoftext|>" in it are characters, never control to
 import hashlib
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,24 +64,24 @@ _STARTS = ("[CLS]", "<s>", "<bos>", "[BOS]")
 _UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
 
 
-class Tokenizer:
+class Tokenizer(ABC):
     """Text to ids and back. `lossless`: decoding gives back every text; `files`: name → content, for the run folder."""
 
     vocabulary: Vocabulary
     lossless = True
     files: dict[str, bytes]
 
+    @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         """The ids of each text, without start and end tokens. Raises `DataError` for what has no id."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, ids: Ids) -> bytes:
         """The text of ids as UTF-8 (pieces of it may be no whole characters); special tokens say nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def token_bytes(self) -> NDArray[np.uint16] | None:
         """How many bytes of text each id stands for, for all padded ids; None where tokens lose some of the text."""
-        raise NotImplementedError
 
 
 class ByteTokenizer(Tokenizer):

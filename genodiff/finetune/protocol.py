@@ -91,6 +91,7 @@ _SUITES: dict[str, dict[str, Any]] = {
     "genomic-benchmarks": {},
     "gue": {"epochs": 10, "batch_size": 32},
     "nt": {"epochs": 20, "batch_size": 128},
+    "nt-revised": {"epochs": 20, "batch_size": 128},
     "glue": {
         "epochs": 10, "batch_size": 32, "lr": 3e-4, "warmup_share": 0.06, "lr_min_ratio": 0.0, "weight_decay": 0.01, "dropout": 0.1,
         "patience": 3,
@@ -100,6 +101,7 @@ _SUITES: dict[str, dict[str, Any]] = {
 GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
     "genomic-benchmarks": {"lr": (1e-3, 2e-3), "batch_size": (128, 256)},
     "nt": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
+    "nt-revised": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
     "glue": {"lr": (1e-4, 3e-4, 1e-3), "batch_size": (16, 32)},
 }
 """What the papers try for each task, by suite; other suites take the first."""

@@ -42,14 +42,6 @@ class Vocabulary(NamedTuple):
                 theirs[self.rows[ours]] = table[ours]
         return theirs
 
-    def inwards_ids(self, ids: Tensor) -> Tensor:
-        """Published ids as ours. An id that only stands for padding rows has one too."""
-        back = torch.zeros(self.size, dtype=torch.long)
-        for ours in reversed(range(len(self.rows))):
-            if self.rows[ours] >= 0:
-                back[self.rows[ours]] = ours
-        return back[ids]
-
     def complement(self) -> tuple[int, ...] | None:
         """Our complement in published ids."""
         ours = self.alphabet.complement

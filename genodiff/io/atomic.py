@@ -4,7 +4,7 @@ Order: temporary name in the same folder → write → fsync → rename → fsyn
 permission is one `MachineError` that names the path; the file that stood there before stays.
 
 The environment variable GENODIFF_CRASH_AT=n kills the process (SIGKILL) just before the n-th I/O operation of this
-module, so that a test can try every moment at which a machine may die (fault plan FI-02).
+module, so that a test can try every moment at which a machine may die.
 """
 
 import errno

@@ -74,17 +74,24 @@ def grouped(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str, str], d
 
 
 def names_of(groups: dict[tuple[str, ...], list[dict[str, Any]]]) -> list[str]:
-    """A name for each group: the model, with its method, setting and digest as far as they tell groups apart."""
+    """A name for each group: the model, with its method, setting, digest and settings as far as they tell groups apart."""
     keys = list(groups)
     found = []
     for key in keys:
         same = [k for k in keys if k[0] == key[0]]
         more = [key[i] for i in (1, 2, 3) if len({k[i] for k in same}) > 1 and key[i]]
+        more += _apart(key[4], [k[4] for k in same if k[:4] == key[:4]])
         if key[1] == "probe" and "probe" not in more:
             more.insert(0, "probe")
         found.append(f"{key[0]} ({', '.join(more)})" if more else key[0])
     twice = {name for name in found if found.count(name) > 1}
     return [f"{name} #{found[:i].count(name) + 1}" if name in twice else name for i, name in enumerate(found)]
+
+
+def _apart(own: str, all_of_them: Sequence[str]) -> list[str]:
+    """What tells settings (as JSON) from the others, as words: `rc none`, `lr 0.002`."""
+    mine, *others = [json.loads(settings) or {} for settings in (own, *all_of_them)]
+    return [f"{name} {value}" for name, value in mine.items() if any(other.get(name, value) != value for other in others)]
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -160,7 +167,8 @@ def table_of(panel: Panel) -> list[dict[str, str]]:
             "role": line.role, "name": line.name, "value": cell(line), "interval": _interval(line.spread.ci95 if line.spread else None),
             "seeds": str(len(line.rows)), "valid": _mean(r["valid"] for r in line.rows),
             "others": ", ".join(f"{k} {_mean(r['metrics'].get(k) for r in line.rows)}" for k in panel.about.get("metrics", [])[1:]),
-            "setting": _setting(line.rows[0]), "seconds": duration(float(np.mean([r["seconds"] for r in line.rows]))),
+            "setting": _setting(line.rows[0], panel.about.get("domain", "dna")),
+            "seconds": duration(float(np.mean([r["seconds"] for r in line.rows]))),
         }
         for line in panel.lines
     ]  # fmt: skip
@@ -176,11 +184,12 @@ def _mean(values: Any) -> str:
     return "" if not found or not np.isfinite(found).all() else f"{np.mean(found):.4f}"
 
 
-def _setting(row: dict[str, Any]) -> str:
+def _setting(row: dict[str, Any], domain: str) -> str:
     s = row.get("settings")
     if not s:
         return ""
-    what = f"{row.get('parameters', 0):,} weights" + ("" if s["rc"] == "none" else f", rc {s['rc']}")
+    what = f"{row.get('parameters', 0):,} weights" + (f", rc {s['rc']}" if domain == "dna" else "")
+    what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
     if row["method"] == "probe":
         return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
@@ -214,7 +223,7 @@ def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> lis
     """RESULTS.md as lines."""
     out = ["# Fine-tuning results", ""]
     out.append("Mean over seeds ± (max − min), as the papers print it; the interval is a bootstrap over test examples of that mean.")
-    out.append("The test part is scored once for each line and seed; epochs and settings are chosen by validation alone.")
+    out.append("The test part is scored once for each line and seed; validation alone chose a line's epoch, and what --grid tried.")
     for split in dict.fromkeys((p.suite, p.split) for p in panels):
         some = [p for p in panels if (p.suite, p.split) == split]
         names = list(dict.fromkeys(line.name for p in some for line in p.lines))

@@ -13,7 +13,7 @@ from genodiff.io import atomic
 from genodiff.report.schedules import ScheduleFigure
 from genodiff.report.svg import INK, canvas, to_svg
 from genodiff.report.trials import Entry, Score, Spec
-from genodiff.score.interval import Interval, ratio
+from genodiff.score.interval import ratio
 
 _BITS = 1 / math.log(2)
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#777777", "#8b0000")
@@ -159,9 +159,3 @@ def _validations(run: Path) -> tuple[list[int], list[float]]:
     with (run / "metrics.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["valid_bits"]]
     return [int(row["tokens"]) for row in rows], [float(row["valid_bits"]) for row in rows]
-
-
-def interval_of(entry: Entry) -> Interval:
-    """A row's bits per token with its interval."""
-    mine = _mean(entry)
-    return ratio(mine.nats, mine.size).scaled(_BITS)

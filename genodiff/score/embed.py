@@ -30,8 +30,6 @@ from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record, read_fasta
 from genodiff.io.regions import parse_region
 
-POOLS = ("mean", "max", "center", "none")
-STRANDS = ("average", "forward", "both")
 LONGEST = 1 << 20
 """Bases of a window that no `--window` has cut."""
 _MOST_BASES = 1 << 18  # of a batch, padding included

@@ -7,8 +7,8 @@ context without its oldest base,
 
 the posterior mean under a Dirichlet prior that is worth λ observations of the next lower order. λ = 20 is fixed, so
 that the lines mean the same on every genome; on yeast (test chrXIV, train all but chrXIV, chrXVI and chrM) it gives the
-reference perplexities 3.897, 3.871, 3.860, …, 3.831 of orders 0, 1, 2, …, 8 and 3.850, 3.876 of orders 10 and 12
-(field note §2.7), each to 0.001. It is not the best λ: `fit_pseudo` chooses order and λs on held-out counts.
+reference perplexities 3.897, 3.871, 3.860, …, 3.831 of orders 0, 1, 2, …, 8 and 3.850, 3.876 of orders 10 and 12, each
+to 0.001. It is not the best λ: `fit_pseudo` chooses order and λs on held-out counts.
 
 No k-mer spans an N, a contig's end or an interval's end; soft-masked bases count like others. Sequences are scored on
 their forward strand. A base with fewer than k bases before it is scored by the highest order it has the context for.

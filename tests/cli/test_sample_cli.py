@@ -306,7 +306,7 @@ def test_a_plan_tells_and_writes_nothing(run: Path, call: Call, here: Path) -> N
 def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever_the_process_dies(
     run: Path, call: Call, here: Path
 ) -> None:
-    """FI-18: killed at every I/O operation, the target holds the old bytes or the new ones, never a part."""
+    """Killed at every I/O operation, the target holds the old bytes or the new ones, never a part."""
 
     def flags(seed: int) -> list[object]:
         return ["--checkpoint", run, "--fasta", "out.fa", "--n", 3, "--length", 40, "--steps", 3, "--seed", seed]

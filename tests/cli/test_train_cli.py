@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from genodiff.alphabet import DNA
+from genodiff.backbones.presets import PRESETS
 from genodiff.train.config import resolve, sections, short_names
 from tests.commands import exit_code
 
@@ -151,6 +153,17 @@ def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str
     assert (shown.optim.betas, shown.optim.lr) == ((0.5, 0.6), 3e-4)
     assert (shown.diffusion.exact_count, shown.diffusion.schedule_options) == (False, {"eps": 0.25})
     assert "lr" in short_names()
+
+
+def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("config", "presets", "--json") == 0
+    rows = {row["preset"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert list(rows) == list(PRESETS)
+    for name in ("caduceus-ps-tiny", "mamba-tiny", "dit-470k", "dimamba-470k"):
+        built = PRESETS[name].build(DNA.padded_size, DNA.complement)
+        assert rows[name]["parameters"] == sum({p.data_ptr(): p.numel() for p in built.parameters()}.values())
+    assert exit_code("config", "presets") == 0
+    assert "470,702 parameters" in capsys.readouterr().out
 
 
 def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:

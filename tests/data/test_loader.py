@@ -229,7 +229,7 @@ def test_rows_of_uniforms_are_the_single_draws() -> None:
 
 
 def test_the_loader_takes_less_than_a_fiftieth_of_a_cpu_training_step(windows: Windows, tmp_path: Path) -> None:
-    """A step costs about 50 µs a base on one core (field note speed.md §5): 2 % are 1 µs a base."""
+    """A step costs about 50 µs a base on one core: 2 % are 1 µs a base."""
     store, recipe = store_of(tmp_path, {"a": random_dna(300_000)})
     batches = TrainBatches(Windows(store, recipe, "train", 1024), 1, 32, rc_augment=True)
     batches.batch(0)

@@ -22,6 +22,7 @@ from genodiff.finetune.search import best_of
 from genodiff.finetune.sweep import Plan, settings_for, sweep
 from genodiff.finetune.task import load_suite
 from genodiff.finetune.unit import TEST, UNITS, Sealed
+from genodiff.report.benchmark import grouped, names_of
 from tests.finetune.motif_task import examples
 from tests.tiny_run import write_run
 
@@ -262,6 +263,18 @@ def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="line 4"):
         read_results(tmp_path)
     assert "seconds" in TIMES
+
+
+def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
+    def row(model: str, **settings: object) -> dict[str, object]:
+        where = {"suite": "s", "task": "t", "split": "own", "data": "d"}
+        return {**where, "model": model, "method": "full", "setting": "own", "settings": settings}
+
+    rows = [row("ours", rc="none", lr=1e-3), row("ours", rc="average", lr=1e-3), row("theirs", rc="none", lr=1e-3)]
+    rows += [row("new", rc="none", parts=9), row("new", rc="none", parts=1), row("new", rc="average", parts=1)]
+    (groups,) = grouped(rows).values()
+    assert names_of(groups)[:3] == ["ours (rc none)", "ours (rc average)", "theirs"]
+    assert names_of(groups)[3:] == ["new (parts 9, rc none)", "new (parts 1, rc none)", "new (parts 1, rc average)"]
 
 
 def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
