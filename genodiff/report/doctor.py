@@ -238,7 +238,7 @@ def network(offline: bool) -> Check:
 
 def environment(variables: dict[str, str]) -> Check:
     """Variables that change what genodiff does."""
-    names = [n for n in sorted(variables) if n.startswith("GENODIFF_") or n in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")]
+    names = [n for n in sorted(variables) if n.startswith("GENODIFF_") or n in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS")]
     detail = ", ".join(f"{n}={printable(variables[n], 60)}" for n in names) or "no variable of ours is set"
     if "GENODIFF_CRASH_AT" in variables:
         return Check("environment", "warn", detail, "unset GENODIFF_CRASH_AT: it kills genodiff on purpose (for tests)")

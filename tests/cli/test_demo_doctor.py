@@ -17,6 +17,7 @@ from genodiff.errors import GenodiffError
 from genodiff.report import demo
 from genodiff.report.demo import Outcome, config, judge, run_demo
 from genodiff.report.folder import Evaluation, read_folder
+from tests.commands import exit_code
 
 MINI = {
     "recipe": "toy",
@@ -216,3 +217,19 @@ def test_the_whole_demo_closes_most_of_the_gap_and_can_be_run_again(tmp_path: Pa
     again = genodiff("demo", "--out", str(tmp_path / "demo"), "--json", "--minutes", "14")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout) | {"seconds": 0} == value | {"seconds": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+    ids=["none", "count", "policy"],
+)
+def test_idle_threads_sleep_soon_unless_the_user_says_otherwise(
+    given: dict[str, str], told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert exit_code("--version") == 0
+    assert os.environ.get("GOMP_SPINCOUNT") == told
