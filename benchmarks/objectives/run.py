@@ -2,7 +2,7 @@
 
     python benchmarks/objectives/run.py --fasta sacCer3.fa.gz --text tinyshakespeare.txt.gz [--only NAME] [--threads 1]
 
-Each comparison goes on where it stopped. --only-write makes RESULTS.md again from what is there.
+Each comparison goes on where it stopped. --only-write makes RESULTS.md again from what is there; FINDINGS.md is its end.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def section(name: str, out: Path, words: list[object]) -> list[str]:
     threads = ", ".join(dict.fromkeys(str(session["threads"]) for session in sessions))
     shutil.copy(out / "compare.html", HERE / f"{name}.html")
     made = f"`{plain(*words)}`; trained at {commits} on {cpu()}, {threads} thread; with curves: [{name}.html]({name}.html)."
-    return [f"#{line}" if line.startswith("#") else line for line in lines] + [made, ""]
+    return [f"#{line}" if line.startswith("#") else line for line in lines] + ["", made, ""]
 
 
 def main() -> None:
@@ -55,6 +55,8 @@ def main() -> None:
             genodiff(*words, *(["--threads", asked.threads] if asked.threads else []), capture=True)
         if (asked.out / name / "table.md").exists():
             text += section(name, asked.out / name, words[:-2])
+    findings = HERE / "FINDINGS.md"
+    text += [findings.read_text(encoding="utf-8")] if findings.exists() else []
     (HERE / "RESULTS.md").write_text("\n".join(text), encoding="utf-8")
 
 
