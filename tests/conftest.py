@@ -16,6 +16,9 @@ SHARED = Path(os.environ.get("GENODIFF_SHARED", ROOT.parent / "shared"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Users' stdout is buffered: what a full disk does at the interpreter's end shows only so.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 for _room in ("diffusion", "backbones", "kernels"):
     install_import_hook(f"genodiff.{_room}", "beartype.beartype")
 

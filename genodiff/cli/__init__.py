@@ -77,6 +77,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _fail(message: str, code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except OSError:  # what stdout holds is let go: else the interpreter's end tries again, and makes the exit code 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     print(f"genodiff: error: {message}", file=sys.stderr)
     return code
 

@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,17 @@ def test_pieces_are_taken_by_name_and_split_by_locus(tmp_path: Path) -> None:
 def test_what_is_written_names_no_folder_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = tmp_path / "out" / "sweep"
     sweep.mkdir(parents=True)
-    (sweep / "RESULTS.md").write_text(f"genodiff finetune --data {tmp_path}/data/GUE --out {tmp_path}/out/sweep\n")
-    (sweep / "results.jsonl").write_text("{}\n")
-    (sweep / "report.html").write_text("page")
+    kept = (run.HERE / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    rows = [row for row in kept if json.loads(row)["task"] == "mouse/0" and json.loads(row)["method"] in ("full", "baseline")]
+    (sweep / "results.jsonl").write_text("".join(rows))
+    session = {"command": f"genodiff finetune gue --data {tmp_path}/data/GUE --out {sweep}", "git": "0" * 40, "genodiff": "0.1.0"}
+    session |= {"hardware": "a CPU", "threads": 1, "started": "2026"}
+    (sweep / "sessions.json").write_text(json.dumps({"sessions": [session]}))
     (tmp_path / "FINDINGS.md").write_text("What they say.\n")
     monkeypatch.setattr(run, "HERE", tmp_path)
     run.write(tmp_path / "out", tmp_path / "data")
-    assert (tmp_path / "RESULTS.md").read_text() == "genodiff finetune --data SHARED/data/GUE --out OUT/sweep\nWhat they say.\n"
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert str(tmp_path) not in page
+    assert "genodiff finetune gue --data SHARED/data/GUE --out OUT/sweep" in page
+    assert "| mouse/0 | average | -0.021 [-0.046, +0.004] | +0.054 [+0.036, +0.072] |" in page
+    assert page.endswith("What they say.\n")
