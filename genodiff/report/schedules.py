@@ -31,6 +31,7 @@ class ScheduleFigure(NamedTuple):
     name: str
     bits: Interval  # per token, over windows and draws
     variance: float  # of a single draw's bits per token about its window's mean, averaged over windows
+    row: str = ""  # whose network it is, in a comparison
 
 
 @torch.no_grad()

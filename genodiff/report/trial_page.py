@@ -47,7 +47,9 @@ def write_page(spec: Spec, entries: list[Entry], figures: list[ScheduleFigure], 
         f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style>{body_html}</html>\n',
     )
     about = {"genodiff": __version__, "spec": spec.model_dump(mode="json"), "rows": rows}
-    about["schedules"] = [{"name": f.name, "bits": f.bits.value, "ci95": f.bits.ci95, "variance": f.variance} for f in figures]
+    about["schedules"] = [
+        {"name": f.name, "row": f.row, "bits": f.bits.value, "ci95": f.bits.ci95, "variance": f.variance} for f in figures
+    ]
     atomic.write_json(out / "results.json", about)
     return rows
 
@@ -120,7 +122,8 @@ def _main_table(spec: Spec, rows: list[dict[str, Any]]) -> tuple[str, list[str],
 
 def _schedule_table(figures: list[ScheduleFigure]) -> tuple[str, list[str], list[list[str]]]:
     body = [[f.name, f"{f.bits.value:.4f}", _ends(f.bits.ci95), f"{f.variance:.4f}"] for f in figures]
-    return "One network's bound under each schedule", ["", "bits per token", "95 % interval", "variance of a draw"], body
+    title = f"The bound of one network ({figures[0].row}) under each schedule"
+    return title, ["", "bits per token", "95 % interval", "variance of a draw"], body
 
 
 def _notes(spec: Spec, entries: list[Entry]) -> str:

@@ -13,7 +13,7 @@ A spec is a YAML file:
       - {name: MDLM, settings: {preset: caduceus-ps-470k}}
     against: MDLM                       whose figure is subtracted (default: the first row's)
     split: test                         and, optionally, `windows` (at most so many, evenly spread) and `repeats`
-    schedules: [linear, cosine]         estimate the first row's continuous-time bound under each, for mean and variance
+    schedules: [linear, cosine]         estimate the bound of the first MDLM row under each, for mean and variance
 
 Each (row, seed) is a run folder OUT/runs/NAME-seedN, trained by the ordinary `train`: a comparison that was stopped goes
 on where it was. Its nats on every window are kept in OUT/scores, so that differences are taken window by window.
@@ -134,6 +134,8 @@ def plan(spec: Spec, file: Path) -> list[tuple[Row, int, RunConfig]]:
             steps = max(1, round(spec.tokens / per_step))
             config = config.model_copy(update={"train": config.train.model_copy(update={"max_steps": steps})})
             found.append((row, seed, config))
+    if spec.schedules and not any(_is_mdlm(config) for _, _, config in found):
+        raise UsageError("schedules: no row is MDLM in continuous time", file=file, fix="leave schedules out, or add such a row")
     lengths = {config.data.seq_len for _, _, config in found}
     if len(lengths) > 1:
         what = f"windows of {' and '.join(map(str, sorted(lengths)))} tokens cannot be set side by side"
@@ -167,11 +169,18 @@ def run(spec: Spec, file: Path, out: Path, *, device: str = "cpu", offline: bool
 
 
 def schedules(spec: Spec, entries: list[Entry], *, device: str = "cpu", offline: bool = False) -> list[ScheduleFigure]:
-    """The continuous-time bound of the first row's first run under each schedule of the spec."""
+    """The continuous-time bound of one network, the first run of the first row of MDLM, under each schedule of the spec."""
     if not spec.schedules:
         return []
-    model = load_model(entries[0].runs[0], device=device)
-    return schedule_figures(model, _windows(model, spec, offline)[0], spec.schedules, spec.schedule_repeats)
+    entry = next(entry for entry in entries if _is_mdlm(entry.config))
+    model = load_model(entry.runs[0], device=device)
+    found = schedule_figures(model, _windows(model, spec, offline)[0], spec.schedules, spec.schedule_repeats)
+    return [figure._replace(row=entry.row.name) for figure in found]
+
+
+def _is_mdlm(config: RunConfig) -> bool:
+    """Whether the network is trained on the bound in continuous time, which is what a schedule leaves as it is."""
+    return config.diffusion.objective == "mdlm" and not config.diffusion.time_steps
 
 
 def _windows(model: Model, spec: Spec, offline: bool) -> tuple[Windows, Floats | None]:

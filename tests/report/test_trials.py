@@ -67,6 +67,16 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
     assert figures[2]["variance"] < figures[0]["variance"]
 
 
+def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: Path) -> None:
+    path = written(tmp_path, rows=SPEC["rows"][::-1])
+    spec = read_spec(path, {})
+    figures = schedules(spec, run(spec, path, tmp_path / "out"))
+    assert {figure.row for figure in figures} == {"MDLM"}
+    path = written(tmp_path, rows=SPEC["rows"][1:])
+    with pytest.raises(UsageError, match="no row is MDLM in continuous time"):
+        plan(read_spec(path, {}), path)
+
+
 def test_more_seeds_are_more_runs_and_their_spread_is_shown(tmp_path: Path) -> None:
     path = written(tmp_path, rows=SPEC["rows"][:1], schedules=[])
     spec = read_spec(path, {"seeds": [1, 2], "tokens": 256})
