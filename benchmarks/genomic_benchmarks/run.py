@@ -15,17 +15,14 @@ import argparse
 import gzip
 import json
 import shutil
-import statistics
 import sys
 from pathlib import Path
 from typing import Any
 
-from scipy import stats
-
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, plain  # noqa: E402
+from commands import cpu, genodiff, last_session, nameless, paired, plain  # noqa: E402
 
 LOCAL = "human_nontata_promoters,human_enhancers_cohn"
 GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"
@@ -112,26 +109,24 @@ def differences(rows: list[dict[str, Any]]) -> str:
 
 
 def _difference(one: dict[int, float], other: dict[int, float]) -> str:
-    each = [one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())]
-    if len(each) < 2:
+    if (gap := paired(one, other)) is None:
         return ""
-    half = float(stats.t.ppf(0.975, len(each) - 1)) * statistics.stdev(each) / len(each) ** 0.5
-    mean = statistics.mean(each)
+    mean, half, _ = gap
     return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
 
 
 def write(out: Path, data: Path) -> None:
     """Copy the rows and the tables here, with the places of this machine's folders left out."""
     genodiff("finetune", "report", out / "sweep")
-    names = {str(out): "OUT", str(data): "SHARED/data", str(out.absolute()): "OUT", str(data.absolute()): "SHARED/data"}
-    for name in ("RESULTS.md", "results.jsonl"):
-        text = (out / "sweep" / name).read_text(encoding="utf-8")
-        for path, shown in sorted(names.items(), key=lambda item: -len(item[0])):
-            text = text.replace(path, shown)
-        if name == "RESULTS.md":
-            text = text.rstrip("\n") + "\n" + "".join(pretraining(run) for run in sorted(out.glob("human-*")) if run.is_dir())
-            rows = (out / "sweep" / "results.jsonl").read_text(encoding="utf-8").splitlines()
-            text += differences([json.loads(row) for row in rows]) + (HERE / "FINDINGS.md").read_text(encoding="utf-8")
+    files = {name: (out / "sweep" / name).read_text(encoding="utf-8") for name in ("RESULTS.md", "results.jsonl")}
+    files = {name: nameless(text, {"OUT": out, "SHARED/data": data}) for name, text in files.items()}
+    files["RESULTS.md"] = (
+        files["RESULTS.md"].rstrip("\n") + "\n"
+        + "".join(pretraining(run) for run in sorted(out.glob("human-*")) if run.is_dir())
+        + differences([json.loads(row) for row in files["results.jsonl"].splitlines()])
+        + (HERE / "FINDINGS.md").read_text(encoding="utf-8")
+    )  # fmt: skip
+    for name, text in files.items():
         (HERE / name).write_text(text, encoding="utf-8")
     shutil.copy(out / "sweep" / "report.html", out / "report.html")
 

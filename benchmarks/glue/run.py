@@ -23,12 +23,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scipy import stats
-
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import genodiff  # noqa: E402
+from commands import genodiff, nameless, paired  # noqa: E402
 
 ENCODERS = {
     "mlm": "MLM, all tokens",
@@ -175,17 +173,8 @@ def write(asked: argparse.Namespace) -> None:
         "RESULTS.md": "\n".join(page(asked.out, rows, sessions)) + "\n",
     }
     for name, text in files.items():
-        (asked.results / name).write_text(nameless(asked, text), encoding="utf-8")
+        (asked.results / name).write_text(nameless(text, {"OUT": asked.out, "DATA": asked.data, "TEXT": asked.text}), encoding="utf-8")
     print(asked.results / "RESULTS.md", file=sys.stderr)
-
-
-def nameless(asked: argparse.Namespace, text: str) -> str:
-    """The text with the places of this machine's folders left out."""
-    names = {"OUT": asked.out, "DATA": asked.data, "TEXT": asked.text}
-    places = {str(form): name for name, path in names.items() if path is not None for form in (path, path.absolute())}
-    for place in sorted(places, key=len, reverse=True):
-        text = text.replace(place, places[place])
-    return text
 
 
 def bounds(out: Path) -> dict[str, dict[str, Any]]:
@@ -203,12 +192,7 @@ def bounds(out: Path) -> dict[str, dict[str, Any]]:
 def difference(rows: list[dict[str, Any]], task: str) -> tuple[float, float, int] | None:
     """Mean of mlm-mdlm − mlm over seeds, the half width of its 95 % interval (Student's t), and the seeds."""
     of = {name: {r["seed"]: r["value"] for r in rows if (r["task"], r["model"]) == (task, name)} for name in QUESTION}
-    seeds = sorted(set(of[QUESTION[0]]) & set(of[QUESTION[1]]))
-    gaps = [of[QUESTION[0]][seed] - of[QUESTION[1]][seed] for seed in seeds]
-    if len(gaps) < 2:
-        return None
-    half = float(stats.t.ppf(0.975, len(gaps) - 1)) * statistics.stdev(gaps) / len(gaps) ** 0.5
-    return statistics.fmean(gaps), half, len(gaps)
+    return paired(*of.values())
 
 
 def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) -> list[str]:

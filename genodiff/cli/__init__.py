@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(_fail("interrupted", 128 + signal.SIGINT))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         if debug:
@@ -76,11 +76,16 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(_fail("out of memory; give a smaller --batch-size or --seq-len", 5))
 
 
+def _drop_stdout() -> None:
+    """Let go of what stdout still holds: else the interpreter's end tries again to write it, and makes the exit code 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _fail(message: str, code: int) -> int:
     try:
         sys.stdout.flush()
-    except OSError:  # what stdout holds is let go: else the interpreter's end tries again, and makes the exit code 120
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        _drop_stdout()
     print(f"genodiff: error: {message}", file=sys.stderr)
     return code
 
