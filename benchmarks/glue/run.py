@@ -9,7 +9,7 @@ Four encoders of one shape, on one text, with equal tokens:
 
 Each is evaluated (the diffusion bound of the test split in bits per byte) and fine-tuned on GLUE beside baselines; the difference that
 the question is about, mlm-mdlm − mlm, has an interval over seeds. Everything is done through the command line of genodiff; the
-same command goes on where it stopped. --data is a folder with glue/ and wikitext-2/. Where wikitext-2/ lacks the train part, the
+same command goes on where it stopped; FINDINGS.md goes into RESULTS.md. --data is a folder with glue/ and wikitext-2/. Where wikitext-2/ lacks the train part, the
 valid part trains and the two halves of the test part validate and test: such bounds stand beside no published ones.
 --plan says what the whole takes; --only-write makes RESULTS.md again. Published settings: see benchmarks/gpu/QUEUE.md.
 """
@@ -221,11 +221,13 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
             mean, half, n = gap
             verdict = "within noise" if abs(mean) <= half else "beyond noise"
             lines.append(f"- {task}: mlm-mdlm − mlm = {mean:+.4f} ± {half:.4f} (95 % interval of the mean over {n} seeds): {verdict}.")
+    findings = HERE / "FINDINGS.md"
+    lines += ["", *(findings.read_text(encoding="utf-8").splitlines() if findings.exists() else [])]
     lines += ["", PUBLISHED, "", "## How", ""]
-    notes = {note for row in rows for note in row["notes"]}
-    lines += [f"- {note}" for note in sorted(notes)]
+    notes = dict.fromkeys((row["task"], note) for row in rows for note in row["notes"])
+    lines += [f"- {task}: {note}" for task, note in notes]
     for session in sessions:
-        where = f"{session['hardware']}, {session['threads']} threads"
+        where = f"{session['hardware']}, {counted(session['threads'])}"
         lines.append(f"- `{session['command']}`: commit {str(session['git'])[:12]}, genodiff {session['genodiff']}, {where}")
     for name in ("mlm-first", *ENCODERS):
         path = out / name / "provenance.json"
@@ -247,7 +249,11 @@ def steps_of(out: Path, model: str) -> str:
 def told(provenance: dict[str, Any]) -> str:
     """A run's last command and the code that it ran."""
     last = provenance["sessions"][-1]
-    return f"`{shlex.join(['genodiff', *last['argv'][1:]])}`, commit {str(last['git'])[:12]}, {last['cpu']}, {last['threads']} threads"
+    return f"`{shlex.join(['genodiff', *last['argv'][1:]])}`, commit {str(last['git'])[:12]}, {last['cpu']}, {counted(last['threads'])}"
+
+
+def counted(threads: int) -> str:
+    return f"{threads} thread{'s' * (threads != 1)}"
 
 
 if __name__ == "__main__":
