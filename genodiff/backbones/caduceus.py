@@ -24,6 +24,7 @@ from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
+from genodiff.kernels.gemm import linear
 from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
 from genodiff.settings import Settings
 
@@ -174,8 +175,8 @@ class Caduceus(nn.Module):
         hidden = last(self._stream(xt, lengths))
         head = self.embedding if self.head is None else self.head
         if self.complement is None:
-            return F.linear(hidden if rows is None else hidden[rows], head)
-        logits = vote(F.linear(hidden, head), self.complement, lengths)
+            return linear(hidden if rows is None else hidden[rows], head)
+        logits = vote(linear(hidden, head), self.complement, lengths)
         return logits if rows is None else logits[rows]
 
     def features(

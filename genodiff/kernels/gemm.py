@@ -4,6 +4,9 @@ On AMD processors MKL takes a slow path, at a quarter to a half of the machine's
 oneDNN is called 'bf16', because oneDNN may then round their inputs to bfloat16. It does so only where matrix tiles (AMX) exist;
 elsewhere the arithmetic stays float32. The choice rests on what the processor is and on a check against float64, never on a
 stopwatch: a run that resumes must take the same path to the same bits.
+
+Both libraries divide a sum over many tokens between threads, and other parts of it give other bits. `over_tokens` divides it itself,
+by the number of tokens alone, so that a run gives the same weights whatever the number of threads.
 """
 
 import platform
@@ -11,11 +14,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from genodiff.kernels.parallel import each
 
 _ROUTED = "bf16"
 _EXACT = 1e-5  # rounding to bfloat16 would show as 1e-3
+_PIECE, _PIECES = 1024, 16  # tokens of a piece of a sum at least, and pieces at most
 
 
 @contextmanager
@@ -34,6 +45,41 @@ def plain_matmul() -> Iterator[None]:
     """Within, products take torch's default path: batches of very thin ones are faster there."""
     with _precision("none"):
         yield
+
+
+def over_tokens(a: Float[Tensor, "T M"], b: Float[Tensor, "T N"]) -> Float[Tensor, "M N"]:
+    """aᵀ b, the sum over T that a weight's gradient is: on a CPU the same bits for any number of threads."""
+    pieces = min(-(-len(a) // _PIECE), _PIECES)
+    if pieces < 2 or a.device.type != "cpu":
+        return a.t() @ b
+    size = -(-len(a) // pieces)
+    first, *others = each(lambda piece: piece[0].t() @ piece[1], list(zip(a.split(size), b.split(size), strict=True)), a.device)
+    for other in others:
+        first += other
+    return first
+
+
+def linear(x: Float[Tensor, "*rows N"], weight: Float[Tensor, "M N"], bias: Float[Tensor, " M"] | None = None) -> Float[Tensor, "*rows M"]:
+    """W x + b; the gradient of W is taken by `over_tokens`."""
+    if x.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+        return F.linear(x, weight, bias)
+    out: Tensor = _Linear.apply(x, weight, bias)
+    return out
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.biased = bias is not None
+        return F.linear(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        flat = g.reshape(-1, len(weight))
+        return g @ weight, over_tokens(flat, x.reshape(-1, weight.shape[1])), flat.sum(0) if ctx.biased else None
 
 
 @cache

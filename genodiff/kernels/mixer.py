@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import native
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.gemm import routed_matmul
+from genodiff.kernels.gemm import linear, over_tokens, routed_matmul
 from genodiff.kernels.library import fits
 from genodiff.kernels.scan import chosen, selective_scan
 from genodiff.kernels.triton_mixer import fits as triton_fits
@@ -77,11 +77,11 @@ def mixer_by_parts(
     mask: Float[Tensor, "B L 1"] | None = None,
 ) -> Float[Tensor, "B L D"]:
     """As `mixer`, one operation after the other."""
-    x, z = F.linear(h, in_weight, in_bias).chunk(2, -1)
+    x, z = linear(h, in_weight, in_bias).chunk(2, -1)
     if mask is not None:
         x = x * mask
     first, *others = (read(x, reading, back, mask) for reading, back in zip(readings, reverse, strict=True))
-    return F.linear(sum(others, first) * F.silu(z), out_weight)
+    return linear(sum(others, first) * F.silu(z), out_weight)
 
 
 def read(x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, mask: Float[Tensor, "B L 1"] | None = None) -> Float[Tensor, "B L E"]:
@@ -114,9 +114,9 @@ def carry(x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, edge: Edge
 
 def _scan(c: Tensor, reading: Reading, reverse: bool, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
     rank, n = reading.dt_weight.shape[1], reading.A.shape[1]
-    r, B, C = F.linear(c, reading.x_weight).split([rank, n, n], -1)
+    r, B, C = linear(c, reading.x_weight).split([rank, n, n], -1)
     found = selective_scan(
-        c, F.linear(r, reading.dt_weight), reading.A, B, C, reading.D, delta_bias=reading.dt_bias, delta_softplus=True,
+        c, linear(r, reading.dt_weight), reading.A, B, C, reading.D, delta_bias=reading.dt_bias, delta_softplus=True,
         reverse=reverse, h0=h0, return_state=True,
     )  # fmt: skip
     assert isinstance(found, tuple)
@@ -184,7 +184,7 @@ class _Mixer(torch.autograd.Function):
         g_out, dxz = g_out.reshape(tokens, -1), torch.empty_like(xz)
         dx = dxz[:, :channels].unflatten(0, (batch, length))
         gated, gy = native.gate_backward(g_out @ out_weight, y.view(tokens, channels), z, dxz[:, channels:])
-        d_out_weight = g_out.t() @ gated
+        d_out_weight = over_tokens(g_out, gated)
         gy, grads = gy.view(y.shape), []
         for i, (reading, back) in enumerate(zip(_readings(weights), ctx.reverse, strict=True)):
             projected, states = kept[2 * i : 2 * i + 2]
@@ -201,9 +201,9 @@ class _Mixer(torch.autograd.Function):
                 dc, x, reading.conv_weight, reading.conv_bias, reverse=back, silu=True, dx=dx, accumulate=i > 0
             )
             d_conv_bias_ = None if reading.conv_bias is None else d_conv_bias
-            grads += [d_conv, d_conv_bias_, d_projected.t() @ s.flat, ddelta.t() @ s.r, g.bias, g.A.t(), g.D]
+            grads += [d_conv, d_conv_bias_, over_tokens(d_projected, s.flat), over_tokens(ddelta, s.r), g.bias, g.A.t(), g.D]
         if mask is not None:
             dx.mul_(mask)
         dh = (dxz @ in_weight).view(h.shape)
-        d_in_weight = dxz.t() @ h.reshape(tokens, -1)
+        d_in_weight = over_tokens(dxz, h.reshape(tokens, -1))
         return dh, d_in_weight, None if in_bias is None else dxz.sum(0), d_out_weight, None, None, None, *grads

@@ -1,4 +1,4 @@
-"""The switch that routes float32 products: exact, put back afterwards, never where it would round."""
+"""Float32 products: the switch that routes them is exact, put back afterwards, never where it would round; sums over tokens in pieces."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from genodiff.kernels import gemm
-from genodiff.kernels.gemm import plain_matmul, routed_matmul, routing
+from genodiff.kernels.gemm import linear, over_tokens, plain_matmul, routed_matmul, routing
 
 if not hasattr(torch.backends.mkldnn, "matmul"):
     pytest.skip("this torch has no such switch", allow_module_level=True)
@@ -84,3 +84,24 @@ def test_the_check_itself_sees_a_product_that_rounds(monkeypatch: pytest.MonkeyP
     assert gemm._error() < 1e-5
     with Rounding():
         assert gemm._error() > 1e-4
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1024, 1025, 5000, 40000])
+def test_a_sum_over_tokens_is_the_product(rows: int) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    a, b = torch.randn(rows, 9, generator=generator), torch.randn(rows, 5, generator=generator)
+    exact = a.double().t() @ b.double()
+    assert (over_tokens(a, b) - exact).norm() <= 2e-6 * exact.norm()
+    assert over_tokens(a[:0], b[:0]).eq(0).all()
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_linear_has_the_gradients_of_torch(biased: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(3, 700, 6), (4, 6)] + [(4,)] * biased
+    inputs = [torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True) for shape in shapes]
+    g = torch.randn(3, 700, 4, dtype=torch.float64, generator=generator)
+    ours, torchs = linear(*inputs), torch.nn.functional.linear(*inputs)
+    torch.testing.assert_close(ours, torchs, rtol=0, atol=0)
+    for mine, theirs in zip(torch.autograd.grad(ours, inputs, g), torch.autograd.grad(torchs, inputs, g), strict=True):
+        torch.testing.assert_close(mine, theirs)

@@ -1,0 +1,41 @@
+"""A run on one thread, on two and on three: the same losses and the same weights, bit for bit."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from runs import run_tiny
+from safetensors.torch import load_file
+
+from genodiff.kernels.gemm import routing
+from genodiff.kernels.library import why_not
+
+pytestmark = pytest.mark.skipif(
+    why_not() is not None or not routing()[0], reason="torch's scan or MKL's products run here, whose bits depend on the number of threads"
+)
+
+
+@pytest.fixture
+def threads() -> Iterator[list[int]]:
+    before = torch.get_num_threads()
+    yield [1, 2, 3]
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("preset", ["caduceus-ps-tiny", "caduceus-ph-tiny"])
+def test_a_run_does_not_depend_on_the_number_of_threads(preset: str, threads: list[int], tmp_path: Path) -> None:
+    found = []
+    for n in threads:
+        torch.set_num_threads(n)
+        out = tmp_path / f"{n}"
+        run_tiny(out, preset=preset, d_model=40, seq_len=512, batch_size=8, steps=4, validate_every=2)
+        rows = csv.DictReader((out / "metrics.csv").read_text().splitlines())
+        losses = [(row["loss_hex"], row["grad_norm"], row["valid_bits"]) for row in rows]
+        found.append((losses, load_file(out / "model.safetensors")))
+    (losses, weights), *others = found
+    assert len(losses) == 4
+    for other_losses, other_weights in others:
+        assert other_losses == losses
+        assert all(torch.equal(other_weights[name], weights[name]) for name in weights)
