@@ -9,8 +9,9 @@ Four encoders of one shape, on one text, with equal tokens:
 
 Each is evaluated (the diffusion bound of the test split in bits per byte) and fine-tuned on GLUE beside baselines; the difference that
 the question is about, mlm-mdlm − mlm, has an interval over seeds. Everything is done through the command line of genodiff; the
-same command goes on where it stopped; FINDINGS.md goes into RESULTS.md. --data is a folder with glue/ and wikitext-2/. Where wikitext-2/ lacks the train part, the
-valid part trains and the two halves of the test part validate and test: such bounds stand beside no published ones.
+same command goes on where it stopped. RESULTS.md holds FINDINGS.md. --data is a folder with glue/ and wikitext-2/. Where wikitext-2/
+lacks the train part, the valid part trains and the two halves of the test part validate and test: such bounds stand beside no
+published ones.
 --plan says what the whole takes; --only-write makes RESULTS.md again. Published settings: see benchmarks/gpu/QUEUE.md.
 """
 

@@ -1,0 +1,63 @@
+"""What tests of objectives share: worlds with their denoisers, and means over all masks and orders."""
+
+import itertools
+
+import torch
+from torch import Tensor
+from worlds import World, copy_task, independent, markov_chain
+
+from genodiff.diffusion.masked import counts
+from genodiff.diffusion.objective import Draws, Objective
+from genodiff.diffusion.schedule import Schedule
+
+WORLDS = [markov_chain(3), copy_task(3), independent(2)]
+NEVER = -1e4
+
+
+def with_mask(world: World, mask_logit: float, noise: float = 0.0, seed: int = 0):  # type: ignore[no-untyped-def]
+    """The world's own denoiser, its logit for the mask set and, with `noise`, made wrong in a way that depends on xt."""
+    table = noise * torch.randn(world.vocab_size, world.vocab_size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+    def denoiser(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
+        logits = world.denoiser(xt, sigma) + table[xt].mean(1, keepdim=True)
+        logits[..., world.mask_id] = mask_logit
+        return logits
+
+    return denoiser
+
+
+def draws(u_mask: Tensor, t: Tensor) -> Draws:
+    """Every window at its own time, to 2^-40, whatever the way that times are drawn."""
+    return Draws(u_mask, t % 1, 0.0, (t.double() * 2**40).round().long(), 2**40)
+
+
+def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: Schedule) -> float:  # type: ignore[no-untyped-def]
+    """The exact mean of the training loss in T steps: every position stays masked, is revealed in the step, or is visible."""
+    total, fates = 0.0, list(itertools.product(range(3), repeat=len(x0)))
+    for i in range(1, steps + 1):
+        ends = schedule.masked(torch.tensor([i - 1, i], dtype=torch.float64) / steps)
+        s, t = (0.0 if i == 1 else float(ends[0])), float(ends[1])
+        chance, place = torch.tensor([s, t - s, 1 - t], dtype=torch.float64), torch.tensor([s / 2, (s + t) / 2, (t + 1) / 2])
+        fate = torch.tensor(fates)
+        weight = chance[fate].prod(-1, keepdim=True).expand(fate.shape)
+        time = torch.full((len(fate),), (i - 0.5) / steps, dtype=torch.float64)
+        rows, given = x0.expand(len(fate), -1), draws(place.double()[fate], time)
+        total += float(of.loss(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), weight, given).nats) / steps
+    return total
+
+
+def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[no-untyped-def]
+    """The exact mean of `bound` where it draws counts: all counts, all orders."""
+    n = len(x0)
+    orders = torch.tensor(list(itertools.permutations(range(n))), dtype=torch.float64) / n
+    rows, total = x0.expand(len(orders), -1), 0.0
+    for k in range(1, n + 1):
+        given = draws(orders, torch.full((len(orders),), (k - 0.5) / n, dtype=torch.float64))
+        found = of.bound(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), given)
+        assert torch.equal(counts(given.times("systematic"), torch.full((len(rows),), n)), torch.full((len(rows),), k))
+        total += float((found.scale * found.ce.sum(-1)).mean()) / n
+    return total
+
+
+def everywhere(x0: Tensor) -> Tensor:
+    return torch.ones_like(x0, dtype=torch.bool)
