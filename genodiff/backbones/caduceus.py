@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -56,6 +56,12 @@ class CaduceusSettings(Settings):
     proj_bias: bool = False
     alternate_strands: bool = Field(default=False, description="even blocks read the strands exchanged, as published fused weights expect")
     checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "CaduceusSettings":
+        if self.alternate_strands and not self.paired:
+            raise ValueError("alternate_strands needs strands: paired")
+        return self
 
     @property
     def paired(self) -> bool:
@@ -222,7 +228,7 @@ class Caduceus(nn.Module):
                 residual, hidden = self._step(i, residual, mask, recompute)
                 if i + 1 < len(self.blocks):
                     yield hidden
-        if self.settings.alternate_strands and self.paired and len(self.blocks) % 2:
+        if self.settings.alternate_strands and len(self.blocks) % 2:
             residual = exchange_strands(residual, lengths)
         yield self.final_norm(residual)
 

@@ -54,7 +54,7 @@ def stream(
 @torch.no_grad()
 def _logits(network: Caduceus, rows: list[Tensor]) -> Tensor:
     both = torch.cat(rows)
-    if network.paired and network.settings.alternate_strands and len(network.blocks) % 2:
+    if network.settings.alternate_strands and len(network.blocks) % 2:
         both = exchange_strands(both)
     logits = F.linear(network.final_norm(both), network.embedding if network.head is None else network.head)
     return logits[0] if network.complement is None else logits[0] + logits[1].flip(0)[:, network.complement]

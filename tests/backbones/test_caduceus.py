@@ -239,7 +239,13 @@ def test_the_presets_have_the_published_sizes() -> None:
     assert {s.strands for name, s in PRESETS.items() if "-ph-" in name} == {"single"}
 
 
-@pytest.mark.parametrize("wrong", [{"d_model": 0}, {"dt_rank": 0}, {"dt_rank": "many"}, {"strands": "both"}, {"depth": 3}, {"norm_eps": 0}])
+WRONG = [
+    {"d_model": 0}, {"dt_rank": 0}, {"dt_rank": "many"}, {"strands": "both"}, {"depth": 3}, {"norm_eps": 0},
+    {"strands": "single", "alternate_strands": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_settings_that_cannot_be_built_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         CaduceusSettings.parse({"d_model": 8, "n_layer": 1} | wrong)
