@@ -71,15 +71,16 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.biased = bias is not None
         return F.linear(x, weight, bias)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        flat = g.reshape(-1, len(weight))
-        return g @ weight, over_tokens(flat, x.reshape(-1, weight.shape[1])), flat.sum(0) if ctx.biased else None
+        flat, (for_x, for_weight, for_bias) = g.reshape(-1, len(weight)), ctx.needs_input_grad
+        dx = g @ weight if for_x else None
+        dweight = over_tokens(flat, x.reshape(-1, weight.shape[1])) if for_weight else None
+        return dx, dweight, flat.sum(0) if for_bias else None
 
 
 @cache
