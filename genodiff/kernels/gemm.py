@@ -26,7 +26,7 @@ from genodiff.kernels.parallel import each
 
 _ROUTED = "bf16"
 _EXACT = 1e-5  # rounding to bfloat16 would show as 1e-3
-_PIECE, _PIECES = 1024, 16  # tokens of a piece of a sum at least, and pieces at most
+_PIECE, _PIECES = 2048, 16  # tokens of a piece of a sum at least, and pieces at most
 
 
 @contextmanager

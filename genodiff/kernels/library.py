@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 3  # as in native.c
+ABI = 4  # as in native.c
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
 
@@ -26,11 +26,11 @@ def _structure(pointers: str, numbers: str) -> type[ctypes.Structure]:
 _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "scan": (
         _structure(
-            "u delta A B C D bias h0 gy ghlast y states hlast du ddelta dA dB dC dD dbias dh0",
-            "batch L E N group chunk u_b u_l delta_b delta_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
+            "u delta r w A B C D bias h0 gy ghlast y states hlast du ddelta dr dw dA dB dC dD dbias dh0",
+            "batch L E N R group chunk u_b u_l delta_b delta_l r_b r_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
             " softplus reverse accumulate failed",
         ),
-        ("u", "delta", "B", "C", "y", "gy", "du", "ddelta"),
+        ("u", "delta", "r", "B", "C", "y", "gy", "du", "ddelta"),
     ),
     "conv": (
         _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate failed"),

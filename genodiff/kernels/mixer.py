@@ -4,8 +4,9 @@
     out = W_out (silu(z) ⊙ Σ_d y_d)
 
 `mixer_by_parts` is the definition, part by part under autograd; it runs wherever the fused version cannot. That one keeps h, x and z,
-Σ_d y_d, [r, B, C]_d and the scans' chunk states; the backward pass recomputes the convolutions and the step sizes, and writes the
-gradients of x and z into one buffer, so that each projection's gradients are one product. Source: Gu and Dao, 2023, arXiv 2312.00752.
+Σ_d y_d, [r, B, C]_d and the scans' chunk states. The step sizes W_dt,d r_d are worked out inside the scan and never in memory; the
+backward pass recomputes the convolutions, and writes the gradients of x and z into one buffer, so that each projection's gradients are
+one product. Source: Gu and Dao, 2023, arXiv 2312.00752.
 """
 
 from collections.abc import Sequence
@@ -129,19 +130,18 @@ def _readings(weights: Sequence[Tensor | None]) -> list[Reading]:
     return [Reading(*whole[i : i + len(_WEIGHTS)]) for i in range(0, len(whole), len(_WEIGHTS))]  # type: ignore[arg-type]
 
 
-class _Steps:
-    """What a direction computes from x in both passes: c and the step sizes before the softplus."""
+class _Inputs:
+    """What a direction computes from x in both passes: the inputs of its scan."""
 
     def __init__(self, reading: Reading, x: Tensor, reverse: bool, mask: Tensor | None, projected: Tensor | None = None) -> None:
-        (batch, length, channels), (self.rank, self.n) = x.shape, (reading.dt_weight.shape[1], reading.A.shape[1])
+        (batch, length, channels), rank, self.n = x.shape, reading.dt_weight.shape[1], reading.A.shape[1]
         self.c = native.conv_forward(x, reading.conv_weight, reading.conv_bias, reverse=reverse, silu=True)
         if mask is not None:
             self.c.mul_(mask)
         self.flat = self.c.view(batch * length, channels)
-        self.projected = self.flat @ reading.x_weight.t() if projected is None else projected
-        self.r = self.projected[:, : self.rank]
-        self.delta = (self.r @ reading.dt_weight.t()).view(x.shape)
-        self.B, self.C = (part.unflatten(0, (batch, length)) for part in self.projected[:, self.rank :].split(self.n, 1))
+        self.projected = self.flat @ reading.x_weight.t().contiguous() if projected is None else projected
+        r, self.B, self.C = self.projected.view(batch, length, -1).split([rank, self.n, self.n], -1)
+        self.delta = native.LowRank(r, reading.dt_weight.t().contiguous())
 
 
 class _Mixer(torch.autograd.Function):
@@ -160,7 +160,7 @@ class _Mixer(torch.autograd.Function):
             x.mul_(mask)
         y, kept = h.new_empty(batch, length, channels), []
         for i, (reading, back) in enumerate(zip(_readings(weights), reverse, strict=True)):
-            s = _Steps(reading, x, back, mask)
+            s = _Inputs(reading, x, back, mask)
             states = native.new_states(x, s.n) if keep else None
             native.scan_forward(
                 y, s.c, s.delta, reading.A.t().contiguous(), s.B, s.C, reading.D, reading.dt_bias,
@@ -188,12 +188,12 @@ class _Mixer(torch.autograd.Function):
         gy, grads = gy.view(y.shape), []
         for i, (reading, back) in enumerate(zip(_readings(weights), ctx.reverse, strict=True)):
             projected, states = kept[2 * i : 2 * i + 2]
-            s = _Steps(reading, x, back, mask, projected)
+            s = _Inputs(reading, x, back, mask, projected)
             g = native.scan_backward(
                 gy, s.c, s.delta, reading.A.t().contiguous(), s.B, s.C, reading.D, reading.dt_bias, states, softplus=True, reverse=back
             )
-            ddelta = g.delta.view(tokens, channels)
-            d_projected = torch.cat([ddelta @ reading.dt_weight, g.B.view(tokens, -1), g.C.view(tokens, -1)], 1)
+            assert isinstance(g.delta, native.LowRank)
+            d_projected = torch.cat([g.delta.r, g.B, g.C], -1).view(tokens, -1)
             dc = g.u.view(tokens, channels).addmm_(d_projected, reading.x_weight).view(x.shape)
             if mask is not None:
                 dc.mul_(mask)
@@ -201,9 +201,9 @@ class _Mixer(torch.autograd.Function):
                 dc, x, reading.conv_weight, reading.conv_bias, reverse=back, silu=True, dx=dx, accumulate=i > 0
             )
             d_conv_bias_ = None if reading.conv_bias is None else d_conv_bias
-            grads += [d_conv, d_conv_bias_, over_tokens(d_projected, s.flat), over_tokens(ddelta, s.r), g.bias, g.A.t(), g.D]
+            grads += [d_conv, d_conv_bias_, over_tokens(d_projected, s.flat), g.delta.w.t(), g.bias, g.A.t(), g.D]
         if mask is not None:
             dx.mul_(mask)
         dh = (dxz @ in_weight).view(h.shape)
-        d_in_weight = over_tokens(dxz, h.reshape(tokens, -1))
+        d_in_weight = over_tokens(h.reshape(tokens, -1), dxz).t()  # a tenth faster than the other way round
         return dh, d_in_weight, None if in_bias is None else dxz.sum(0), d_out_weight, None, None, None, *grads

@@ -33,9 +33,21 @@ def _group(batch: int, channels: int) -> int:
     return max(_LEAST_GROUP, -(-share // 16) * 16)
 
 
-def _shape(u: Tensor, A: Tensor) -> dict[str, int]:
+class LowRank(NamedTuple):
+    """Step sizes before bias and softplus as a product, r w, which the scan works out as it goes along."""
+
+    r: Float[Tensor, "B L R"]  # its rows may lie apart
+    w: Float[Tensor, "R E"]
+
+
+def _shape(u: Tensor, A: Tensor, delta: Tensor | LowRank) -> dict[str, int]:
     batch, length, channels = u.shape
-    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "group": _group(batch, channels), "chunk": CHUNK}
+    rank = delta.w.shape[0] if isinstance(delta, LowRank) else 0
+    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "R": rank, "group": _group(batch, channels), "chunk": CHUNK}
+
+
+def _steps(delta: Tensor | LowRank) -> dict[str, Tensor | None]:
+    return delta._asdict() if isinstance(delta, LowRank) else {"delta": delta}
 
 
 def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
@@ -44,21 +56,21 @@ def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E
 
 
 def scan_forward(
-    y: Tensor, u: Tensor, delta: Tensor, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
+    y: Tensor, u: Tensor, delta: Tensor | LowRank, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
     *, softplus: bool, reverse: bool, states: Tensor | None = None, h0: Tensor | None = None, last: Tensor | None = None,
     accumulate: bool = False,
 ) -> None:  # fmt: skip
     """Write y, or add to it; fill `states` for the backward pass and `last` (B, E, N) where they are given."""
     if u.numel():
-        tensors = dict(u=u, delta=delta, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last)
-        call("scan", tensors, backward=False, softplus=softplus, reverse=reverse, accumulate=accumulate, **_shape(u, A))
+        tensors = _steps(delta) | dict(u=u, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last)
+        call("scan", tensors, backward=False, softplus=softplus, reverse=reverse, accumulate=accumulate, **_shape(u, A, delta))
 
 
 class ScanGradients(NamedTuple):
-    """The gradients of a scan's inputs; A as (N, E)."""
+    """The gradients of a scan's inputs; A as (N, E), delta as it came."""
 
     u: Tensor
-    delta: Tensor
+    delta: Tensor | LowRank
     A: Tensor
     B: Tensor
     C: Tensor
@@ -68,23 +80,31 @@ class ScanGradients(NamedTuple):
 
 
 def scan_backward(
-    gy: Tensor, u: Tensor, delta: Tensor, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
+    gy: Tensor, u: Tensor, delta: Tensor | LowRank, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
     states: Tensor, *, softplus: bool, reverse: bool, h0: Tensor | None = None, g_last: Tensor | None = None,
 ) -> ScanGradients:  # fmt: skip
     """The gradients, from y's and the last state's."""
     (batch, length, channels), n = u.shape, A.shape[0]
     parts = -(-channels // _group(batch, channels))
-    du, ddelta = u.new_empty(u.shape), u.new_empty(u.shape)
-    dA = u.new_empty(batch, n, channels)
+    du, dA = u.new_empty(u.shape), u.new_empty(batch, n, channels)
     dB, dC = (u.new_empty(parts, batch, length, n) for _ in range(2))
     dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
     dh0 = None if h0 is None else torch.empty_like(h0)
-    tensors = dict(u=u, delta=delta, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last)
-    tensors |= dict(du=du, ddelta=ddelta, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
+    tensors = _steps(delta) | dict(u=u, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last)
+    tensors |= dict(du=du, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
+    rank = len(delta.w) if isinstance(delta, LowRank) else 0
+    low = LowRank(u.new_empty(parts, batch, length, rank), u.new_empty(batch, rank, channels))
+    full = u.new_empty(u.shape if not rank else 0)
+    tensors |= dict(dr=low.r, dw=low.w) if rank else dict(ddelta=full)
     if u.numel():
-        call("scan", tensors, backward=True, softplus=softplus, reverse=reverse, **_shape(u, A))
-    dB, dC = (x[0] if parts == 1 else x.sum(0) for x in (dB, dC))
-    return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
+        call("scan", tensors, backward=True, softplus=softplus, reverse=reverse, **_shape(u, A, delta))
+    ddelta = LowRank(_whole(low.r), low.w.sum(0)) if rank else full
+    return ScanGradients(du, ddelta, dA.sum(0), _whole(dB), _whole(dC), dD.sum(0), dbias.sum(0), dh0)
+
+
+def _whole(parts: Float[Tensor, "parts *shape"]) -> Float[Tensor, "*shape"]:
+    """The sum over groups of channels."""
+    return parts[0] if len(parts) == 1 else parts.sum(0)
 
 
 class _Scan(torch.autograd.Function):
@@ -112,6 +132,7 @@ class _Scan(torch.autograd.Function):
             softplus=ctx.softplus, reverse=ctx.reverse, h0=h0, g_last=g_last.contiguous(),
         )  # fmt: skip
         dD, dbias = None if D is None else g.D, None if bias is None else g.bias
+        assert isinstance(g.delta, Tensor)
         return g.u, g.delta, g.A.t(), g.B, g.C, dD, dbias, None, None, g.h0, None
 
 

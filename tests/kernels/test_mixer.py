@@ -96,6 +96,13 @@ def test_every_number_of_states_gives_the_outputs_and_gradients_of_the_parts(sta
     assert_agrees(problem(2, 70, 20, states), monkeypatch)
 
 
+@pytest.mark.parametrize("rank", [1, 7, 8, 9, 16, 19, 40])
+def test_every_rank_of_the_step_sizes_gives_the_outputs_and_gradients_of_the_parts(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group of channels for each task where sequences are few, all of them where they are many."""
+    assert_agrees(problem(1, 70, 150, 16, rank=rank), monkeypatch)
+    assert_agrees(problem(9, 70, 20, 16, rank=rank, padding=30), monkeypatch)
+
+
 OPTIONS: list[dict[str, int]] = [{"in_bias": True}, {"conv_bias": False}, {"taps": 1}, {"taps": 17}, {"ways": 1}, {"padding": 40}]
 
 
@@ -107,16 +114,17 @@ def test_every_option_gives_the_outputs_and_gradients_of_the_parts(
     assert_agrees(problem(3, 70, 18, 5, **options), monkeypatch, reverse=reverse)  # type: ignore[arg-type]
 
 
-sizes = (st.integers(1, n) for n in (10, 140, 40, 20, 6))
+sizes = (st.integers(1, n) for n in (10, 140, 40, 20, 6, 20))
 
 
 @settings(max_examples=40, deadline=None)
 @given(*sizes, st.booleans(), st.integers(0, 60))
 def test_any_shape_gives_the_outputs_and_gradients_of_the_parts(
-    batch: int, length: int, channels: int, states: int, taps: int, in_bias: bool, padding: int
+    batch: int, length: int, channels: int, states: int, taps: int, rank: int, in_bias: bool, padding: int
 ) -> None:
+    inputs = problem(batch, length, channels, states, taps=taps, rank=rank, in_bias=in_bias, padding=padding, seed=length)
     with pytest.MonkeyPatch.context() as patch:
-        assert_agrees(problem(batch, length, channels, states, taps=taps, in_bias=in_bias, padding=padding, seed=length), patch, 2e-5)
+        assert_agrees(inputs, patch, 2e-5)
 
 
 @pytest.mark.skipif(not routing()[0], reason="the products are MKL's here, whose bits depend on the number of threads")

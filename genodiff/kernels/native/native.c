@@ -30,10 +30,10 @@
 #define NORM_PIECE 256 /* rows of a task */
 
 typedef struct {
-    const float *u, *delta, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast;
-    float *y, *states, *hlast, *du, *ddelta, *dA, *dB, *dC, *dD, *dbias, *dh0;
-    int64_t batch, L, E, N, group, chunk;
-    int64_t u_b, u_l, delta_b, delta_l, B_b, B_l, C_b, C_l, y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
+    const float *u, *delta, *r, *w, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast; /* r and w in place of delta, dr and dw of ddelta */
+    float *y, *states, *hlast, *du, *ddelta, *dr, *dw, *dA, *dB, *dC, *dD, *dbias, *dh0;
+    int64_t batch, L, E, N, R, group, chunk;
+    int64_t u_b, u_l, delta_b, delta_l, r_b, r_l, B_b, B_l, C_b, C_l, y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
     int64_t softplus, reverse, accumulate, failed; /* accumulate: y is added to */
 } scan_args;
 
@@ -65,7 +65,7 @@ typedef struct {
 #include "norm.h"
 
 /* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
-int genodiff_abi(void) { return 3; }
+int genodiff_abi(void) { return 4; }
 /* The sizes of the structures, which Python compares with its own: a library older or newer than the Python beside it is refused. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
 int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
