@@ -13,7 +13,7 @@ demo: $(VENV)/.run
 	$(BIN)/genodiff demo
 
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --durations 12
 
 test-all: $(VENV)/.test lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not gpu"

@@ -16,7 +16,13 @@ sys.path.insert(0, str(HERE.parent))
 
 from commands import cpu, genodiff, last_session, plain  # noqa: E402
 
-SPECS = {"yeast-470k": "--fasta", "yeast-ablation": "--fasta", "shakespeare-470k": "--text"}
+SPECS = {
+    "yeast-470k": "--fasta",
+    "yeast-ablation": "--fasta",
+    "shakespeare-470k": "--text",
+    "shakespeare-ablation": "--text",
+    "shakespeare-long": "--text",
+}
 """The specs of this folder, and the flag that their data come by."""
 
 
