@@ -1,0 +1,56 @@
+"""Each copy of the C library that this processor can run, and not its widest alone, against the truth in float64."""
+
+import pytest
+import torch
+from scans import Problem, differences
+from test_mixer import assert_agrees, problem
+
+from genodiff.kernels import library
+from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels.norm import rms_norm
+
+pytestmark = pytest.mark.skipif(library.why_not() is not None, reason=f"there is no C library here: {library.why_not()}")
+ORDER = ["base", "avx2", "avx512"]
+NARROWER = ORDER[: max(ORDER.index(library.instruction_set() or "base"), 1)]
+
+
+@pytest.fixture(params=NARROWER)
+def copy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    opened, why = library._open(request.param)
+    assert opened is not None, why
+    monkeypatch.setattr(library, "_library", lambda: (opened, request.param))
+    monkeypatch.setenv("GENODIFF_SCAN", "native")
+    assert library.instruction_set() == request.param
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("copy")
+@pytest.mark.parametrize("channels", [1, 7, 17, 236])
+@pytest.mark.parametrize("states", [1, 5, 16])
+def test_the_scan(channels: int, states: int) -> None:
+    p = Problem(2, 67, channels, states, h0=True, z=True, reverse=states == 5)
+    found = differences(p.solve("native", torch.float32), p.solve("naive"))
+    assert found["y"] < 2e-6
+    assert max(found.values()) < 2e-5
+
+
+@pytest.mark.usefixtures("copy")
+@pytest.mark.parametrize("rank", [1, 8, 11])
+def test_the_mixer(rank: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        assert_agrees(problem(2, 70, 21, 16, rank=rank, taps=4, in_bias=True, padding=30), patch)
+
+
+@pytest.mark.usefixtures("copy")
+@pytest.mark.parametrize("taps", [1, 4, 9])
+def test_the_convolution_and_the_norm(taps: int) -> None:
+    g = torch.Generator().manual_seed(taps)
+    x, weight, bias, gy = (torch.randn(s, generator=g) for s in ((2, 300, 37), (37, taps), (37,), (2, 300, 37)))
+    for function, rest in ((causal_conv1d, (weight, bias)), (lambda x, w: rms_norm(x, w, 1e-3), (bias,))):
+        found = []
+        for dtype in (torch.float32, torch.float64):
+            inputs = [v.to(dtype, copy=True).requires_grad_() for v in (x, *rest)]
+            y = function(*inputs)
+            found.append([y, *torch.autograd.grad(y, inputs, gy.to(dtype))])
+        for got, wanted in zip(*found, strict=True):
+            assert (got.double() - wanted).norm() < 1e-5 * wanted.norm()
