@@ -25,7 +25,7 @@ def copy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 
 @pytest.mark.usefixtures("copy")
-@pytest.mark.parametrize("channels", [1, 7, 17, 236])
+@pytest.mark.parametrize("channels", [7, 236])
 @pytest.mark.parametrize("states", [1, 5, 16])
 def test_the_scan(channels: int, states: int) -> None:
     p = Problem(2, 67, channels, states, h0=True, z=True, reverse=states == 5)
@@ -42,7 +42,7 @@ def test_the_mixer(rank: int) -> None:
 
 
 @pytest.mark.usefixtures("copy")
-@pytest.mark.parametrize("taps", [1, 4, 9])
+@pytest.mark.parametrize("taps", [4, 9])
 def test_the_convolution_and_the_norm(taps: int) -> None:
     g = torch.Generator().manual_seed(taps)
     x, weight, bias, gy = (torch.randn(s, generator=g) for s in ((2, 300, 37), (37, taps), (37,), (2, 300, 37)))
