@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wrapping import wrapped
 
 from genodiff.errors import DataError
 from genodiff.io import atomic, faidx
@@ -26,11 +27,6 @@ ENDS = [b"\n", b"\r\n", b" \n", b"\n\n"]
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-def wrapped(name: bytes, sequence: bytes, width: int, end: bytes = b"\n") -> bytes:
-    lines = [sequence[at : at + width] + end for at in range(0, len(sequence), width)]
-    return b">" + name + end + b"".join(lines)
 
 
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:

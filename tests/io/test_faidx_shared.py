@@ -6,20 +6,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from wrapping import wrapped
 
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record, write_fasta
-
-
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-def wrapped(name: bytes, sequence: bytes, width: int, end: bytes = b"\n") -> bytes:
-    lines = [sequence[at : at + width] + end for at in range(0, len(sequence), width)]
-    return b">" + name + end + b"".join(lines)
 
 
 def _fetch_all(path: str, expected: bytes, out: "multiprocessing.Queue[str]", start: "object") -> None:
