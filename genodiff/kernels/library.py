@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 4  # as in native.c
+ABI = 5  # as in native.c
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
 
@@ -33,11 +33,14 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ("u", "delta", "r", "B", "C", "y", "gy", "du", "ddelta"),
     ),
     "conv": (
-        _structure("x w bias gy y dx part", "batch L E K x_b x_l y_b y_l gy_b gy_l dx_b dx_l silu reverse accumulate failed"),
-        ("x", "y", "gy", "dx"),
+        _structure(
+            "x w bias v gy gp y p dx part",
+            "batch L E K P piece x_b x_l y_b y_l p_b p_l gy_b gy_l gp_b gp_l dx_b dx_l silu reverse accumulate failed",
+        ),
+        ("x", "y", "p", "gy", "gp", "dx"),
     ),
     "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
-    "gate": (_structure("y z g out gy dz", "rows E y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),
+    "gate": (_structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l failed"), ("y", "z", "g", "out", "gy", "dz")),
 }
 
 

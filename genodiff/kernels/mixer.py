@@ -4,9 +4,10 @@
     out = W_out (silu(z) ⊙ Σ_d y_d)
 
 `mixer_by_parts` is the definition, part by part under autograd; it runs wherever the fused version cannot. That one keeps h, x and z,
-Σ_d y_d, [r, B, C]_d and the scans' chunk states. The step sizes W_dt,d r_d are worked out inside the scan and never in memory; the
-backward pass recomputes the convolutions, and writes the gradients of x and z into one buffer, so that each projection's gradients are
-one product. Source: Gu and Dao, 2023, arXiv 2312.00752.
+Σ_d y_d, [r, B, C]_d and the scans' chunk states. The step sizes W_dt,d r_d are worked out inside the scan and never in memory, nor is
+what is gated: W_x,d and W_out are applied, and their gradients summed, where the convolution and the gate have just put rows into the
+cache. The backward pass recomputes the convolutions, and writes the gradients of x and z into one buffer. Source: Gu and Dao, 2023,
+arXiv 2312.00752.
 """
 
 from collections.abc import Sequence
@@ -134,13 +135,15 @@ class _Inputs:
     """What a direction computes from x in both passes: the inputs of its scan."""
 
     def __init__(self, reading: Reading, x: Tensor, reverse: bool, mask: Tensor | None, projected: Tensor | None = None) -> None:
-        (batch, length, channels), rank, self.n = x.shape, reading.dt_weight.shape[1], reading.A.shape[1]
-        self.c = native.conv_forward(x, reading.conv_weight, reading.conv_bias, reverse=reverse, silu=True)
+        rank, self.n = reading.dt_weight.shape[1], reading.A.shape[1]
+        self.projected = x.new_empty(*x.shape[:2], len(reading.x_weight)) if projected is None else projected
+        into = {"v": reading.x_weight, "p": self.projected} if projected is None else {}
+        self.c = native.conv_forward(x, reading.conv_weight, reading.conv_bias, reverse=reverse, silu=True, **into)
         if mask is not None:
             self.c.mul_(mask)
-        self.flat = self.c.view(batch * length, channels)
-        self.projected = self.flat @ reading.x_weight.t().contiguous() if projected is None else projected
-        r, self.B, self.C = self.projected.view(batch, length, -1).split([rank, self.n, self.n], -1)
+            if projected is None:
+                self.projected.mul_(mask)
+        r, self.B, self.C = self.projected.split([rank, self.n, self.n], -1)
         self.delta = native.LowRank(r, reading.dt_weight.t().contiguous())
 
 
@@ -167,7 +170,7 @@ class _Mixer(torch.autograd.Function):
                 softplus=True, reverse=back, states=states, accumulate=i > 0,
             )  # fmt: skip
             kept += [s.projected, states]
-        out = native.gate_forward(y.view(batch * length, channels), z) @ out_weight.t()
+        out = native.gate_forward(y.view(batch * length, channels), z, out_weight)
         ctx.save_for_backward(h, in_weight, in_bias, out_weight, mask, xz, y, *kept, *weights)
         ctx.reverse = reverse
         return out.view(h.shape)
@@ -181,10 +184,9 @@ class _Mixer(torch.autograd.Function):
         batch, length, channels = y.shape
         tokens = batch * length
         x, z = xz[:, :channels].unflatten(0, (batch, length)), xz[:, channels:]
-        g_out, dxz = g_out.reshape(tokens, -1), torch.empty_like(xz)
+        g_out, dxz = g_out.reshape(tokens, -1).contiguous(), torch.empty_like(xz)
         dx = dxz[:, :channels].unflatten(0, (batch, length))
-        gated, gy = native.gate_backward(g_out @ out_weight, y.view(tokens, channels), z, dxz[:, channels:])
-        d_out_weight = over_tokens(g_out, gated)
+        gy, d_out_weight = native.gate_backward(g_out, y.view(tokens, channels), z, dxz[:, channels:], out_weight)
         gy, grads = gy.view(y.shape), []
         for i, (reading, back) in enumerate(zip(_readings(weights), ctx.reverse, strict=True)):
             projected, states = kept[2 * i : 2 * i + 2]
@@ -193,15 +195,16 @@ class _Mixer(torch.autograd.Function):
                 gy, s.c, s.delta, reading.A.t().contiguous(), s.B, s.C, reading.D, reading.dt_bias, states, softplus=True, reverse=back
             )
             assert isinstance(g.delta, native.LowRank)
-            d_projected = torch.cat([g.delta.r, g.B, g.C], -1).view(tokens, -1)
-            dc = g.u.view(tokens, channels).addmm_(d_projected, reading.x_weight).view(x.shape)
+            d_projected = torch.cat([g.delta.r, g.B, g.C], -1)
             if mask is not None:
-                dc.mul_(mask)
-            d_conv, d_conv_bias = native.conv_backward(
-                dc, x, reading.conv_weight, reading.conv_bias, reverse=back, silu=True, dx=dx, accumulate=i > 0
-            )
-            d_conv_bias_ = None if reading.conv_bias is None else d_conv_bias
-            grads += [d_conv, d_conv_bias_, over_tokens(d_projected, s.flat), g.delta.w.t(), g.bias, g.A.t(), g.D]
+                g.u.mul_(mask)
+                d_projected.mul_(mask)
+            of_conv = native.conv_backward(
+                g.u, x, reading.conv_weight, reading.conv_bias, reverse=back, silu=True, dx=dx, accumulate=i > 0,
+                v=reading.x_weight, gp=d_projected,
+            )  # fmt: skip
+            d_conv_bias = None if reading.conv_bias is None else of_conv.bias
+            grads += [of_conv.weight, d_conv_bias, of_conv.v, g.delta.w.t(), g.bias, g.A.t(), g.D]
         if mask is not None:
             dx.mul_(mask)
         dh = (dxz @ in_weight).view(h.shape)

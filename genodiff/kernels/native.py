@@ -1,4 +1,5 @@
-"""The selective scan, the causal convolution and the gate in C: what `library.py` loads, as functions of tensors.
+"""The selective scan, and the causal convolution and the gate with the projections that follow them, in C: what `library.py` loads, as
+functions of tensors.
 
 float32 on a CPU; anything else goes to the torch versions. Work is divided by shape alone and partial sums are added in a fixed
 order, so that results are the same, bit for bit, for any number of threads.
@@ -15,7 +16,9 @@ from genodiff.kernels.chunked import chunked_scan
 from genodiff.kernels.library import call, fits
 
 CHUNK = 64  # steps between saved states, as in native.c
-CONV_PIECE = 256  # steps of a task of the convolution, as in native.c
+_PIECE = 256  # steps of a task of the convolution, rows of one of the gate
+_SUM = 1024  # rows of a task of the gate that has a share of a weight's gradient
+_SHARES = 64  # of a gradient that tasks may have, about: each is as large as the weight
 _FEW_SEQUENCES = 8  # below this many, channels are divided over tasks as well
 _LEAST_GROUP = 64  # channels of a task: what is done once a task and step would weigh too much with fewer
 
@@ -158,32 +161,49 @@ def native_scan(
     return y if z is None else _Gate.apply(y, z), last
 
 
-def conv_forward(x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool) -> Float[Tensor, "B L E"]:
-    """The convolution's outputs."""
+def conv_forward(
+    x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool, v: Tensor | None = None, p: Tensor | None = None
+) -> Float[Tensor, "B L E"]:
+    """The convolution's outputs; with v (P, E), their projection goes to `p` (B, L, P)."""
     y = x.new_empty(x.shape)
-    _run_conv(dict(x=x, w=weight.t().contiguous(), bias=bias, y=y), reverse=reverse, silu=silu, backward=False)
+    _run_conv(dict(x=x, bias=bias, y=y, p=p), weight, None if v is None else v.t(), reverse=reverse, silu=silu, backward=False)
     return y
 
 
+class ConvGradients(NamedTuple):
+    """Of the convolution's weight and bias, and of the projection."""
+
+    weight: Float[Tensor, "E K"]
+    bias: Float[Tensor, " E"]
+    v: Float[Tensor, "P E"]
+
+
 def conv_backward(
-    gy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool, dx: Tensor, accumulate: bool = False
-) -> tuple[Float[Tensor, "E K"], Float[Tensor, " E"]]:
-    """Write dx, or add to it; return the gradients of the weight and the bias."""
-    pieces = x.shape[0] * -(-x.shape[1] // CONV_PIECE)
-    part = x.new_empty(pieces, weight.shape[1] + 1, x.shape[2])
-    tensors = dict(x=x, w=weight.t().contiguous(), bias=bias, gy=gy, dx=dx, part=part)
-    _run_conv(tensors, reverse=reverse, silu=silu, backward=True, accumulate=accumulate)
+    gy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool, dx: Tensor, accumulate: bool = False,
+    v: Tensor | None = None, gp: Tensor | None = None,
+) -> ConvGradients:  # fmt: skip
+    """Write dx, or add to it; with v, `gp` (B, L, P) is the gradient of the projection."""
+    shares, width = x.shape[0] * -(-x.shape[1] // _steps_of_a_task(x)), weight.shape[1]
+    part = x.new_empty(shares, width + 1 + (0 if v is None else len(v)), x.shape[2])
+    tensors = dict(x=x, bias=bias, gy=gy, gp=gp, dx=dx, part=part)
+    _run_conv(tensors, weight, v, reverse=reverse, silu=silu, backward=True, accumulate=accumulate)
     sums = part.sum(0)
-    return sums[:-1].t(), sums[-1]
+    return ConvGradients(sums[:width].t(), sums[width], sums[width + 1 :])
 
 
-def _run_conv(tensors: dict[str, Tensor | None], **numbers: Any) -> None:
-    x, weight = tensors["x"], tensors["w"]
+def _run_conv(tensors: dict[str, Tensor | None], weight: Tensor, v: Tensor | None, **numbers: Any) -> None:
+    x = tensors["x"]
     assert x is not None
-    assert weight is not None
     if x.numel():
+        tensors |= {"w": weight.t().contiguous(), "v": None if v is None else v.contiguous()}
+        numbers["P"] = v.numel() // x.shape[2] if v is not None else 0
         batch, length, channels = x.shape
-        call("conv", tensors, batch=batch, L=length, E=channels, K=weight.shape[0], **numbers)
+        call("conv", tensors, batch=batch, L=length, E=channels, K=weight.shape[1], piece=_steps_of_a_task(x), **numbers)
+
+
+def _steps_of_a_task(x: Float[Tensor, "B L E"]) -> int:
+    """Of the convolution: a function of the shape alone."""
+    return max(_PIECE, -(-x.shape[0] * x.shape[1] // _SHARES))
 
 
 class _Conv(torch.autograd.Function):
@@ -199,8 +219,8 @@ class _Conv(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = ctx.saved_tensors
         dx = x.new_empty(x.shape)
-        dweight, dbias = conv_backward(rows(gy), x, weight, bias, reverse=ctx.reverse, silu=ctx.silu, dx=dx)
-        return dx, dweight.contiguous(), None if bias is None else dbias, None, None
+        found = conv_backward(rows(gy), x, weight, bias, reverse=ctx.reverse, silu=ctx.silu, dx=dx)
+        return dx, found.weight.contiguous(), None if bias is None else found.bias, None, None
 
 
 def native_conv_fits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
@@ -215,22 +235,35 @@ def native_conv(
     return _Conv.apply(x, weight, bias, reverse, silu)
 
 
-def gate_forward(y: Float[Tensor, "T E"], z: Float[Tensor, "T E"]) -> Float[Tensor, "T E"]:
-    """y silu(z); z's rows may lie apart."""
-    out = torch.empty_like(y)
-    if y.numel():
-        call("gate", dict(y=y, z=z, out=out), backward=False, rows=y.shape[0], E=y.shape[1])
+def gate_forward(y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], weight: Float[Tensor, "D E"] | None = None) -> Float[Tensor, "T D_or_E"]:
+    """y silu(z), projected where there is a weight; z's rows may lie apart."""
+    out = torch.empty_like(y) if weight is None else y.new_empty(len(y), len(weight))
+    tensors = dict(y=y, z=z, out=out, w=None if weight is None else weight.t().contiguous())
+    _run_gate(tensors, backward=False, outputs=0 if weight is None else len(weight))
     return out
 
 
 def gate_backward(
-    g: Float[Tensor, "T E"], y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], dz: Float[Tensor, "T E"]
-) -> tuple[Float[Tensor, "T E"], Float[Tensor, "T E"]]:
-    """y silu(z) again and y's gradient, from the gate's; z's gradient goes to `dz`, whose rows may lie apart. Overwrites g."""
-    out = torch.empty_like(y)
+    g: Float[Tensor, "T D_or_E"], y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], dz: Float[Tensor, "T E"],
+    weight: Float[Tensor, "D E"] | None = None,
+) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"] | None]:  # fmt: skip
+    """The gradients of y and of the weight; z's goes to `dz`, whose rows may lie apart."""
+    gy, piece = torch.empty_like(y), max(_SUM, -(-len(y) // _SHARES))
+    tensors: dict[str, Tensor | None] = dict(y=y, z=z, g=g, gy=gy, dz=dz)
+    if weight is None:
+        _run_gate(tensors, backward=True)
+        return gy, None
+    part = y.new_empty(-(-len(y) // piece), *weight.shape)
+    tensors |= dict(w=weight.contiguous(), part=part)
+    _run_gate(tensors, backward=True, outputs=len(weight), piece=piece)
+    return gy, part.sum(0)
+
+
+def _run_gate(tensors: dict[str, Tensor | None], *, backward: bool, outputs: int = 0, piece: int = _PIECE) -> None:
+    y = tensors["y"]
+    assert y is not None
     if y.numel():
-        call("gate", dict(y=y, z=z, g=g, out=out, gy=g, dz=dz), backward=True, rows=y.shape[0], E=y.shape[1])
-    return out, g
+        call("gate", tensors, backward=backward, rows=y.shape[0], E=y.shape[1], D=outputs, piece=piece)
 
 
 class _Gate(torch.autograd.Function):
@@ -245,5 +278,5 @@ class _Gate(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
         y, z = (x.flatten(0, 1) for x in ctx.saved_tensors)
         dz = torch.empty_like(y)
-        _, gy = gate_backward(g.flatten(0, 1).clone(memory_format=torch.contiguous_format), y, z, dz)
+        gy, _ = gate_backward(g.flatten(0, 1).contiguous(), y, z, dz)
         return gy.view(g.shape), dz.view(g.shape)

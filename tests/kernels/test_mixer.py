@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.kernels import mixer as mixers
+from genodiff.kernels import native
 from genodiff.kernels.gemm import routing
 from genodiff.kernels.library import why_not
 from genodiff.kernels.mixer import Reading, mixer, mixer_by_parts
@@ -203,3 +204,10 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
 
     # h, x, z and the sum of the directions: 2,560; [r, B, C] of both: 320; chunk states of both: 2,048.
     assert 2560 < (saved(512) - saved(256)) / (2 * 256) <= 5000
+
+
+def test_sums_over_several_tasks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_PIECE", 37)
+    monkeypatch.setattr(native, "_SUM", 41)
+    monkeypatch.setattr(native, "_SHARES", 100)
+    assert_agrees(problem(2, 130, 21, 16, rank=8, padding=9), monkeypatch)

@@ -32,6 +32,8 @@ for threads in (1, 3):
                 run(problem(2, length, channels, 16, taps=taps, rank=rank, padding=taps - 1), torch.float32)
             x = torch.randn(length, channels, requires_grad=True)
             rms_norm(x, torch.ones(channels), 1e-5).sum().backward()
+    for taps in (3, 4):
+        run(problem(1, 300, 17, 16, taps=taps, rank=8), torch.float32)
 print("clean")
 """
 

@@ -1,8 +1,11 @@
-/* The short causal convolution with its SiLU, for one vector width; helpers and types in scan.h. w is (K, E).
+/* The short causal convolution with its SiLU and, where P > 0, the projection of its outputs, for one vector width. w is (K, E).
 
      p_t = bias + sum_k w[k,e] x_{t-K+1+k},   y_t = p_t / (1 + exp(-p_t));   reversed, x_{t+K-1-k} stands for x_{t-K+1+k}.
    Backward recomputes p: only x is kept. With q_t = gy_t y'(p_t):  dx_t = sum_k w[k,e] q_{t+K-1-k},  dw[k,e] = sum_t q_t x_{t-K+1+k}.
-   Rows are read in the order of memory: neighbouring rows lie a page apart. */
+     projected_t = v y_t;   backward gy_t is increased by v^T gp_t, and dv = sum_t gp_t y_t^T.   v comes as (E, P) forward, (P, E) backward.
+   Rows are read in the order of memory: neighbouring rows lie a page apart. With K = FOUR, the usual width, FOUR steps at a time share
+   what they read; at a sequence's ends, and for other widths, steps go one by one. */
+#define FOUR 4
 
 /* Taps [*k0, *k1) reach into the sequence from step t; x of tap k stands at x[(t + *shift + k * way)]. */
 static inline int64_t conv_reach(const conv_args *s, int64_t t, int *k0, int *k1) {
@@ -22,6 +25,44 @@ static inline __attribute__((always_inline)) vf conv_at(const conv_args *s, cons
     return p;
 }
 
+/* p_j += sum_k w[k,e] x_{j+k} for FOUR steps, whose 2 FOUR - 1 rows of x, `step` apart, are left in row. */
+static inline __attribute__((always_inline)) void conv_four(const conv_args *s, const float *x, int64_t step, int64_t e, int lanes, vf *p, vf *row) {
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * FOUR - 1; i++) row[i] = v_load(x + i * step + e, lanes);
+#pragma GCC unroll 4
+    for (int k = 0; k < FOUR; k++) {
+        vf w = v_load(s->w + k * s->E + e, lanes);
+#pragma GCC unroll 4
+        for (int j = 0; j < FOUR; j++) p[j] += w * row[j + k];
+    }
+}
+
+/* Steps [t, t + FOUR) in the order in which the convolution reads: step j of them is from + j * way, and its first tap x_{first + j * way}. */
+typedef struct {
+    int64_t from, first, way;
+} conv_steps;
+
+/* Whether there are FOUR steps before `end`, and all their taps reach into the sequence. `reverse`: the taps lie to the right. */
+static inline int conv_steps_at(const conv_args *s, int64_t t, int64_t end, int reverse, conv_steps *at) {
+    *at = reverse ? (conv_steps){t + FOUR - 1, t + 2 * FOUR - 2, -1} : (conv_steps){t, t - FOUR + 1, 1};
+    return s->K == FOUR && t + FOUR <= end && (reverse ? at->first < s->L : at->first >= 0);
+}
+
+static inline __attribute__((always_inline)) void conv_forward_four(const conv_args *s, int64_t b, conv_steps at, int64_t e, int lanes) {
+    vf p[FOUR], row[2 * FOUR - 1], bias = s->bias ? v_load(s->bias + e, lanes) : v_splat(0.0f);
+    const float *x = s->x + b * s->x_b + at.first * s->x_l;
+    float *y = s->y + b * s->y_b + at.from * s->y_l + e;
+#pragma GCC unroll 4
+    for (int j = 0; j < FOUR; j++) {
+        p[j] = bias;
+        WANT(x + (s->reverse ? -j : j + FOUR - 1) * s->x_l + 2 * FOUR * s->x_l + e, 0);
+        WANT(y + j * at.way * s->y_l + 2 * FOUR * s->y_l, 1);
+    }
+    conv_four(s, x, at.way * s->x_l, e, lanes, p, row);
+#pragma GCC unroll 4
+    for (int j = 0; j < FOUR; j++) v_store(y + j * at.way * s->y_l, s->silu ? p[j] * v_sigmoid(p[j]) : p[j], lanes);
+}
+
 static inline __attribute__((always_inline)) void conv_row(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *x, int64_t step, int k0,
                                                            const int k1) {
     vf p = conv_at(s, x, step, k0, k1, e, lanes);
@@ -34,40 +75,92 @@ static inline __attribute__((always_inline)) void conv_row(const conv_args *s, i
 
 static void conv_forward(const conv_args *s, int64_t b, int64_t t0, int64_t t1) {
     int64_t step = s->reverse ? -s->x_l : s->x_l, whole = s->E / W * W;
+    conv_steps four;
     for (int64_t t = t0; t < t1; t++) {
         int k0, k1;
-        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0, &k1) * s->x_l;
         int64_t e = 0;
-        if (k0 == 0 && k1 == 4)
-            for (; e < whole; e += W) conv_row(s, b, t, e, W, x, step, 0, 4);
+        if (conv_steps_at(s, t, t1, s->reverse, &four)) {
+            for (; e < whole; e += W) conv_forward_four(s, b, four, e, W);
+            if (e < s->E) conv_forward_four(s, b, four, e, (int)(s->E - e));
+            t += FOUR - 1;
+            continue;
+        }
+        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0, &k1) * s->x_l;
         for (; e < whole; e += W) conv_row(s, b, t, e, W, x, step, k0, k1);
         if (e < s->E) conv_row(s, b, t, e, (int)(s->E - e), x, step, k0, k1);
     }
+    if (s->P) {
+        thin_args to = {.a = s->y + b * s->y_b + t0 * s->y_l, .a_m = s->y_l, .a_k = 1, .w = s->v, .w_k = s->P, .M = t1 - t0, .N = s->P, .K = s->E};
+        to.out = s->p + b * s->p_b + t0 * s->p_l, to.out_m = s->p_l;
+        thin(&to);
+    }
+}
+
+/* What backward knows of the steps [lo, lo + CONV_CHUNK + K) that it is at: q, and y again where dv needs it. Both have E to a row. */
+typedef struct {
+    float *q, *y, *part;
+    int64_t lo;
+} conv_scratch;
+
+/* gy of a step: where the projection has its share in it, it was put where q will be. */
+static inline const float *conv_gy(const conv_args *s, const conv_scratch *w, int64_t b, int64_t t) {
+    return s->P ? w->q + (t - w->lo) * s->E : s->gy + b * s->gy_b + t * s->gy_l;
 }
 
 /* q of one row, and its share of dw and dbias where the row is `mine`. */
-static inline __attribute__((always_inline)) void conv_back_row(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *x, int64_t step,
-                                                                int k0, const int k1, float *q, float *part, int mine) {
-    const float *from = s->gy + b * s->gy_b + t * s->gy_l + e;
-    vf gy = v_load(from, lanes);
-    WANT(x + (s->reverse ? 0 : s->K - 1) * s->x_l + AHEAD * s->x_l + e, 0);
-    WANT(from + AHEAD * s->gy_l, 0);
-    WANT(s->dx + b * s->dx_b + t * s->dx_l + e, 1);
-    if (s->silu) {
-        vf p = conv_at(s, x, step, k0, k1, e, lanes);
-        vf gate = v_sigmoid(p);
-        gy *= gate * (1.0f + p * (1.0f - gate));
+static inline __attribute__((always_inline)) void conv_back_row(const conv_args *s, const conv_scratch *w, int64_t b, int64_t t, int64_t e, int lanes,
+                                                                const float *x, int64_t step, int k0, const int k1, int mine) {
+    vf gy = v_load(conv_gy(s, w, b, t) + e, lanes);
+    vf p = conv_at(s, x, step, k0, k1, e, lanes), gate = s->silu ? v_sigmoid(p) : v_splat(1.0f);
+    if (s->silu) gy *= gate * (1.0f + p * (1.0f - gate));
+    if (s->P) v_store(w->y + (t - w->lo) * s->E + e, p * gate, lanes);
+    v_store(w->q + (t - w->lo) * s->E + e, gy, lanes);
+    for (int k = k0; mine && k <= s->K; k++) {
+        float *to = w->part + k * s->E + e;
+        v_store(to, v_load(to, lanes) + (k < s->K ? gy * v_load(x + k * step + e, lanes) : gy), lanes);
     }
-    v_store(q + e, gy, lanes);
-    if (mine) {
+}
+
+/* As conv_back_row for FOUR steps that are all mine. */
+static inline __attribute__((always_inline)) void conv_back_four(const conv_args *s, const conv_scratch *w, int64_t b, conv_steps at, int64_t e, int lanes) {
+    vf p[FOUR], row[2 * FOUR - 1], bias = s->bias ? v_load(s->bias + e, lanes) : v_splat(0.0f);
+    const float *x = s->x + b * s->x_b + at.first * s->x_l, *from = conv_gy(s, w, b, at.from) + e;
+    int64_t down = at.way * s->E, first = (at.from - w->lo) * s->E + e, gy_l = at.way * (s->P ? s->E : s->gy_l);
 #pragma GCC unroll 4
-        for (int k = k0; k < k1; k++) {
-            float *to = part + k * s->E + e;
-            v_store(to, v_load(to, lanes) + gy * v_load(x + k * step + e, lanes), lanes);
-        }
-        float *to = part + s->K * s->E + e;
-        v_store(to, v_load(to, lanes) + gy, lanes);
+    for (int j = 0; j < FOUR; j++) {
+        p[j] = bias;
+        WANT(x + (s->reverse ? -j : j + FOUR - 1) * s->x_l + 2 * FOUR * s->x_l + e, 0);
+        WANT(s->gy + b * s->gy_b + (at.from + j * at.way + (s->P ? CONV_CHUNK : 2 * FOUR)) * s->gy_l + e, 0);
+        WANT(s->dx + b * s->dx_b + (at.from + j * at.way) * s->dx_l + e, 1);
     }
+    conv_four(s, x, at.way * s->x_l, e, lanes, p, row);
+#pragma GCC unroll 4
+    for (int j = 0; j < FOUR; j++) {
+        vf gy = v_load(from + j * gy_l, lanes), gate = s->silu ? v_sigmoid(p[j]) : v_splat(1.0f);
+        if (s->silu) gy *= gate * (1.0f + p[j] * (1.0f - gate));
+        if (s->P) v_store(w->y + first + j * down, p[j] * gate, lanes);
+        v_store(w->q + first + j * down, p[j] = gy, lanes);
+    }
+#pragma GCC unroll 5
+    for (int k = 0; k <= FOUR; k++) {
+        float *to = w->part + k * s->E + e;
+        vf sum = v_load(to, lanes);
+#pragma GCC unroll 4
+        for (int j = 0; j < FOUR; j++) sum += k < FOUR ? p[j] * row[j + k] : p[j];
+        v_store(to, sum, lanes);
+    }
+}
+
+/* As conv_back_dx for FOUR steps; q points to the row of the first tap of the first of them. */
+static inline __attribute__((always_inline)) void conv_back_dx_four(const conv_args *s, int64_t b, conv_steps at, int64_t e, int lanes, const float *q) {
+    vf dx[FOUR], row[2 * FOUR - 1];
+    float *to = s->dx + b * s->dx_b + at.from * s->dx_l + e;
+    int64_t step = at.way * s->dx_l;
+#pragma GCC unroll 4
+    for (int j = 0; j < FOUR; j++) dx[j] = s->accumulate ? v_load(to + j * step, lanes) : v_splat(0.0f);
+    conv_four(s, q, at.way * s->E, e, lanes, dx, row);
+#pragma GCC unroll 4
+    for (int j = 0; j < FOUR; j++) v_store(to + j * step, dx[j], lanes);
 }
 
 static inline __attribute__((always_inline)) void conv_back_dx(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *last, int64_t way,
@@ -79,42 +172,77 @@ static inline __attribute__((always_inline)) void conv_back_dx(const conv_args *
     v_store(to, dx, lanes);
 }
 
-/* dx over [t0, t1), and the shares of dw and dbias of the same steps: part (K + 1, E), added to. q has a row for each step and halo. */
-static void conv_backward(const conv_args *s, int64_t b, int64_t t0, int64_t t1, float *part, float *q) {
-    int64_t halo = s->K - 1, lo = s->reverse ? t0 - halo : t0, hi = s->reverse ? t1 : t1 + halo;
+/* q of the steps [from, to), and what those of them in [start, end) add to dw, dbias and dv. */
+static void conv_back_rows(const conv_args *s, const conv_scratch *w, int64_t b, int64_t from, int64_t to, int64_t start, int64_t end) {
     int64_t step = s->reverse ? -s->x_l : s->x_l, whole = s->E / W * W, E = s->E;
-    if (lo < 0) lo = 0;
-    if (hi > s->L) hi = s->L;
-    for (int64_t t = lo; t < hi; t++) {
-        int k0, k1, mine = t >= t0 && t < t1;
-        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0, &k1) * s->x_l;
-        float *row = q + (t - lo) * E;
-        int64_t e = 0;
-        if (k0 == 0 && k1 == 4 && mine)
-            for (; e < whole; e += W) conv_back_row(s, b, t, e, W, x, step, 0, 4, row, part, 1);
-        for (; e < whole; e += W) conv_back_row(s, b, t, e, W, x, step, k0, k1, row, part, mine);
-        if (e < E) conv_back_row(s, b, t, e, (int)(E - e), x, step, k0, k1, row, part, mine);
+    int64_t mine0 = from < start ? start : from, mine1 = to < end ? to : end;
+    if (s->P) {
+        thin_args gy = {.a = s->gp + b * s->gp_b + from * s->gp_l, .a_m = s->gp_l, .a_k = 1, .w = s->v, .w_k = E, .M = to - from, .N = E, .K = s->P};
+        gy.init = s->gy + b * s->gy_b + from * s->gy_l, gy.init_m = s->gy_l, gy.out = w->q + (from - w->lo) * E, gy.out_m = E;
+        thin(&gy);
     }
-    int64_t way = s->reverse ? -E : E;
-    for (int64_t t = t0; t < t1; t++) {
-        /* q of tap k stands at last - k * way; taps [k0, k1) reach into the sequence. */
-        int64_t ahead = s->reverse ? t : s->L - 1 - t;
-        int k0 = ahead < halo ? (int)(halo - ahead) : 0, k1 = (int)s->K;
-        const float *last = q + (t - lo) * E + halo * way;
+    conv_steps four;
+    for (int64_t t = from; t < to; t++) {
         int64_t e = 0;
-        if (k0 == 0 && k1 == 4)
-            for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, 0, 4);
-        for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, k0, k1);
-        if (e < E) conv_back_dx(s, b, t, e, (int)(E - e), last, way, k0, k1);
+        if (t >= start && conv_steps_at(s, t, mine1, s->reverse, &four)) {
+            for (; e < whole; e += W) conv_back_four(s, w, b, four, e, W);
+            if (e < E) conv_back_four(s, w, b, four, e, (int)(E - e));
+            t += FOUR - 1;
+            continue;
+        }
+        int k0, k1, mine = t >= start && t < end;
+        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0, &k1) * s->x_l;
+        for (; e < whole; e += W) conv_back_row(s, w, b, t, e, W, x, step, k0, k1, mine);
+        if (e < E) conv_back_row(s, w, b, t, e, (int)(E - e), x, step, k0, k1, mine);
+    }
+    if (s->P && mine0 < mine1) {
+        thin_args dv = {.a = s->gp + b * s->gp_b + mine0 * s->gp_l, .a_m = 1, .a_k = s->gp_l, .w = w->y + (mine0 - w->lo) * E, .w_k = E, .M = s->P, .N = E};
+        dv.K = mine1 - mine0, dv.out = w->part + (s->K + 1) * E, dv.init = dv.out, dv.init_m = dv.out_m = E;
+        thin(&dv);
+    }
+}
+
+/* dx over [start, end), and the shares of dw, dbias and dv of the same steps: part (K + 1 + P, E), added to. What q of CONV_CHUNK steps has
+   beyond them, for the taps that reach there, is kept for the next. */
+static void conv_backward(const conv_args *s, int64_t b, int64_t start, int64_t end, conv_scratch *w) {
+    int64_t halo = s->K - 1, whole = s->E / W * W, E = s->E, way = s->reverse ? -E : E, done = s->reverse ? start - halo : start;
+    if (done < 0) done = 0;
+    w->lo = done;
+    conv_steps four;
+    for (int64_t t0 = start; t0 < end; t0 += CONV_CHUNK) {
+        int64_t t1 = t0 + CONV_CHUNK < end ? t0 + CONV_CHUNK : end, from = s->reverse ? t0 - halo : t0, to = s->reverse ? t1 : t1 + halo;
+        if (from < 0) from = 0;
+        if (to > s->L) to = s->L;
+        memmove(w->q, w->q + (from - w->lo) * E, (done - from) * E * sizeof(float));
+        w->lo = from;
+        conv_back_rows(s, w, b, done, to, start, end);
+        done = to;
+        for (int64_t t = t0; t < t1; t++) {
+            int64_t e = 0;
+            if (conv_steps_at(s, t, t1, !s->reverse, &four)) {
+                const float *row = w->q + (four.first - w->lo) * E;
+                for (; e < whole; e += W) conv_back_dx_four(s, b, four, e, W, row);
+                if (e < E) conv_back_dx_four(s, b, four, e, (int)(E - e), row);
+                t += FOUR - 1;
+                continue;
+            }
+            /* q of tap k stands at last - k * way; taps [k0, k1) reach into the sequence. */
+            int64_t ahead = s->reverse ? t : s->L - 1 - t;
+            int k0 = ahead < halo ? (int)(halo - ahead) : 0, k1 = (int)s->K;
+            const float *last = w->q + (t - w->lo) * E + halo * way;
+            for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, k0, k1);
+            if (e < E) conv_back_dx(s, b, t, e, (int)(E - e), last, way, k0, k1);
+        }
     }
 }
 
 static void conv_run(conv_args *s, int backward, int threads) {
-    int64_t pieces = (s->L + CONV_PIECE - 1) / CONV_PIECE, tasks = s->batch * pieces;
+    int64_t piece = s->piece, pieces = (s->L + piece - 1) / piece, tasks = s->batch * pieces, each = (s->K + 1 + s->P) * s->E;
+    int64_t scratch = (CONV_CHUNK + s->K) * s->E;
     int failed = 0;
 #pragma omp parallel num_threads(threads)
     {
-        float *q = backward ? malloc((CONV_CHUNK + s->K) * s->E * sizeof(float)) : 0;
+        float *q = backward ? malloc((s->P ? 2 : 1) * scratch * sizeof(float)) : 0;
         if (backward && !q) {
 #pragma omp atomic write
             failed = 1;
@@ -126,14 +254,13 @@ static void conv_run(conv_args *s, int backward, int threads) {
         if (!skip) {
 #pragma omp for schedule(dynamic, 1)
             for (int64_t i = 0; i < tasks; i++) {
-                int64_t b = i / pieces, start = i % pieces * CONV_PIECE, end = start + CONV_PIECE < s->L ? start + CONV_PIECE : s->L;
-                float *part = backward ? s->part + i * (s->K + 1) * s->E : 0;
-                if (backward) memset(part, 0, (s->K + 1) * s->E * sizeof(float));
-                for (int64_t t = start; t < end; t += CONV_CHUNK) {
-                    int64_t stop = t + CONV_CHUNK < end ? t + CONV_CHUNK : end;
-                    if (backward) conv_backward(s, b, t, stop, part, q);
-                    else conv_forward(s, b, t, stop);
-                }
+                int64_t b = i / pieces, start = i % pieces * piece, end = start + piece < s->L ? start + piece : s->L;
+                if (backward) {
+                    conv_scratch own = {q, s->P ? q + scratch : 0, s->part + i * each, 0};
+                    memset(own.part, 0, each * sizeof(float));
+                    conv_backward(s, b, start, end, &own);
+                } else
+                    for (int64_t t = start; t < end; t += CONV_CHUNK) conv_forward(s, b, t, t + CONV_CHUNK < end ? t + CONV_CHUNK : end);
             }
         }
         free(q);

@@ -1,6 +1,9 @@
-/* The gate of a mixer, row by row: out = y silu(z). Backward, with g the gradient of out: out again, gy = g silu(z), dz = g y silu'(z). */
+/* The gate of a mixer and, where D > 0, the projection w (D, E) of its outputs: gated = y silu(z), out = w gated or gated itself.
+   Backward, with g the gradient of out:  q = w^T g or g itself,  gy = q silu(z),  dz = q y silu'(z),  dw = sum over rows of g gated^T.
+   w comes as (E, D) forward and as (D, E) backward. */
 
-static void gate_rows(const gate_args *s, int64_t from, int64_t to, int backward) {
+/* Rows [from, to); `q` and `gated` begin with the first of them. No gated: it is not wanted. */
+static void gate_rows(const gate_args *s, int64_t from, int64_t to, const float *q, int64_t q_l, float *gated, int64_t gated_l, int backward) {
     for (int64_t i = from; i < to; i++)
         for (int64_t e = 0; e < s->E; e += W) {
             int lanes = s->E - e < W ? (int)(s->E - e) : W;
@@ -8,11 +11,13 @@ static void gate_rows(const gate_args *s, int64_t from, int64_t to, int backward
             vf sigmoid = v_sigmoid(z), gate = z * sigmoid;
             WANT(s->y + (i + AHEAD) * s->y_l + e, 0);
             WANT(s->z + (i + AHEAD) * s->z_l + e, 0);
-            WANT(s->out + (i + AHEAD) * s->out_l + e, 1);
-            v_store(s->out + i * s->out_l + e, y * gate, lanes);
+            if (gated) {
+                WANT(gated + (i - from + AHEAD) * gated_l + e, 1);
+                v_store(gated + (i - from) * gated_l + e, y * gate, lanes);
+            }
             if (backward) {
-                vf g = v_load(s->g + i * s->g_l + e, lanes);
-                WANT(s->g + (i + AHEAD) * s->g_l + e, 0);
+                vf g = v_load(q + (i - from) * q_l + e, lanes);
+                WANT(q + (i - from + AHEAD) * q_l + e, 0);
                 WANT(s->gy + (i + AHEAD) * s->gy_l + e, 1);
                 WANT(s->dz + (i + AHEAD) * s->dz_l + e, 1);
                 v_store(s->gy + i * s->gy_l + e, g * gate, lanes);
@@ -21,8 +26,53 @@ static void gate_rows(const gate_args *s, int64_t from, int64_t to, int backward
         }
 }
 
-static void gate_run(const gate_args *s, int backward, int threads) {
-    int64_t piece = 256, pieces = (s->rows + piece - 1) / piece;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t i = 0; i < pieces; i++) gate_rows(s, i * piece, (i + 1) * piece < s->rows ? (i + 1) * piece : s->rows, backward);
+/* As gate_rows for rows that fit `own`, which holds them twice, with the projection before or after; dw is added to. */
+static void gate_projected(const gate_args *s, int64_t from, int64_t to, float *own, float *dw, int backward) {
+    const float *g = s->g + from * s->g_l;
+    float *gated = own + GATE_CHUNK * s->E;
+    thin_args rows = {.a_k = 1, .M = to - from, .w = s->w};
+    if (!backward) {
+        gate_rows(s, from, to, 0, 0, gated, s->E, 0);
+        rows.a = gated, rows.a_m = s->E, rows.K = s->E, rows.N = rows.w_k = s->D, rows.out = s->out + from * s->out_l, rows.out_m = s->out_l;
+        thin(&rows);
+        return;
+    }
+    rows.a = g, rows.a_m = s->g_l, rows.K = s->D, rows.N = rows.w_k = s->E, rows.out = own, rows.out_m = s->E;
+    thin(&rows);
+    gate_rows(s, from, to, own, s->E, gated, s->E, 1);
+    thin_args weight = {.a = g, .a_m = 1, .a_k = s->g_l, .w = gated, .w_k = s->E, .M = s->D, .N = s->E, .K = to - from};
+    weight.out = dw, weight.init = dw, weight.out_m = weight.init_m = s->E;
+    thin(&weight);
+}
+
+static void gate_run(gate_args *s, int backward, int threads) {
+    int64_t piece = s->piece, pieces = (s->rows + piece - 1) / piece;
+    int failed = 0;
+#pragma omp parallel num_threads(threads)
+    {
+        float *own = s->D ? malloc(2 * GATE_CHUNK * s->E * sizeof(float)) : 0;
+        if (s->D && !own) {
+#pragma omp atomic write
+            failed = 1;
+        }
+#pragma omp barrier
+        int skip;
+#pragma omp atomic read
+        skip = failed;
+        if (!skip) {
+#pragma omp for schedule(dynamic, 1)
+            for (int64_t i = 0; i < pieces; i++) {
+                int64_t start = i * piece, end = start + piece < s->rows ? start + piece : s->rows;
+                if (!s->D) {
+                    gate_rows(s, start, end, s->g + start * s->g_l, s->g_l, s->out ? s->out + start * s->out_l : 0, s->out_l, backward);
+                    continue;
+                }
+                float *dw = backward ? s->part + i * s->D * s->E : 0;
+                if (backward) memset(dw, 0, s->D * s->E * sizeof(float));
+                for (int64_t t = start; t < end; t += GATE_CHUNK) gate_projected(s, t, t + GATE_CHUNK < end ? t + GATE_CHUNK : end, own, dw, backward);
+            }
+        }
+        free(own);
+    }
+    s->failed = failed;
 }

@@ -25,7 +25,7 @@
 #endif
 #define CHUNK 64       /* steps between saved states */
 #define CONV_CHUNK 32  /* steps that stay in the first-level cache */
-#define CONV_PIECE 256 /* steps of a task */
+#define GATE_CHUNK 32  /* rows that stay in the cache */
 #define AHEAD 3        /* rows before they are needed, fetched into the cache */
 #define NORM_PIECE 256 /* rows of a task */
 
@@ -38,18 +38,19 @@ typedef struct {
 } scan_args;
 
 typedef struct {
-    const float *x, *w, *bias, *gy;
-    float *y, *dx, *part;
-    int64_t batch, L, E, K;
-    int64_t x_b, x_l, y_b, y_l, gy_b, gy_l, dx_b, dx_l;
+    const float *x, *w, *bias, *v, *gy, *gp;
+    float *y, *p, *dx, *part;
+    int64_t batch, L, E, K, P, piece; /* piece: steps of a task */
+    int64_t x_b, x_l, y_b, y_l, p_b, p_l, gy_b, gy_l, gp_b, gp_l, dx_b, dx_l;
     int64_t silu, reverse, accumulate, failed; /* accumulate: dx is added to */
 } conv_args;
 
 typedef struct {
-    const float *y, *z, *g;
-    float *out, *gy, *dz;
-    int64_t rows, E;
+    const float *y, *z, *g, *w;
+    float *out, *gy, *dz, *part;
+    int64_t rows, E, D, piece; /* piece: rows of a task */
     int64_t y_l, z_l, g_l, out_l, gy_l, dz_l;
+    int64_t failed;
 } gate_args;
 
 typedef struct {
@@ -60,12 +61,13 @@ typedef struct {
 
 #include "vector.h"
 #include "scan.h"
+#include "thin.h"
 #include "conv.h"
 #include "gate.h"
 #include "norm.h"
 
 /* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
-int genodiff_abi(void) { return 4; }
+int genodiff_abi(void) { return 5; }
 /* The sizes of the structures, which Python compares with its own: a library older or newer than the Python beside it is refused. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
 int genodiff_conv_size(void) { return (int)sizeof(conv_args); }

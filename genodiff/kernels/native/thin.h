@@ -1,0 +1,59 @@
+/* Products of thin matrices that lie in the cache: out = init + a w, with a (M, K) in any layout, w (K, N) and out (M, N) row by row. A tile
+   of TILE rows and up to THREE vectors of columns stays in registers over K. A column of w is added in the order of K, whatever the tile. */
+#if W == 16
+#define TILE 8
+#else
+#define TILE 4
+#endif
+#define THREE 3
+
+typedef struct {
+    const float *a, *w, *init; /* no init: zeros */
+    float *out;
+    int64_t M, N, K, a_m, a_k, w_k, init_m, out_m; /* steps between neighbours along M or K */
+} thin_args;
+
+static inline __attribute__((always_inline)) void thin_tile(const thin_args *s, int64_t m, int64_t n, int lanes, const int rows, const int wide) {
+    vf sum[TILE][THREE];
+    const float *a = s->a + m * s->a_m, *w = s->w + n;
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+        for (int v = 0; v < wide; v++) sum[i][v] = s->init ? v_load(s->init + (m + i) * s->init_m + n + v * W, v < wide - 1 ? W : lanes) : v_splat(0.0f);
+    for (int64_t k = 0; k < s->K; k++) {
+        vf row[THREE];
+#pragma GCC unroll 3
+        for (int v = 0; v < wide; v++) row[v] = v_load(w + v * W, v < wide - 1 ? W : lanes);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+            for (int v = 0; v < wide; v++) sum[i][v] += row[v] * a[i * s->a_m];
+        a += s->a_k;
+        w += s->w_k;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+        for (int v = 0; v < wide; v++) v_store(s->out + (m + i) * s->out_m + n + v * W, sum[i][v], v < wide - 1 ? W : lanes);
+}
+
+static inline __attribute__((always_inline)) void thin_columns(const thin_args *s, int64_t n, int lanes, const int wide) {
+    int64_t m = 0;
+    if (lanes == W)
+        for (; m + TILE <= s->M; m += TILE) thin_tile(s, m, n, W, TILE, wide);
+    else
+        for (; m + TILE <= s->M; m += TILE) thin_tile(s, m, n, lanes, TILE, wide);
+    for (; m < s->M; m++) thin_tile(s, m, n, lanes, 1, wide);
+}
+
+static void thin(const thin_args *s) {
+    int64_t n = 0, left = (s->N + W - 1) / W; /* vectors of columns: three where they are odd, then two at a time */
+    while (left > 0) {
+        int wide = left % 2 == 0 ? 2 : left == 1 ? 1 : 3;
+        int lanes = left == wide ? (int)(s->N - n - (wide - 1) * W) : W;
+        if (wide == 3) thin_columns(s, n, lanes, 3);
+        else if (wide == 2) thin_columns(s, n, lanes, 2);
+        else thin_columns(s, n, lanes, 1);
+        n += wide * W, left -= wide;
+    }
+}
