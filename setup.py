@@ -5,6 +5,7 @@ Without a compiler, or with one that knows no vector extensions, the install suc
 
 import platform
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 
@@ -19,7 +20,7 @@ setup(
         Extension(
             f"genodiff.kernels._native_{name}",
             sources=[f"{SOURCES}/native.c"],
-            depends=[f"{SOURCES}/vector.h", f"{SOURCES}/scan.h", f"{SOURCES}/conv.h", f"{SOURCES}/gate.h", f"{SOURCES}/norm.h"],
+            depends=sorted(str(header) for header in Path(SOURCES).glob("*.h")),  # an sdist takes them along
             extra_compile_args=FLAGS + more,
             extra_link_args=["-fopenmp"],
             optional=True,
