@@ -7,21 +7,16 @@
    what they read; at a sequence's ends, and for other widths, steps go one by one. */
 #define FOUR 4
 
-/* Taps [*k0, *k1) reach into the sequence from step t; x of tap k stands at x[(t + *shift + k * way)]. */
-static inline int64_t conv_reach(const conv_args *s, int64_t t, int *k0, int *k1) {
-    int64_t K = s->K, first = s->reverse ? t + K - 1 : t - K + 1;
-    *k0 = 0, *k1 = (int)K;
-    if (s->reverse) {
-        if (first > s->L - 1) *k0 = (int)(first - (s->L - 1));
-    } else if (first < 0)
-        *k0 = (int)-first;
+/* The first tap of step t lies at x_first, which is returned; taps from *k0 on reach into the sequence. */
+static inline int64_t conv_reach(const conv_args *s, int64_t t, int *k0) {
+    int64_t first = s->reverse ? t + s->K - 1 : t - s->K + 1, out = s->reverse ? first - (s->L - 1) : -first;
+    *k0 = out > 0 ? (int)out : 0;
     return first;
 }
 
-static inline __attribute__((always_inline)) vf conv_at(const conv_args *s, const float *x, int64_t step, int k0, const int k1, int64_t e, int lanes) {
+static inline __attribute__((always_inline)) vf conv_at(const conv_args *s, const float *x, int64_t step, int k0, int64_t e, int lanes) {
     vf p = s->bias ? v_load(s->bias + e, lanes) : v_splat(0.0f);
-#pragma GCC unroll 4
-    for (int k = k0; k < k1; k++) p += v_load(s->w + k * s->E + e, lanes) * v_load(x + k * step + e, lanes);
+    for (int k = k0; k < s->K; k++) p += v_load(s->w + k * s->E + e, lanes) * v_load(x + k * step + e, lanes);
     return p;
 }
 
@@ -63,9 +58,8 @@ static inline __attribute__((always_inline)) void conv_forward_four(const conv_a
     for (int j = 0; j < FOUR; j++) v_store(y + j * at.way * s->y_l, s->silu ? p[j] * v_sigmoid(p[j]) : p[j], lanes);
 }
 
-static inline __attribute__((always_inline)) void conv_row(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *x, int64_t step, int k0,
-                                                           const int k1) {
-    vf p = conv_at(s, x, step, k0, k1, e, lanes);
+static inline __attribute__((always_inline)) void conv_row(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *x, int64_t step, int k0) {
+    vf p = conv_at(s, x, step, k0, e, lanes);
     if (s->silu) p *= v_sigmoid(p);
     float *y = s->y + b * s->y_b + t * s->y_l + e;
     WANT(x + (s->reverse ? 0 : s->K - 1) * s->x_l + AHEAD * s->x_l + e, 0);
@@ -77,7 +71,7 @@ static void conv_forward(const conv_args *s, int64_t b, int64_t t0, int64_t t1) 
     int64_t step = s->reverse ? -s->x_l : s->x_l, whole = s->E / W * W;
     conv_steps four;
     for (int64_t t = t0; t < t1; t++) {
-        int k0, k1;
+        int k0;
         int64_t e = 0;
         if (conv_steps_at(s, t, t1, s->reverse, &four)) {
             for (; e < whole; e += W) conv_forward_four(s, b, four, e, W);
@@ -85,9 +79,9 @@ static void conv_forward(const conv_args *s, int64_t b, int64_t t0, int64_t t1) 
             t += FOUR - 1;
             continue;
         }
-        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0, &k1) * s->x_l;
-        for (; e < whole; e += W) conv_row(s, b, t, e, W, x, step, k0, k1);
-        if (e < s->E) conv_row(s, b, t, e, (int)(s->E - e), x, step, k0, k1);
+        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0) * s->x_l;
+        for (; e < whole; e += W) conv_row(s, b, t, e, W, x, step, k0);
+        if (e < s->E) conv_row(s, b, t, e, (int)(s->E - e), x, step, k0);
     }
     if (s->P) {
         thin_args to = {.a = s->y + b * s->y_b + t0 * s->y_l, .a_m = s->y_l, .a_k = 1, .w = s->v, .w_k = s->P, .M = t1 - t0, .N = s->P, .K = s->E};
@@ -109,9 +103,9 @@ static inline const float *conv_gy(const conv_args *s, const conv_scratch *w, in
 
 /* q of one row, and its share of dw and dbias where the row is `mine`. */
 static inline __attribute__((always_inline)) void conv_back_row(const conv_args *s, const conv_scratch *w, int64_t b, int64_t t, int64_t e, int lanes,
-                                                                const float *x, int64_t step, int k0, const int k1, int mine) {
+                                                                const float *x, int64_t step, int k0, int mine) {
     vf gy = v_load(conv_gy(s, w, b, t) + e, lanes);
-    vf p = conv_at(s, x, step, k0, k1, e, lanes), gate = s->silu ? v_sigmoid(p) : v_splat(1.0f);
+    vf p = conv_at(s, x, step, k0, e, lanes), gate = s->silu ? v_sigmoid(p) : v_splat(1.0f);
     if (s->silu) gy *= gate * (1.0f + p * (1.0f - gate));
     if (s->P) v_store(w->y + (t - w->lo) * s->E + e, p * gate, lanes);
     v_store(w->q + (t - w->lo) * s->E + e, gy, lanes);
@@ -164,11 +158,10 @@ static inline __attribute__((always_inline)) void conv_back_dx_four(const conv_a
 }
 
 static inline __attribute__((always_inline)) void conv_back_dx(const conv_args *s, int64_t b, int64_t t, int64_t e, int lanes, const float *last, int64_t way,
-                                                               int k0, const int k1) {
+                                                               int k0) {
     float *to = s->dx + b * s->dx_b + t * s->dx_l + e;
     vf dx = s->accumulate ? v_load(to, lanes) : v_splat(0.0f);
-#pragma GCC unroll 4
-    for (int k = k0; k < k1; k++) dx += v_load(s->w + k * s->E + e, lanes) * v_load(last - k * way + e, lanes);
+    for (int k = k0; k < s->K; k++) dx += v_load(s->w + k * s->E + e, lanes) * v_load(last - k * way + e, lanes);
     v_store(to, dx, lanes);
 }
 
@@ -190,10 +183,10 @@ static void conv_back_rows(const conv_args *s, const conv_scratch *w, int64_t b,
             t += FOUR - 1;
             continue;
         }
-        int k0, k1, mine = t >= start && t < end;
-        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0, &k1) * s->x_l;
-        for (; e < whole; e += W) conv_back_row(s, w, b, t, e, W, x, step, k0, k1, mine);
-        if (e < E) conv_back_row(s, w, b, t, e, (int)(E - e), x, step, k0, k1, mine);
+        int k0, mine = t >= start && t < end;
+        const float *x = s->x + b * s->x_b + conv_reach(s, t, &k0) * s->x_l;
+        for (; e < whole; e += W) conv_back_row(s, w, b, t, e, W, x, step, k0, mine);
+        if (e < E) conv_back_row(s, w, b, t, e, (int)(E - e), x, step, k0, mine);
     }
     if (s->P && mine0 < mine1) {
         thin_args dv = {.a = s->gp + b * s->gp_b + mine0 * s->gp_l, .a_m = 1, .a_k = s->gp_l, .w = w->y + (mine0 - w->lo) * E, .w_k = E, .M = s->P, .N = E};
@@ -226,12 +219,12 @@ static void conv_backward(const conv_args *s, int64_t b, int64_t start, int64_t 
                 t += FOUR - 1;
                 continue;
             }
-            /* q of tap k stands at last - k * way; taps [k0, k1) reach into the sequence. */
+            /* q of tap k stands at last - k * way; taps from k0 on reach into the sequence. */
             int64_t ahead = s->reverse ? t : s->L - 1 - t;
-            int k0 = ahead < halo ? (int)(halo - ahead) : 0, k1 = (int)s->K;
+            int k0 = ahead < halo ? (int)(halo - ahead) : 0;
             const float *last = w->q + (t - w->lo) * E + halo * way;
-            for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, k0, k1);
-            if (e < E) conv_back_dx(s, b, t, e, (int)(E - e), last, way, k0, k1);
+            for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, k0);
+            if (e < E) conv_back_dx(s, b, t, e, (int)(E - e), last, way, k0);
         }
     }
 }
