@@ -24,7 +24,7 @@ from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
-from genodiff.kernels.gemm import linear
+from genodiff.kernels.linear import linear
 from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
 from genodiff.settings import Settings
 

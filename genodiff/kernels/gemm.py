@@ -6,7 +6,8 @@ elsewhere the arithmetic stays float32. The choice rests on what the processor i
 stopwatch: a run that resumes must take the same path to the same bits.
 
 Both libraries divide a sum over many tokens between threads, and other parts of it give other bits. `over_tokens` divides it itself,
-by the number of tokens alone. With oneDNN a run then gives the same weights whatever the number of threads; MKL's may differ.
+by the number of tokens alone. With oneDNN the bits then do not depend on the number of threads; MKL's may. `linear.py` and the mixer
+need neither where the C library runs.
 """
 
 import platform

@@ -39,6 +39,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ),
         ("x", "y", "p", "gy", "gp", "dx"),
     ),
+    "linear": (_structure("x w bias g y dx part", "rows K N piece x_l y_l g_l dx_l"), ("x", "g", "y", "dx")),
     "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
     "gate": (_structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l failed"), ("y", "z", "g", "out", "gy", "dz")),
 }
@@ -118,7 +119,7 @@ def fits(*tensors: Tensor | None) -> bool:
 
 
 def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
-    """Run "scan", "conv", "gate" or "norm" on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
+    """Run a kernel on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
     structure, strided = _STRUCTURES[kernel]
     arguments = structure()
     for name, x in tensors.items():

@@ -6,8 +6,8 @@
 `mixer_by_parts` is the definition, part by part under autograd; it runs wherever the fused version cannot. That one keeps h, x and z,
 Σ_d y_d, [r, B, C]_d and the scans' chunk states. The step sizes W_dt,d r_d are worked out inside the scan and never in memory, nor is
 what is gated: W_x,d and W_out are applied, and their gradients summed, where the convolution and the gate have just put rows into the
-cache. The backward pass recomputes the convolutions, and writes the gradients of x and z into one buffer. Source: Gu and Dao, 2023,
-arXiv 2312.00752.
+cache. No product is torch's: the bits do not depend on the number of threads. The backward pass recomputes the convolutions, and writes
+the gradients of x and z into one buffer. Source: Gu and Dao, 2023, arXiv 2312.00752.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import native
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.gemm import linear, over_tokens, routed_matmul
+from genodiff.kernels.gemm import linear
 from genodiff.kernels.library import fits
 from genodiff.kernels.scan import chosen, selective_scan
 from genodiff.kernels.triton_mixer import fits as triton_fits
@@ -149,15 +149,13 @@ class _Inputs:
 
 class _Mixer(torch.autograd.Function):
     @staticmethod
-    @routed_matmul()
     def forward(
         ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
         reverse: tuple[bool, ...], keep: bool, *weights: Tensor | None,
     ) -> Tensor:  # fmt: skip
         batch, length, _ = h.shape
         channels = out_weight.shape[1]
-        flat = h.reshape(batch * length, -1)
-        xz = flat @ in_weight.t() if in_bias is None else torch.addmm(in_bias, flat, in_weight.t())
+        xz = native.linear_forward(h.reshape(batch * length, -1).contiguous(), in_weight, in_bias)
         x, z = xz[:, :channels].unflatten(0, (batch, length)), xz[:, channels:]
         if mask is not None:
             x.mul_(mask)
@@ -177,7 +175,6 @@ class _Mixer(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    @routed_matmul()
     def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
         h, in_weight, in_bias, out_weight, mask, xz, y, *rest = ctx.saved_tensors
         kept, weights = rest[: 2 * len(ctx.reverse)], rest[2 * len(ctx.reverse) :]
@@ -207,6 +204,5 @@ class _Mixer(torch.autograd.Function):
             grads += [of_conv.weight, d_conv_bias, of_conv.v, g.delta.w.t(), g.bias, g.A.t(), g.D]
         if mask is not None:
             dx.mul_(mask)
-        dh = (dxz @ in_weight).view(h.shape)
-        d_in_weight = over_tokens(h.reshape(tokens, -1), dxz).t()  # a tenth faster than the other way round
-        return dh, d_in_weight, None if in_bias is None else dxz.sum(0), d_out_weight, None, None, None, *grads
+        dh, d_in_weight, d_in_bias = native.linear_backward(dxz, h.reshape(tokens, -1).contiguous(), in_weight, in_bias)
+        return dh.view(h.shape), d_in_weight, d_in_bias, d_out_weight, None, None, None, *grads

@@ -266,6 +266,49 @@ def _run_gate(tensors: dict[str, Tensor | None], *, backward: bool, outputs: int
         call("gate", tensors, backward=backward, rows=y.shape[0], E=y.shape[1], D=outputs, piece=piece)
 
 
+def linear_forward(x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Float[Tensor, "T N"]:
+    """x Wᵀ + b."""
+    y, bias = x.new_empty(len(x), len(weight)), None if bias is None else bias.contiguous()
+    _run_linear(dict(x=x, w=weight.t().contiguous(), bias=bias, y=y), len(weight), backward=False, piece=_PIECE)
+    return y
+
+
+def linear_backward(
+    g: Float[Tensor, "T N"], x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None
+) -> tuple[Float[Tensor, "T K"], Float[Tensor, "N K"], Float[Tensor, " N"] | None]:
+    """The gradients of x, of the weight and of the bias, where there is one."""
+    dx, piece = torch.empty_like(x), max(_SUM, -(-len(x) // _SHARES))
+    part = x.new_empty(-(-len(x) // piece), weight.numel() + (0 if bias is None else len(bias)))
+    _run_linear(dict(x=x, w=weight.contiguous(), bias=bias, g=g, dx=dx, part=part), len(weight), backward=True, piece=piece)
+    sums = part.sum(0)
+    return dx, sums[: weight.numel()].view(weight.shape), None if bias is None else sums[weight.numel() :]
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        x = x.contiguous()
+        ctx.save_for_backward(x, weight, bias)
+        return linear_forward(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        return linear_backward(g.contiguous(), *ctx.saved_tensors)
+
+
+def native_linear(x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Float[Tensor, "T N"]:
+    """x Wᵀ + b, for tensors that `fits`."""
+    return _Linear.apply(x, weight, bias)
+
+
+def _run_linear(tensors: dict[str, Tensor | None], outputs: int, *, backward: bool, piece: int) -> None:
+    x = tensors["x"]
+    assert x is not None
+    if x.numel():
+        call("linear", tensors, backward=backward, rows=x.shape[0], K=x.shape[1], N=outputs, piece=piece)
+
+
 class _Gate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, z: Tensor) -> Tensor:

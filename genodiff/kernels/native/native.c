@@ -25,6 +25,8 @@
 #endif
 #define CHUNK 64       /* steps between saved states */
 #define CONV_CHUNK 32  /* steps that stay in the first-level cache */
+#define LINEAR_CHUNK 64 /* rows that go through a linear layer at a time */
+#define LINEAR_DEPTH 128 /* terms of a sum at a time */
 #define GATE_CHUNK 32  /* rows that stay in the cache */
 #define AHEAD 3        /* rows before they are needed, fetched into the cache */
 #define NORM_PIECE 256 /* rows of a task */
@@ -59,12 +61,20 @@ typedef struct {
     int64_t rows, D;
 } norm_args;
 
+typedef struct {
+    const float *x, *w, *bias, *g;
+    float *y, *dx, *part;
+    int64_t rows, K, N, piece; /* piece: rows of a task */
+    int64_t x_l, y_l, g_l, dx_l;
+} linear_args;
+
 #include "vector.h"
 #include "scan.h"
 #include "thin.h"
 #include "conv.h"
 #include "gate.h"
 #include "norm.h"
+#include "linear.h"
 
 /* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
 int genodiff_abi(void) { return 5; }
@@ -73,11 +83,13 @@ int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
 int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
 int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
 int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
+int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 
 void genodiff_scan(scan_args *s, int backward, int threads) { scan_run(s, backward, threads); }
 void genodiff_conv(conv_args *s, int backward, int threads) { conv_run(s, backward, threads); }
 void genodiff_gate(gate_args *s, int backward, int threads) { gate_run(s, backward, threads); }
 void genodiff_norm(norm_args *s, int backward, int threads) { norm_run(s, backward, threads); }
+void genodiff_linear(linear_args *s, int backward, int threads) { linear_run(s, backward, threads); }
 
 /* n rounds of 12 independent multiply-adds of W numbers: what one core can do, for benchmarks. */
 #define CHAINS 12

@@ -1,0 +1,46 @@
+/* A linear layer over many rows, a chunk of them at a time: y = bias + x w. Backward, with g the gradient of y:  dx = g w^T,  dw^T = sum over
+   rows of g x^T,  dbias = sum of g.  w comes as (K, N) forward and as (N, K) backward, in which form dw goes. */
+
+static void linear_forward(const linear_args *s, int64_t from, int64_t to) {
+    thin_args y = {.a_m = s->x_l, .a_k = 1, .w_k = s->N, .M = to - from, .N = s->N, .out = s->y + from * s->y_l, .out_m = s->y_l, .init = s->bias};
+    for (int64_t k = 0; k < s->K; k += LINEAR_DEPTH) {
+        y.a = s->x + from * s->x_l + k, y.w = s->w + k * s->N, y.K = s->K - k < LINEAR_DEPTH ? s->K - k : LINEAR_DEPTH;
+        thin(&y);
+        y.init = y.out, y.init_m = y.out_m;
+    }
+}
+
+/* part: dw and, where there is a bias, dbias; added to. */
+static void linear_backward(const linear_args *s, int64_t from, int64_t to, float *part) {
+    const float *g = s->g + from * s->g_l;
+    thin_args dx = {.a_m = s->g_l, .a_k = 1, .w_k = s->K, .M = to - from, .N = s->K, .out = s->dx + from * s->dx_l, .out_m = s->dx_l};
+    for (int64_t n = 0; n < s->N; n += LINEAR_DEPTH) {
+        dx.a = g + n, dx.w = s->w + n * s->K, dx.K = s->N - n < LINEAR_DEPTH ? s->N - n : LINEAR_DEPTH;
+        thin(&dx);
+        dx.init = dx.out, dx.init_m = dx.out_m;
+    }
+    thin_args dw = {.a = g, .a_m = 1, .a_k = s->g_l, .w = s->x + from * s->x_l, .w_k = s->x_l, .M = s->N, .N = s->K, .K = to - from};
+    dw.out = part, dw.init = part, dw.out_m = dw.init_m = s->K;
+    thin(&dw);
+    for (int64_t i = from; s->bias && i < to; i++)
+        for (int64_t n = 0; n < s->N; n += W) {
+            int lanes = s->N - n < W ? (int)(s->N - n) : W;
+            float *to_ = part + s->N * s->K + n;
+            v_store(to_, v_load(to_, lanes) + v_load(s->g + i * s->g_l + n, lanes), lanes);
+        }
+}
+
+static void linear_run(const linear_args *s, int backward, int threads) {
+    int64_t pieces = (s->rows + s->piece - 1) / s->piece, each = s->N * s->K + (s->bias ? s->N : 0);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t start = i * s->piece, end = start + s->piece < s->rows ? start + s->piece : s->rows;
+        float *part = backward ? s->part + i * each : 0;
+        if (backward) memset(part, 0, each * sizeof(float));
+        for (int64_t t = start; t < end; t += LINEAR_CHUNK) {
+            int64_t stop = t + LINEAR_CHUNK < end ? t + LINEAR_CHUNK : end;
+            if (backward) linear_backward(s, t, stop, part);
+            else linear_forward(s, t, stop);
+        }
+    }
+}

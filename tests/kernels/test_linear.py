@@ -1,0 +1,75 @@
+"""The linear layer in C against float64: outputs and all gradients, any shape, tasks that end anywhere, any number of threads."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from genodiff.kernels import native
+from genodiff.kernels.library import why_not
+from genodiff.kernels.linear import linear
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"there is no C library here: {why_not()}")
+SIZES = [1, 2, 7, 8, 15, 16, 17, 33, 40, 129]
+
+
+@pytest.fixture(autouse=True)
+def in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENODIFF_SCAN", "native")
+
+
+@pytest.fixture
+def threads() -> Iterator[list[int]]:
+    before = torch.get_num_threads()
+    yield [1, 2, 3]
+    torch.set_num_threads(before)
+
+
+def layer(rows: int, inputs: int, outputs: int, has_bias: bool) -> tuple[list[Tensor], Tensor]:
+    """x, weight and perhaps bias; what flows back."""
+    g = torch.Generator().manual_seed(rows + inputs)
+    x, weight, bias, gy = (torch.randn(s, generator=g) for s in ((rows, inputs), (outputs, inputs), (outputs,), (rows, outputs)))
+    return [x, weight, *([bias] if has_bias else [])], gy
+
+
+def solve(inputs: list[Tensor], gy: Tensor) -> list[Tensor]:
+    """The output and the gradients."""
+    wanted = [v.detach().requires_grad_() for v in inputs]
+    y = (linear if gy.dtype == torch.float32 else F.linear)(*wanted)
+    return [y.detach(), *torch.autograd.grad(y, wanted, gy)]
+
+
+@settings(max_examples=60)
+@given(st.sampled_from([1, 3, 8, 63, 64, 65, 200, 257]), st.sampled_from(SIZES), st.sampled_from(SIZES), st.booleans(), st.booleans())
+def test_outputs_and_gradients(rows: int, inputs: int, outputs: int, has_bias: bool, small_tasks: bool) -> None:
+    given_, gy = layer(rows, inputs, outputs, has_bias)
+    with pytest.MonkeyPatch.context() as patch:
+        if small_tasks:
+            patch.setattr(native, "_PIECE", 37)
+            patch.setattr(native, "_SUM", 70)
+        found = solve(given_, gy)
+    for got, exact in zip(found, solve([v.double() for v in given_], gy.double()), strict=True):
+        assert (got.double() - exact).norm() <= 2e-6 * (1 + exact.norm())
+
+
+def test_rows_may_lie_in_any_way_and_be_none() -> None:
+    (x, weight, bias), _ = layer(6, 8, 4, True)
+    wanted = F.linear(x, weight, bias)
+    torch.testing.assert_close(linear(x.view(2, 3, 8), weight, bias), wanted.view(2, 3, 4))
+    torch.testing.assert_close(linear(x.t().contiguous().t(), weight.t().contiguous().t(), bias), wanted)
+    torch.testing.assert_close(linear(x, weight, bias.repeat_interleave(2)[::2]), wanted)
+    assert linear(x[:0], weight, bias).shape == (0, 4)
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads(threads: list[int]) -> None:
+    inputs, gy = layer(5000, 40, 33, True)
+    found = []
+    for n in threads:
+        torch.set_num_threads(n)
+        found.append(solve(inputs, gy))
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
