@@ -28,7 +28,8 @@ RUNS = {
     "sacCer3-ps-470k": ("sacCer3", ["--preset", "caduceus-ps-470k"], 60),
     "sacCer3-ph-470k": ("sacCer3", ["--preset", "caduceus-ph-470k"], 60),
     "ecoli_k12-ps-470k": ("ecoli_k12", ["--preset", "caduceus-ps-470k"], 30),
-    "hg38-pieces-ps-470k": ("hg38", ["--preset", "caduceus-ps-470k"], 30),
+    "hg38-pieces-ps-470k": ("hg38", ["--preset", "caduceus-ps-470k"], 60),
+    "hg38-pieces-ph-470k": ("hg38", ["--preset", "caduceus-ph-470k"], 60),
     "toy-ps-tiny": ("toy", ["--preset", "caduceus-ps-tiny", "--seq-len", "256"], 5),
 }
 MOST_POINTS = 400

@@ -7,8 +7,9 @@ calls per block, one on the flipped sequence, each with both projections, torch'
 products, which is what a user of that structure has who puts in another scan and changes nothing else: `structure` with our C scan,
 `mambapy` with mambapy's, `loop` with a loop over time. Norm, loss and optimiser are ours in all of them.
 
-The practical ceiling is measured here too, once in each round: every matrix product of the step alone at its own shape, plus the scan's
-multiply-adds at the core's rate, plus what convolution, gate, norm and residual must read and write at the core's copying rate.
+The practical ceiling is measured here too, once in each round: every matrix product of the step alone at its own shape, by the faster of
+torch's libraries, plus the scan's multiply-adds at the core's rate, plus what convolution, gate, norm and residual must read and write at
+the core's copying rate.
 """
 
 import argparse
