@@ -3,10 +3,12 @@
 import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+import torch
 from jaxtyping import install_import_hook
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,3 +53,11 @@ def fresh_log() -> None:
     log.handlers.clear()
     log.propagate = True
     log.setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def threads() -> Iterator[list[int]]:
+    """Numbers of threads to try; torch has its own back in the end."""
+    before = torch.get_num_threads()
+    yield [1, 2, 3]
+    torch.set_num_threads(before)

@@ -203,7 +203,12 @@ def _run_conv(tensors: dict[str, Tensor | None], weight: Tensor, v: Tensor | Non
 
 def _steps_of_a_task(x: Float[Tensor, "B L E"]) -> int:
     """Of the convolution: a function of the shape alone."""
-    return max(_PIECE, -(-x.shape[0] * x.shape[1] // _SHARES))
+    return _at_least(_PIECE, x.shape[0] * x.shape[1])
+
+
+def _at_least(piece: int, rows: int) -> int:
+    """Rows of a task, so many that not too many tasks have a share of a gradient."""
+    return max(piece, -(-rows // _SHARES))
 
 
 class _Conv(torch.autograd.Function):
@@ -248,7 +253,7 @@ def gate_backward(
     weight: Float[Tensor, "D E"] | None = None,
 ) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"] | None]:  # fmt: skip
     """The gradients of y and of the weight; z's goes to `dz`, whose rows may lie apart."""
-    gy, piece = torch.empty_like(y), max(_SUM, -(-len(y) // _SHARES))
+    gy, piece = torch.empty_like(y), _at_least(_SUM, len(y))
     tensors: dict[str, Tensor | None] = dict(y=y, z=z, g=g, gy=gy, dz=dz)
     if weight is None:
         _run_gate(tensors, backward=True)
@@ -277,7 +282,7 @@ def linear_backward(
     g: Float[Tensor, "T N"], x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None
 ) -> tuple[Float[Tensor, "T K"], Float[Tensor, "N K"], Float[Tensor, " N"] | None]:
     """The gradients of x, of the weight and of the bias, where there is one."""
-    dx, piece = torch.empty_like(x), max(_SUM, -(-len(x) // _SHARES))
+    dx, piece = torch.empty_like(x), _at_least(_SUM, len(x))
     part = x.new_empty(-(-len(x) // piece), weight.numel() + (0 if bias is None else len(bias)))
     _run_linear(dict(x=x, w=weight.contiguous(), bias=bias, g=g, dx=dx, part=part), len(weight), backward=True, piece=piece)
     sums = part.sum(0)

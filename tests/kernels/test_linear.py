@@ -1,7 +1,5 @@
 """The linear layer in C against float64: outputs and all gradients, any shape, tasks that end anywhere, any number of threads."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -20,13 +18,6 @@ SIZES = [1, 2, 7, 8, 15, 16, 17, 33, 40, 129]
 @pytest.fixture(autouse=True)
 def in_c(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENODIFF_SCAN", "native")
-
-
-@pytest.fixture
-def threads() -> Iterator[list[int]]:
-    before = torch.get_num_threads()
-    yield [1, 2, 3]
-    torch.set_num_threads(before)
 
 
 def layer(rows: int, inputs: int, outputs: int, has_bias: bool) -> tuple[list[Tensor], Tensor]:

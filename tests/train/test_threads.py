@@ -1,7 +1,6 @@
 """A run on one thread, on two and on three: the same losses and the same weights, bit for bit."""
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,6 @@ from genodiff.kernels import gemm
 from genodiff.kernels.library import why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason="torch's scan runs here, whose bits depend on the number of threads")
-
-
-@pytest.fixture
-def threads() -> Iterator[list[int]]:
-    before = torch.get_num_threads()
-    yield [1, 2, 3]
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("preset", "routed"), [("caduceus-ps-tiny", True), ("caduceus-ph-tiny", True), ("caduceus-ph-tiny", False)])

@@ -229,34 +229,23 @@ static void conv_backward(const conv_args *s, int64_t b, int64_t start, int64_t 
     }
 }
 
+static void conv_task(const void *args, int64_t i, void *own) {
+    const conv_args *s = args;
+    int64_t pieces = (s->L + s->piece - 1) / s->piece, b = i / pieces, start = i % pieces * s->piece;
+    int64_t end = start + s->piece < s->L ? start + s->piece : s->L;
+    for (int64_t t = start; t < end; t += CONV_CHUNK) conv_forward(s, b, t, t + CONV_CHUNK < end ? t + CONV_CHUNK : end);
+}
+
+static void conv_back_task(const void *args, int64_t i, void *own) {
+    const conv_args *s = args;
+    int64_t pieces = (s->L + s->piece - 1) / s->piece, b = i / pieces, start = i % pieces * s->piece, each = (s->K + 1 + s->P) * s->E;
+    conv_scratch w = {own, s->P ? (float *)own + (CONV_CHUNK + s->K) * s->E : 0, s->part + i * each, 0};
+    memset(w.part, 0, each * sizeof(float));
+    conv_backward(s, b, start, start + s->piece < s->L ? start + s->piece : s->L, &w);
+}
+
 static void conv_run(conv_args *s, int backward, int threads) {
-    int64_t piece = s->piece, pieces = (s->L + piece - 1) / piece, tasks = s->batch * pieces, each = (s->K + 1 + s->P) * s->E;
-    int64_t scratch = (CONV_CHUNK + s->K) * s->E;
-    int failed = 0;
-#pragma omp parallel num_threads(threads)
-    {
-        float *q = backward ? malloc((s->P ? 2 : 1) * scratch * sizeof(float)) : 0;
-        if (backward && !q) {
-#pragma omp atomic write
-            failed = 1;
-        }
-#pragma omp barrier
-        int skip;
-#pragma omp atomic read
-        skip = failed;
-        if (!skip) {
-#pragma omp for schedule(dynamic, 1)
-            for (int64_t i = 0; i < tasks; i++) {
-                int64_t b = i / pieces, start = i % pieces * piece, end = start + piece < s->L ? start + piece : s->L;
-                if (backward) {
-                    conv_scratch own = {q, s->P ? q + scratch : 0, s->part + i * each, 0};
-                    memset(own.part, 0, each * sizeof(float));
-                    conv_backward(s, b, start, end, &own);
-                } else
-                    for (int64_t t = start; t < end; t += CONV_CHUNK) conv_forward(s, b, t, t + CONV_CHUNK < end ? t + CONV_CHUNK : end);
-            }
-        }
-        free(q);
-    }
-    s->failed = failed;
+    int64_t tasks = s->batch * ((s->L + s->piece - 1) / s->piece);
+    size_t bytes = backward ? (s->P ? 2 : 1) * (CONV_CHUNK + s->K) * s->E * sizeof(float) : 0;
+    s->failed = tasks_run(backward ? conv_back_task : conv_task, s, tasks, bytes, threads);
 }

@@ -69,6 +69,7 @@ typedef struct {
 } linear_args;
 
 #include "vector.h"
+#include "tasks.h"
 #include "scan.h"
 #include "thin.h"
 #include "conv.h"

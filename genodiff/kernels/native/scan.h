@@ -297,30 +297,21 @@ static void backward_task(const scan_args *s, int64_t b, int64_t g, void *own, f
             for (int64_t e = e_lo; e < e_hi; e++) s->dh0[(b * s->E + e) * s->N + n] = adjoint[n * s->E + e];
 }
 
+static size_t scan_bytes(const scan_args *s, int backward) {
+    int64_t folded = backward ? 2 * vectors(s->N) + (s->r ? vectors(s->R) : 0) : 0;
+    return (sizeof(scan_scratch) + s->chunk * folded * sizeof(vf) + 63) / 64 * 64;
+}
+static int64_t scan_groups(const scan_args *s) { return (s->E + s->group - 1) / s->group; }
+static void scan_task(const void *args, int64_t i, void *own) {
+    const scan_args *s = args;
+    forward_task(s, i / scan_groups(s), i % scan_groups(s), own, (float *)((char *)own + scan_bytes(s, 0)));
+}
+static void scan_back_task(const void *args, int64_t i, void *own) {
+    const scan_args *s = args;
+    backward_task(s, i / scan_groups(s), i % scan_groups(s), own, (float *)((char *)own + scan_bytes(s, 1)));
+}
+
 static void scan_run(scan_args *s, int backward, int threads) {
-    int64_t groups = (s->E + s->group - 1) / s->group, tasks = s->batch * groups;
-    int64_t folded = 2 * vectors(s->N) + (s->r ? vectors(s->R) : 0);
-    size_t bytes = sizeof(scan_scratch) + (backward ? s->chunk * folded * sizeof(vf) : 0);
-    bytes = (bytes + 63) / 64 * 64;
-    size_t state = ((size_t)s->N * s->E * 4 + 63) / 64 * 64;
-    int failed = 0;
-#pragma omp parallel num_threads(threads)
-    {
-        char *own = aligned_alloc(64, bytes + state);
-        if (!own) {
-#pragma omp atomic write
-            failed = 1;
-        }
-#pragma omp barrier
-        int skip;
-#pragma omp atomic read
-        skip = failed;
-        if (!skip) {
-#pragma omp for schedule(dynamic, 1)
-            for (int64_t i = 0; i < tasks; i++)
-                (backward ? backward_task : forward_task)(s, i / groups, i % groups, own, (float *)(own + bytes));
-        }
-        free(own);
-    }
-    s->failed = failed;
+    size_t bytes = scan_bytes(s, backward) + (size_t)s->N * s->E * sizeof(float);
+    s->failed = tasks_run(backward ? scan_back_task : scan_task, s, s->batch * scan_groups(s), bytes, threads);
 }
