@@ -60,7 +60,7 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
                 function = getattr(library, f"genodiff_{kernel}")
                 function.argtypes, function.restype = [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int], None
             return library, ""
-    return None, "the C library was not built: install a C compiler (gcc or clang with OpenMP), then install genodiff again"
+    return None, "the C library was not built: install a C compiler (gcc or clang), then install genodiff again"
 
 
 def _version(library: Any) -> int:

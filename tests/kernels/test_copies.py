@@ -1,5 +1,10 @@
-"""Each copy of the C library that this processor can run, and not its widest alone, against the truth in float64."""
+"""Each copy of the C library that this processor can run, and not its widest alone, and arm64's where it can be emulated, against
+the truth in float64."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import arm64
 import pytest
 import torch
 from scans import Problem, differences
@@ -14,14 +19,27 @@ ORDER = ["base", "avx2", "avx512"]
 NARROWER = ORDER[: max(ORDER.index(library.instruction_set() or "base"), 1)]
 
 
-@pytest.fixture(params=NARROWER)
-def copy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+NO_ARM64 = pytest.mark.skipif(bool(arm64.MISSING), reason=f"not installed here: {', '.join(arm64.MISSING)}")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return arm64.compiled(tmp_path_factory.mktemp("arm64"))
+
+
+@pytest.fixture(params=[*NARROWER, pytest.param("arm64", marks=[pytest.mark.slow, NO_ARM64])])
+def copy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    monkeypatch.setenv("GENODIFF_SCAN", "native")
+    if request.param == "arm64":
+        emulated = arm64.Arm64(request.getfixturevalue("program"), tmp_path / "call", monkeypatch)
+        yield "arm64"
+        assert emulated.calls
+        return
     opened, why = library._open(request.param)
     assert opened is not None, why
     monkeypatch.setattr(library, "_library", lambda: (opened, request.param))
-    monkeypatch.setenv("GENODIFF_SCAN", "native")
     assert library.instruction_set() == request.param
-    return str(request.param)
+    yield str(request.param)
 
 
 @pytest.mark.usefixtures("copy")

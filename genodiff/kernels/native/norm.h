@@ -39,12 +39,15 @@ static void norm_backward(const norm_args *s, int64_t from, int64_t to, float *p
     }
 }
 
+static void norm_task(const void *args, int64_t i, void *own) {
+    const norm_args *s = args;
+    norm_forward(s, i * NORM_PIECE, (i + 1) * NORM_PIECE < s->rows ? (i + 1) * NORM_PIECE : s->rows);
+}
+static void norm_back_task(const void *args, int64_t i, void *own) {
+    const norm_args *s = args;
+    norm_backward(s, i * NORM_PIECE, (i + 1) * NORM_PIECE < s->rows ? (i + 1) * NORM_PIECE : s->rows, s->part + i * s->D);
+}
+
 static void norm_run(const norm_args *s, int backward, int threads) {
-    int64_t pieces = (s->rows + NORM_PIECE - 1) / NORM_PIECE;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t i = 0; i < pieces; i++) {
-        int64_t from = i * NORM_PIECE, to = from + NORM_PIECE < s->rows ? from + NORM_PIECE : s->rows;
-        if (backward) norm_backward(s, from, to, s->part + i * s->D);
-        else norm_forward(s, from, to);
-    }
+    tasks_run(backward ? norm_back_task : norm_task, s, (s->rows + NORM_PIECE - 1) / NORM_PIECE, 0, threads);
 }

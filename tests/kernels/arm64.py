@@ -1,0 +1,96 @@
+"""The C library built for arm64 by a cross compiler and run by an emulator, a process per call, in the place of this machine's own."""
+
+import ctypes
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from genodiff.kernels import library, native, norm
+
+COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
+SOURCES = Path(library.__file__).parent / "native"
+FLAGS = "-static -O3 -std=gnu11 -fno-math-errno -fno-trapping-math -ffp-contract=fast -fopenmp -Wno-psabi".split()
+
+# A file holds the arguments and, from there on, all tensors; pointers are offsets in it.
+MAIN = """
+#include "native.c"
+#include <fcntl.h>
+#include <sys/mman.h>
+
+int main(int count, char **given) {
+    int64_t size = atoll(given[2]), pointers = atoll(given[4]);
+    char *all = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, open(given[1], O_RDWR), 0);
+    if (all == MAP_FAILED || count != 7) return 2;
+    for (int64_t i = 0; i < pointers; i++)
+        if (((uint64_t *)all)[i]) ((uint64_t *)all)[i] += (uint64_t)all;
+    int backward = atoi(given[5]), threads = atoi(given[6]);
+#define RUN(name) if (!strcmp(given[3], #name)) genodiff_##name((void *)all, backward, threads);
+    RUN(scan) RUN(conv) RUN(gate) RUN(norm) RUN(linear)
+    return 0;
+}
+"""
+
+
+def compiled(folder: Path) -> Path:
+    """The program that does one call."""
+    (folder / "main.c").write_text(MAIN)
+    subprocess.run([COMPILER, *FLAGS, f"-I{SOURCES}", str(folder / "main.c"), "-o", str(folder / "kernels"), "-lm"], check=True)
+    return folder / "kernels"
+
+
+class Arm64:
+    """What `library` takes for a loaded copy."""
+
+    def __init__(self, program: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.program, self.file, self.calls = program, file, 0
+        self._tensors: list[Tensor] = []
+        for kernel in library._STRUCTURES:
+            setattr(self, f"genodiff_{kernel}", partial(self._run, kernel))
+        monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
+        for module in (native, norm):
+            monkeypatch.setattr(module, "call", self._call)
+
+    def _call(self, kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
+        self._tensors = [x for x in tensors.values() if x is not None]
+        library.call(kernel, tensors, backward=backward, **numbers)
+
+    def _run(self, kernel: str, given: Any, backward: int, threads: int) -> None:
+        """The storages of the tensors there and back."""
+        arguments: ctypes.Structure = given._obj
+        storages = {s.data_ptr(): s for s in (x.untyped_storage() for x in self._tensors) if s.nbytes()}
+        places, end = {}, _up(ctypes.sizeof(arguments))
+        for start, storage in storages.items():
+            places[start], end = end, _up(end + storage.nbytes())
+        content = np.zeros(end, np.uint8)
+        for start, storage in storages.items():
+            content[places[start] :][: storage.nbytes()] = _bytes(storage)
+        pointers = [name for name, kind in arguments._fields_ if kind is ctypes.c_void_p]
+        moved = type(arguments).from_buffer_copy(arguments)
+        for name in pointers:
+            if pointer := getattr(arguments, name):
+                start = max(s for s in storages if s <= pointer)
+                setattr(moved, name, places[start] + pointer - start)
+        content[: ctypes.sizeof(moved)] = np.frombuffer(moved, np.uint8)
+        content.tofile(self.file)
+        command: list[Any] = [EMULATOR, self.program, self.file, end, kernel, len(pointers), backward, threads]
+        subprocess.run([str(word) for word in command], check=True)
+        content = np.fromfile(self.file, np.uint8)
+        for start, storage in storages.items():
+            _bytes(storage)[:] = content[places[start] :][: storage.nbytes()]
+        self.calls += 1
+
+
+def _up(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+def _bytes(storage: torch.UntypedStorage) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return torch.tensor([], dtype=torch.uint8).set_(storage).numpy()
