@@ -60,7 +60,8 @@ def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
     if not held_out.bases:
         return MarkovLines(fixed, None, [])
     pseudo = fit_pseudo(counts, held_out)
-    mixed = mixture_nats(windows) if mixture or (mixture is None and _passes(windows) * bases <= _MIXTURE_WORTH) else None
+    quick = _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH  # counted on both strands; of a genome in pieces the rest is N
+    mixed = mixture_nats(windows) if mixture or (mixture is None and quick) else None
     return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo, mixed)
 
 

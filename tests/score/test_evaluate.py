@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import SEQ_LEN, write_run
+from tiny_run import NETWORK, SEQ_LEN, genome_text, write_run
 from worlds import dna_like
 from yeast import yeast_codes
 
@@ -18,6 +18,7 @@ from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
+from genodiff.score import lines
 from genodiff.score.lines import (
     markov_lines,
     markov_nats,
@@ -29,6 +30,8 @@ from genodiff.score.lines import (
 from genodiff.score.markov import base_codes, count, fit, fit_pseudo
 from genodiff.score.perplexity import EVAL, evaluate, open_data, write_evaluation
 from genodiff.train.checkpoint import Model, load_model
+from genodiff.train.config import resolve
+from genodiff.train.feed import recipe_of
 
 CONTRACT = {
     "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits", "markov_perplexity", "source_bits",
@@ -224,12 +227,27 @@ def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_
     recipe = load_recipe("sacCer3")
     store = build_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
     windows = Windows(store, recipe, "test", 1024).spread(200)
-    lines = markov_lines(windows)
-    assert lines.fitted is not None
-    assert lines.fitted.sum() < lines.fixed.sum((1, 2)).min()
+    found = markov_lines(windows)
+    assert found.fitted is not None
+    assert found.fitted.sum() < found.fixed.sum((1, 2)).min()
     chosen = fit_pseudo(train_counts(store, 10), count(split_stretches(store, "valid"), 10))
-    assert chosen == lines.pseudo
+    assert chosen == found.pseudo
     assert len(chosen) == 11
+
+
+def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_the_n_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fasta = tmp_path / "pieces.fa"
+    fasta.write_text(f">c0\n{'N' * 400_000}\n" + genome_text())
+    config = resolve({"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}})
+    recipe = recipe_of(config)
+    windows = Windows(build_store(recipe, fasta), recipe, "test", SEQ_LEN)
+    assert windows.store.splits.intervals["train"].n_bases > 300_000
+    monkeypatch.setattr(lines, "_MIXTURE_WORTH", 40_000)  # there are 14,301 bases, read twice
+    assert markov_lines(windows).mixture is not None
+    monkeypatch.setattr(lines, "_MIXTURE_WORTH", 10_000)
+    assert markov_lines(windows).mixture is None
 
 
 def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(model: Model, tmp_path: Path) -> None:
