@@ -1,7 +1,10 @@
 """The C library: a stale one, a broken one or none at all is refused with a reason, and the scan goes on in torch."""
 
 import ctypes
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,3 +46,22 @@ def test_without_the_library_nothing_fits_and_the_reason_is_told(monkeypatch: py
     assert not library.fits(torch.zeros(1))
     assert why_not() == "it was not built"
     assert library.instruction_set() == ""
+
+
+STARVED = """
+import resource
+import torch
+from genodiff.kernels.conv import causal_conv1d
+x, w = torch.randn(1, 2, 2_000_000, requires_grad=True), torch.randn(2_000_000, 2)
+y = causal_conv1d(x, w, None)
+g = torch.ones_like(y)
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + 200_000_000, -1))
+y.backward(g)
+"""
+
+
+@pytest.mark.skipif(why_not() is not None or sys.platform != "linux", reason="needs the library, and Linux's limits")
+def test_no_memory_for_scratch_space_is_an_error() -> None:
+    done = subprocess.run([sys.executable, "-c", STARVED], env=os.environ | {"GENODIFF_SCAN": "native"}, capture_output=True, text=True)
+    assert "MemoryError: no memory for the scratch space of the conv" in done.stderr
