@@ -74,7 +74,7 @@ def scans() -> tuple[list[Check], str | None]:
     for p in others:
         standing = "could run, is not preferred" if p.available else "does not run here"
         if p.name == "native" and not p.available and not torch.cuda.is_available():
-            lost = "training and sampling on this CPU are 20 to 30 times slower than with the C scan"
+            lost = "training on this CPU is four to six times slower than with the C scan"
             fix = "install a C compiler (gcc or clang), then install genodiff again"
             checks.append(Check("scan native", "warn", f"{standing}: {p.reason.split(':')[0]}; {lost}", fix))
         else:
