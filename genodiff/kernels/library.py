@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 5  # as in native.c
+ABI = 6  # as in native.c
+BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
 
@@ -28,20 +29,20 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         _structure(
             "u delta r w A B C D bias h0 gy ghlast y states hlast du ddelta dr dw dA dB dC dD dbias dh0",
             "batch L E N R group chunk u_b u_l delta_b delta_l r_b r_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
-            " softplus reverse accumulate failed",
+            " softplus reverse accumulate",
         ),
         ("u", "delta", "r", "B", "C", "y", "gy", "du", "ddelta"),
     ),
     "conv": (
         _structure(
             "x w bias v gy gp y p dx part",
-            "batch L E K P piece x_b x_l y_b y_l p_b p_l gy_b gy_l gp_b gp_l dx_b dx_l silu reverse accumulate failed",
+            "batch L E K P piece x_b x_l y_b y_l p_b p_l gy_b gy_l gp_b gp_l dx_b dx_l silu reverse accumulate",
         ),
         ("x", "y", "p", "gy", "gp", "dx"),
     ),
     "linear": (_structure("x w bias g y dx part", "rows K N piece x_l y_l g_l dx_l"), ("x", "g", "y", "dx")),
     "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
-    "gate": (_structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l failed"), ("y", "z", "g", "out", "gy", "dz")),
+    "gate": (_structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),
 }
 
 
@@ -58,9 +59,9 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
                 return None, f"the C library is of another version (interface {found}, wanted {ABI}): {_AGAIN}"
             for kernel, (structure, _) in _STRUCTURES.items():
                 function = getattr(library, f"genodiff_{kernel}")
-                function.argtypes, function.restype = [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int], None
+                function.argtypes, function.restype = [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int], ctypes.c_int
             return library, ""
-    return None, "the C library was not built: install a C compiler (gcc or clang), then install genodiff again"
+    return None, f"the C library was not built: {BUILD}"
 
 
 def _version(library: Any) -> int:
@@ -132,6 +133,5 @@ def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **nu
         setattr(arguments, name, int(number))
     library = _library()[0]
     assert library is not None
-    getattr(library, f"genodiff_{kernel}")(ctypes.byref(arguments), int(backward), torch.get_num_threads())
-    if getattr(arguments, "failed", 0):
+    if getattr(library, f"genodiff_{kernel}")(ctypes.byref(arguments), int(backward), torch.get_num_threads()):
         raise MemoryError(f"no memory for the scratch space of the {kernel}")

@@ -19,7 +19,7 @@ from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError
-from genodiff.kernels.library import instruction_set
+from genodiff.kernels.library import BUILD, instruction_set
 from genodiff.kernels.scan import chosen, providers, selective_scan
 from genodiff.report.doctor import Check
 
@@ -75,8 +75,7 @@ def scans() -> tuple[list[Check], str | None]:
         standing = "could run, is not preferred" if p.available else "does not run here"
         if p.name == "native" and not p.available and not torch.cuda.is_available():
             lost = "training on this CPU is four to six times slower than with the C scan"
-            fix = "install a C compiler (gcc or clang), then install genodiff again"
-            checks.append(Check("scan native", "warn", f"{standing}: {p.reason.split(':')[0]}; {lost}", fix))
+            checks.append(Check("scan native", "warn", f"{standing}: {p.reason.split(':')[0]}; {lost}", BUILD))
         else:
             checks.append(Check(f"scan {p.name}", "ok", f"{standing}: {p.reason}"))
     return checks, f"{best.name}-{instruction_set()}" if best.name == "native" else best.name

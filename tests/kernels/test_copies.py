@@ -7,6 +7,7 @@ from pathlib import Path
 import arm64
 import pytest
 import torch
+from compiling import MARCH
 from scans import Problem, differences
 from test_mixer import assert_agrees, problem
 
@@ -15,7 +16,7 @@ from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
 
 pytestmark = pytest.mark.skipif(library.why_not() is not None, reason=f"there is no C library here: {library.why_not()}")
-ORDER = ["base", "avx2", "avx512"]
+ORDER = list(MARCH)
 NARROWER = ORDER[: max(ORDER.index(library.instruction_set() or "base"), 1)]
 
 

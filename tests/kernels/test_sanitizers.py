@@ -8,6 +8,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from compiling import FLAGS, MARCH, SOURCES
 
 from genodiff.kernels.library import instruction_set
 
@@ -47,8 +48,6 @@ for batch, length, channels in ((3, 65, 17), (1, 300, 236), (3, 1500, 40)):
     rms_norm(x, torch.ones(channels), 1e-5).sum().backward()
 print("clean")
 """
-MARCH = {"base": [], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]}
-
 
 
 
@@ -57,12 +56,10 @@ def outcome(name: str, folder: Path, threads: str, sanitizers: list[str], code: 
     gcc, ours = shutil.which("gcc"), instruction_set()
     if gcc is None or ours not in MARCH or list(MARCH).index(ours) < list(MARCH).index(name):
         pytest.skip("needs gcc and a processor that runs this copy")
-    source = ROOT / "genodiff/kernels/native/native.c"
-    flags = "-shared -fPIC -std=gnu11 -O1 -g -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-psabi".split()
-    sanitize = [f"-fsanitize={','.join(sanitizers)}", "-fno-sanitize-recover=all"]
+    flags = [*FLAGS, "-shared", "-fPIC", "-O1", "-g", threads, f"-fsanitize={','.join(sanitizers)}", "-fno-sanitize-recover=all"]
     for copy in {"base", name}:
         out = folder / f"_native_{copy}{EXTENSION_SUFFIXES[0]}"
-        subprocess.run([gcc, *flags, threads, *sanitize, *MARCH[copy], str(source), "-o", str(out), "-lm"], check=True)
+        subprocess.run([gcc, *flags, *MARCH[copy], str(SOURCES / "native.c"), "-o", str(out), "-lm"], check=True)
     libraries = {"address": "libasan", "undefined": "libubsan", "thread": "libtsan"}
     asked = ([gcc, f"-print-file-name={libraries[name]}.so"] for name in sanitizers)
     preload = [subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip() for ask in asked]

@@ -203,7 +203,7 @@ static void conv_backward(const conv_args *s, int64_t b, int64_t start, int64_t 
     w->lo = done;
     conv_steps four;
     for (int64_t t0 = start; t0 < end; t0 += CONV_CHUNK) {
-        int64_t t1 = t0 + CONV_CHUNK < end ? t0 + CONV_CHUNK : end, from = s->reverse ? t0 - halo : t0, to = s->reverse ? t1 : t1 + halo;
+        int64_t t1 = least(t0 + CONV_CHUNK, end), from = s->reverse ? t0 - halo : t0, to = s->reverse ? t1 : t1 + halo;
         if (from < 0) from = 0;
         if (to > s->L) to = s->L;
         memmove(w->q, w->q + (from - w->lo) * E, (done - from) * E * sizeof(float));
@@ -229,23 +229,21 @@ static void conv_backward(const conv_args *s, int64_t b, int64_t start, int64_t 
     }
 }
 
-static void conv_task(const void *args, int64_t i, void *own) {
-    const conv_args *s = args;
-    int64_t pieces = (s->L + s->piece - 1) / s->piece, b = i / pieces, start = i % pieces * s->piece;
-    int64_t end = start + s->piece < s->L ? start + s->piece : s->L;
-    for (int64_t t = start; t < end; t += CONV_CHUNK) conv_forward(s, b, t, t + CONV_CHUNK < end ? t + CONV_CHUNK : end);
-}
+static int64_t conv_pieces(const conv_args *s) { return (s->L + s->piece - 1) / s->piece; }
 
-static void conv_back_task(const void *args, int64_t i, void *own) {
+static void conv_task(const void *args, int64_t i, void *own, int backward) {
     const conv_args *s = args;
-    int64_t pieces = (s->L + s->piece - 1) / s->piece, b = i / pieces, start = i % pieces * s->piece, each = (s->K + 1 + s->P) * s->E;
+    int64_t b = i / conv_pieces(s), start = i % conv_pieces(s) * s->piece, end = least(start + s->piece, s->L), each = (s->K + 1 + s->P) * s->E;
+    if (!backward) {
+        for (int64_t t = start; t < end; t += CONV_CHUNK) conv_forward(s, b, t, least(t + CONV_CHUNK, end));
+        return;
+    }
     conv_scratch w = {own, s->P ? (float *)own + (CONV_CHUNK + s->K) * s->E : 0, s->part + i * each, 0};
     memset(w.part, 0, each * sizeof(float));
-    conv_backward(s, b, start, start + s->piece < s->L ? start + s->piece : s->L, &w);
+    conv_backward(s, b, start, end, &w);
 }
 
-static void conv_run(conv_args *s, int backward, int threads) {
-    int64_t tasks = s->batch * ((s->L + s->piece - 1) / s->piece);
+static int conv_run(const conv_args *s, int backward, int threads) {
     size_t bytes = backward ? (s->P ? 2 : 1) * (CONV_CHUNK + s->K) * s->E * sizeof(float) : 0;
-    s->failed = tasks_run(backward ? conv_back_task : conv_task, s, tasks, bytes, threads);
+    return tasks_run(conv_task, s, s->batch * conv_pieces(s), bytes, backward, threads);
 }

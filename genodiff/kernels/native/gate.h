@@ -45,21 +45,19 @@ static void gate_projected(const gate_args *s, int64_t from, int64_t to, float *
     thin(&weight);
 }
 
-static void gate_do(const gate_args *s, int64_t i, float *own, int backward) {
-    int64_t start = i * s->piece, end = start + s->piece < s->rows ? start + s->piece : s->rows;
+static void gate_task(const void *args, int64_t i, void *own, int backward) {
+    const gate_args *s = args;
+    int64_t start = i * s->piece, end = least(start + s->piece, s->rows);
     if (!s->D) {
         gate_rows(s, start, end, s->g + start * s->g_l, s->g_l, s->out ? s->out + start * s->out_l : 0, s->out_l, backward);
         return;
     }
     float *dw = backward ? s->part + i * s->D * s->E : 0;
     if (backward) memset(dw, 0, s->D * s->E * sizeof(float));
-    for (int64_t t = start; t < end; t += GATE_CHUNK) gate_projected(s, t, t + GATE_CHUNK < end ? t + GATE_CHUNK : end, own, dw, backward);
+    for (int64_t t = start; t < end; t += GATE_CHUNK) gate_projected(s, t, least(t + GATE_CHUNK, end), own, dw, backward);
 }
 
-static void gate_task(const void *s, int64_t i, void *own) { gate_do(s, i, own, 0); }
-static void gate_back_task(const void *s, int64_t i, void *own) { gate_do(s, i, own, 1); }
-
-static void gate_run(gate_args *s, int backward, int threads) {
+static int gate_run(const gate_args *s, int backward, int threads) {
     size_t bytes = s->D ? 2 * GATE_CHUNK * s->E * sizeof(float) : 0;
-    s->failed = tasks_run(backward ? gate_back_task : gate_task, s, (s->rows + s->piece - 1) / s->piece, bytes, threads);
+    return tasks_run(gate_task, s, (s->rows + s->piece - 1) / s->piece, bytes, backward, threads);
 }

@@ -30,19 +30,16 @@ static void linear_backward(const linear_args *s, int64_t from, int64_t to, floa
         }
 }
 
-static void linear_task(const void *args, int64_t i, void *own) {
+static void linear_task(const void *args, int64_t i, void *own, int backward) {
     const linear_args *s = args;
-    int64_t start = i * s->piece, end = start + s->piece < s->rows ? start + s->piece : s->rows;
-    for (int64_t t = start; t < end; t += LINEAR_CHUNK) linear_forward(s, t, t + LINEAR_CHUNK < end ? t + LINEAR_CHUNK : end);
-}
-static void linear_back_task(const void *args, int64_t i, void *own) {
-    const linear_args *s = args;
-    int64_t start = i * s->piece, end = start + s->piece < s->rows ? start + s->piece : s->rows, each = s->N * s->K + (s->bias ? s->N : 0);
-    float *part = s->part + i * each;
-    memset(part, 0, each * sizeof(float));
-    for (int64_t t = start; t < end; t += LINEAR_CHUNK) linear_backward(s, t, t + LINEAR_CHUNK < end ? t + LINEAR_CHUNK : end, part);
+    int64_t start = i * s->piece, end = least(start + s->piece, s->rows), each = s->N * s->K + (s->bias ? s->N : 0);
+    float *part = backward ? s->part + i * each : 0;
+    if (backward) memset(part, 0, each * sizeof(float));
+    for (int64_t t = start; t < end; t += LINEAR_CHUNK)
+        if (backward) linear_backward(s, t, least(t + LINEAR_CHUNK, end), part);
+        else linear_forward(s, t, least(t + LINEAR_CHUNK, end));
 }
 
-static void linear_run(const linear_args *s, int backward, int threads) {
-    tasks_run(backward ? linear_back_task : linear_task, s, (s->rows + s->piece - 1) / s->piece, 0, threads);
+static int linear_run(const linear_args *s, int backward, int threads) {
+    return tasks_run(linear_task, s, (s->rows + s->piece - 1) / s->piece, 0, backward, threads);
 }

@@ -36,7 +36,7 @@ typedef struct {
     float *y, *states, *hlast, *du, *ddelta, *dr, *dw, *dA, *dB, *dC, *dD, *dbias, *dh0;
     int64_t batch, L, E, N, R, group, chunk;
     int64_t u_b, u_l, delta_b, delta_l, r_b, r_l, B_b, B_l, C_b, C_l, y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
-    int64_t softplus, reverse, accumulate, failed; /* accumulate: y is added to */
+    int64_t softplus, reverse, accumulate; /* accumulate: y is added to */
 } scan_args;
 
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
     float *y, *p, *dx, *part;
     int64_t batch, L, E, K, P, piece; /* piece: steps of a task */
     int64_t x_b, x_l, y_b, y_l, p_b, p_l, gy_b, gy_l, gp_b, gp_l, dx_b, dx_l;
-    int64_t silu, reverse, accumulate, failed; /* accumulate: dx is added to */
+    int64_t silu, reverse, accumulate; /* accumulate: dx is added to */
 } conv_args;
 
 typedef struct {
@@ -52,7 +52,6 @@ typedef struct {
     float *out, *gy, *dz, *part;
     int64_t rows, E, D, piece; /* piece: rows of a task */
     int64_t y_l, z_l, g_l, out_l, gy_l, dz_l;
-    int64_t failed;
 } gate_args;
 
 typedef struct {
@@ -78,7 +77,7 @@ typedef struct {
 #include "linear.h"
 
 /* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
-int genodiff_abi(void) { return 5; }
+int genodiff_abi(void) { return 6; }
 /* The sizes of the structures, which Python compares with its own: a library older or newer than the Python beside it is refused. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
 int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
@@ -86,11 +85,12 @@ int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
 int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
 int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 
-void genodiff_scan(scan_args *s, int backward, int threads) { scan_run(s, backward, threads); }
-void genodiff_conv(conv_args *s, int backward, int threads) { conv_run(s, backward, threads); }
-void genodiff_gate(gate_args *s, int backward, int threads) { gate_run(s, backward, threads); }
-void genodiff_norm(norm_args *s, int backward, int threads) { norm_run(s, backward, threads); }
-void genodiff_linear(linear_args *s, int backward, int threads) { linear_run(s, backward, threads); }
+/* Each returns 1 where there is no memory for its scratch space, else 0. */
+int genodiff_scan(const scan_args *s, int backward, int threads) { return scan_run(s, backward, threads); }
+int genodiff_conv(const conv_args *s, int backward, int threads) { return conv_run(s, backward, threads); }
+int genodiff_gate(const gate_args *s, int backward, int threads) { return gate_run(s, backward, threads); }
+int genodiff_norm(const norm_args *s, int backward, int threads) { return norm_run(s, backward, threads); }
+int genodiff_linear(const linear_args *s, int backward, int threads) { return linear_run(s, backward, threads); }
 
 /* n rounds of 12 independent multiply-adds of W numbers: what one core can do, for benchmarks. */
 #define CHAINS 12

@@ -39,15 +39,13 @@ static void norm_backward(const norm_args *s, int64_t from, int64_t to, float *p
     }
 }
 
-static void norm_task(const void *args, int64_t i, void *own) {
+static void norm_task(const void *args, int64_t i, void *own, int backward) {
     const norm_args *s = args;
-    norm_forward(s, i * NORM_PIECE, (i + 1) * NORM_PIECE < s->rows ? (i + 1) * NORM_PIECE : s->rows);
-}
-static void norm_back_task(const void *args, int64_t i, void *own) {
-    const norm_args *s = args;
-    norm_backward(s, i * NORM_PIECE, (i + 1) * NORM_PIECE < s->rows ? (i + 1) * NORM_PIECE : s->rows, s->part + i * s->D);
+    int64_t start = i * NORM_PIECE, end = least(start + NORM_PIECE, s->rows);
+    if (backward) norm_backward(s, start, end, s->part + i * s->D);
+    else norm_forward(s, start, end);
 }
 
-static void norm_run(const norm_args *s, int backward, int threads) {
-    tasks_run(backward ? norm_back_task : norm_task, s, (s->rows + NORM_PIECE - 1) / NORM_PIECE, 0, threads);
+static int norm_run(const norm_args *s, int backward, int threads) {
+    return tasks_run(norm_task, s, (s->rows + NORM_PIECE - 1) / NORM_PIECE, 0, backward, threads);
 }

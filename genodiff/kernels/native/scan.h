@@ -302,16 +302,13 @@ static size_t scan_bytes(const scan_args *s, int backward) {
     return (sizeof(scan_scratch) + s->chunk * folded * sizeof(vf) + 63) / 64 * 64;
 }
 static int64_t scan_groups(const scan_args *s) { return (s->E + s->group - 1) / s->group; }
-static void scan_task(const void *args, int64_t i, void *own) {
+static void scan_task(const void *args, int64_t i, void *own, int backward) {
     const scan_args *s = args;
-    forward_task(s, i / scan_groups(s), i % scan_groups(s), own, (float *)((char *)own + scan_bytes(s, 0)));
-}
-static void scan_back_task(const void *args, int64_t i, void *own) {
-    const scan_args *s = args;
-    backward_task(s, i / scan_groups(s), i % scan_groups(s), own, (float *)((char *)own + scan_bytes(s, 1)));
+    float *state = (float *)((char *)own + scan_bytes(s, backward));
+    (backward ? backward_task : forward_task)(s, i / scan_groups(s), i % scan_groups(s), own, state);
 }
 
-static void scan_run(scan_args *s, int backward, int threads) {
+static int scan_run(const scan_args *s, int backward, int threads) {
     size_t bytes = scan_bytes(s, backward) + (size_t)s->N * s->E * sizeof(float);
-    s->failed = tasks_run(backward ? scan_back_task : scan_task, s, s->batch * scan_groups(s), bytes, threads);
+    return tasks_run(scan_task, s, s->batch * scan_groups(s), bytes, backward, threads);
 }
