@@ -12,7 +12,14 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
 
 SOURCES = "genodiff/kernels/native"
-FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-Wno-psabi"]
+FLAGS = [
+    "-std=gnu11",
+    "-O3",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+    "-Wno-psabi",
+]
 COPIES = {"base": []}
 if platform.machine().lower() in ("x86_64", "amd64"):
     COPIES |= {"avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]}
@@ -38,12 +45,14 @@ setup(
         Extension(
             f"genodiff.kernels._native_{name}",
             sources=[f"{SOURCES}/native.c"],
-            depends=sorted(str(header) for header in Path(SOURCES).glob("*.h")),  # an sdist takes them along
+            depends=sorted(
+                str(header) for header in Path(SOURCES).glob("*.h")
+            ),  # an sdist takes them along
             extra_compile_args=FLAGS + more,
             optional=True,
         )
         for name, more in COPIES.items()
     ]
     if sys.platform != "win32"
-    else []
+    else [],
 )

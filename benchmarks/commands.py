@@ -17,7 +17,9 @@ def genodiff(*words: object, capture: bool = False) -> str:
     """Run `genodiff WORDS`, and return its stdout if it is captured; stderr is shown. Its failure is ours."""
     command = ["genodiff", *map(str, words)]
     print(shlex.join(command), file=sys.stderr, flush=True)
-    done = subprocess.run([sys.executable, "-m", *command], stdout=subprocess.PIPE if capture else None, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", *command], stdout=subprocess.PIPE if capture else None, text=True
+    )
     if done.returncode:
         sys.exit(done.returncode)
     return done.stdout or ""
@@ -27,12 +29,19 @@ def plain(*words: object) -> str:
     """A command without the folders of this machine; places inside the tree stay."""
     here = str(Path(__file__).resolve().parent.parent) + "/"
     shown = [str(word).removeprefix(here) for word in words]
-    return "genodiff " + shlex.join(Path(word).name if word.startswith(("/", "..")) else word for word in shown)
+    return "genodiff " + shlex.join(
+        Path(word).name if word.startswith(("/", "..")) else word for word in shown
+    )
 
 
 def nameless(text: str, places: Mapping[str, Path | None]) -> str:
     """The text with names in place of this machine's folders."""
-    found = {str(form): name for name, path in places.items() if path is not None for form in (path, path.absolute())}
+    found = {
+        str(form): name
+        for name, path in places.items()
+        if path is not None
+        for form in (path, path.absolute())
+    }
     for place in sorted(found, key=len, reverse=True):
         text = text.replace(place, found[place])
     return text
@@ -49,7 +58,9 @@ def paired(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float,
 
 def last_session(run: Path) -> dict[str, Any]:
     """What a run's newest session says of itself: argv, git, cpu, threads, device, versions."""
-    found: dict[str, Any] = json.loads((run / "provenance.json").read_text(encoding="utf-8"))["sessions"][-1]
+    found: dict[str, Any] = json.loads((run / "provenance.json").read_text(encoding="utf-8"))[
+        "sessions"
+    ][-1]
     return found
 
 
@@ -57,6 +68,8 @@ def cpu() -> str:
     """The processor's name."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        return next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()

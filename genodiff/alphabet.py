@@ -61,15 +61,23 @@ class Alphabet:
         if len(set(self.tokens)) != size or not all(self.tokens):
             raise ValueError("tokens are empty or stand twice")
         if not size <= self.padded_size <= SOFT:
-            raise ValueError(f"padded_size {self.padded_size} is not between {size} tokens and {SOFT}")
+            raise ValueError(
+                f"padded_size {self.padded_size} is not between {size} tokens and {SOFT}"
+            )
         specials = (self.mask_id, self.pad_id, self.unk_id)
         if not all(0 <= i < size for i in (*specials, *self.targets)):
             raise ValueError("an id is outside the tokens")
-        if not self.targets or set(specials) & set(self.targets) or len(set(self.targets)) != len(self.targets):
+        if (
+            not self.targets
+            or set(specials) & set(self.targets)
+            or len(set(self.targets)) != len(self.targets)
+        ):
             raise ValueError("targets are missing, stand twice or include a special token")
         if self.complement is not None:
             ids = range(self.padded_size)
-            if sorted(self.complement) != list(ids) or any(self.complement[self.complement[i]] != i for i in ids):
+            if sorted(self.complement) != list(ids) or any(
+                self.complement[self.complement[i]] != i for i in ids
+            ):
                 raise ValueError("the complement is not an involution of the padded ids")
             if any(self.complement[i] != i for i in specials):
                 raise ValueError("the complement moves a special token")
@@ -93,7 +101,9 @@ class Alphabet:
         """Number of tokens, without the padding rows."""
         return len(self.tokens)
 
-    def encode(self, seq: str | bytes, *, unknown: Literal["error", "unk"] = "error") -> NDArray[np.uint8]:
+    def encode(
+        self, seq: str | bytes, *, unknown: Literal["error", "unk"] = "error"
+    ) -> NDArray[np.uint8]:
         """Ids of the letters of `seq`, one each.
 
         IUPAC ambiguity codes become N; any other character raises `DataError`. With `unknown="unk"` they and
@@ -122,10 +132,14 @@ class Alphabet:
         """
         ids = np.asarray(ids)
         if ids.size and (ids.min() < 0 or ids.max() >= self.size):
-            raise ValueError(f"ids run from {ids.min()} to {ids.max()}, but {self.name} has {self.size} tokens")
+            raise ValueError(
+                f"ids run from {ids.min()} to {ids.max()}, but {self.name} has {self.size} tokens"
+            )
         letters = self._letters[ids]
         if soft is not None:
-            letters = np.where(soft & (letters >= ord("A")) & (letters <= ord("Z")), letters | 0x20, letters)
+            letters = np.where(
+                soft & (letters >= ord("A")) & (letters <= ord("Z")), letters | 0x20, letters
+            )
         if letters.all():
             return letters.tobytes().decode("latin-1")
         return "".join(chr(c) if c else self.tokens[i] for c, i in zip(letters, ids, strict=True))
@@ -159,22 +173,30 @@ class Alphabet:
             )
         except (KeyError, TypeError, ValueError) as fault:
             raise CheckpointError(
-                f"does not describe an alphabet ({type(fault).__name__}: {fault})", fix="use an undamaged checkpoint"
+                f"does not describe an alphabet ({type(fault).__name__}: {fault})",
+                fix="use an undamaged checkpoint",
             ) from None
 
     def fingerprint(self) -> str:
         """sha256 (hex) of the canonical JSON: equal if and only if every id means the same in the same way."""
-        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        canonical = json.dumps(
+            self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True
+        )
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def _refuse(self, seq: str | bytes, position: int) -> None:
         text = seq.decode("latin-1") if isinstance(seq, bytes) else seq
         letter = text[position]
         if letter in "Uu":
-            raise DataError(f"'{letter}' at position {position + 1}: this is RNA, not DNA", fix="convert U to T first")
+            raise DataError(
+                f"'{letter}' at position {position + 1}: this is RNA, not DNA",
+                fix="convert U to T first",
+            )
         raise DataError(
             f"{letter!r} at position {position + 1} is not a letter of the {self.name} alphabet",
-            fix="give A, C, G, T, N or IUPAC ambiguity codes" if self.domain == "dna" else "remove it",
+            fix="give A, C, G, T, N or IUPAC ambiguity codes"
+            if self.domain == "dna"
+            else "remove it",
         )
 
 
@@ -250,9 +272,16 @@ class Vocabulary(Alphabet):
         )
 
     def __post_init__(self) -> None:
-        ids = [self.mask_id, self.pad_id, self.end_id, *([] if self.start_id is None else [self.start_id])]
+        ids = [
+            self.mask_id,
+            self.pad_id,
+            self.end_id,
+            *([] if self.start_id is None else [self.start_id]),
+        ]
         if not 2 <= self.n_tokens <= self.padded_size <= MOST_TOKENS:
-            raise ValueError(f"{self.n_tokens} tokens and padded_size {self.padded_size} are not between 2 and {MOST_TOKENS}")
+            raise ValueError(
+                f"{self.n_tokens} tokens and padded_size {self.padded_size} are not between 2 and {MOST_TOKENS}"
+            )
         if not all(0 <= i < self.n_tokens for i in ids) or not -1 <= self.unk_id < self.n_tokens:
             raise ValueError("a special id is outside the tokens")
         if not self.targets or self.mask_id in self.targets or self.end_id not in self.targets:
@@ -265,7 +294,9 @@ class Vocabulary(Alphabet):
         """Number of tokens, without padding rows."""
         return self.n_tokens
 
-    def encode(self, seq: str | bytes, *, unknown: Literal["error", "unk"] = "error") -> NDArray[np.uint8]:
+    def encode(
+        self, seq: str | bytes, *, unknown: Literal["error", "unk"] = "error"
+    ) -> NDArray[np.uint8]:
         """Raises `TypeError`: text is encoded by its tokenizer."""
         raise TypeError(f"{self.name} is the vocabulary of a tokenizer: encode with that")
 
@@ -276,7 +307,18 @@ class Vocabulary(Alphabet):
     def to_json(self) -> dict[str, Any]:
         """As `Alphabet.to_json`; instead of the targets, the few ids that are none."""
         allowed = set(self.targets)
-        names = ("name", "n_tokens", "mask_id", "pad_id", "end_id", "start_id", "unk_id", "padded_size", "domain", "tokenizer_sha256")
+        names = (
+            "name",
+            "n_tokens",
+            "mask_id",
+            "pad_id",
+            "end_id",
+            "start_id",
+            "unk_id",
+            "padded_size",
+            "domain",
+            "tokenizer_sha256",
+        )
         never = [i for i in range(self.n_tokens) if i not in allowed]
         return {name: getattr(self, name) for name in names} | {"never": never}
 
@@ -301,13 +343,27 @@ class Vocabulary(Alphabet):
             )
         except (KeyError, TypeError, ValueError) as fault:
             raise CheckpointError(
-                f"does not describe a vocabulary ({type(fault).__name__}: {fault})", fix="use an undamaged checkpoint"
+                f"does not describe a vocabulary ({type(fault).__name__}: {fault})",
+                fix="use an undamaged checkpoint",
             ) from None
 
 
 DNA = Alphabet(
     name="dna",
-    tokens=("[CLS]", "[SEP]", "[BOS]", "[MASK]", "[PAD]", "[RESERVED]", "[UNK]", "A", "C", "G", "T", "N"),
+    tokens=(
+        "[CLS]",
+        "[SEP]",
+        "[BOS]",
+        "[MASK]",
+        "[PAD]",
+        "[RESERVED]",
+        "[UNK]",
+        "A",
+        "C",
+        "G",
+        "T",
+        "N",
+    ),
     complement=(0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 15),
     mask_id=3,
     pad_id=4,
@@ -325,7 +381,13 @@ def _characters(name: str, letters: int, padded_size: int) -> Vocabulary:
     definition = hashlib.sha256(f"genodiff {name} 1".encode()).hexdigest()
     end, mask, pad = letters, letters + 1, letters + 2
     return Vocabulary.of(
-        name, letters + 3, mask_id=mask, pad_id=pad, end_id=end, tokenizer_sha256=definition, padded_size=padded_size
+        name,
+        letters + 3,
+        mask_id=mask,
+        pad_id=pad,
+        end_id=end,
+        tokenizer_sha256=definition,
+        padded_size=padded_size,
     )
 
 

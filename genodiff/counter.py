@@ -35,17 +35,25 @@ class Purpose(IntEnum):
     FINETUNE_DROPOUT = 19  # index = example, sub-index = epoch
 
 
-def generator(seed: int, purpose: Purpose, index: int = 0, sub_index: int = 0) -> np.random.Generator:
+def generator(
+    seed: int, purpose: Purpose, index: int = 0, sub_index: int = 0
+) -> np.random.Generator:
     """The generator of all draws of `purpose` for `index` (and `sub_index`). All three must be 0 or more, below 2^64."""
-    return np.random.Generator(np.random.Philox(key=[seed, int(purpose)], counter=[0, 0, sub_index, index]))
+    return np.random.Generator(
+        np.random.Philox(key=[seed, int(purpose)], counter=[0, 0, sub_index, index])
+    )
 
 
-def uniforms(seed: int, purpose: Purpose, index: int, n: int, sub_index: int = 0) -> NDArray[np.float64]:
+def uniforms(
+    seed: int, purpose: Purpose, index: int, n: int, sub_index: int = 0
+) -> NDArray[np.float64]:
     """`n` uniforms in [0, 1) with 53 random bits each; the first m of n are the m of a shorter call."""
     return generator(seed, purpose, index, sub_index).random(n)
 
 
-def uniform_rows(seed: int, purpose: Purpose, indices: ArrayLike, n: int, sub_index: int = 0) -> NDArray[np.float64]:
+def uniform_rows(
+    seed: int, purpose: Purpose, indices: ArrayLike, n: int, sub_index: int = 0
+) -> NDArray[np.float64]:
     """(len(indices), n): row i is `uniforms(seed, purpose, indices[i], n, sub_index)`, faster for many rows."""
     indices = np.asarray(indices, np.uint64)
     rows = np.empty((len(indices), n))

@@ -11,7 +11,10 @@ _LONGEST_NAME = 80
 
 def printable(text: object, longest: int | None = None) -> str:
     """`text` with control and undecodable characters escaped, cut in the middle to at most `longest` characters."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii") for c in str(text))
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for c in str(text)
+    )
     if longest is not None and len(shown) > longest:
         keep = (longest - 1) // 2
         shown = f"{shown[:keep]}…{shown[-keep:]}"
@@ -53,7 +56,12 @@ class GenodiffError(Exception):
 
 
 def _rebuild(
-    kind: type[GenodiffError], what: str, fix: str | None, file: str | Path | None, line: int | None, record: str | None
+    kind: type[GenodiffError],
+    what: str,
+    fix: str | None,
+    file: str | Path | None,
+    line: int | None,
+    record: str | None,
 ) -> GenodiffError:
     return kind(what, fix=fix, file=file, line=line, record=record)
 

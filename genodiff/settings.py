@@ -17,17 +17,27 @@ from genodiff.errors import GenodiffError, UsageError
 class Settings(BaseModel):
     """Frozen, strict about unknown keys, and true to its types: "3" is not 3, and NaN is not a number."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=False, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, strict=False, validate_default=True
+    )
 
     @classmethod
-    def parse(cls, values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError) -> Self:
+    def parse(
+        cls, values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError
+    ) -> Self:
         """`values` (a mapping, as YAML or JSON gives it) as settings; the first fault becomes one `error` line."""
         if not isinstance(values, dict):
-            raise error(f"expected keys and values, found {type(values).__name__}", file=file, fix="see `genodiff config schema`")
+            raise error(
+                f"expected keys and values, found {type(values).__name__}",
+                file=file,
+                fix="see `genodiff config schema`",
+            )
         try:
             return cls.model_validate(values)
         except ValidationError as fault:
-            raise error(_first_fault(cls, fault), file=file, fix="see `genodiff config schema`") from None
+            raise error(
+                _first_fault(cls, fault), file=file, fix="see `genodiff config schema`"
+            ) from None
 
 
 _PLAIN = {
@@ -41,7 +51,9 @@ _PLAIN = {
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` or a list of what is known: the tail of a message about an unknown name."""
     known = sorted(known)
-    near = get_close_matches(name, known, n=1, cutoff=0.5) or get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    near = get_close_matches(name, known, n=1, cutoff=0.5) or get_close_matches(
+        name.lower(), known, n=1, cutoff=0.5
+    )
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}"
 
 
@@ -83,7 +95,11 @@ def _walk(cls: type[BaseModel], path: tuple[int | str, ...]) -> tuple[list[str],
 
 def _kinds(annotation: Any) -> list[tuple[str, type[BaseModel]]]:
     """The settings of a union of several kinds, by the value of their `kind`."""
-    members = [m for m in get_args(annotation) if isinstance(m, type) and issubclass(m, BaseModel) and "kind" in m.model_fields]
+    members = [
+        m
+        for m in get_args(annotation)
+        if isinstance(m, type) and issubclass(m, BaseModel) and "kind" in m.model_fields
+    ]
     return [(str(m.model_fields["kind"].default), m) for m in members]
 
 
@@ -95,7 +111,9 @@ class _UniqueKeys(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key '{key}' stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key}' stands twice", key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -105,7 +123,9 @@ def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> A
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as fault:
-        raise error(f"cannot be read ({fault.strerror})", file=path, fix="give the path of a YAML file") from None
+        raise error(
+            f"cannot be read ({fault.strerror})", file=path, fix="give the path of a YAML file"
+        ) from None
     except UnicodeDecodeError:
         raise error("is not UTF-8 text", file=path, fix="save it in the encoding UTF-8") from None
     try:
@@ -113,9 +133,18 @@ def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> A
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         problem = getattr(fault, "problem", None) or "not valid YAML"
-        raise error(f"is not valid YAML: {problem}", file=path, line=mark.line + 1 if mark else None, fix="correct the file") from None
+        raise error(
+            f"is not valid YAML: {problem}",
+            file=path,
+            line=mark.line + 1 if mark else None,
+            fix="correct the file",
+        ) from None
     except (RecursionError, ValueError):
-        raise error("is not valid YAML: nested too deeply or out of range", file=path, fix="correct the file") from None
+        raise error(
+            "is not valid YAML: nested too deeply or out of range",
+            file=path,
+            fix="correct the file",
+        ) from None
 
 
 def to_yaml(settings: BaseModel) -> str:

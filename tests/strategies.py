@@ -41,10 +41,20 @@ def windows(draw: st.DrawFn, max_batch: int = 4, max_length: int = 12) -> Window
     n_targets = draw(st.integers(1, vocab_size - 1))
     targets, mask_id = tuple(ids[:n_targets]), ids[n_targets]
     others = [i for i in ids if i != mask_id]
-    batch, length, seed = draw(st.integers(1, max_batch)), draw(st.integers(1, max_length)), draw(seeds)
+    batch, length, seed = (
+        draw(st.integers(1, max_batch)),
+        draw(st.integers(1, max_length)),
+        draw(seeds),
+    )
     generator = torch.Generator().manual_seed(seed)
-    maskable = torch.rand(batch, length, generator=generator) < draw(st.sampled_from([0.0, 0.3, 0.8, 1.0]))
+    maskable = torch.rand(batch, length, generator=generator) < draw(
+        st.sampled_from([0.0, 0.3, 0.8, 1.0])
+    )
     pick = torch.randint(0, 10**6, (batch, length), generator=generator)
-    x0 = torch.where(maskable, torch.tensor(targets)[pick % n_targets], torch.tensor(others)[pick % len(others)])
+    x0 = torch.where(
+        maskable, torch.tensor(targets)[pick % n_targets], torch.tensor(others)[pick % len(others)]
+    )
     logits = 3 * torch.randn(batch, length, vocab_size, generator=generator, dtype=torch.float64)
-    return Windows(draw(st.sampled_from(sorted(SCHEDULES))), mask_id, targets, x0, maskable, logits, seed)
+    return Windows(
+        draw(st.sampled_from(sorted(SCHEDULES))), mask_id, targets, x0, maskable, logits, seed
+    )

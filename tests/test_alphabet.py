@@ -35,14 +35,18 @@ def test_the_complement_swaps_four_ids_and_keeps_every_other_row() -> None:
 def test_the_reference_tokenizer_gives_the_same_ids(shared: Path) -> None:
     reference = json.loads((shared / "conformance/cases/tokenizer_caduceus.json").read_text())
     assert reference["vocab"] == dict(zip(DNA.tokens, range(DNA.size), strict=True))
-    assert {int(k): v for k, v in reference["complement_map"].items()} == dict(enumerate(DNA.complement[: DNA.size]))
+    assert {int(k): v for k, v in reference["complement_map"].items()} == dict(
+        enumerate(DNA.complement[: DNA.size])
+    )
     assert len(reference["cases"]) >= 20
     for case in reference["cases"]:
         # The reference splits its own special tokens off first and turns every other stranger into [UNK].
         ids: list[int] = []
         for piece in re.split(r"(\[(?:MASK|PAD|CLS|SEP|BOS|UNK)\])", case["text"]):
             special = re.fullmatch(r"\[(?:MASK|PAD|CLS|SEP|BOS|UNK)\]", piece)
-            ids += [DNA.tokens.index(piece)] if special else DNA.encode(piece, unknown="unk").tolist()
+            ids += (
+                [DNA.tokens.index(piece)] if special else DNA.encode(piece, unknown="unk").tolist()
+            )
         assert ids == case["no_special"], case["text"]
         assert DNA.rc(np.array(ids, np.uint8)).tolist() == case["rc_ids_of_no_special"]
         assert DNA.decode(np.array(ids, np.uint8)) == case["decode_no_special"]
@@ -96,7 +100,9 @@ def test_every_iupac_code_has_its_complement() -> None:
     means = {"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
              "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"}  # fmt: skip
     for code, bases in means.items():
-        assert set(means[str(reverse_complement(code))]) == {str(reverse_complement(b)) for b in bases}
+        assert set(means[str(reverse_complement(code))]) == {
+            str(reverse_complement(b)) for b in bases
+        }
 
 
 @pytest.mark.parametrize("stranger", ["-", "U", "é", "E"])

@@ -12,13 +12,29 @@ FLOOR = {
     "errors": -1, "__init__": -1,
     "alphabet": 0, "settings": 0, "counter": 0, "io": 0, "kernels": 0,
     "diffusion": 1, "backbones": 1, "data": 1,
-    "train": 2,
-    "finetune": 3, "generate": 3, "score": 3, "hub": 3,
-    "report": 4,
-    "cli": 5,
+    "runs": 2,
+    "train": 3, "tasks": 3,
+    "finetune": 4, "generate": 4, "score": 4, "hub": 4,
+    "report": 5,
+    "studies": 6,
+    "cli": 7,
 }  # fmt: skip
-GROUND = {"alphabet", "settings", "counter", "io"}  # may know one another; none of them may know torch
-OPTIONAL = {"tokenizers", "triton", "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda", "zarr", "optuna"}
+GROUND = {
+    "alphabet",
+    "settings",
+    "counter",
+    "io",
+}  # may know one another; none of them may know torch
+OPTIONAL = {
+    "tokenizers",
+    "triton",
+    "mamba_ssm",
+    "causal_conv1d",
+    "selective_scan_cuda",
+    "causal_conv1d_cuda",
+    "zarr",
+    "optuna",
+}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -39,7 +55,11 @@ def imports(tree: ast.AST) -> list[tuple[str, ast.stmt]]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             base = node.module or ""
-            found += [(f"genodiff.{alias.name}", node) for alias in node.names] if base == "genodiff" else [(base, node)]
+            found += (
+                [(f"genodiff.{alias.name}", node) for alias in node.names]
+                if base == "genodiff"
+                else [(base, node)]
+            )
     return found
 
 
@@ -55,21 +75,34 @@ def test_imports_point_down_and_rooms_on_one_floor_are_strangers(path: Path) -> 
         assert there in FLOOR, f"{path.name} imports {name}: a room without a floor"
         if here == there or (here in GROUND and there in GROUND):
             continue
-        assert FLOOR[there] < FLOOR[here], f"{module_of(path)} imports {name}, which is not below it"
+        assert FLOOR[there] < FLOOR[here], (
+            f"{module_of(path)} imports {name}, which is not below it"
+        )
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if room_of(module_of(p)) in GROUND | {"errors", "__init__"}], ids=module_of)
+@pytest.mark.parametrize(
+    "path",
+    [p for p in FILES if room_of(module_of(p)) in GROUND | {"errors", "__init__"}],
+    ids=module_of,
+)
 def test_the_ground_floor_and_the_cli_shell_do_not_import_torch(path: Path) -> None:
-    assert not {name.split(".")[0] for name, _ in imports(ast.parse(path.read_text()))} & {"torch", "lightning"}
+    assert not {name.split(".")[0] for name, _ in imports(ast.parse(path.read_text()))} & {
+        "torch",
+        "lightning",
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_nothing_is_imported_inside_a_function_but_optional_kernels_and_verbs(path: Path) -> None:
     tree = ast.parse(path.read_text())
-    for function in [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]:
+    for function in [
+        n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]:
         for name, node in imports(function):
             allowed = name.split(".")[0] in OPTIONAL or room_of(module_of(path)) == "cli"
-            assert allowed, f"{module_of(path)}, line {node.lineno}: {name} is imported inside {function.name}()"
+            assert allowed, (
+                f"{module_of(path)}, line {node.lineno}: {name} is imported inside {function.name}()"
+            )
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
@@ -98,7 +131,7 @@ def test_the_package_imports_with_nothing_optional() -> None:
         "        absent = {'triton', 'mamba_ssm', 'causal_conv1d', 'tensorboard', 'tokenizers'}\n"
         "        if name.split('.')[0] in absent: raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\nimport genodiff\n"
-        "TRITON = [f'.triton_{x}' for x in ('kernels', 'tiles', 'staging', 'mixing', 'norms')]\n"
+        "TRITON = [f'.triton.{x}' for x in ('scan_jit', 'tiles', 'staging', 'mixer_jit', 'norm_jit')]\n"
         "for m in pkgutil.walk_packages(genodiff.__path__, 'genodiff.'):\n"
         "    if not any(s in m.name for s in ('__main__', '_native_', *TRITON)): importlib.import_module(m.name)\n"
     )

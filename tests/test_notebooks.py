@@ -14,11 +14,25 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
-    words = ["--nbmake", "--nbmake-timeout=900", "-p", "no:cacheprovider", "-q", "-o", "addopts=", "-W", "default"]
+    words = [
+        "--nbmake",
+        "--nbmake-timeout=900",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-o",
+        "addopts=",
+        "-W",
+        "default",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, str(path)],
         cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"), "MPLCONFIGDIR": str(tmp_path)},
+        env=os.environ
+        | {
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+            "MPLCONFIGDIR": str(tmp_path),
+        },
         capture_output=True,
         text=True,
         timeout=1000,
@@ -28,11 +42,15 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_with_its_outputs_and_without_traces_of_the_machine_it_ran_on(path: Path) -> None:
+def test_a_notebook_is_kept_with_its_outputs_and_without_traces_of_the_machine_it_ran_on(
+    path: Path,
+) -> None:
     cells = nbformat.read(path, as_version=4).cells
     outputs = [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
     assert outputs
-    assert all(output.get("name") != "stderr" and output.output_type != "error" for output in outputs)
+    assert all(
+        output.get("name") != "stderr" and output.output_type != "error" for output in outputs
+    )
     text = path.read_text()
     assert len(text) < 600_000
     assert not re.search(r"/(home|root|work|tmp)/|site-packages", text)

@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def requirements() -> dict[str, str]:
     names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return {re.split(r"[<>=!~ ]", line, maxsplit=1)[0]: line[len(re.split(r"[<>=!~ ]", line, maxsplit=1)[0]) :] for line in names}
+    return {
+        re.split(r"[<>=!~ ]", line, maxsplit=1)[0]: line[
+            len(re.split(r"[<>=!~ ]", line, maxsplit=1)[0]) :
+        ]
+        for line in names
+    }
 
 
 def test_the_conda_environment_asks_for_the_same_versions_as_the_package() -> None:
@@ -33,7 +38,10 @@ def test_the_conda_environment_asks_for_the_same_versions_as_the_package() -> No
 def test_kernels_that_need_cuda_are_an_extra_and_never_a_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert not {"mamba-ssm", "causal-conv1d", "triton"} & set(requirements())
-    assert {re.split(r"[<>=]", line)[0] for line in project["optional-dependencies"]["cuda"]} == {"mamba-ssm", "causal-conv1d"}
+    assert {re.split(r"[<>=]", line)[0] for line in project["optional-dependencies"]["cuda"]} == {
+        "mamba-ssm",
+        "causal-conv1d",
+    }
 
 
 def test_the_version_is_one() -> None:
@@ -44,7 +52,10 @@ def test_the_version_is_one() -> None:
 
 def test_every_room_is_packaged() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    rooms = {"genodiff." + p.parent.name for p in (ROOT / "genodiff").glob("*/__init__.py")} | {"genodiff", "genodiff.data_recipes"}
+    rooms = {"genodiff." + p.parent.name for p in (ROOT / "genodiff").glob("*/__init__.py")} | {
+        "genodiff",
+        "genodiff.data_recipes",
+    }
     assert set(listed) == rooms
 
 
@@ -56,7 +67,9 @@ def tracked_files() -> list[Path]:
 
 
 def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
-    forbidden = re.compile("/" + r"work/(main|shared)|/ro" + "ot/|pypi" + r"\.org|files\.pythonhosted|/opt/" + "pypi")
+    forbidden = re.compile(
+        "/" + r"work/(main|shared)|/ro" + "ot/|pypi" + r"\.org|files\.pythonhosted|/opt/" + "pypi"
+    )
     for path in tracked_files():
         if path.suffix in {".png", ".gz", ".safetensors"} or not path.is_file():
             continue

@@ -30,7 +30,10 @@ def write_song(folder: Path, times: int = 12) -> Path:
 def write_rows(folder: Path, n: int = 200) -> Path:
     """JSON lines: n documents that all differ."""
     path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps({"text": f"{VERSES[i % 6]} ({i})"}) + "\n" for i in range(n)), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps({"text": f"{VERSES[i % 6]} ({i})"}) + "\n" for i in range(n)),
+        encoding="utf-8",
+    )
     return path
 
 

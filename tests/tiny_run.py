@@ -7,12 +7,12 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.data.store import build_store
-from genodiff.train import checkpoint
-from genodiff.train.checkpoint import State
-from genodiff.train.config import RunConfig, resolve
-from genodiff.train.feed import recipe_of
-from genodiff.train.folder import record, write_config
-from genodiff.train.weights import build, own_tensors
+from genodiff.runs import checkpoint
+from genodiff.runs.checkpoint import State
+from genodiff.runs.config import RunConfig, resolve
+from genodiff.runs.feed import recipe_of
+from genodiff.runs.folder import record, write_config
+from genodiff.runs.weights import build, own_tensors
 
 NETWORK = {"kind": "caduceus", "d_model": 16, "n_layer": 1, "d_state": 4, "strands": "paired"}
 SEQ_LEN = 64
@@ -38,7 +38,9 @@ def write_run(folder: Path, *, seed: int = 0) -> Path:
     """A run at `folder`/run on `folder`/genome.fa, with one checkpoint."""
     fasta, run = folder / "genome.fa", folder / "run"
     fasta.write_text(genome_text())
-    config = resolve({"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}})
+    config = resolve(
+        {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
+    )
     return save_run(run, config, seed)
 
 
@@ -46,7 +48,9 @@ def save_run(run: Path, config: RunConfig, seed: int = 0) -> Path:
     """A run folder with a checkpoint of step 1 of an untrained network."""
     torch.manual_seed(seed)
     backbone = build(config, DNA)
-    torch.nn.init.normal_(next(p for n, p in backbone.named_parameters() if "embed" in n.lower()), std=0.5)
+    torch.nn.init.normal_(
+        next(p for n, p in backbone.named_parameters() if "embed" in n.lower()), std=0.5
+    )
     store = build_store(recipe_of(config), config.fasta)
     run.mkdir(parents=True)
     write_config(run, config)

@@ -37,14 +37,18 @@ class World:
     def entropy(self) -> float:
         return -(self.p * self.p.log()).sum().item()
 
-    def diffusion(self, schedule: Schedule | None = None, time_conditioning: bool = False) -> MaskedDiffusion:
+    def diffusion(
+        self, schedule: Schedule | None = None, time_conditioning: bool = False
+    ) -> MaskedDiffusion:
         return MaskedDiffusion(schedule or Linear(), self.mask_id, self.targets, time_conditioning)
 
     def denoiser(self, xt: Tensor, sigma: Tensor) -> Tensor:
         """Logits of the exact posterior p(x0 | xt) at every position, any batch; double precision."""
         agrees = (xt[:, None] == self.sequences) | (xt[:, None] == self.mask_id)
         weight = agrees.all(-1) * self.p  # (B, N)
-        weight = torch.where(weight.sum(-1, keepdim=True) > 0, weight, self.p)  # a context that never occurs
+        weight = torch.where(
+            weight.sum(-1, keepdim=True) > 0, weight, self.p
+        )  # a context that never occurs
         one_hot = torch.nn.functional.one_hot(self.sequences, self.vocab_size).double()
         posterior = torch.einsum("bn,nlv->blv", weight, one_hot) / weight.sum(-1)[:, None, None]
         logits = torch.full((*xt.shape, self.vocab_size), 30.0, dtype=torch.float64)
@@ -75,14 +79,26 @@ def copy_task(length: int = 2, n_symbols: int = 3) -> World:
     """F2. Entropy ln V."""
     targets = tuple(range(5, 5 + n_symbols))
     sequences = torch.tensor(targets)[:, None].expand(-1, length).contiguous()
-    return World(sequences, torch.full((n_symbols,), 1 / n_symbols, dtype=torch.float64), targets, 1, 5 + n_symbols)
+    return World(
+        sequences,
+        torch.full((n_symbols,), 1 / n_symbols, dtype=torch.float64),
+        targets,
+        1,
+        5 + n_symbols,
+    )
 
 
 def independent(length: int = 3, p: tuple[float, ...] = (0.25, 0.25, 0.25, 0.25)) -> World:
     """F3. Entropy L H(p)."""
     targets = (7, 8, 9, 10)[: len(p)]
     choice = torch.tensor(list(itertools.product(range(len(p)), repeat=length)))
-    return World(torch.tensor(targets)[choice], torch.tensor(p, dtype=torch.float64)[choice].prod(-1), targets, 3, 16)
+    return World(
+        torch.tensor(targets)[choice],
+        torch.tensor(p, dtype=torch.float64)[choice].prod(-1),
+        targets,
+        3,
+        16,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,9 @@ class LongChain:
 
     @cached_property
     def powers(self) -> Tensor:
-        return torch.stack([torch.linalg.matrix_power(self.transition, d) for d in range(self.length + 1)])
+        return torch.stack(
+            [torch.linalg.matrix_power(self.transition, d) for d in range(self.length + 1)]
+        )
 
     @cached_property
     def stationary(self) -> Tensor:
@@ -115,7 +133,9 @@ class LongChain:
 
     def draw(self, u: Tensor) -> Tensor:
         """Windows from uniforms (B, L)."""
-        state = torch.searchsorted(self.stationary.cumsum(0)[:-1].contiguous(), u[:, 0].contiguous(), right=True)
+        state = torch.searchsorted(
+            self.stationary.cumsum(0)[:-1].contiguous(), u[:, 0].contiguous(), right=True
+        )
         states, cdf = [state], self.transition.cumsum(-1)[:, :-1]
         for i in range(1, self.length):
             state = (cdf[state] <= u[:, i, None]).sum(-1)
@@ -133,7 +153,9 @@ class LongChain:
         a = state_of[xt].gather(1, left.clamp(min=0))
         b = state_of[xt].gather(1, right.clamp(max=length - 1))
         before = torch.where((left < 0)[..., None], self.stationary, power[place - left, a])
-        after = torch.where((right >= length)[..., None], 1.0, power.transpose(1, 2)[right - place, b])
+        after = torch.where(
+            (right >= length)[..., None], 1.0, power.transpose(1, 2)[right - place, b]
+        )
         logits = torch.zeros(*xt.shape, self.vocab_size, dtype=torch.float64)
         logits[..., list(self.targets)] = (before * after).log().clamp(min=-1e4)
         return logits

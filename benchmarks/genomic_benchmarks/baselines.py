@@ -18,16 +18,16 @@ import numpy as np
 import torch
 
 from genodiff import __version__
-from genodiff.finetune.audit import audit, audit_lines
 from genodiff.finetune.baselines import baseline_predictor, baselines_for
 from genodiff.finetune.contender import Contender
-from genodiff.finetune.metrics import measure, spread
 from genodiff.finetune.protocol import FitSettings
 from genodiff.finetune.results import add_rows, data_digest, finite, read_results
-from genodiff.finetune.task import TaskData, load_task, seed_split, task_names
 from genodiff.finetune.unit import Unit
 from genodiff.io import atomic
-from genodiff.train.folder import git_revision, now
+from genodiff.runs.folder import git_revision, now
+from genodiff.tasks.audit import audit, audit_lines
+from genodiff.tasks.metrics import measure, spread
+from genodiff.tasks.task import TaskData, load_task, seed_split, task_names
 
 HERE = Path(__file__).parent
 AUDITS = "audits.jsonl"
@@ -42,13 +42,23 @@ COORDINATES = ("official", "dedup", "chrom-holdout")
 
 
 def folder_of(data: Path, suite: str) -> Path:
-    return data / "genomic_benchmarks" if suite == "genomic-benchmarks" else data / "nt_tasks" / "GUE"
+    return (
+        data / "genomic_benchmarks" if suite == "genomic-benchmarks" else data / "nt_tasks" / "GUE"
+    )
 
 
 def unit_of(data: TaskData, digest: str, name: str, seed: int) -> Unit:
     contender = Contender(name=name, kind="baseline", preset=name)
     task = data.task
-    return Unit(suite=task.suite, task=task.name, split=data.split, data=digest, contender=contender, settings=FitSettings(), seed=seed)
+    return Unit(
+        suite=task.suite,
+        task=task.name,
+        split=data.split,
+        data=digest,
+        contender=contender,
+        settings=FitSettings(),
+        seed=seed,
+    )
 
 
 def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
@@ -59,7 +69,9 @@ def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
     predict = baseline_predictor(name, task, train, valid, unit.seed)
     checked = measure(task.metrics[0], task.kind, valid.labels, predict(valid))
     predicted = predict(data.test)
-    values = {metric: measure(metric, task.kind, data.test.labels, predicted) for metric in task.metrics}
+    values = {
+        metric: measure(metric, task.kind, data.test.labels, predicted) for metric in task.metrics
+    }
     found = spread(task.metrics[0], task.kind, data.test.labels, [predicted], seed=unit.seed)
     return {
         "suite": unit.suite, "task": unit.task, "split": unit.split, "model": name, "kind": "baseline", "method": unit.method,
@@ -74,15 +86,27 @@ def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
 def run_audits(data: Path, out: Path) -> None:
     """Audits of every task in TASKS, and of the coordinates of all nine Genomic Benchmarks under each split."""
     kept = (
-        {(a["suite"], a["task"], a["split"]): a for a in map(json.loads, (out / AUDITS).read_text().splitlines())}
+        {
+            (a["suite"], a["task"], a["split"]): a
+            for a in map(json.loads, (out / AUDITS).read_text().splitlines())
+        }
         if (out / AUDITS).exists()
         else {}
     )
-    wanted = [*TASKS, *(("genomic-benchmarks", name, split) for name in task_names("genomic-benchmarks") for split in COORDINATES)]
+    wanted = [
+        *TASKS,
+        *(
+            ("genomic-benchmarks", name, split)
+            for name in task_names("genomic-benchmarks")
+            for split in COORDINATES
+        ),
+    ]
     for suite, name, split in wanted:
         if (suite, name, split) not in kept:
             print(f"audit {suite}/{name} {split}", flush=True)
-            kept[suite, name, split] = audit(load_task(suite, name, source=folder_of(data, suite), split=split, sequences=False))
+            kept[suite, name, split] = audit(
+                load_task(suite, name, source=folder_of(data, suite), split=split, sequences=False)
+            )
             lines = "".join(json.dumps(kept[w]) + "\n" for w in wanted if w in kept)
             atomic.write_text(out / AUDITS, lines)
 
@@ -96,10 +120,15 @@ def run_baselines(data: Path, out: Path, seeds: int, chosen: list[str]) -> None:
         for seed in range(1, seeds + 1):
             for baseline in baselines_for(loaded.task, loaded.train):
                 unit = unit_of(loaded, digest, baseline, seed)
-                if unit.key not in {row["key"] for row in read_results(out)}:  # another process may have done it
+                if unit.key not in {
+                    row["key"] for row in read_results(out)
+                }:  # another process may have done it
                     row = run_baseline(loaded, unit)
                     add_rows(out, [row])
-                    print(f"{name} {baseline} seed {seed}: {row['metric']} {row['value']:.4f} in {row['seconds']:.0f} s", flush=True)
+                    print(
+                        f"{name} {baseline} seed {seed}: {row['metric']} {row['value']:.4f} in {row['seconds']:.0f} s",
+                        flush=True,
+                    )
 
 
 def report(out: Path) -> str:
@@ -130,7 +159,10 @@ def report(out: Path) -> str:
         if found["leaks"]["same"] is not None:
             text += ["```", *audit_lines(found), "```", ""]
     if rows:
-        commits, threads = sorted({row["git"][:10] for row in rows if row["git"]}), sorted({row["threads"] for row in rows})
+        commits, threads = (
+            sorted({row["git"][:10] for row in rows if row["git"]}),
+            sorted({row["threads"] for row in rows}),
+        )
         minutes = sum(row["seconds"] for row in rows) / 60
         text += [
             "## Baselines",
@@ -143,26 +175,46 @@ def report(out: Path) -> str:
 
 
 def _audit_row(found: dict[str, Any]) -> str:
-    shares = [f"{100 * found['leaks'][k]['all'][0] / found['leaks'][k]['all'][1]:.1f} %" for k in ("same_place", "overlap")]
-    values = [f"{100 * found['accuracy'][k]:.1f}" for k in ("majority", "length_tree", "length_tree_cut", "lookup_same", "lookup_overlap")]
+    shares = [
+        f"{100 * found['leaks'][k]['all'][0] / found['leaks'][k]['all'][1]:.1f} %"
+        for k in ("same_place", "overlap")
+    ]
+    values = [
+        f"{100 * found['accuracy'][k]:.1f}"
+        for k in ("majority", "length_tree", "length_tree_cut", "lookup_same", "lookup_overlap")
+    ]
     counts = [f"{sum(found['counts'][part].values()):,}" for part in ("train", "test")]
     return "| " + " | ".join([found["task"], found["split"], *counts, *shares, *values]) + " |"
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
     models = list(
-        dict.fromkeys(row["model"] for row in sorted(rows, key=lambda r: ["majority", "length-tree", "kmer-lr", "cnn"].index(r["model"])))
+        dict.fromkeys(
+            row["model"]
+            for row in sorted(
+                rows, key=lambda r: ["majority", "length-tree", "kmer-lr", "cnn"].index(r["model"])
+            )
+        )
     )
-    lines = ["| task | split | metric | seeds | n test | " + " | ".join(models) + " |", "|" + "---|" * (5 + len(models))]
+    lines = [
+        "| task | split | metric | seeds | n test | " + " | ".join(models) + " |",
+        "|" + "---|" * (5 + len(models)),
+    ]
     for suite, name, split in TASKS:
-        own = [row for row in rows if (row["suite"], row["task"], row["split"]) == (suite, name, split)]
+        own = [
+            row for row in rows if (row["suite"], row["task"], row["split"]) == (suite, name, split)
+        ]
         if own:
             cells = []
             for model in models:
                 values = [row["value"] for row in own if row["model"] == model]
                 cells.append(f"{np.mean(values):.3f} ({np.ptp(values):.3f})" if values else "")
             seeds = len({row["seed"] for row in own})
-            lines.append(f"| {name} | {split} | {own[0]['metric']} | {seeds} | {own[0]['n_test']:,} | " + " | ".join(cells) + " |")
+            lines.append(
+                f"| {name} | {split} | {own[0]['metric']} | {seeds} | {own[0]['n_test']:,} | "
+                + " | ".join(cells)
+                + " |"
+            )
     return lines
 
 
@@ -171,11 +223,16 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.machine()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")),
+        platform.machine(),
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, default=HERE / "baselines")
     parser.add_argument("--seeds", type=int, default=5)

@@ -28,8 +28,19 @@ LOCAL = "human_nontata_promoters,human_enhancers_cohn"
 GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"
 SHORT = ("--batch-size", 32, "--epochs", 5)
 PIECES = {
-    "hg38_regions": {"chr1:": "train", "chr2:": "train", "chr10:": "train", "chr21:24985581": "test"},
-    "hg19_regions": {"chr22:": "train", "chr6:995529": "train", "chrX:": "train", "chr6:112323682": "valid", "chr9:": "valid"},
+    "hg38_regions": {
+        "chr1:": "train",
+        "chr2:": "train",
+        "chr10:": "train",
+        "chr21:24985581": "test",
+    },
+    "hg19_regions": {
+        "chr22:": "train",
+        "chr6:995529": "train",
+        "chrX:": "train",
+        "chr6:112323682": "valid",
+        "chr9:": "valid",
+    },
 }
 """Records of the shared FASTA files, by the beginning of their names, and the split that they are for."""
 
@@ -48,15 +59,23 @@ def pieces(data: Path, out: Path) -> tuple[Path, Path]:
                 for line in lines:
                     if line.startswith(">"):
                         title = line[1:].split()[0]
-                        split = next((s for start, s in wanted.items() if title.startswith(start)), None)
-                        record = None if split is None else f"{name.split('_')[0]}_{title.replace(':', '_').replace('-', '_')}"
+                        split = next(
+                            (s for start, s in wanted.items() if title.startswith(start)), None
+                        )
+                        record = (
+                            None
+                            if split is None
+                            else f"{name.split('_')[0]}_{title.replace(':', '_').replace('-', '_')}"
+                        )
                         if record is not None and split is not None:
                             splits[record], lengths[record] = split, 0
                             file.write(f">{record}\n")
                     elif record is not None:
                         lengths[record] += len(line.strip())
                         file.write(line)
-    bed.write_text("".join(f"{record}\t0\t{n}\t{splits[record]}\n" for record, n in lengths.items()))
+    bed.write_text(
+        "".join(f"{record}\t0\t{n}\t{splits[record]}\n" for record, n in lengths.items())
+    )
     (out / "human_pieces.part").rename(fasta)
     return fasta, bed
 
@@ -70,19 +89,59 @@ def measure(asked: argparse.Namespace, more: list[str]) -> None:
     models: list[object] = ["--model", f"scratch:{asked.preset}", "--model", "baselines"]
     if asked.only != "scratch":
         run = out / f"human-{asked.preset}"
-        how = ["--preset", asked.preset, "--seq-len", 512, "--batch-size", 16, "--max-minutes", asked.minutes, "--seed", 1]
+        how = [
+            "--preset",
+            asked.preset,
+            "--seq-len",
+            512,
+            "--batch-size",
+            16,
+            "--max-minutes",
+            asked.minutes,
+            "--seed",
+            1,
+        ]
         genodiff("train", "--fasta", fasta, "--bed", bed, *how, "--out", run, *threads)
         models = ["--model", f"pretrained={run}", *models]
     sweep = out / "sweep"
     sweep.mkdir(exist_ok=True)
     if not (sweep / "results.jsonl").exists():
-        known = (HERE / "baselines" / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        known = (
+            (HERE / "baselines" / "results.jsonl")
+            .read_text(encoding="utf-8")
+            .splitlines(keepends=True)
+        )
         tasks = {*asked.gue.split(","), *asked.local.split(",")}
-        (sweep / "results.jsonl").write_text("".join(row for row in known if json.loads(row)["task"] in tasks), encoding="utf-8")
-    common = [*models, "--seeds", asked.seeds, "--jobs", asked.jobs, "--out", sweep, *threads, *more]
+        (sweep / "results.jsonl").write_text(
+            "".join(row for row in known if json.loads(row)["task"] in tasks), encoding="utf-8"
+        )
+    common = [
+        *models,
+        "--seeds",
+        asked.seeds,
+        "--jobs",
+        asked.jobs,
+        "--out",
+        sweep,
+        *threads,
+        *more,
+    ]
     local = asked.data / "genomic_benchmarks"
-    genodiff("finetune", "gue", "--task", asked.gue, "--data", asked.data / "nt_tasks" / "GUE", *common)
-    genodiff("finetune", "genomic-benchmarks", "--task", asked.local, "--split", "local", "--data", local, *SHORT, *common)
+    genodiff(
+        "finetune", "gue", "--task", asked.gue, "--data", asked.data / "nt_tasks" / "GUE", *common
+    )
+    genodiff(
+        "finetune",
+        "genomic-benchmarks",
+        "--task",
+        asked.local,
+        "--split",
+        "local",
+        "--data",
+        local,
+        *SHORT,
+        *common,
+    )
 
 
 def pretraining(run: Path) -> str:
@@ -100,12 +159,25 @@ def differences(rows: list[dict[str, Any]]) -> str:
         if row["model"] == "kmer-lr":
             kmers.setdefault(row["task"], {})[row["seed"]] = row["value"]
         elif row["kind"] in ("checkpoint", "scratch"):
-            found.setdefault((row["task"], row["settings"]["rc"]), {}).setdefault(row["kind"], {})[row["seed"]] = row["value"]
-    lines = ["", "## Paired by seed", "", "| task | rc | pretrained minus scratch | pretrained minus kmer-lr |", "|---|---|---|---|"]
+            found.setdefault((row["task"], row["settings"]["rc"]), {}).setdefault(row["kind"], {})[
+                row["seed"]
+            ] = row["value"]
+    lines = [
+        "",
+        "## Paired by seed",
+        "",
+        "| task | rc | pretrained minus scratch | pretrained minus kmer-lr |",
+        "|---|---|---|---|",
+    ]
     for (task, rc), of in found.items():
-        shown = [_difference(of.get("checkpoint", {}), other) for other in (of.get("scratch", {}), kmers.get(task, {}))]
+        shown = [
+            _difference(of.get("checkpoint", {}), other)
+            for other in (of.get("scratch", {}), kmers.get(task, {}))
+        ]
         lines.append(f"| {task} | {rc} | {' | '.join(shown)} |")
-    return "\n".join([*lines, "", "Mean over seeds and its 95 % t interval; all seeds share one test part.", ""])
+    return "\n".join(
+        [*lines, "", "Mean over seeds and its 95 % t interval; all seeds share one test part.", ""]
+    )
 
 
 def _difference(one: dict[int, float], other: dict[int, float]) -> str:
@@ -118,8 +190,13 @@ def _difference(one: dict[int, float], other: dict[int, float]) -> str:
 def write(out: Path, data: Path) -> None:
     """Copy the rows and the tables here, with the places of this machine's folders left out."""
     genodiff("finetune", "report", out / "sweep")
-    files = {name: (out / "sweep" / name).read_text(encoding="utf-8") for name in ("RESULTS.md", "results.jsonl")}
-    files = {name: nameless(text, {"OUT": out, "SHARED/data": data}) for name, text in files.items()}
+    files = {
+        name: (out / "sweep" / name).read_text(encoding="utf-8")
+        for name in ("RESULTS.md", "results.jsonl")
+    }
+    files = {
+        name: nameless(text, {"OUT": out, "SHARED/data": data}) for name, text in files.items()
+    }
     files["RESULTS.md"] = (
         files["RESULTS.md"].rstrip("\n") + "\n"
         + "".join(pretraining(run) for run in sorted(out.glob("human-*")) if run.is_dir())
@@ -132,18 +209,36 @@ def write(out: Path, data: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with genomes/, genomic_benchmarks/ and nt_tasks/GUE/")
-    parser.add_argument("--out", type=Path, default=Path("runs/genomic-benchmarks"), help="where everything is kept")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        help="folder with genomes/, genomic_benchmarks/ and nt_tasks/GUE/",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/genomic-benchmarks"), help="where everything is kept"
+    )
     parser.add_argument("--preset", default="caduceus-ph-83k", help="the network")
     parser.add_argument("--minutes", type=float, default=40, help="minutes of pretraining")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--gue", default=GUE, help="GUE tasks, with commas")
-    parser.add_argument("--local", default=LOCAL, help="Genomic Benchmarks tasks with a local split, with commas")
-    parser.add_argument("--only", choices=["scratch", "all"], default="all", help="scratch: nothing that waits for pretraining")
-    parser.add_argument("--only-write", action="store_true", help="make RESULTS.md again from what is there")
+    parser.add_argument(
+        "--local", default=LOCAL, help="Genomic Benchmarks tasks with a local split, with commas"
+    )
+    parser.add_argument(
+        "--only",
+        choices=["scratch", "all"],
+        default="all",
+        help="scratch: nothing that waits for pretraining",
+    )
+    parser.add_argument(
+        "--only-write", action="store_true", help="make RESULTS.md again from what is there"
+    )
     asked, more = parser.parse_known_args()
     if not asked.only_write:
         measure(asked, more)

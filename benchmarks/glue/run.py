@@ -39,10 +39,18 @@ PUBLISHED = "MDLM's table 4 (arXiv 2406.07524), BERT-base on C4, eight tasks: AR
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with glue/ and, for wikitext2, wikitext-2/")
-    parser.add_argument("--out", type=Path, default=Path("runs/glue"), help="where runs and the sweep go")
-    parser.add_argument("--recipe", default="wikitext2", help="recipe of the text that is pretrained on")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, help="folder with glue/ and, for wikitext2, wikitext-2/"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/glue"), help="where runs and the sweep go"
+    )
+    parser.add_argument(
+        "--recipe", default="wikitext2", help="recipe of the text that is pretrained on"
+    )
     parser.add_argument("--text", type=Path, help="your copy of it, in place of DATA/wikitext-2")
     parser.add_argument("--preset", default="dit-tiny-bytes")
     parser.add_argument("--tokenizer", default="bytes")
@@ -50,7 +58,9 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--steps", type=int, default=20_000, help="of pretraining, in all")
-    parser.add_argument("--continued", type=int, default=4_000, help="the last so many of mlm-mdlm are MDLM")
+    parser.add_argument(
+        "--continued", type=int, default=4_000, help="the last so many of mlm-mdlm are MDLM"
+    )
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--continue-lr", type=float, default=5e-4)
     parser.add_argument("--warmup", type=int, default=200)
@@ -59,12 +69,18 @@ def main() -> None:
     parser.add_argument("--tasks", default="sst2,cola")
     parser.add_argument("--max-train", type=int, help="train examples of a task")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--finetune", default="", help="further flags of finetune, in one word: '--lr 3e-5 --epochs 3'")
+    parser.add_argument(
+        "--finetune",
+        default="",
+        help="further flags of finetune, in one word: '--lr 3e-5 --epochs 3'",
+    )
     parser.add_argument("--threads", type=int)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plan", action="store_true", help="say what it takes, and stop")
     parser.add_argument("--only-write", action="store_true", help="make RESULTS.md again from OUT")
-    parser.add_argument("--results", type=Path, default=HERE, help="where RESULTS.md and results.jsonl go")
+    parser.add_argument(
+        "--results", type=Path, default=HERE, help="where RESULTS.md and results.jsonl go"
+    )
     asked = parser.parse_args()
     if asked.data is None and not asked.only_write:
         parser.error("--data is missing")
@@ -80,10 +96,35 @@ def main() -> None:
 
 def trainings(asked: argparse.Namespace, text: Path | None) -> dict[str, list[object]]:
     """The words of `genodiff train` for each run, in the order in which they are to run."""
-    shape: list[object] = ["--preset", asked.preset, "--tokenizer", asked.tokenizer, "--seq-len", asked.seq_len]
-    loop: list[object] = ["--batch-size", asked.batch_size, "--accumulate", asked.accumulate, "--precision", asked.precision]
+    shape: list[object] = [
+        "--preset",
+        asked.preset,
+        "--tokenizer",
+        asked.tokenizer,
+        "--seq-len",
+        asked.seq_len,
+    ]
+    loop: list[object] = [
+        "--batch-size",
+        asked.batch_size,
+        "--accumulate",
+        asked.accumulate,
+        "--precision",
+        asked.precision,
+    ]
     where = [] if text is None else ["--text", text]
-    begin = ["train", asked.recipe, "--domain", "text", *where, *loop, "--warmup-steps", asked.warmup, "--seed", 1]
+    begin = [
+        "train",
+        asked.recipe,
+        "--domain",
+        "text",
+        *where,
+        *loop,
+        "--warmup-steps",
+        asked.warmup,
+        "--seed",
+        1,
+    ]
     full = ["--lr", asked.lr, *shape]
     first = asked.steps - asked.continued
     return {
@@ -101,8 +142,26 @@ def finetuning(asked: argparse.Namespace, models: list[str]) -> list[object]:
     """The words of `genodiff finetune glue` for these models."""
     named = [word for model in models for word in ("--model", model)]
     fewer = ["--max-train", asked.max_train] if asked.max_train else []
-    words = ["finetune", "glue", "--data", asked.data / "glue", "--task", asked.tasks, *named, *fewer, "--seeds", asked.seeds]
-    return [*words, "--jobs", asked.jobs, "--out", asked.out / "sweep", *shlex.split(asked.finetune)]
+    words = [
+        "finetune",
+        "glue",
+        "--data",
+        asked.data / "glue",
+        "--task",
+        asked.tasks,
+        *named,
+        *fewer,
+        "--seeds",
+        asked.seeds,
+    ]
+    return [
+        *words,
+        "--jobs",
+        asked.jobs,
+        "--out",
+        asked.out / "sweep",
+        *shlex.split(asked.finetune),
+    ]
 
 
 def threads(asked: argparse.Namespace) -> list[object]:
@@ -129,7 +188,9 @@ def text_of(asked: argparse.Namespace) -> Path | None:
 def articles(folder: Path, part: str) -> list[str]:
     """The articles of a part of WikiText-2: each begins with its "= Title =" line."""
     path = next(path for path in sorted(folder.iterdir()) if path.name.startswith(f"wiki.{part}"))
-    text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
+    text = (
+        gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    ).decode()
     found: list[str] = [""]
     for line in text.splitlines(keepends=True):
         bare = line.strip()
@@ -147,7 +208,10 @@ def measure(asked: argparse.Namespace) -> None:
         found = asked.out / f"eval-{name}.json"
         if name in ENCODERS and not found.exists():
             how = ["--json", "--max-windows", asked.eval_windows]
-            found.write_text(genodiff("eval", asked.out / name, *how, *threads(asked), capture=True), encoding="utf-8")
+            found.write_text(
+                genodiff("eval", asked.out / name, *how, *threads(asked), capture=True),
+                encoding="utf-8",
+            )
     models = [f"{name}={asked.out / name}" for name in ENCODERS]
     genodiff(*finetuning(asked, [*models, "scratch", "baselines"]), *threads(asked))
 
@@ -165,8 +229,13 @@ def plan(asked: argparse.Namespace) -> None:
 
 def write(asked: argparse.Namespace) -> None:
     """RESULTS.md and results.jsonl beside this file."""
-    rows = [json.loads(line) for line in (asked.out / "sweep/results.jsonl").read_text(encoding="utf-8").splitlines()]
-    sessions = json.loads((asked.out / "sweep/sessions.json").read_text(encoding="utf-8"))["sessions"]
+    rows = [
+        json.loads(line)
+        for line in (asked.out / "sweep/results.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    sessions = json.loads((asked.out / "sweep/sessions.json").read_text(encoding="utf-8"))[
+        "sessions"
+    ]
     asked.results.mkdir(parents=True, exist_ok=True)
     kept = [*({"model": name, **bound} for name, bound in bounds(asked.out).items()), *rows]
     files = {
@@ -174,13 +243,27 @@ def write(asked: argparse.Namespace) -> None:
         "RESULTS.md": "\n".join(page(asked.out, rows, sessions)) + "\n",
     }
     for name, text in files.items():
-        (asked.results / name).write_text(nameless(text, {"OUT": asked.out, "DATA": asked.data, "TEXT": asked.text}), encoding="utf-8")
+        (asked.results / name).write_text(
+            nameless(text, {"OUT": asked.out, "DATA": asked.data, "TEXT": asked.text}),
+            encoding="utf-8",
+        )
     print(asked.results / "RESULTS.md", file=sys.stderr)
 
 
 def bounds(out: Path) -> dict[str, dict[str, Any]]:
     """What `eval` says of each encoder's test split."""
-    keys = ("split", "figure", "bits_per_byte", "ci95_bits", "bits_per_token", "perplexity", "windows", "checkpoint", "step", "tokens")
+    keys = (
+        "split",
+        "figure",
+        "bits_per_byte",
+        "ci95_bits",
+        "bits_per_token",
+        "perplexity",
+        "windows",
+        "checkpoint",
+        "step",
+        "tokens",
+    )
     found = {}
     for name in ENCODERS:
         path = out / f"eval-{name}.json"
@@ -192,7 +275,10 @@ def bounds(out: Path) -> dict[str, dict[str, Any]]:
 
 def difference(rows: list[dict[str, Any]], task: str) -> tuple[float, float, int] | None:
     """Mean of mlm-mdlm − mlm over seeds, the half width of its 95 % interval (Student's t), and the seeds."""
-    of = {name: {r["seed"]: r["value"] for r in rows if (r["task"], r["model"]) == (task, name)} for name in QUESTION}
+    of = {
+        name: {r["seed"]: r["value"] for r in rows if (r["task"], r["model"]) == (task, name)}
+        for name in QUESTION
+    }
     return paired(*of.values())
 
 
@@ -200,28 +286,54 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
     """RESULTS.md as lines."""
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     metric = {row["task"]: row["metric"] for row in rows}
-    models = list(dict.fromkeys(["majority", "length-tree", "bow-lr", "char-lr", "scratch", *ENCODERS]))
+    models = list(
+        dict.fromkeys(["majority", "length-tree", "bow-lr", "char-lr", "scratch", *ENCODERS])
+    )
     known = bounds(out)
     lines = ["# GLUE: does masked diffusion keep what masked language modelling has learnt?", ""]
-    lines += ["Mean over seeds ± (max − min). The official dev part tests, once for each line and seed; a tenth of train validates.", ""]
+    lines += [
+        "Mean over seeds ± (max − min). The official dev part tests, once for each line and seed; a tenth of train validates.",
+        "",
+    ]
     head = " | ".join(f"{task} ({metric[task]})" for task in tasks)
-    lines += [f"| model | {head} | diffusion bound, bits per byte | steps |", f"|---|{'---|' * len(tasks)}---|---|"]
+    lines += [
+        f"| model | {head} | diffusion bound, bits per byte | steps |",
+        f"|---|{'---|' * len(tasks)}---|---|",
+    ]
     for model in models:
         cells = []
         for task in tasks:
-            values = [r["value"] for r in rows if (r["task"], r["model"]) == (task, model) and r["value"] is not None]
-            cells.append(f"{statistics.fmean(values):.4f} ± {max(values) - min(values):.4f} ({len(values)})" if values else "")
+            values = [
+                r["value"]
+                for r in rows
+                if (r["task"], r["model"]) == (task, model) and r["value"] is not None
+            ]
+            cells.append(
+                f"{statistics.fmean(values):.4f} ± {max(values) - min(values):.4f} ({len(values)})"
+                if values
+                else ""
+            )
         if any(cells):
             bound, name = known.get(model), ENCODERS.get(model, model)
-            figure = f"{bound['bits_per_byte']:.4f} [{bound['ci95_bits'][0]:.4f}, {bound['ci95_bits'][1]:.4f}]" if bound else ""
+            figure = (
+                f"{bound['bits_per_byte']:.4f} [{bound['ci95_bits'][0]:.4f}, {bound['ci95_bits'][1]:.4f}]"
+                if bound
+                else ""
+            )
             lines.append(f"| {name} | {' | '.join(cells)} | {figure} | {steps_of(out, model)} |")
-    lines += ["", "In brackets the number of seeds; the bound's interval is over windows of the test split.", ""]
+    lines += [
+        "",
+        "In brackets the number of seeds; the bound's interval is over windows of the test split.",
+        "",
+    ]
     for task in tasks:
         gap = difference(rows, task)
         if gap is not None:
             mean, half, n = gap
             verdict = "within noise" if abs(mean) <= half else "beyond noise"
-            lines.append(f"- {task}: mlm-mdlm − mlm = {mean:+.4f} ± {half:.4f} (95 % interval of the mean over {n} seeds): {verdict}.")
+            lines.append(
+                f"- {task}: mlm-mdlm − mlm = {mean:+.4f} ± {half:.4f} (95 % interval of the mean over {n} seeds): {verdict}."
+            )
     findings = HERE / "FINDINGS.md"
     lines += ["", *(findings.read_text(encoding="utf-8").splitlines() if findings.exists() else [])]
     lines += ["", PUBLISHED, "", "## How", ""]
@@ -229,11 +341,15 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
     lines += [f"- {task}: {note}" for task, note in notes]
     for session in sessions:
         where = f"{session['hardware']}, {counted(session['threads'])}"
-        lines.append(f"- `{session['command']}`: commit {str(session['git'])[:12]}, genodiff {session['genodiff']}, {where}")
+        lines.append(
+            f"- `{session['command']}`: commit {str(session['git'])[:12]}, genodiff {session['genodiff']}, {where}"
+        )
     for name in ("mlm-first", *ENCODERS):
         path = out / name / "provenance.json"
         if path.exists():
-            lines.append(f"- pretraining of {name}: {told(json.loads(path.read_text(encoding='utf-8')))}")
+            lines.append(
+                f"- pretraining of {name}: {told(json.loads(path.read_text(encoding='utf-8')))}"
+            )
     return lines
 
 

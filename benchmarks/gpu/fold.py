@@ -40,14 +40,20 @@ with `fetch.sh` and then `run.sh` on an H100 or H200:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+        if path.exists()
+        else []
+    )
 
 
 def commit() -> str:
     """HEAD, marked where the tree differs from it."""
 
     def git(*arguments: str) -> str:
-        return subprocess.run(["git", *arguments], cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            ["git", *arguments], cwd=HERE, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", "../../genodiff/kernels")
     return git("rev-parse", "HEAD") + ("+" if changed else "")
@@ -59,11 +65,19 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
             return f"{x:.3g}" if abs(x) < 10 else f"{x:.1f}"
         return "" if x is None else str(x)
 
-    return "\n".join(["| " + " | ".join(map(cell, row)) + " |" for row in (head, ["---"] * len(head), *rows)]) + "\n"
+    return (
+        "\n".join(
+            ["| " + " | ".join(map(cell, row)) + " |" for row in (head, ["---"] * len(head), *rows)]
+        )
+        + "\n"
+    )
 
 
 def sass(counts: list[dict[str, Any]]) -> str:
-    releases = sorted({row["triton"] for row in counts}, key=lambda version: [int(part) for part in version.split(".")])
+    releases = sorted(
+        {row["triton"] for row in counts},
+        key=lambda version: [int(part) for part in version.split(".")],
+    )
     pinned = MEASURED if MEASURED in releases else releases[-1]
     rows = [row for row in counts if row["triton"] == pinned]
     text = f"""
@@ -79,9 +93,27 @@ SHFL are cycles for which their units are busy; the largest of the three bounds 
 """
     keys = ["kernel", "dtype", "d_inner", "registers", "spills", "slots_per_step", "mufu_cycles_per_step", "shuffle_cycles_per_step",
             "mufu_fraction", "bound_gsteps_per_s"]  # fmt: skip
-    head = ["kernel", "dtype", "d_inner", "registers", "spills", "slots", "MUFU", "SHFL", "MUFU / bound", "bound"]
-    text += table(head, [[f"`{row['kernel']}`" if k == "kernel" else row.get(k) for k in keys] for row in rows])
-    inner = next(row["inner_by_opcode"] for row in rows if row["kernel"] == "scan_backward" and row["dtype"] == "bf16")
+    head = [
+        "kernel",
+        "dtype",
+        "d_inner",
+        "registers",
+        "spills",
+        "slots",
+        "MUFU",
+        "SHFL",
+        "MUFU / bound",
+        "bound",
+    ]
+    text += table(
+        head,
+        [[f"`{row['kernel']}`" if k == "kernel" else row.get(k) for k in keys] for row in rows],
+    )
+    inner = next(
+        row["inner_by_opcode"]
+        for row in rows
+        if row["kernel"] == "scan_backward" and row["dtype"] == "bf16"
+    )
     text += f"""
 What the counts of commit afb835a said, which chose the kernels' form:
 
@@ -107,9 +139,14 @@ def compared(counts: list[dict[str, Any]], releases: list[str]) -> str:
     through = {row["kernel"] for row in counts if row["shared"]}
 
     def cell(row: dict[str, Any] | None) -> str:
-        return "" if row is None else f"{row.get('slots_per_step', '')} ({row['registers']})".strip()
+        return (
+            "" if row is None else f"{row.get('slots_per_step', '')} ({row['registers']})".strip()
+        )
 
-    rows = [[f"`{kernel[0]}`", *kernel[1:], *(cell(found.get((r, *kernel))) for r in releases)] for kernel in kernels]
+    rows = [
+        [f"`{kernel[0]}`", *kernel[1:], *(cell(found.get((r, *kernel))) for r in releases)]
+        for kernel in kernels
+    ]
     return f"""
 ### The same with other releases of Triton
 
@@ -125,7 +162,10 @@ all of them: {sum(row["spills"] for row in counts)}; through shared memory: {", 
 
 def measured(found: dict[str, Any]) -> str:
     machine = found.get("machine", {})
-    copies, products = machine.get("copy_bytes_per_s", 0) / 1e12, machine.get("bf16_flops_per_s", 0) / 1e12
+    copies, products = (
+        machine.get("copy_bytes_per_s", 0) / 1e12,
+        machine.get("bf16_flops_per_s", 0) / 1e12,
+    )
     text = f"""
 ## Measured: {machine.get("device", "a GPU")}
 
@@ -144,11 +184,18 @@ Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torc
         names = ["ours forward", "mamba_ssm forward", "ours step", "mamba_ssm step"]
         text += "\nThe scan alone, bfloat16, G steps/s.\n\n" + table(
             ["batch", "length", "channels", *names],
-            [[r["batch"], r["length"], r["channels"], *(r["gsteps_per_s"].get(n) for n in names)] for r in scans],
+            [
+                [r["batch"], r["length"], r["channels"], *(r["gsteps_per_s"].get(n) for n in names)]
+                for r in scans
+            ],
         )
         choices = found["scan"].get("choices")
         if choices:
-            text += "\nOther choices, ms: " + "; ".join(f"{k} {v.get('ms', v.get('error'))}" for k, v in choices.items()) + ".\n"
+            text += (
+                "\nOther choices, ms: "
+                + "; ".join(f"{k} {v.get('ms', v.get('error'))}" for k, v in choices.items())
+                + ".\n"
+            )
     rows = [r for r in found.get("parity", {}).get("rows", []) if "float32" in r]
     if rows:
         passed = found["parity"]["self_test"] or "passed"
@@ -166,10 +213,14 @@ Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torc
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--sass", type=Path)
-    parser.add_argument("--to", type=Path, default=HERE, help="where results.jsonl and RESULTS.md are")
+    parser.add_argument(
+        "--to", type=Path, default=HERE, help="where results.jsonl and RESULTS.md are"
+    )
     arguments = parser.parse_args()
     results = lines(arguments.to / "results.jsonl")
     if arguments.sass:
@@ -181,11 +232,15 @@ def main() -> None:
         for name in ("machine", "parity", "scan", "step", "train"):
             path = arguments.folder / f"{name}.json"
             found |= {name: json.loads(path.read_text())} if path.exists() else {}
-        found |= next((line for line in lines(arguments.folder / "steps.jsonl") if "commit" in line), {})
+        found |= next(
+            (line for line in lines(arguments.folder / "steps.jsonl") if "commit" in line), {}
+        )
         if found.get("machine", {}).get("dry"):
             raise SystemExit("a dry run measures nothing: not folded")
         device = found.get("machine", {}).get("device")
-        results = [r for r in results if r["kind"] != "gpu" or r.get("machine", {}).get("device") != device] + [found]
+        results = [
+            r for r in results if r["kind"] != "gpu" or r.get("machine", {}).get("device") != device
+        ] + [found]
     write_text(arguments.to / "results.jsonl", "".join(json.dumps(r) + "\n" for r in results))
     text, gpu = HEAD, [r for r in results if r["kind"] == "gpu"]
     counts = [r for r in results if r["kind"] == "sass"]

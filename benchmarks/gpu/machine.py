@@ -44,7 +44,9 @@ def once(run: Callable[[], Any]) -> float:
     return float(begin.elapsed_time(end))
 
 
-def interleaved(variants: dict[str, Callable[[], Any]], seconds: float, least: int = 5) -> dict[str, dict[str, Any]]:
+def interleaved(
+    variants: dict[str, Callable[[], Any]], seconds: float, least: int = 5
+) -> dict[str, dict[str, Any]]:
     """Milliseconds of each variant, in turn until the time is over. A variant that fails is reported with its error and left out."""
     times: dict[str, list[float]] = {}
     errors: dict[str, str] = {}
@@ -64,7 +66,11 @@ def interleaved(variants: dict[str, Callable[[], Any]], seconds: float, least: i
     found: dict[str, dict[str, Any]] = {name: {"error": error} for name, error in errors.items()}
     for name, ms in times.items():
         quartiles = statistics.quantiles(ms, n=4)
-        found[name] = {"ms": statistics.median(ms), "quartiles": [quartiles[0], quartiles[2]], "times": len(ms)}
+        found[name] = {
+            "ms": statistics.median(ms),
+            "quartiles": [quartiles[0], quartiles[2]],
+            "times": len(ms),
+        }
     return found
 
 
@@ -75,7 +81,10 @@ def ceilings(dry: bool) -> dict[str, float]:
     y = torch.empty_like(x)
     a, b = (torch.randn(m, m, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
     found = interleaved({"copy": lambda: y.copy_(x), "product": lambda: a @ b}, 0.1 if dry else 2.0)
-    return {"copy_bytes_per_s": 2 * n / (found["copy"]["ms"] / 1e3), "bf16_flops_per_s": 2 * m**3 / (found["product"]["ms"] / 1e3)}
+    return {
+        "copy_bytes_per_s": 2 * n / (found["copy"]["ms"] / 1e3),
+        "bf16_flops_per_s": 2 * m**3 / (found["product"]["ms"] / 1e3),
+    }
 
 
 def describe(dry: bool = False) -> dict[str, Any]:
@@ -83,7 +92,9 @@ def describe(dry: bool = False) -> dict[str, Any]:
 
     def tool(*command: str) -> str:
         try:
-            return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
+            return subprocess.run(
+                command, capture_output=True, text=True, timeout=30
+            ).stdout.strip()
         except OSError:
             return ""
 

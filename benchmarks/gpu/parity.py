@@ -15,13 +15,15 @@ import torch
 from machine import DEVICE, save
 from torch import Tensor
 
-import genodiff.kernels.triton_scan as triton_scan
-from genodiff.kernels.chunked import chunked_scan
+import genodiff.kernels.triton.scan as triton_scan
+from genodiff.kernels.torch_scan import chunked_scan
 
 Result = dict[str, Tensor]
 
 
-def problem(batch: int, length: int, channels: int, states: int, decay: float, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+def problem(
+    batch: int, length: int, channels: int, states: int, decay: float, seed: int
+) -> tuple[dict[str, Tensor], Tensor]:
     """Inputs that bfloat16 holds exactly, in float64, and the gradient of y."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -30,16 +32,32 @@ def problem(batch: int, length: int, channels: int, states: int, decay: float, s
 
     timed = {"u": normal(batch, length, channels), "delta": normal(batch, length, channels)}
     timed |= {"B": normal(batch, length, states), "C": normal(batch, length, states)}
-    own = {"A": -decay * torch.exp(normal(channels, states)), "D": normal(channels), "delta_bias": 0.3 * normal(channels) - 2}
+    own = {
+        "A": -decay * torch.exp(normal(channels, states)),
+        "D": normal(channels),
+        "delta_bias": 0.3 * normal(channels) - 2,
+    }
     return timed | own, normal(batch, length, channels)
 
 
-def solve(scan: Any, inputs: dict[str, Tensor], gy: Tensor, reverse: bool, low: torch.dtype, wide: torch.dtype) -> Result:
+def solve(
+    scan: Any,
+    inputs: dict[str, Tensor],
+    gy: Tensor,
+    reverse: bool,
+    low: torch.dtype,
+    wide: torch.dtype,
+) -> Result:
     """y, the last state and the gradients, in float64."""
-    x = {k: v.to(low if k in ("u", "delta", "B", "C") else wide).requires_grad_() for k, v in inputs.items()}
+    x = {
+        k: v.to(low if k in ("u", "delta", "B", "C") else wide).requires_grad_()
+        for k, v in inputs.items()
+    }
     y, state = scan(**x, delta_softplus=True, reverse=reverse)
     grads = torch.autograd.grad((y * gy.to(y.dtype)).sum(), list(x.values()))
-    return {"y": y.detach().double(), "state": state.detach().double()} | {f"d{k}": g.double() for k, g in zip(x, grads, strict=True)}
+    return {"y": y.detach().double(), "state": state.detach().double()} | {
+        f"d{k}": g.double() for k, g in zip(x, grads, strict=True)
+    }
 
 
 def errors(got: Result, truth: Result) -> dict[str, float]:
@@ -47,7 +65,9 @@ def errors(got: Result, truth: Result) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--seconds", type=float, default=90)
@@ -58,13 +78,21 @@ def main() -> None:
         shapes = [(1, 9, 5, 2, 1.0), (1, 6, 3, 1, 0.02)]
     start, found = time.monotonic(), []
     for i, (batch, length, channels, states, decay) in enumerate(shapes):
-        for reverse in (False, True) if i < 2 else (False,):  # every variant is compiled first, a second each
+        for reverse in (
+            (False, True) if i < 2 else (False,)
+        ):  # every variant is compiled first, a second each
             if time.monotonic() - start > arguments.seconds:
                 found.append({"skipped": [batch, length, channels, states], "why": "out of time"})
                 continue
             inputs, gy = problem(batch, length, channels, states, decay, i)
             truth = solve(chunked_scan, inputs, gy, reverse, torch.float64, torch.float64)
-            row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels, "states": states, "decay": decay}
+            row: dict[str, Any] = {
+                "batch": batch,
+                "length": length,
+                "channels": channels,
+                "states": states,
+                "decay": decay,
+            }
             row |= {"reverse": reverse, "segments": None}
             if triton_scan.fits(inputs["u"].float()):
                 row["segments"] = triton_scan.segments_of(batch, length, channels)[0]
@@ -74,12 +102,23 @@ def main() -> None:
                 row[name] = errors(first, truth)
                 row[f"{name} repeats"] = all(torch.equal(first[k], again[k]) for k in first)
             if decay != 1.0 or i == 0:
-                kind, pinned = triton_scan.CHOICES["float32"], triton_scan.CHOICES["float32"]["EXACT"]
+                kind, pinned = (
+                    triton_scan.CHOICES["float32"],
+                    triton_scan.CHOICES["float32"]["EXACT"],
+                )
                 kind["EXACT"] = not pinned
-                row["float32, fast exp"] = errors(solve(triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32), truth)
+                row["float32, fast exp"] = errors(
+                    solve(
+                        triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32
+                    ),
+                    truth,
+                )
                 kind["EXACT"] = pinned
             below, triton_scan.CHOICES["split_below"] = triton_scan.CHOICES["split_below"], 0
-            row["float32, unsplit"] = errors(solve(triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32), truth)
+            row["float32, unsplit"] = errors(
+                solve(triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32),
+                truth,
+            )
             triton_scan.CHOICES["split_below"] = below
             found.append(row)
             save(arguments.out, {"self_test": triton_scan.why_not(), "rows": found})

@@ -38,11 +38,22 @@ class TwoCallBlock(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(d_model))
         self.ahead, self.back = Mamba(d_model), Mamba(d_model)
-        self.back.in_proj.weight, self.back.out_proj.weight = self.ahead.in_proj.weight, self.ahead.out_proj.weight
+        self.back.in_proj.weight, self.back.out_proj.weight = (
+            self.ahead.in_proj.weight,
+            self.ahead.out_proj.weight,
+        )
         self.rms_norm_fn = rms_norm_fn
 
     def forward(self, hidden: Tensor, residual: Tensor | None) -> tuple[Tensor, Tensor]:
-        hidden, residual = self.rms_norm_fn(hidden, self.weight, None, residual=residual, prenorm=True, residual_in_fp32=True, eps=1e-5)
+        hidden, residual = self.rms_norm_fn(
+            hidden,
+            self.weight,
+            None,
+            residual=residual,
+            prenorm=True,
+            residual_in_fp32=True,
+            eps=1e-5,
+        )
         return self.ahead(hidden) + self.back(hidden.flip(1)).flip(1), residual
 
 
@@ -61,5 +72,13 @@ class TwoCallCaduceus(nn.Module):
         hidden, residual = F.embedding(xt, self.embedding), None
         for block in self.blocks:
             hidden, residual = block(hidden, residual)
-        hidden = self.rms_norm_fn(hidden, self.weight, None, residual=residual, prenorm=False, residual_in_fp32=True, eps=1e-5)
+        hidden = self.rms_norm_fn(
+            hidden,
+            self.weight,
+            None,
+            residual=residual,
+            prenorm=False,
+            residual_in_fp32=True,
+            eps=1e-5,
+        )
         return F.linear(hidden, self.embedding)

@@ -29,11 +29,25 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-import genodiff.kernels.triton_kernels as kernels
-from genodiff.kernels.triton_scan import CHOICES
+import genodiff.kernels.triton.scan_jit as kernels
+from genodiff.kernels.triton.scan import CHOICES
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
-FLOATS = {"A2", "bc", "D", "bias", "states", "spans", "carry", "dbc", "dA", "dD", "dbias", "local", "out"}
+FLOATS = {
+    "A2",
+    "bc",
+    "D",
+    "bias",
+    "states",
+    "spans",
+    "carry",
+    "dbc",
+    "dA",
+    "dD",
+    "dbias",
+    "local",
+    "out",
+}
 LONG = {"bf16": "bfloat16", "fp32": "float32"}
 T, BE, N = 16, 32, 16
 SMSPS, CLOCK = 132 * 4, 1.755e9  # schedulers of an H100 or H200, and their clock under load
@@ -59,7 +73,12 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
     }  # fmt: skip
     odd = [n for n in names if signature[n] == "constexpr" or n in ("tiles", "segments")]
     aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n not in odd}
-    source = ASTSource(fn=kernel, signature=signature, constexprs={k: v for k, v in constants.items() if k in names}, attrs=aligned)
+    source = ASTSource(
+        fn=kernel,
+        signature=signature,
+        constexprs={k: v for k, v in constants.items() if k in names},
+        attrs=aligned,
+    )
     options = {"num_warps": 4 if name == "scan_chain" else 1, "enable_fp_fusion": True}
     return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
 
@@ -68,10 +87,20 @@ def disassembled(cubin: Path) -> tuple[list[tuple[int, str]], dict[str, int]]:
     """(address, instruction) of a kernel, and the numbers that its resource report gives."""
 
     def tool(*arguments: str) -> str:
-        return subprocess.run([TOOLS / "cuobjdump", *arguments, cubin], capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [TOOLS / "cuobjdump", *arguments, cubin], capture_output=True, text=True, check=True
+        ).stdout
 
-    code = [(int(at, 16), text.strip()) for at, text in re.findall(r"^\s+/\*([0-9a-f]{4,5})\*/\s+(.*?;)", tool("-sass"), re.M)]
-    return code, {name: int(value) for name, value in re.findall(r"(REG|STACK|SHARED|LOCAL):(\d+)", tool("-res-usage").splitlines()[-1])}
+    code = [
+        (int(at, 16), text.strip())
+        for at, text in re.findall(r"^\s+/\*([0-9a-f]{4,5})\*/\s+(.*?;)", tool("-sass"), re.M)
+    ]
+    return code, {
+        name: int(value)
+        for name, value in re.findall(
+            r"(REG|STACK|SHARED|LOCAL):(\d+)", tool("-res-usage").splitlines()[-1]
+        )
+    }
 
 
 def opcode(instruction: str) -> str:
@@ -86,7 +115,10 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
         target = re.search(r"\bBRA (?:`\()?0x([0-9a-f]+)", text)
         if target and int(target[1], 16) < at:
             loops.append((int(target[1], 16), at))
-    inside = {span: collections.Counter(opcode(text) for at, text in code if span[0] <= at <= span[1]) for span in loops}
+    inside = {
+        span: collections.Counter(opcode(text) for at, text in code if span[0] <= at <= span[1])
+        for span in loops
+    }
     outer = max(loops, key=lambda span: span[1] - span[0])
     within = [s for s in loops if s != outer and outer[0] <= s[0] and s[1] <= outer[1]]
     if not within:
@@ -95,7 +127,10 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
     once = inside[outer] - inside[inner]
 
     def per_step(*names: str) -> float:
-        return sum((N / unroll * inside[inner][name] + once[name]) / T for name in names or set(inside[outer]))
+        return sum(
+            (N / unroll * inside[inner][name] + once[name]) / T
+            for name in names or set(inside[outer])
+        )
 
     slots, mufu, shuffles = per_step(), 8 * per_step("MUFU"), 4 * per_step("SHFL")
     bound = max(slots, mufu, shuffles)
@@ -108,7 +143,9 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true", help="one object per kernel on stdout")
     parser.add_argument("--arch", type=int, default=90)
     parser.add_argument("--d-inner", type=int, nargs="+", default=[256, 236, 512])
@@ -122,14 +159,20 @@ def main() -> int:
     ]  # fmt: skip
     spilt = False
     if not arguments.json:
-        print("| kernel | dtype | d_inner | registers | spills | slots/step | MUFU cycles/step | SHFL cycles/step | bound, G steps/s |")
+        print(
+            "| kernel | dtype | d_inner | registers | spills | slots/step | MUFU cycles/step | SHFL cycles/step | bound, G steps/s |"
+        )
         print("|---|---|---|---|---|---|---|---|---|")
     for d_inner in arguments.d_inner:
         for dtype in ("bf16", "fp32"):
-            for name, changes in variants if d_inner == arguments.d_inner[0] else variants[:1] + variants[3:4]:
+            for name, changes in (
+                variants if d_inner == arguments.d_inner[0] else variants[:1] + variants[3:4]
+            ):
                 label = " ".join([name, *(f"{k}={v}" for k, v in changes.items())])
                 cubin = folder / f"{name}-{dtype}-{d_inner}-{len(label)}.cubin"
-                cubin.write_bytes(compiled(name, dtype, d_inner, arguments.arch, **changes).asm["cubin"])
+                cubin.write_bytes(
+                    compiled(name, dtype, d_inner, arguments.arch, **changes).asm["cubin"]
+                )
                 code, resources = disassembled(cubin)
                 spills = sum(opcode(text) in ("LDL", "STL") for _, text in code)
                 spilt |= bool(spills or resources["STACK"] or resources["LOCAL"])
@@ -140,8 +183,20 @@ def main() -> int:
                 if arguments.json:
                     print(json.dumps(row), flush=True)
                 else:
-                    keys = ("slots_per_step", "mufu_cycles_per_step", "shuffle_cycles_per_step", "bound_gsteps_per_s")
-                    cells = [f"`{label}`", dtype, d_inner, row["registers"], spills, *(row.get(k, "") for k in keys)]
+                    keys = (
+                        "slots_per_step",
+                        "mufu_cycles_per_step",
+                        "shuffle_cycles_per_step",
+                        "bound_gsteps_per_s",
+                    )
+                    cells = [
+                        f"`{label}`",
+                        dtype,
+                        d_inner,
+                        row["registers"],
+                        spills,
+                        *(row.get(k, "") for k in keys),
+                    ]
                     print("| " + " | ".join(map(str, cells)) + " |", flush=True)
                 if not arguments.keep:
                     cubin.unlink()

@@ -17,22 +17,35 @@ from machine import DEVICE, interleaved, save
 from peers import selective_scan_peer
 from torch import Tensor
 
-import genodiff.kernels.triton_scan as triton_scan
+import genodiff.kernels.triton.scan as triton_scan
 
 STATES = 16
 
 
-def ours(batch: int, length: int, channels: int, dtype: torch.dtype) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def ours(
+    batch: int, length: int, channels: int, dtype: torch.dtype
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Forward, and forward with backward."""
-    x = {name: torch.randn(batch, length, channels, device=DEVICE, dtype=dtype).requires_grad_() for name in ("u", "delta")}
+    x = {
+        name: torch.randn(batch, length, channels, device=DEVICE, dtype=dtype).requires_grad_()
+        for name in ("u", "delta")
+    }
     projected = torch.randn(batch, length, 2 * STATES + 8, device=DEVICE, dtype=dtype)
-    x |= {"B": projected[..., 8 : 8 + STATES].requires_grad_(), "C": projected[..., 8 + STATES :].requires_grad_()}
+    x |= {
+        "B": projected[..., 8 : 8 + STATES].requires_grad_(),
+        "C": projected[..., 8 + STATES :].requires_grad_(),
+    }
     A = -torch.arange(1.0, STATES + 1, device=DEVICE).repeat(channels, 1).requires_grad_()
-    D, bias = torch.ones(channels, device=DEVICE).requires_grad_(), torch.full((channels,), -3.0, device=DEVICE).requires_grad_()
+    D, bias = (
+        torch.ones(channels, device=DEVICE).requires_grad_(),
+        torch.full((channels,), -3.0, device=DEVICE).requires_grad_(),
+    )
     gy = torch.randn(batch, length, channels, device=DEVICE, dtype=dtype)
 
     def run() -> Tensor:
-        return triton_scan.triton_scan(x["u"], x["delta"], A, x["B"], x["C"], D, None, bias, True)[0]
+        return triton_scan.triton_scan(x["u"], x["delta"], A, x["B"], x["C"], D, None, bias, True)[
+            0
+        ]
 
     def forward() -> None:
         with torch.no_grad():
@@ -41,12 +54,23 @@ def ours(batch: int, length: int, channels: int, dtype: torch.dtype) -> tuple[Ca
     return forward, lambda: torch.autograd.grad(run(), [*x.values(), A, D, bias], gy)
 
 
-def theirs(scan: Any, batch: int, length: int, channels: int, dtype: torch.dtype) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def theirs(
+    scan: Any, batch: int, length: int, channels: int, dtype: torch.dtype
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """The same by mamba-ssm."""
-    u, delta = (torch.randn(batch, channels, length, device=DEVICE, dtype=dtype).requires_grad_() for _ in range(2))
-    B, C = (torch.randn(batch, STATES, length, device=DEVICE, dtype=dtype).requires_grad_() for _ in range(2))
+    u, delta = (
+        torch.randn(batch, channels, length, device=DEVICE, dtype=dtype).requires_grad_()
+        for _ in range(2)
+    )
+    B, C = (
+        torch.randn(batch, STATES, length, device=DEVICE, dtype=dtype).requires_grad_()
+        for _ in range(2)
+    )
     A = -torch.arange(1.0, STATES + 1, device=DEVICE).repeat(channels, 1).requires_grad_()
-    D, bias = torch.ones(channels, device=DEVICE).requires_grad_(), torch.full((channels,), -3.0, device=DEVICE).requires_grad_()
+    D, bias = (
+        torch.ones(channels, device=DEVICE).requires_grad_(),
+        torch.full((channels,), -3.0, device=DEVICE).requires_grad_(),
+    )
     gy = torch.randn(batch, channels, length, device=DEVICE, dtype=dtype)
 
     def run() -> Tensor:
@@ -61,13 +85,23 @@ def theirs(scan: Any, batch: int, length: int, channels: int, dtype: torch.dtype
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--seconds", type=float, default=60)
     arguments = parser.parse_args()
     peer = selective_scan_peer()
-    shapes = [(128, 1024, 256), (128, 1024, 236), (16, 8192, 256), (1, 131072, 256), (16, 8192, 512), (1, 131072, 512), (2, 131072, 512)]
+    shapes = [
+        (128, 1024, 256),
+        (128, 1024, 236),
+        (16, 8192, 256),
+        (1, 131072, 256),
+        (16, 8192, 512),
+        (1, 131072, 512),
+        (2, 131072, 512),
+    ]
     if arguments.dry:
         shapes = [(1, 16, 8)]
     start, rows = time.monotonic(), []
@@ -83,12 +117,27 @@ def main() -> None:
         left = (arguments.seconds - (time.monotonic() - start)) / (len(shapes) - i)
         timed = interleaved(variants, max(0.1, 0.4 * left) if not arguments.dry else 0)
         steps = batch * length * channels
-        row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels, "times": timed}
-        row["segments"] = triton_scan.segments_of(batch, length, channels) if triton_scan.why_not() is None else None
+        row: dict[str, Any] = {
+            "batch": batch,
+            "length": length,
+            "channels": channels,
+            "times": timed,
+        }
+        row["segments"] = (
+            triton_scan.segments_of(batch, length, channels)
+            if triton_scan.why_not() is None
+            else None
+        )
         row["gsteps_per_s"] = {k: steps / v["ms"] / 1e6 for k, v in timed.items() if "ms" in v}
         rows.append(row)
         save(arguments.out, result)
-        print(batch, length, channels, {k: round(v, 2) for k, v in row["gsteps_per_s"].items()}, flush=True)
+        print(
+            batch,
+            length,
+            channels,
+            {k: round(v, 2) for k, v in row["gsteps_per_s"].items()},
+            flush=True,
+        )
         if i == 0 and not arguments.dry and triton_scan.why_not() is None:
             result["choices"] = alternatives(batch, length, channels)
             save(arguments.out, result)
@@ -99,7 +148,13 @@ def alternatives(batch: int, length: int, channels: int) -> dict[str, dict[str, 
     """Milliseconds of other choices for the kernels, one after the other: what they do is pinned, how fast is asked here."""
     found = {}
     for kernel, which in (("scan_forward", 0), ("scan_backward", 1)):
-        for change in ({"UNROLL": 1}, {"UNROLL": 2}, {"UNROLL": 4}, {"maxnreg": 168}, {"maxnreg": 128}):
+        for change in (
+            {"UNROLL": 1},
+            {"UNROLL": 2},
+            {"UNROLL": 4},
+            {"maxnreg": 168},
+            {"maxnreg": 128},
+        ):
             pinned = dict(triton_scan.CHOICES[kernel])
             triton_scan.CHOICES[kernel].update(change)
             run = ours(batch, length, channels, torch.bfloat16)[which]

@@ -37,7 +37,9 @@ def floor_seconds(d_model: int, n_layer: int, tokens: int, machine: dict[str, An
     """The least time of a step."""
     e, rank = 2 * d_model, ceil(d_model / 16)
     scans = 2 * e / 32 * (136 + 341) / (SCHEDULERS * CLOCK)
-    products = 3 * 2 * (3 * d_model * e + 2 * e * (2 * rank + 2 * STATES)) / machine["bf16_flops_per_s"]
+    products = (
+        3 * 2 * (3 * d_model * e + 2 * e * (2 * rank + 2 * STATES)) / machine["bf16_flops_per_s"]
+    )
     memory = 3 * 25 * e / machine["copy_bytes_per_s"]
     return tokens * n_layer * (scans + products + memory)
 
@@ -50,7 +52,9 @@ def training_step(network: nn.Module, tokens: Tensor, masked: Tensor) -> Callabl
     def step() -> Tensor:
         with torch.autocast(DEVICE, torch.bfloat16):
             logits = network(xt)
-        nll = F.cross_entropy(logits.float().view(-1, VOCABULARY), tokens.view(-1), reduction="none")
+        nll = F.cross_entropy(
+            logits.float().view(-1, VOCABULARY), tokens.view(-1), reduction="none"
+        )
         loss = (nll * masked.view(-1)).sum() / masked.sum()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0, foreach=True)
@@ -71,22 +75,37 @@ def peak_bytes(step: Callable[[], Any]) -> int:
     return torch.cuda.max_memory_allocated()
 
 
-def measured(preset: str, batch: int, length: int, seconds: float, machine: dict[str, Any]) -> dict[str, Any]:
+def measured(
+    preset: str, batch: int, length: int, seconds: float, machine: dict[str, Any]
+) -> dict[str, Any]:
     settings = PRESETS[preset]
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(7, 11, (batch, length), generator=generator).to(DEVICE)
     masked = (torch.rand(batch, length, generator=generator) < 0.5).to(DEVICE)
-    row: dict[str, Any] = {"preset": preset, "batch": batch, "length": length, "scan": chosen().name, "peak_bytes": {}}
+    row: dict[str, Any] = {
+        "preset": preset,
+        "batch": batch,
+        "length": length,
+        "scan": chosen().name,
+        "peak_bytes": {},
+    }
     networks: dict[str, nn.Module] = {"ours": settings.build(VOCABULARY, None, seed=0).to(DEVICE)}
     if not isinstance(mamba_class(), str) and DEVICE == "cuda":
-        networks["mamba_ssm"] = TwoCallCaduceus(settings.d_model, settings.n_layer, VOCABULARY).to(DEVICE)
-    row["parameters"] = {name: sum(p.numel() for p in set(network.parameters())) for name, network in networks.items()}
+        networks["mamba_ssm"] = TwoCallCaduceus(settings.d_model, settings.n_layer, VOCABULARY).to(
+            DEVICE
+        )
+    row["parameters"] = {
+        name: sum(p.numel() for p in set(network.parameters()))
+        for name, network in networks.items()
+    }
     steps = {name: training_step(network, tokens, masked) for name, network in networks.items()}
     row["times"] = interleaved(steps, seconds, least=3)
     for name, step in steps.items():
         if "ms" in row["times"][name]:
             row["peak_bytes"][name] = peak_bytes(step)
-    row["mtok_per_s"] = {name: batch * length / t["ms"] / 1e3 for name, t in row["times"].items() if "ms" in t}
+    row["mtok_per_s"] = {
+        name: batch * length / t["ms"] / 1e3 for name, t in row["times"].items() if "ms" in t
+    }
     if "ours" in row["mtok_per_s"]:
         least = floor_seconds(settings.d_model, settings.n_layer, batch * length, machine)
         row["fraction"] = 1e3 * least / row["times"]["ours"]["ms"]
@@ -96,7 +115,9 @@ def measured(preset: str, batch: int, length: int, seconds: float, machine: dict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--machine", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")
@@ -113,9 +134,23 @@ def main() -> None:
         left = arguments.seconds - (time.monotonic() - start)
         if left < 0:
             break
-        rows.append(measured(preset, batch, length, 0.4 * left / (len(shapes) - i) if not arguments.dry else 0, machine))
+        rows.append(
+            measured(
+                preset,
+                batch,
+                length,
+                0.4 * left / (len(shapes) - i) if not arguments.dry else 0,
+                machine,
+            )
+        )
         save(arguments.out, {"peer": peer if isinstance(peer, str) else "mamba_ssm", "rows": rows})
-        print({k: rows[-1].get(k) for k in ("preset", "length", "mtok_per_s", "ratio", "fraction", "peak_bytes")}, flush=True)
+        print(
+            {
+                k: rows[-1].get(k)
+                for k in ("preset", "length", "mtok_per_s", "ratio", "fraction", "peak_bytes")
+            },
+            flush=True,
+        )
         if DEVICE == "cuda":
             torch.cuda.empty_cache()
 

@@ -20,10 +20,29 @@ from machine import DEVICE, save
 
 def command(folder: Path, arguments: argparse.Namespace) -> list[str]:
     recipe = ["sacCer3", "--fasta", str(arguments.fasta)] if arguments.fasta else ["toy"]
-    size = ["--preset", "caduceus-ps-470k", "--batch-size", "64", "--seq-len", "1024", "--precision", "bf16"]
+    size = [
+        "--preset",
+        "caduceus-ps-470k",
+        "--batch-size",
+        "64",
+        "--seq-len",
+        "1024",
+        "--precision",
+        "bf16",
+    ]
     if arguments.dry:
         size = ["--preset", "caduceus-ps-tiny", "--batch-size", "2", "--seq-len", "64"]
-    how = ["--max-steps", str(arguments.steps), "--out", str(folder), "--device", DEVICE, "--seed", "1", "--offline"]
+    how = [
+        "--max-steps",
+        str(arguments.steps),
+        "--out",
+        str(folder),
+        "--device",
+        DEVICE,
+        "--seed",
+        "1",
+        "--offline",
+    ]
     return [sys.executable, "-m", "genodiff", "train", *recipe, *size, *how]
 
 
@@ -40,7 +59,9 @@ def last_step(folder: Path) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--fasta", type=Path)
@@ -51,19 +72,31 @@ def main() -> None:
     if arguments.fasta and not arguments.fasta.exists():
         arguments.fasta = None
     whole, parts = arguments.folder / "whole", arguments.folder / "parts"
-    found: dict[str, Any] = {"command": " ".join(command(whole, arguments)[1:]), "steps": arguments.steps}
+    found: dict[str, Any] = {
+        "command": " ".join(command(whole, arguments)[1:]),
+        "steps": arguments.steps,
+    }
     start = time.monotonic()
     save(arguments.out, found)
     try:
         done = subprocess.run(command(whole, arguments), timeout=arguments.seconds)
     except subprocess.TimeoutExpired:
-        save(arguments.out, found | {"code": None, "seconds": time.monotonic() - start, "after_step": last_step(whole)})
-        sys.exit(f"not done within {arguments.seconds:.0f} s: at step {last_step(whole)} of {arguments.steps}")
+        save(
+            arguments.out,
+            found
+            | {"code": None, "seconds": time.monotonic() - start, "after_step": last_step(whole)},
+        )
+        sys.exit(
+            f"not done within {arguments.seconds:.0f} s: at step {last_step(whole)} of {arguments.steps}"
+        )
     found |= {"code": done.returncode, "seconds": time.monotonic() - start}
     save(arguments.out, found)
     if done.returncode:
         sys.exit(done.returncode)
-    found |= {"weights": weights(whole), "metrics": list(csv.DictReader((whole / "metrics.csv").read_text().splitlines()))}
+    found |= {
+        "weights": weights(whole),
+        "metrics": list(csv.DictReader((whole / "metrics.csv").read_text().splitlines())),
+    }
     save(arguments.out, found)
     process = subprocess.Popen(command(parts, arguments))
     while process.poll() is None and last_step(parts) < arguments.steps // 3:

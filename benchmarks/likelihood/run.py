@@ -37,15 +37,25 @@ LINES = ("fitted", "mixture")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", choices=RUNS, help="which run")
     parser.add_argument("--fasta", type=Path, help="the recipe's FASTA file on this machine")
-    parser.add_argument("--minutes", type=float, help="minutes of training (default: the run's own)")
-    parser.add_argument("--repeats", type=int, default=4, help="masks for each window in the evaluation")
+    parser.add_argument(
+        "--minutes", type=float, help="minutes of training (default: the run's own)"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=4, help="masks for each window in the evaluation"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--runs", type=Path, default=Path("runs/likelihood"), help="where run folders go")
-    parser.add_argument("--only-write", action="store_true", help="make RESULTS.md again from results.jsonl")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs/likelihood"), help="where run folders go"
+    )
+    parser.add_argument(
+        "--only-write", action="store_true", help="make RESULTS.md again from results.jsonl"
+    )
     asked, more = parser.parse_known_args()
     if not asked.only_write:
         keep(measure(asked, more))
@@ -56,7 +66,11 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
     """Train and evaluate; `more` are further flags of `genodiff train`."""
     recipe, flags, minutes = RUNS[asked.name]
     out = asked.runs / f"{asked.name}-seed{asked.seed}"
-    common = ["--seed", str(asked.seed), *(["--threads", str(asked.threads)] if asked.threads else [])]
+    common = [
+        "--seed",
+        str(asked.seed),
+        *(["--threads", str(asked.threads)] if asked.threads else []),
+    ]
     fasta = ["--fasta", str(asked.fasta)] if asked.fasta else []
     length = ["--max-minutes", f"{asked.minutes or minutes:g}"]
     training = ["train", recipe, *fasta, *flags, *length, *more, "--out", str(out), *common]
@@ -78,7 +92,11 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
         "steps": int(last["step"]),
         "train_tokens": int(last["tokens"]),
         "train_seconds": round(last["seconds"], 1),
-        "valid": [[r["tokens"], r["seconds"], r["valid_bits"]] for r in steps if not math.isnan(r["valid_bits"])],
+        "valid": [
+            [r["tokens"], r["seconds"], r["valid_bits"]]
+            for r in steps
+            if not math.isnan(r["valid_bits"])
+        ],
         "evaluation": result,
     }
 
@@ -93,12 +111,20 @@ def metrics(run: Path) -> list[dict[str, float]]:
 
 def rows() -> list[dict[str, Any]]:
     path = HERE / "results.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.exists()
+        else []
+    )
 
 
 def keep(new: dict[str, Any]) -> None:
     """Put a row into results.jsonl, in place of an older one of the same run and seed."""
-    others = [row for row in rows() if (row["name"], row["train_seed"]) != (new["name"], new["train_seed"])]
+    others = [
+        row
+        for row in rows()
+        if (row["name"], row["train_seed"]) != (new["name"], new["train_seed"])
+    ]
     lines = [json.dumps(row, allow_nan=False) for row in [*others, new]]
     (HERE / "results.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -113,17 +139,29 @@ def draw(name: str, seed: int, result: dict[str, Any], steps: list[dict[str, flo
     loss = [sum(r["loss_bits"] for r in g) / len(g) for g in groups]
     left.plot(tokens, loss, lw=0.5, color="0.7", label="training step")
     valid = [r for r in steps if not math.isnan(r["valid_bits"])]
-    left.plot([r["tokens"] / 1e6 for r in valid], [r["valid_bits"] for r in valid], ".-", lw=1, label="validation")
+    left.plot(
+        [r["tokens"] / 1e6 for r in valid],
+        [r["valid_bits"] for r in valid],
+        ".-",
+        lw=1,
+        label="validation",
+    )
     for order in ("0", "8"):
         if order in result["markov_bits"]:
             left.axhline(result["markov_bits"][order], ls="--", lw=0.8, color="C3")
-            left.annotate(f"Markov {order}", (0, result["markov_bits"][order]), va="bottom", color="C3")
+            left.annotate(
+                f"Markov {order}", (0, result["markov_bits"][order]), va="bottom", color="C3"
+            )
     if result["source_bits"] is not None:
         left.axhline(result["source_bits"], ls="--", lw=0.8, color="C2")
     error = (result["ci95_bits"][1] - result["ci95_bits"][0]) / 2 if result["ci95_bits"] else None
-    left.errorbar(tokens[-1:], [result["bits_per_base"]], error, fmt="ks", ms=3, capsize=3, label="test")
+    left.errorbar(
+        tokens[-1:], [result["bits_per_base"]], error, fmt="ks", ms=3, capsize=3, label="test"
+    )
     shown = [result["bits_per_base"], *result["markov_bits"].values(), result["source_bits"] or 2.0]
-    left.set(xlabel="million training bases", ylabel="bits per base", ylim=(min(shown) - 0.02, 2.02))
+    left.set(
+        xlabel="million training bases", ylabel="bits per base", ylim=(min(shown) - 0.02, 2.02)
+    )
     left.legend(loc="upper right")
     points = [p for p in result["curve"] if p["nats"] is not None]
     rate = [(p["rate_lo"] + p["rate_hi"]) / 2 for p in points]
@@ -157,9 +195,14 @@ def page(results: list[dict[str, Any]]) -> str:
             f"| {lines.get('8', math.nan):.4f} | {mixture_of(found)} | {'' if better is None else gap_of(better)} | {unique_gap(found)} |"
         )
     for recipe in dict.fromkeys(row["evaluation"]["recipe"] for row in results):
-        drawn = [row for row in results if row["evaluation"]["recipe"] == recipe and row.get("valid")]
+        drawn = [
+            row for row in results if row["evaluation"]["recipe"] == recipe and row.get("valid")
+        ]
         if len(drawn) > 1:
-            text += ["", f"![bits of the valid split over training bases, {recipe}]({draw_together(recipe, drawn)})"]
+            text += [
+                "",
+                f"![bits of the valid split over training bases, {recipe}]({draw_together(recipe, drawn)})",
+            ]
     for row in results:
         text += ["", *section(row)]
     return "\n".join(text) + "\n"
@@ -183,9 +226,15 @@ def section(row: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for name, part in parts.items():
-        gaps = [part.get(f"{line}_minus_model_bits") or (part.get(f"markov_{line}") or {}).get("minus_model_bits") for line in LINES]
+        gaps = [
+            part.get(f"{line}_minus_model_bits")
+            or (part.get(f"markov_{line}") or {}).get("minus_model_bits")
+            for line in LINES
+        ]
         shown = " | ".join("" if gap is None else gap_of(gap) for gap in gaps)
-        text.append(f"| {name} | {part['tokens']:,} | {figure_of(part)} | {best_line(part)} | {shown} |")
+        text.append(
+            f"| {name} | {part['tokens']:,} | {figure_of(part)} | {best_line(part)} | {shown} |"
+        )
     lines = " · ".join(f"{k}: {p:.4f}" for k, p in found["markov_perplexity"].items())
     text += ["", f"Perplexity of the Markov lines by order, over all: {lines}."]
     if fitted := found["markov_fitted"]:
@@ -196,7 +245,10 @@ def section(row: dict[str, Any]) -> list[str]:
         )
     if found["source_bits"] is not None:
         gap = gap_of(found["model_minus_source_bits"])
-        text += ["", f"The source itself: {found['source_bits']:.4f} bits per base; the model is above it by {gap}."]
+        text += [
+            "",
+            f"The source itself: {found['source_bits']:.4f} bits per base; the model is above it by {gap}.",
+        ]
     if found["repeat_share"] is not None:
         text += [
             "",
@@ -212,7 +264,9 @@ def draw_together(recipe: str, drawn: list[dict[str, Any]]) -> str:
     figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained", sharey=True)
     for row in drawn:
         tokens, seconds, bits = zip(*row["valid"], strict=True)
-        for axis, x in zip(axes, ([t / 1e6 for t in tokens], [t / 60 for t in seconds]), strict=True):
+        for axis, x in zip(
+            axes, ([t / 1e6 for t in tokens], [t / 60 for t in seconds]), strict=True
+        ):
             axis.plot(x, bits, ".-", lw=1, ms=3, label=f"{row['name']}, seed {row['train_seed']}")
     axes[0].set(xlabel="million training bases", ylabel="bits per base, valid split")
     axes[1].set(xlabel="minutes of training")
@@ -250,7 +304,9 @@ def best_line(part: dict[str, Any]) -> str:
 
 
 def gap_of(gap: dict[str, Any]) -> str:
-    return f"{gap['bits']:.4f}" + (f" [{gap['ci95'][0]:.4f}, {gap['ci95'][1]:.4f}]" if gap["ci95"] else "")
+    return f"{gap['bits']:.4f}" + (
+        f" [{gap['ci95'][0]:.4f}, {gap['ci95'][1]:.4f}]" if gap["ci95"] else ""
+    )
 
 
 if __name__ == "__main__":

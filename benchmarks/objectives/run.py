@@ -39,13 +39,19 @@ def section(name: str, out: Path, words: list[object]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--fasta", type=Path, help="yeast, sacCer3")
     parser.add_argument("--text", type=Path, help="tinyshakespeare")
-    parser.add_argument("--out", type=Path, default=Path("runs/objectives"), help="where everything is kept")
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/objectives"), help="where everything is kept"
+    )
     parser.add_argument("--only", choices=sorted(SPECS), help="one comparison")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--only-write", action="store_true", help="make RESULTS.md again from what is there")
+    parser.add_argument(
+        "--only-write", action="store_true", help="make RESULTS.md again from what is there"
+    )
     asked = parser.parse_args()
     text = [
         "# Objectives at equal tokens",
@@ -56,7 +62,13 @@ def main() -> None:
     ]
     for name, flag in SPECS.items():
         data = asked.fasta if flag == "--fasta" else asked.text
-        words: list[object] = ["compare", HERE / f"{name}.yaml", *([flag, data] if data else []), "--out", asked.out / name]
+        words: list[object] = [
+            "compare",
+            HERE / f"{name}.yaml",
+            *([flag, data] if data else []),
+            "--out",
+            asked.out / name,
+        ]
         if not asked.only_write and asked.only in (None, name):
             genodiff(*words, *(["--threads", asked.threads] if asked.threads else []), capture=True)
         if (asked.out / name / "table.md").exists():

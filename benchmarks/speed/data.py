@@ -18,8 +18,8 @@ import timing
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.train.config import resolve
-from genodiff.train.feed import feed_of, train_batches
+from genodiff.runs.config import resolve
+from genodiff.runs.feed import feed_of, train_batches
 
 _BATCH = 64
 
@@ -46,7 +46,11 @@ def main() -> None:
         "benchmark": "data",
         "shape": {"batch": _BATCH, "bases": a.bases},
         "ns_per_base": found,
-        "ratios": {name: round(value / first["gather"], 1) for name, value in first.items() if name != "gather"},
+        "ratios": {
+            name: round(value / first["gather"], 1)
+            for name, value in first.items()
+            if name != "gather"
+        },
         "rounds": a.rounds,
         "seed": a.seed,
     }
@@ -55,17 +59,30 @@ def main() -> None:
 
 def genome(path: Path, bases: int, seed: int) -> Path:
     """A FASTA of four random contigs in lines of 60."""
-    letters = np.frombuffer(b"ACGT", np.uint8)[np.random.default_rng(seed).integers(0, 4, bases)].reshape(4, -1)
+    letters = np.frombuffer(b"ACGT", np.uint8)[
+        np.random.default_rng(seed).integers(0, 4, bases)
+    ].reshape(4, -1)
     with path.open("w") as file:
         for i, contig in enumerate(letters):
             text = contig.tobytes().decode()
-            file.write(f">chr{i + 1}\n" + "\n".join(text[j : j + 60] for j in range(0, len(text), 60)) + "\n")
+            file.write(
+                f">chr{i + 1}\n"
+                + "\n".join(text[j : j + 60] for j in range(0, len(text), 60))
+                + "\n"
+            )
     return path
 
 
 def fetches(fasta: Path, length: int, seed: int) -> dict[str, Callable[[], object]]:
     """Each way to fetch a batch; the batches differ from call to call."""
-    given = {"recipe": "own", "fasta": str(fasta), "preset": "caduceus-ph-470k", "seq_len": length, "batch_size": _BATCH, "seed": seed}
+    given = {
+        "recipe": "own",
+        "fasta": str(fasta),
+        "preset": "caduceus-ph-470k",
+        "seq_len": length,
+        "batch_size": _BATCH,
+        "seed": seed,
+    }
     config = resolve({}, over=given)
     feed = feed_of(config, offline=True)
     batches, windows, count = train_batches(feed, config), feed.train, iter(range(10**9))
@@ -85,12 +102,24 @@ def fetches(fasta: Path, length: int, seed: int) -> dict[str, Callable[[], objec
         return windows.gather(windows.flat_start[index], windows.length[index], DNA.pad_id)
 
     def by_table() -> object:
-        return np.stack([table[np.frombuffer(reader[c][s : s + length].encode(), np.uint8)] for c, s in places()])
+        return np.stack(
+            [
+                table[np.frombuffer(reader[c][s : s + length].encode(), np.uint8)]
+                for c, s in places()
+            ]
+        )
 
     def by_character() -> object:
-        return np.array([[ids[x] for x in reader[c][s : s + length]] for c, s in places()], np.uint8)
+        return np.array(
+            [[ids[x] for x in reader[c][s : s + length]] for c, s in places()], np.uint8
+        )
 
-    return {"batch": lambda: batches.batch(next(count)), "gather": gather, "pyfaidx": by_table, "pyfaidx_dict": by_character}
+    return {
+        "batch": lambda: batches.batch(next(count)),
+        "gather": gather,
+        "pyfaidx": by_table,
+        "pyfaidx_dict": by_character,
+    }
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ def main() -> None:
     torch.set_num_threads(a.threads)
     keep_freed_memory()
     settings = PRESETS[a.preset].model_copy(update={"checkpointing": True})
-    network = settings.build(DNA.padded_size, DNA.complement if settings.paired else None, seed=a.seed)
+    network = settings.build(
+        DNA.padded_size, DNA.complement if settings.paired else None, seed=a.seed
+    )
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, fused=True)
     diffusion = MaskedDiffusion(schedule("linear"), DNA.mask_id, DNA.targets)
     g = torch.Generator().manual_seed(a.seed)
@@ -41,7 +43,9 @@ def main() -> None:
     k, u = torch.tensor([a.length // 2]), torch.rand(1, a.length, generator=g)
     before, began, wall = peak(), time.process_time(), time.perf_counter()
     with routed_matmul():
-        terms = exact_count_loss(diffusion, network, x0, torch.ones_like(x0, dtype=torch.bool), None, k, u)
+        terms = exact_count_loss(
+            diffusion, network, x0, torch.ones_like(x0, dtype=torch.bool), None, k, u
+        )
         loss = terms.nats / terms.n_tokens
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -49,7 +53,14 @@ def main() -> None:
     seconds = time.process_time() - began
     result = {
         "benchmark": "memory",
-        "shape": {"preset": a.preset, "B": 1, "L": a.length, "n_layer": settings.n_layer, "checkpointing": True, "dtype": "float32"},
+        "shape": {
+            "preset": a.preset,
+            "B": 1,
+            "L": a.length,
+            "n_layer": settings.n_layer,
+            "checkpointing": True,
+            "dtype": "float32",
+        },
         "parameters": sum(p.numel() for p in network.parameters()),
         "peak_gb": round(peak(), 3),
         "before_gb": round(before, 3),

@@ -10,18 +10,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genodiff.backbones.mamba import Direction, Mamba
-from genodiff.kernels.chunked import chunked_scan
 from genodiff.kernels.native import native_scan
+from genodiff.kernels.torch_scan import chunked_scan
 
 Scan = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-def native(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor) -> Tensor:
+def native(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
+) -> Tensor:
     """The C scan."""
     return native_scan(u, delta, A, B, C, D, None, bias, True)[0]
 
 
-def chunked(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor) -> Tensor:
+def chunked(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
+) -> Tensor:
     """The scan in torch that runs where nothing was compiled."""
     return chunked_scan(u, delta, A, B, C, D, None, bias, True)[0]
 
@@ -30,7 +34,9 @@ def mambapy() -> Scan:
     """mambapy's parallel scan (PyPI; the fallback of transformers), with the state sum around it as its own model has it."""
     from mambapy.pscan import pscan
 
-    def scan(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor) -> Tensor:
+    def scan(
+        u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
+    ) -> Tensor:
         dt = F.softplus(delta + bias)
         a = torch.exp(dt.unsqueeze(-1) * A)
         x = dt.unsqueeze(-1) * B.unsqueeze(2) * u.unsqueeze(-1)
@@ -39,11 +45,15 @@ def mambapy() -> Scan:
     return scan
 
 
-def loop(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor) -> Tensor:
+def loop(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
+) -> Tensor:
     """A loop over time that never makes anything of size (B, L, E, N)."""
     dt = F.softplus(delta + bias)
     h, ys = u.new_zeros(u.shape[0], *A.shape), []
-    for dt_t, x_t, B_t, C_t in zip(dt.unbind(1), (dt * u).unbind(1), B.unbind(1), C.unbind(1), strict=True):
+    for dt_t, x_t, B_t, C_t in zip(
+        dt.unbind(1), (dt * u).unbind(1), B.unbind(1), C.unbind(1), strict=True
+    ):
         h = torch.exp(dt_t.unsqueeze(-1) * A) * h + x_t.unsqueeze(-1) * B_t.unsqueeze(1)
         ys.append((h @ C_t.unsqueeze(-1)).squeeze(-1))
     return torch.stack(ys, 1) + D * u
@@ -52,16 +62,22 @@ def loop(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, b
 def compiled(steps: int = 16) -> Scan:
     """torch.compile of the loop over a few steps, called piece by piece."""
 
-    def piece(h: Tensor, dt: Tensor, x: Tensor, A: Tensor, B: Tensor, C: Tensor) -> tuple[Tensor, Tensor]:
+    def piece(
+        h: Tensor, dt: Tensor, x: Tensor, A: Tensor, B: Tensor, C: Tensor
+    ) -> tuple[Tensor, Tensor]:
         ys = []
         for t in range(steps):
-            h = torch.exp(dt[:, t].unsqueeze(-1) * A) * h + x[:, t].unsqueeze(-1) * B[:, t].unsqueeze(1)
+            h = torch.exp(dt[:, t].unsqueeze(-1) * A) * h + x[:, t].unsqueeze(-1) * B[
+                :, t
+            ].unsqueeze(1)
             ys.append((h * C[:, t].unsqueeze(1)).sum(-1))
         return h, torch.stack(ys, 1)
 
     run = torch.compile(piece, dynamic=False)
 
-    def scan(u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor) -> Tensor:
+    def scan(
+        u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
+    ) -> Tensor:
         dt = F.softplus(delta + bias)
         h, ys = u.new_zeros(u.shape[0], *A.shape), []
         for dt_, x_, B_, C_ in zip(*(v.split(steps, 1) for v in (dt, dt * u, B, C)), strict=True):
@@ -79,7 +95,13 @@ def two_calls(mixer: Mamba, scan: Scan) -> Callable[..., Tensor]:
     def one(h: Tensor, d: Direction) -> Tensor:
         x, z = F.linear(h, mixer.in_proj.weight).chunk(2, -1)
         width = d.conv_weight.shape[1]
-        c = F.conv1d(x.transpose(1, 2), d.conv_weight[:, None], d.conv_bias, padding=width - 1, groups=x.shape[2])[..., : x.shape[1]]
+        c = F.conv1d(
+            x.transpose(1, 2),
+            d.conv_weight[:, None],
+            d.conv_bias,
+            padding=width - 1,
+            groups=x.shape[2],
+        )[..., : x.shape[1]]
         c = F.silu(c).transpose(1, 2)
         r, B, C = d.x_proj(c).split([d.dt_rank, d.d_state, d.d_state], -1)
         y = scan(c, F.linear(r, d.dt_weight), -torch.exp(d.A_log), B, C, d.D, d.dt_bias)

@@ -18,11 +18,19 @@ def main() -> None:
     for name in sys.argv[1:] or SCRIPTS:
         for more in ASKED.get(name, [[]]):
             print(" ".join([name, *more, "..."]), file=sys.stderr, flush=True)
-            done = subprocess.run([sys.executable, HERE / f"{name}.py", "--json", *more], stdout=subprocess.PIPE, text=True, check=True)
+            done = subprocess.run(
+                [sys.executable, HERE / f"{name}.py", "--json", *more],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
             with (HERE / "results.jsonl").open("a") as file:
                 file.write(json.dumps(json.loads(done.stdout)) + "\n")
     rows = map(json.loads, (HERE / "results.jsonl").read_text().splitlines())
-    newest = {(row["benchmark"], row["shape"].get("preset") if row["benchmark"] in ASKED else None): row for row in rows}
+    newest = {
+        (row["benchmark"], row["shape"].get("preset") if row["benchmark"] in ASKED else None): row
+        for row in rows
+    }
     (HERE / "RESULTS.md").write_text(page(newest))
 
 
@@ -44,18 +52,52 @@ def page(newest: dict[tuple[str, str | None], dict[str, Any]]) -> str:
 
 def section(row: dict[str, Any]) -> list[str]:
     """One benchmark: its figures as a table, then where they come from."""
-    out = [f"## {row['benchmark']}: " + ", ".join(f"{k} {v}" for k, v in row["shape"].items()) + "\n"]
+    out = [
+        f"## {row['benchmark']}: " + ", ".join(f"{k} {v}" for k, v in row["shape"].items()) + "\n"
+    ]
     if "ktok_per_s" in row:
         spread, ratios = row["spread_ktok_per_s"], row["ratios"]
-        out += ["| variant | thousand tokens/s | slowest to fastest round | native is faster by |", "|---|---|---|---|"]
-        out += [f"| {n} | {v} | {spread[n][0]} – {spread[n][1]} | {ratios.get(n, 1)} |" for n, v in row["ktok_per_s"].items()]
-        out += ["", f"Fraction of the measured ceiling ({row['ceiling_ktok_per_s']} thousand tokens/s): {row['ceiling_fraction']}.", ""]
-    taken = {"benchmark", "shape", "ktok_per_s", "spread_ktok_per_s", "ceiling_ktok_per_s", "ceiling_fraction"}
-    taken |= {"commit", "command", "hardware", "threads", "load", "torch", "python", "rounds", "seed"}
+        out += [
+            "| variant | thousand tokens/s | slowest to fastest round | native is faster by |",
+            "|---|---|---|---|",
+        ]
+        out += [
+            f"| {n} | {v} | {spread[n][0]} – {spread[n][1]} | {ratios.get(n, 1)} |"
+            for n, v in row["ktok_per_s"].items()
+        ]
+        out += [
+            "",
+            f"Fraction of the measured ceiling ({row['ceiling_ktok_per_s']} thousand tokens/s): {row['ceiling_fraction']}.",
+            "",
+        ]
+    taken = {
+        "benchmark",
+        "shape",
+        "ktok_per_s",
+        "spread_ktok_per_s",
+        "ceiling_ktok_per_s",
+        "ceiling_fraction",
+    }
+    taken |= {
+        "commit",
+        "command",
+        "hardware",
+        "threads",
+        "load",
+        "torch",
+        "python",
+        "rounds",
+        "seed",
+    }
     taken |= {"ratios"} if "ktok_per_s" in row else set()
     out += [f"- {name}: {json.dumps(value)}" for name, value in row.items() if name not in taken]
     where = f"`{row['command']}` at {row['commit'][:12]}, {row['hardware']}, {row['threads']} thread, load {row['load']}"
-    return [*out, "", f"{where}, torch {row['torch']}, {row['rounds']} rounds, seed {row['seed']}.", ""]
+    return [
+        *out,
+        "",
+        f"{where}, torch {row['torch']}, {row['rounds']} rounds, seed {row['seed']}.",
+        "",
+    ]
 
 
 if __name__ == "__main__":

@@ -37,11 +37,16 @@ def main() -> None:
     network = PRESETS[a.preset].build(DNA.padded_size, DNA.complement, seed=a.seed).eval()
     g = torch.Generator().manual_seed(a.seed)
     xt = torch.full((a.batch, a.length), DNA.mask_id)
-    u_order, u_token = torch.rand(a.batch, a.length, generator=g), torch.rand(a.batch, a.length, generator=g)
+    u_order, u_token = (
+        torch.rand(a.batch, a.length, generator=g),
+        torch.rand(a.batch, a.length, generator=g),
+    )
     fixed = torch.randn(a.batch, a.length, DNA.padded_size, generator=g)
 
     def run(denoiser: object) -> Tensor:
-        return ancestral(diffusion, denoiser, xt, u_order=u_order, u_token=u_token, steps=a.steps).x0  # type: ignore[arg-type]
+        return ancestral(
+            diffusion, denoiser, xt, u_order=u_order, u_token=u_token, steps=a.steps
+        ).x0  # type: ignore[arg-type]
 
     def gumbel() -> Tensor:
         x = xt.clone()
@@ -68,7 +73,10 @@ def main() -> None:
         "parameters": sum(p.numel() for p in network.parameters()),
         "bases_per_s": round(tokens / middle["whole"], 1),
         "forward_ktok_per_s": round(tokens / middle["forward"] / 1e3, 2),
-        "ns_per_evaluated_token": {name: round(1e9 * middle[name] / tokens / a.steps, 1) for name in ("whole", "sampler", "gumbel")},
+        "ns_per_evaluated_token": {
+            name: round(1e9 * middle[name] / tokens / a.steps, 1)
+            for name in ("whole", "sampler", "gumbel")
+        },
         "ratios": {"gumbel": round(middle["gumbel"] / middle["sampler"], 2)},
         "sampler_share": round(middle["sampler"] / middle["whole"], 4),
         "spread_s": {name: [round(x, 4) for x in timing.spread(t)] for name, t in times.items()},

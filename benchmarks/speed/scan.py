@@ -31,7 +31,12 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=16)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--without", nargs="*", default=[], help="peers to leave out: mambapy loop chunked compile long")
+    parser.add_argument(
+        "--without",
+        nargs="*",
+        default=[],
+        help="peers to leave out: mambapy loop chunked compile long",
+    )
     a = parser.parse_args()
     torch.set_num_threads(a.threads)
     scans: dict[str, peers.Scan] = {"native": peers.native}
@@ -46,12 +51,21 @@ def main() -> None:
     forward, both = runs(scans, a.batch, a.length, a.channels, a.states, a.seed)
     tokens = a.batch * a.length
     ahead = timing.interleaved({"native": forward["native"]}, 4 * a.rounds)
-    times = timing.interleaved(both, a.rounds, {"mambapy": min(a.rounds, 3), "loop": min(a.rounds, 3)})
+    times = timing.interleaved(
+        both, a.rounds, {"mambapy": min(a.rounds, 3), "loop": min(a.rounds, 3)}
+    )
     rate, vectors = timing.multiply_adds_per_second(), a.channels / lanes()
     ceiling = rate / (vectors * (a.states * (FORWARD + BACKWARD) + EACH)) / 1e3
     result = {
         "benchmark": "scan",
-        "shape": {"B": a.batch, "L": a.length, "D": a.channels, "N": a.states, "dtype": "float32", "pass": "forward+backward"},
+        "shape": {
+            "B": a.batch,
+            "L": a.length,
+            "D": a.channels,
+            "N": a.states,
+            "dtype": "float32",
+            "pass": "forward+backward",
+        },
         "ktok_per_s": timing.pace(times, tokens),
         "ratios": timing.ratios(times, "native"),
         "ceiling_fraction": round(timing.pace(times, tokens)["native"] / ceiling, 3),
@@ -65,10 +79,21 @@ def main() -> None:
         long = {name: scan for name, scan in scans.items() if name in ("native", "mambapy")}
         _, both = runs(long, 1, 16384, a.channels, a.states, a.seed)
         _, short = runs({"native": peers.native}, a.batch, a.length, a.channels, a.states, a.seed)
-        times = timing.interleaved({**both, "short": short["native"]}, a.rounds, {"mambapy": min(a.rounds, 3)})
-        cost = median(x / y for x, y in zip(times["native"], times["short"], strict=True)) * tokens / 16384
+        times = timing.interleaved(
+            {**both, "short": short["native"]}, a.rounds, {"mambapy": min(a.rounds, 3)}
+        )
+        cost = (
+            median(x / y for x, y in zip(times["native"], times["short"], strict=True))
+            * tokens
+            / 16384
+        )
         ratio = timing.ratios({n: t for n, t in times.items() if n != "short"}, "native")
-        result["long"] = {"B": 1, "L": 16384, "ktok_per_s": timing.pace(both_only(times), 16384), "ratios": ratio}
+        result["long"] = {
+            "B": 1,
+            "L": 16384,
+            "ktok_per_s": timing.pace(both_only(times), 16384),
+            "ratios": ratio,
+        }
         result["long"] |= {"cost_per_token_vs_short": round(cost, 3)}
     timing.show(result | timing.provenance(), a.json)
 
@@ -103,7 +128,9 @@ def runs(
     assert isinstance(ours, torch.Tensor)
     for name, scan in scans.items():
         if length <= 1024:
-            torch.testing.assert_close(ahead(scan)(), ours, rtol=1e-3, atol=1e-4, msg=f"{name} computes something else")
+            torch.testing.assert_close(
+                ahead(scan)(), ours, rtol=1e-3, atol=1e-4, msg=f"{name} computes something else"
+            )
     return {n: ahead(s) for n, s in scans.items()}, {n: whole(s) for n, s in scans.items()}
 
 

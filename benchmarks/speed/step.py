@@ -49,7 +49,10 @@ def main() -> None:
     torch.set_num_threads(a.threads)
     keep_freed_memory()
     tokens = a.batch * a.length
-    steps = {"native": training(a, a.d_model, None), "structure": training(a, a.d_model, peers.native)}
+    steps = {
+        "native": training(a, a.d_model, None),
+        "structure": training(a, a.d_model, peers.native),
+    }
     if "mambapy" not in a.without:
         steps["mambapy"] = training(a, a.d_model, peers.mambapy())
     if "loop" not in a.without:
@@ -60,19 +63,36 @@ def main() -> None:
     if max(losses.values()) - min(losses.values()) > 1e-4:
         raise SystemExit(f"the variants do not compute the same: {losses}")
     rounds: list[dict[str, float]] = []
-    turns: dict[str, Callable[[], object]] = {"ceiling": lambda: rounds.append(ceiling_parts(a.d_model, tokens)), **steps}
+    turns: dict[str, Callable[[], object]] = {
+        "ceiling": lambda: rounds.append(ceiling_parts(a.d_model, tokens)),
+        **steps,
+    }
     times = timing.interleaved(turns, a.rounds, {"mambapy": 1, "loop": 1})
-    del times["ceiling"], rounds[0]  # the parts are timed by themselves; the first run does not count
+    del (
+        times["ceiling"],
+        rounds[0],
+    )  # the parts are timed by themselves; the first run does not count
     parts = {name: median(part[name] for part in rounds) for name in rounds[0]}
     ceilings = [a.n_layer * sum(part.values()) for part in rounds]
-    network, small = (settings(d, a.n_layer).n_parameters(DNA.padded_size) for d in (a.d_model, 118))
+    network, small = (
+        settings(d, a.n_layer).n_parameters(DNA.padded_size) for d in (a.d_model, 118)
+    )
     others = {name: t for name, t in times.items() if name != "d118"}
     result = {
         "benchmark": "step",
-        "shape": {"B": a.batch, "L": a.length, "d_model": a.d_model, "n_layer": a.n_layer, "parameters": network, "dtype": "float32"},
+        "shape": {
+            "B": a.batch,
+            "L": a.length,
+            "d_model": a.d_model,
+            "n_layer": a.n_layer,
+            "parameters": network,
+            "dtype": "float32",
+        },
         "ktok_per_s": timing.pace(others, tokens),
         "ratios": timing.ratios(others, "native"),
-        "ceiling_fraction": round(median(c / t for c, t in zip(ceilings, times["native"], strict=True)), 3),
+        "ceiling_fraction": round(
+            median(c / t for c, t in zip(ceilings, times["native"], strict=True)), 3
+        ),
         "ceiling_ktok_per_s": round(tokens / median(ceilings) / 1e3, 2),
         "ceiling_ms_per_layer": {name: round(1e3 * s, 2) for name, s in parts.items()},
         "spread_ktok_per_s": timing.pace_spread(others, tokens),
@@ -81,8 +101,15 @@ def main() -> None:
         "seed": a.seed,
     }
     if "d118" in times:
-        share = median(x / y for x, y in zip(times["d118"], times["native"], strict=True)) * network / small
-        result |= {"d118_ktok_per_s": timing.pace(times, tokens)["d118"], "d118_cost_per_parameter_vs_d128": round(share, 3)}
+        share = (
+            median(x / y for x, y in zip(times["d118"], times["native"], strict=True))
+            * network
+            / small
+        )
+        result |= {
+            "d118_ktok_per_s": timing.pace(times, tokens)["d118"],
+            "d118_cost_per_parameter_vs_d128": round(share, 3),
+        }
     timing.show(result | timing.provenance(), a.json)
 
 
@@ -102,12 +129,17 @@ def training(a: argparse.Namespace, d_model: int, scan: peers.Scan | None) -> St
     diffusion = MaskedDiffusion(schedule("linear"), DNA.mask_id, DNA.targets)
     g = torch.Generator().manual_seed(a.seed)
     x0 = torch.tensor(DNA.targets)[torch.randint(0, 4, (a.batch, a.length), generator=g)]
-    k, u = torch.randint(1, a.length + 1, (a.batch,), generator=g), torch.rand(a.batch, a.length, generator=g)
+    k, u = (
+        torch.randint(1, a.length + 1, (a.batch,), generator=g),
+        torch.rand(a.batch, a.length, generator=g),
+    )
 
     def step() -> float:
         with routed_matmul(scan is None):
             optimiser.zero_grad()
-            terms = exact_count_loss(diffusion, network, x0, torch.ones_like(x0, dtype=torch.bool), None, k, u)
+            terms = exact_count_loss(
+                diffusion, network, x0, torch.ones_like(x0, dtype=torch.bool), None, k, u
+            )
             loss = terms.nats / terms.n_tokens
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
@@ -120,15 +152,36 @@ def training(a: argparse.Namespace, d_model: int, scan: peers.Scan | None) -> St
 def ceiling_parts(d: int, tokens: int) -> dict[str, float]:
     """Seconds of one layer, forward and backward, that no arrangement of the same arithmetic avoids on this core."""
     e, n, rank = 2 * d, 16, -(-d // 16)
-    products = {(2 * e, d): 1, (d, e): 1, (rank + 2 * n, e): 2, (e, rank): 2}  # (outputs, inputs) and how many in a layer
+    products = {
+        (2 * e, d): 1,
+        (d, e): 1,
+        (rank + 2 * n, e): 2,
+        (e, rank): 2,
+    }  # (outputs, inputs) and how many in a layer
     seconds = 0.0
     with routed_matmul(), torch.no_grad():
         for (outputs, inputs), count in products.items():
-            x, w, g = torch.randn(tokens, inputs), torch.randn(outputs, inputs), torch.randn(tokens, outputs)
-            for product in (lambda x=x, w=w: x @ w.t(), lambda g=g, w=w: g @ w, lambda g=g, x=x: g.t() @ x):
+            x, w, g = (
+                torch.randn(tokens, inputs),
+                torch.randn(outputs, inputs),
+                torch.randn(tokens, outputs),
+            )
+            for product in (
+                lambda x=x, w=w: x @ w.t(),
+                lambda g=g, w=w: g @ w,
+                lambda g=g, x=x: g.t() @ x,
+            ):
                 seconds += count * best(product)
-    states = 2 * tokens * (e / lanes()) * (n * (scan.FORWARD + scan.BACKWARD) + scan.EACH) / timing.multiply_adds_per_second()
-    moved = 4 * tokens * (2 * 7 * e + 9 * e + 10 * d)  # convolutions with their recomputation, gate, norm and residual
+    states = (
+        2
+        * tokens
+        * (e / lanes())
+        * (n * (scan.FORWARD + scan.BACKWARD) + scan.EACH)
+        / timing.multiply_adds_per_second()
+    )
+    moved = (
+        4 * tokens * (2 * 7 * e + 9 * e + 10 * d)
+    )  # convolutions with their recomputation, gate, norm and residual
     return {"products": seconds, "scan": states, "memory": moved / timing.bytes_per_second()}
 
 

@@ -21,7 +21,9 @@ from genodiff.kernels.library import instruction_set, multiply_adds
 Times = dict[str, list[float]]
 
 
-def interleaved(variants: dict[str, Callable[[], Any]], rounds: int, slow: dict[str, int] | None = None) -> Times:
+def interleaved(
+    variants: dict[str, Callable[[], Any]], rounds: int, slow: dict[str, int] | None = None
+) -> Times:
     """CPU seconds of each variant in each round, after one run that does not count. `slow` says how many rounds a variant joins."""
     for name, run in variants.items():
         if not (slow or {}).get(name):
@@ -44,7 +46,9 @@ def spread(values: list[float]) -> list[float]:
 def ratios(times: Times, ours: str) -> dict[str, float]:
     """How many times longer the others take."""
     return {
-        name: round(median(b / a for a, b in zip(times[ours], other, strict=False)), 2) for name, other in times.items() if name != ours
+        name: round(median(b / a for a, b in zip(times[ours], other, strict=False)), 2)
+        for name, other in times.items()
+        if name != ours
     }
 
 
@@ -55,7 +59,9 @@ def pace(times: Times, tokens: int) -> dict[str, float]:
 
 def pace_spread(times: Times, tokens: int) -> dict[str, list[float]]:
     """The slowest and the fastest round, in thousands of tokens per core second."""
-    return {name: [round(tokens / t / 1e3, 2) for t in (max(ts), min(ts))] for name, ts in times.items()}
+    return {
+        name: [round(tokens / t / 1e3, 2) for t in (max(ts), min(ts))] for name, ts in times.items()
+    }
 
 
 def multiply_adds_per_second() -> float:
@@ -82,8 +88,12 @@ def bytes_per_second() -> float:
 def provenance() -> dict[str, Any]:
     """What makes a figure worth keeping: the commit, the command, the machine, and how busy it was."""
     here = Path(__file__).resolve().parent
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True).stdout.strip()
-    changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True
+    ).stdout.strip()
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "-uno"], cwd=here, capture_output=True, text=True
+    ).stdout.strip()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -91,7 +101,9 @@ def provenance() -> dict[str, Any]:
     said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     return {
         "commit": commit + ("+" if changed else ""),
-        "command": " ".join(["python", f"benchmarks/speed/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": " ".join(
+            ["python", f"benchmarks/speed/{Path(sys.argv[0]).name}", *sys.argv[1:]]
+        ),
         "hardware": f"{said.get('model name', platform.machine())}, family {said.get('cpu family')}, model {said.get('model')}, "
         f"{os.cpu_count()} cores, {instruction_set()}",
         "threads": torch.get_num_threads(),

@@ -41,8 +41,12 @@ def rotation(start: int, length: int, width: int, like: Tensor) -> Rotation:
     Frequencies are made in float32, as published weights have seen them, angles in the precision of `like`, at least float32.
     """
     dtype = torch.promote_types(like.dtype, torch.float32)
-    frequencies = 1.0 / (_BASE ** (torch.arange(0, width, 2, dtype=torch.float32, device=like.device) / width))
-    angle = torch.outer(torch.arange(start, start + length, device=like.device).to(dtype), frequencies.to(dtype))
+    frequencies = 1.0 / (
+        _BASE ** (torch.arange(0, width, 2, dtype=torch.float32, device=like.device) / width)
+    )
+    angle = torch.outer(
+        torch.arange(start, start + length, device=like.device).to(dtype), frequencies.to(dtype)
+    )
     return Rotation(angle.cos(), angle.sin())
 
 
@@ -82,11 +86,16 @@ class KeyValueCache:
     keys: list[Tensor] = field(default_factory=list)
     values: list[Tensor] = field(default_factory=list)
 
-    def extend(self, layer: int, k: Float[Tensor, "B H n h"], v: Float[Tensor, "B H n h"]) -> tuple[Tensor, Tensor]:
+    def extend(
+        self, layer: int, k: Float[Tensor, "B H n h"], v: Float[Tensor, "B H n h"]
+    ) -> tuple[Tensor, Tensor]:
         """Put in the next n positions of `layer` and return all of its keys and values up to them."""
         until = self.length + k.shape[2]
         if until > self.capacity:
-            raise UsageError(f"the cache holds {self.capacity} positions, {until} are asked for", fix="make a larger cache")
+            raise UsageError(
+                f"the cache holds {self.capacity} positions, {until} are asked for",
+                fix="make a larger cache",
+            )
         if layer == len(self.keys):
             for store in (self.keys, self.values):
                 store.append(k.new_empty(*k.shape[:2], self.capacity, k.shape[3]))
@@ -124,7 +133,15 @@ def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
 class Attention(nn.Module):
     """Multi-head self-attention (B, L, D) → (B, L, D); with `qk_bias`, (2, H, 1, h), queries and keys have biases."""
 
-    def __init__(self, d_model: int, n_head: int, causal: bool, draws: Draws, out_scale: float = 1.0, qk_bias: bool = False) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        n_head: int,
+        causal: bool,
+        draws: Draws,
+        out_scale: float = 1.0,
+        qk_bias: bool = False,
+    ) -> None:
         super().__init__()
         self.n_head, self.causal = n_head, causal
         self.qkv = Linear(d_model, 3 * d_model, False, draws)
@@ -143,7 +160,11 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "B L D"]:
         """`seen` comes from `visible`. With a `cache` the L positions follow those in it."""
         batch, length, width = x.shape
-        q, k, v = self.qkv(x).view(batch, length, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
+        q, k, v = (
+            self.qkv(x)
+            .view(batch, length, 3, self.n_head, width // self.n_head)
+            .permute(2, 0, 3, 1, 4)
+        )
         if self.qk_bias is not None:
             q, k = q + self.qk_bias[0], k + self.qk_bias[1]
         if turn is not None:
@@ -153,7 +174,9 @@ class Attention(nn.Module):
             before = cache.length
             k, v = cache.extend(layer, k, v)
             if before and length > 1:
-                seen = torch.ones(length, before + length, dtype=torch.bool, device=x.device).tril(before)
+                seen = torch.ones(length, before + length, dtype=torch.bool, device=x.device).tril(
+                    before
+                )
                 causal = False
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, is_causal=causal)
         return self.out(y.transpose(1, 2).reshape(batch, length, width))

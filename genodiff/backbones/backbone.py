@@ -15,9 +15,12 @@ from genodiff.backbones.dit import DiT, DiTSettings
 
 Backbone = Caduceus | DiT | DiMamba
 
-BackboneSettings = Annotated[CaduceusSettings | DiTSettings | DiMambaSettings, Field(discriminator="kind")]
+BackboneSettings = Annotated[
+    CaduceusSettings | DiTSettings | DiMambaSettings, Field(discriminator="kind")
+]
 
 KINDS: dict[str, type[CaduceusSettings] | type[DiTSettings] | type[DiMambaSettings]] = {
-    settings.model_fields["kind"].default: settings for settings in get_args(get_args(BackboneSettings)[0])
+    settings.model_fields["kind"].default: settings
+    for settings in get_args(get_args(BackboneSettings)[0])
 }
 """The settings of each kind of network."""

@@ -29,7 +29,9 @@ from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
 from genodiff.settings import Settings
 
 _EMBEDDING_STD = 0.02
-_AT_A_TIME = 1 << 16  # positions, where blocks are recomputed to save memory: a longer row goes alone
+_AT_A_TIME = (
+    1 << 16
+)  # positions, where blocks are recomputed to save memory: a longer row goes alone
 _LONG = 1 << 17  # positions of all rows, from where even the blocks' inputs are too many to keep
 
 
@@ -39,23 +41,39 @@ class CaduceusSettings(Settings):
     kind: Literal["caduceus"] = "caduceus"
     d_model: int = Field(ge=1, description="width of the residual stream")
     n_layer: int = Field(ge=1, description="number of blocks")
-    strands: Literal["paired", "single"] = Field(default="paired", description="both strands with shared weights (PS), or one (Ph)")
+    strands: Literal["paired", "single"] = Field(
+        default="paired", description="both strands with shared weights (PS), or one (Ph)"
+    )
     d_state: int = Field(default=16, ge=1, description="states per channel")
     d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
-    expand: int = Field(default=2, ge=1, description="channels of the mixer per channel of the residual stream")
+    expand: int = Field(
+        default=2, ge=1, description="channels of the mixer per channel of the residual stream"
+    )
     dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         default="auto", description="rank of the step sizes; auto: d_model/16, rounded up"
     )
     bidirectional: bool = True
-    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(default="add", description="how the two directions meet")
-    tie_directions: bool = Field(default=True, description="both directions share their input and output projections")
-    tie_head: bool = Field(default=True, description="the head is the embedding; always so with paired strands")
+    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(
+        default="add", description="how the two directions meet"
+    )
+    tie_directions: bool = Field(
+        default=True, description="both directions share their input and output projections"
+    )
+    tie_head: bool = Field(
+        default=True, description="the head is the embedding; always so with paired strands"
+    )
     norm: Literal["rms", "layer"] = "rms"
     norm_eps: float = Field(default=1e-5, gt=0)
     conv_bias: bool = True
     proj_bias: bool = False
-    alternate_strands: bool = Field(default=False, description="even blocks read the strands exchanged, as published fused weights expect")
-    checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
+    alternate_strands: bool = Field(
+        default=False,
+        description="even blocks read the strands exchanged, as published fused weights expect",
+    )
+    checkpointing: bool = Field(
+        default=False,
+        description="recompute each block in the backward pass: less memory, a third more time",
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> "CaduceusSettings":
@@ -83,14 +101,24 @@ class CaduceusSettings(Settings):
         """Whether a position sees itself and those before it, and nothing else."""
         return not self.bidirectional and self.strands == "single"
 
-    def build(self, vocab_size: int, complement: tuple[int, ...] | None, *, seed: int = 0) -> "Caduceus":
+    def build(
+        self, vocab_size: int, complement: tuple[int, ...] | None, *, seed: int = 0
+    ) -> "Caduceus":
         """A freshly drawn network; `complement` maps each id to its complement and is needed by paired strands."""
         return Caduceus(settings=self, vocab_size=vocab_size, complement=complement, seed=seed)
 
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
         d, e, n = self.d_model, self.expand * self.d_model, self.d_state
-        direction = e * self.d_conv + e * self.conv_bias + e * (self.rank + 2 * n) + e * self.rank + e + e * n + e
+        direction = (
+            e * self.d_conv
+            + e * self.conv_bias
+            + e * (self.rank + 2 * n)
+            + e * self.rank
+            + e
+            + e * n
+            + e
+        )
         projections = 3 * d * e + (2 * e + d) * self.proj_bias
         norm = d * (1 if self.norm == "rms" else 2)
         pairs = 2 if self.bidirectional and not self.tie_directions else 1
@@ -145,19 +173,37 @@ class Caduceus(nn.Module):
     complement: Tensor | None
     selects_rows = True
 
-    def __init__(self, *, settings: CaduceusSettings, vocab_size: int, complement: tuple[int, ...] | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        settings: CaduceusSettings,
+        vocab_size: int,
+        complement: tuple[int, ...] | None = None,
+        seed: int = 0,
+    ) -> None:
         super().__init__()
         self.settings, self.vocab_size = settings, vocab_size
         self.paired = settings.paired
         if self.paired and (complement is None or sorted(complement) != list(range(vocab_size))):
-            raise UsageError("paired strands need a complement for every token", fix="choose strands: single for this alphabet")
+            raise UsageError(
+                "paired strands need a complement for every token",
+                fix="choose strands: single for this alphabet",
+            )
         map_ = torch.tensor(complement) if self.paired else None
         self.register_buffer("complement", map_, persistent=False)
         draws = Draws(seed)
-        self.embedding = nn.Parameter(draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float())
+        self.embedding = nn.Parameter(
+            draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
+        )
         self.blocks = nn.ModuleList(Block(settings, draws) for _ in range(settings.n_layer))
         self.final_norm = Norm(settings.norm, settings.d_model, settings.norm_eps)
-        self.head = None if settings.tied_head else nn.Parameter(draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float())
+        self.head = (
+            None
+            if settings.tied_head
+            else nn.Parameter(
+                draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
+            )
+        )
         # Stores the residual stream in this dtype between blocks; None leaves it as computed (float32 under autocast).
         self.residual_dtype: torch.dtype | None = None
 
@@ -186,14 +232,20 @@ class Caduceus(nn.Module):
         return logits if rows is None else logits[rows]
 
     def features(
-        self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
+        self,
+        xt: Int[Tensor, "B L"],
+        sigma: Tensor | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L {self.d_out}"]:
         """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping positions and channels."""
         rows = last(self._stream(xt, lengths))
         return side_by_side(rows, lengths) if self.paired else rows
 
     def hidden_states(
-        self, xt: Int[Tensor, "B L"], sigma: Tensor | None = None, lengths: Int[Tensor, " B"] | None = None
+        self,
+        xt: Int[Tensor, "B L"],
+        sigma: Tensor | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
         """n_layer + 1 tensors laid out as `features`: the embedding, each mixer's output but the last, and the features."""
         states = []
@@ -210,9 +262,13 @@ class Caduceus(nn.Module):
         mask = None
         if self.complement is not None:
             xt = both_strands(xt, self.complement, lengths)
-        row_lengths = torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
+        row_lengths = (
+            torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
+        )
         if row_lengths is not None:
-            mask = (torch.arange(xt.shape[1], device=xt.device) < row_lengths[:, None])[..., None].to(self.embedding.dtype)
+            mask = (torch.arange(xt.shape[1], device=xt.device) < row_lengths[:, None])[
+                ..., None
+            ].to(self.embedding.dtype)
         hidden = F.embedding(xt, self.embedding)
         yield hidden
         residual = hidden
@@ -222,7 +278,9 @@ class Caduceus(nn.Module):
             size = ceil(sqrt(len(self.blocks)))
             for first in range(0, len(self.blocks), size):
                 group = partial(self._group, range(first, min(first + size, len(self.blocks))))
-                residual = checkpoint(group, residual, mask, use_reentrant=False, preserve_rng_state=False)
+                residual = checkpoint(
+                    group, residual, mask, use_reentrant=False, preserve_rng_state=False
+                )
         else:
             for i in range(len(self.blocks)):
                 residual, hidden = self._step(i, residual, mask, recompute)
@@ -237,10 +295,16 @@ class Caduceus(nn.Module):
             residual, _ = self._step(i, residual, mask, True)
         return residual
 
-    def _step(self, i: int, residual: Tensor, mask: Tensor | None, recompute: bool) -> tuple[Tensor, Tensor]:
+    def _step(
+        self, i: int, residual: Tensor, mask: Tensor | None, recompute: bool
+    ) -> tuple[Tensor, Tensor]:
         """The residual stream after block i, and what the block has added to it."""
         block, mirrored = self.blocks[i], self.settings.alternate_strands and i % 2 == 0
-        hidden = _recomputed(block, residual, mask, mirrored) if recompute else block(residual, mask, mirrored)
+        hidden = (
+            _recomputed(block, residual, mask, mirrored)
+            if recompute
+            else block(residual, mask, mirrored)
+        )
         if self.residual_dtype is not None:
             residual = residual.to(self.residual_dtype)
         return residual + hidden, hidden
@@ -248,10 +312,15 @@ class Caduceus(nn.Module):
     def cache(self, capacity: int) -> StateCache:
         """An empty cache for `decode`; it has the same size whatever the `capacity`."""
         if not self.settings.causal:
-            raise UsageError("only a causal network can go on from what it has read", fix="train one that reads one way")
+            raise UsageError(
+                "only a causal network can go on from what it has read",
+                fix="train one that reads one way",
+            )
         return StateCache()
 
-    def decode(self, x: Int[Tensor, "B n"], cache: StateCache, sigma: Tensor | None = None) -> Float[Tensor, "B n {self.vocab_size}"]:
+    def decode(
+        self, x: Int[Tensor, "B n"], cache: StateCache, sigma: Tensor | None = None
+    ) -> Float[Tensor, "B n {self.vocab_size}"]:
         """Logits of the n positions that follow those in the cache, which then holds them too."""
         residual = F.embedding(x, self.embedding)
         for i, block in enumerate(self.blocks):
@@ -265,4 +334,6 @@ class Caduceus(nn.Module):
 
             residual = residual + block.mixer(block.norm(residual), None, False, read)
         cache.length += x.shape[1]
-        return F.linear(self.final_norm(residual), self.embedding if self.head is None else self.head)
+        return F.linear(
+            self.final_norm(residual), self.embedding if self.head is None else self.head
+        )

@@ -24,7 +24,9 @@ Pooling = Literal["mean", "max", "first", "last", "sum"]
 _STD = 0.02
 
 
-def pool(h: Float[Tensor, "B L D"], how: Pooling, lengths: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B D"]:
+def pool(
+    h: Float[Tensor, "B L D"], how: Pooling, lengths: Int[Tensor, " B"] | None = None
+) -> Float[Tensor, "B D"]:
     """One vector for each row, of the positions within its length (all of them where `lengths` is None)."""
     if how == "first":
         return h[:, 0]
@@ -71,7 +73,9 @@ class SequenceClassifier(nn.Module):
         self.paired = isinstance(backbone, Caduceus) and backbone.paired
         self.conjoin_train, self.conjoin_eval = conjoin_train, conjoin_eval
         width = int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
-        self.register_buffer("complement", None if complement is None else torch.tensor(complement), persistent=False)
+        self.register_buffer(
+            "complement", None if complement is None else torch.tensor(complement), persistent=False
+        )
         self.score = nn.Parameter(Draws(seed).normal(n_classes, width, std=_STD).float())
 
     @property
@@ -89,7 +93,16 @@ class SequenceClassifier(nn.Module):
         strands = [x]
         if self.conjoins:
             if other is None and self.complement is None:
-                raise UsageError("conjoining needs the other strand, or a complement to make it with", fix="give a complement")
-            strands.append(both_strands(x, self.complement, lengths)[len(x) :] if other is None else other)  # type: ignore[arg-type]
-        found = [F.linear(pool(h, self.pooling, lengths), self.score) for s in strands for h in strand_features(self.backbone, s, lengths)]
+                raise UsageError(
+                    "conjoining needs the other strand, or a complement to make it with",
+                    fix="give a complement",
+                )
+            strands.append(
+                both_strands(x, self.complement, lengths)[len(x) :] if other is None else other
+            )  # type: ignore[arg-type]
+        found = [
+            F.linear(pool(h, self.pooling, lengths), self.score)
+            for s in strands
+            for h in strand_features(self.backbone, s, lengths)
+        ]
         return torch.stack(found).mean(0)

@@ -30,7 +30,9 @@ def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}
     The table of frequencies is made in float32, as published weights have seen it; the rest has the precision of `sigma`.
     """
     half = width // 2
-    table = torch.exp(-log(_LONGEST_PERIOD) * torch.arange(half, dtype=torch.float32, device=sigma.device) / half)
+    table = torch.exp(
+        -log(_LONGEST_PERIOD) * torch.arange(half, dtype=torch.float32, device=sigma.device) / half
+    )
     angle = sigma[:, None] * table.to(sigma.dtype)
     return F.pad(torch.cat([torch.cos(angle), torch.sin(angle)], -1), (0, width % 2))
 
@@ -78,7 +80,13 @@ class Condition(nn.Module):
     @staticmethod
     def n_parameters(d_cond: int, n_classes: int) -> int:
         """The number of weights."""
-        return FREQUENCIES * d_cond + d_cond + d_cond * d_cond + d_cond + ((n_classes + 1) * d_cond if n_classes else 0)
+        return (
+            FREQUENCIES * d_cond
+            + d_cond
+            + d_cond * d_cond
+            + d_cond
+            + ((n_classes + 1) * d_cond if n_classes else 0)
+        )
 
 
 class Modulation(nn.Module):

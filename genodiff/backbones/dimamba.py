@@ -37,33 +37,66 @@ class DiMambaSettings(Settings):
     kind: Literal["dimamba"] = "dimamba"
     d_model: int = Field(ge=1, description="width of the residual stream; concat adds d_cond to it")
     n_layer: int = Field(ge=1, description="number of blocks")
-    conditioning: Literal["adaln", "add", "concat", "none"] = Field(default="adaln", description="how the condition reaches the blocks")
-    time_conditioning: bool = Field(default=True, description="the condition is of the noise level; else of noise level 0 always")
-    d_cond: int = Field(default=128, ge=1, description="width of the condition; add takes d_model in its place")
-    n_classes: int = Field(default=0, ge=0, description="classes that may be asked for; one more stands for none")
-    residual: bool = Field(default=True, description="a block adds to its input; false, without adaln: it replaces it, as published")
+    conditioning: Literal["adaln", "add", "concat", "none"] = Field(
+        default="adaln", description="how the condition reaches the blocks"
+    )
+    time_conditioning: bool = Field(
+        default=True,
+        description="the condition is of the noise level; else of noise level 0 always",
+    )
+    d_cond: int = Field(
+        default=128, ge=1, description="width of the condition; add takes d_model in its place"
+    )
+    n_classes: int = Field(
+        default=0, ge=0, description="classes that may be asked for; one more stands for none"
+    )
+    residual: bool = Field(
+        default=True,
+        description="a block adds to its input; false, without adaln: it replaces it, as published",
+    )
     d_state: int = Field(default=16, ge=1, description="states per channel")
     d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
-    expand: int = Field(default=2, ge=1, description="channels of the mixer per channel of the residual stream")
+    expand: int = Field(
+        default=2, ge=1, description="channels of the mixer per channel of the residual stream"
+    )
     dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        default="auto", description="rank of the step sizes; auto: width of the stream / 16, rounded up"
+        default="auto",
+        description="rank of the step sizes; auto: width of the stream / 16, rounded up",
     )
     bidirectional: bool = True
-    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(default="add", description="how the two directions meet")
-    tie_directions: bool = Field(default=True, description="both directions share their input and output projections")
+    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(
+        default="add", description="how the two directions meet"
+    )
+    tie_directions: bool = Field(
+        default=True, description="both directions share their input and output projections"
+    )
     tie_head: bool = Field(default=False, description="the head is the embedding")
-    spare_rows: int = Field(default=0, ge=0, description="rows of the embedding beyond the tokens, as published concat networks have")
+    spare_rows: int = Field(
+        default=0,
+        ge=0,
+        description="rows of the embedding beyond the tokens, as published concat networks have",
+    )
     norm: Literal["rms", "layer"] = "rms"
     norm_eps: float = Field(default=1e-5, gt=0)
     conv_bias: bool = True
     proj_bias: bool = False
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="share of a block's output dropped in training; with adaln only")
-    checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
+    dropout: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="share of a block's output dropped in training; with adaln only",
+    )
+    checkpointing: bool = Field(
+        default=False,
+        description="recompute each block in the backward pass: less memory, a third more time",
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DiMambaSettings":
         if self.conditioning == "adaln" and not self.residual:
-            raise ValueError("with adaln a block always adds to its input: residual cannot be false")
+            raise ValueError(
+                "with adaln a block always adds to its input: residual cannot be false"
+            )
         if self.conditioning != "adaln" and self.dropout:
             raise ValueError("dropout needs conditioning: adaln")
         if self.conditioning == "none" and (self.time_conditioning or self.n_classes):
@@ -100,22 +133,43 @@ class DiMambaSettings(Settings):
         """Width of the condition, resolved."""
         return self.d_model if self.conditioning == "add" else self.d_cond
 
-    def build(self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0) -> "DiMamba":
+    def build(
+        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
+    ) -> "DiMamba":
         """A freshly drawn network; `complement` is not used."""
         return DiMamba(settings=self, vocab_size=vocab_size, seed=seed)
 
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
         d, e, n = self.width, self.expand * self.width, self.d_state
-        direction = e * self.d_conv + e * self.conv_bias + e * (self.rank + 2 * n) + e * self.rank + e + e * n + e
+        direction = (
+            e * self.d_conv
+            + e * self.conv_bias
+            + e * (self.rank + 2 * n)
+            + e * self.rank
+            + e
+            + e * n
+            + e
+        )
         projections = 3 * d * e + (2 * e + d) * self.proj_bias
         norm = d * (1 if self.norm == "rms" else 2)
         pairs = 2 if self.bidirectional and not self.tie_directions else 1
         block = norm + pairs * projections + (2 if self.bidirectional else 1) * direction
-        total = (vocab_size + self.spare_rows) * self.d_model + (0 if self.tie_head else vocab_size * d) + self.n_layer * block + norm
+        total = (
+            (vocab_size + self.spare_rows) * self.d_model
+            + (0 if self.tie_head else vocab_size * d)
+            + self.n_layer * block
+            + norm
+        )
         if self.conditioning == "adaln":
-            total += self.n_layer * Modulation.n_parameters(self.d_cond, d, 3) + Modulation.n_parameters(self.d_cond, d, 2)
-        return total + (0 if self.conditioning == "none" else Condition.n_parameters(self.width_cond, self.n_classes))
+            total += self.n_layer * Modulation.n_parameters(
+                self.d_cond, d, 3
+            ) + Modulation.n_parameters(self.d_cond, d, 2)
+        return total + (
+            0
+            if self.conditioning == "none"
+            else Condition.n_parameters(self.width_cond, self.n_classes)
+        )
 
 
 class Block(nn.Module):
@@ -132,12 +186,16 @@ class Block(nn.Module):
         )  # fmt: skip
         self.modulation = Modulation(s.d_cond, s.width, 3) if s.conditioning == "adaln" else None
 
-    def forward(self, h: Tensor, c: Tensor | None, mask: Tensor | None, keys: Tensor | None) -> Tensor:
+    def forward(
+        self, h: Tensor, c: Tensor | None, mask: Tensor | None, keys: Tensor | None
+    ) -> Tensor:
         if self.modulation is None or c is None:
             y: Tensor = self.mixer(self.norm(h), mask)
             return h + y if self.residual else y
         shift, scale, gate = self.modulation(c)
-        return h + gate * drop(self.mixer(modulate(self.norm(h), shift, scale), mask), self.p, keys, self.layer)
+        return h + gate * drop(
+            self.mixer(modulate(self.norm(h), shift, scale), mask), self.p, keys, self.layer
+        )
 
 
 class DiMamba(nn.Module):
@@ -153,13 +211,25 @@ class DiMamba(nn.Module):
         # A row's keys, from `dropout.dropout_keys`: without them nothing is dropped.
         self.dropout_keys: Tensor | None = None
         draws = Draws(seed)
-        self.embedding = nn.Parameter(draws.normal(vocab_size + s.spare_rows, s.d_model, std=_EMBEDDING_STD).float())
+        self.embedding = nn.Parameter(
+            draws.normal(vocab_size + s.spare_rows, s.d_model, std=_EMBEDDING_STD).float()
+        )
         has_condition = s.conditioning != "none"
-        self.condition = Condition(s.width_cond, s.n_classes, s.time_conditioning, draws) if has_condition else None
+        self.condition = (
+            Condition(s.width_cond, s.n_classes, s.time_conditioning, draws)
+            if has_condition
+            else None
+        )
         self.blocks = nn.ModuleList(Block(s, i, draws) for i in range(s.n_layer))
         self.final_norm = Norm(s.norm, s.width, s.norm_eps)
-        self.final_modulation = Modulation(s.d_cond, s.width, 2) if s.conditioning == "adaln" else None
-        self.head = None if s.tie_head else nn.Parameter(draws.normal(vocab_size, s.width, std=_EMBEDDING_STD).float())
+        self.final_modulation = (
+            Modulation(s.d_cond, s.width, 2) if s.conditioning == "adaln" else None
+        )
+        self.head = (
+            None
+            if s.tie_head
+            else nn.Parameter(draws.normal(vocab_size, s.width, std=_EMBEDDING_STD).float())
+        )
 
     @property
     def d_out(self) -> int:
@@ -193,7 +263,9 @@ class DiMamba(nn.Module):
         """The head: what `features` says of each token."""
         if self.head is not None:
             return F.linear(features, self.head)
-        return F.linear(features[..., self.settings.width - self.settings.d_model :], self.embedding)
+        return F.linear(
+            features[..., self.settings.width - self.settings.d_model :], self.embedding
+        )
 
     def features(
         self,
@@ -217,7 +289,9 @@ class DiMamba(nn.Module):
         """n_layer + 1 tensors: the first block's input, the stream after each block but the last, and the features."""
         return list(self._stream(xt, sigma, lengths, labels))
 
-    def _stream(self, xt: Tensor, sigma: Tensor | None, lengths: Tensor | None, labels: Tensor | None) -> Iterator[Tensor]:
+    def _stream(
+        self, xt: Tensor, sigma: Tensor | None, lengths: Tensor | None, labels: Tensor | None
+    ) -> Iterator[Tensor]:
         """The input of each block, then what the head reads."""
         s = self.settings
         if labels is not None and not s.n_classes:
@@ -225,9 +299,15 @@ class DiMamba(nn.Module):
         c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
         mask = None
         if lengths is not None:
-            mask = (torch.arange(xt.shape[1], device=xt.device) < lengths[:, None])[..., None].to(self.embedding.dtype)
+            mask = (torch.arange(xt.shape[1], device=xt.device) < lengths[:, None])[..., None].to(
+                self.embedding.dtype
+            )
         keys = self.dropout_keys if self.training else None
-        h = xt @ self.embedding[: xt.shape[2]] if xt.is_floating_point() else F.embedding(xt, self.embedding)
+        h = (
+            xt @ self.embedding[: xt.shape[2]]
+            if xt.is_floating_point()
+            else F.embedding(xt, self.embedding)
+        )
         if s.conditioning == "concat" and c is not None:
             h = torch.cat([c[:, None].expand(-1, h.shape[1], -1).to(h.dtype), h], -1)
         elif s.conditioning == "add" and c is not None:
@@ -235,7 +315,9 @@ class DiMamba(nn.Module):
         for block in self.blocks:
             yield h
             if s.checkpointing and torch.is_grad_enabled():
-                h = checkpoint(block, h, c, mask, keys, use_reentrant=False, preserve_rng_state=False)
+                h = checkpoint(
+                    block, h, c, mask, keys, use_reentrant=False, preserve_rng_state=False
+                )
             else:
                 h = block(h, c, mask, keys)
         h = self.final_norm(h)

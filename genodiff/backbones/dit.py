@@ -40,26 +40,52 @@ class DiTSettings(Settings):
     d_model: int = Field(ge=1, description="width of the residual stream")
     n_layer: int = Field(ge=1, description="number of blocks")
     n_head: int = Field(ge=1, description="attention heads; d_model is a multiple")
-    mlp_ratio: int = Field(default=4, ge=1, description="width of a block's hidden layer per channel of the residual stream")
-    rotary: bool = Field(default=True, description="rotary positions; without them attention knows no order")
-    qk_bias: bool = Field(default=False, description="queries and keys have biases, by which heads look at near positions first")
-    causal: bool = Field(default=False, description="a position sees itself and those before it: for autoregressive models")
+    mlp_ratio: int = Field(
+        default=4,
+        ge=1,
+        description="width of a block's hidden layer per channel of the residual stream",
+    )
+    rotary: bool = Field(
+        default=True, description="rotary positions; without them attention knows no order"
+    )
+    qk_bias: bool = Field(
+        default=False,
+        description="queries and keys have biases, by which heads look at near positions first",
+    )
+    causal: bool = Field(
+        default=False,
+        description="a position sees itself and those before it: for autoregressive models",
+    )
     norm: Literal["rms", "layer"] = "layer"
     norm_eps: float = Field(default=1e-5, gt=0)
-    adaln: bool = Field(default=True, description="scale, shift and gate each block by the condition")
-    time_conditioning: bool = Field(default=False, description="the condition is of the noise level; else of noise level 0 always")
+    adaln: bool = Field(
+        default=True, description="scale, shift and gate each block by the condition"
+    )
+    time_conditioning: bool = Field(
+        default=False,
+        description="the condition is of the noise level; else of noise level 0 always",
+    )
     d_cond: int = Field(default=128, ge=1, description="width of the condition")
-    n_classes: int = Field(default=0, ge=0, description="classes that may be asked for; one more stands for none")
+    n_classes: int = Field(
+        default=0, ge=0, description="classes that may be asked for; one more stands for none"
+    )
     tie_head: bool = Field(default=False, description="the head is the embedding, and has no bias")
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="share of a sublayer's output dropped in training")
-    checkpointing: bool = Field(default=False, description="recompute each block in the backward pass: less memory, a third more time")
+    dropout: float = Field(
+        default=0.0, ge=0, lt=1, description="share of a sublayer's output dropped in training"
+    )
+    checkpointing: bool = Field(
+        default=False,
+        description="recompute each block in the backward pass: less memory, a third more time",
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DiTSettings":
         if self.d_model % self.n_head:
             raise ValueError(f"d_model {self.d_model} is not a multiple of n_head {self.n_head}")
         if self.rotary and self.d_model // self.n_head % 2:
-            raise ValueError(f"heads of odd width {self.d_model // self.n_head} cannot turn: change n_head, or set rotary: false")
+            raise ValueError(
+                f"heads of odd width {self.d_model // self.n_head} cannot turn: change n_head, or set rotary: false"
+            )
         if self.qk_bias and not self.rotary:
             raise ValueError("qk_bias needs rotary: true")
         if not self.adaln and (self.time_conditioning or self.n_classes):
@@ -76,7 +102,9 @@ class DiTSettings(Settings):
         """Whether the logits depend on sigma."""
         return self.time_conditioning
 
-    def build(self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0) -> "DiT":
+    def build(
+        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
+    ) -> "DiT":
         """A freshly drawn network; `complement` is not used."""
         return DiT(settings=self, vocab_size=vocab_size, seed=seed)
 
@@ -89,7 +117,9 @@ class DiTSettings(Settings):
         total = vocab_size * d + self.n_layer * block + norm + head
         if not self.adaln:
             return total
-        modulations = self.n_layer * Modulation.n_parameters(self.d_cond, d, 6) + Modulation.n_parameters(self.d_cond, d, 2)
+        modulations = self.n_layer * Modulation.n_parameters(
+            self.d_cond, d, 6
+        ) + Modulation.n_parameters(self.d_cond, d, 2)
         return total + modulations + Condition.n_parameters(self.d_cond, self.n_classes)
 
 
@@ -99,7 +129,9 @@ class Block(nn.Module):
     def __init__(self, s: DiTSettings, layer: int, draws: Draws) -> None:
         super().__init__()
         self.layer, self.p = layer, s.dropout
-        scale = 1.0 if s.adaln else 1 / sqrt(2 * s.n_layer)  # gates that open from zero need no smaller start
+        scale = (
+            1.0 if s.adaln else 1 / sqrt(2 * s.n_layer)
+        )  # gates that open from zero need no smaller start
         self.attention_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
         self.attention = Attention(s.d_model, s.n_head, s.causal, draws, scale, s.qk_bias)
         self.mlp_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
@@ -117,10 +149,17 @@ class Block(nn.Module):
         cache: KeyValueCache | None = None,
     ) -> Tensor:
         if self.modulation is None or c is None:
-            h = h + drop(self.attention(self.attention_norm(h), turn, seen, cache, self.layer), self.p, keys, 2 * self.layer)
+            h = h + drop(
+                self.attention(self.attention_norm(h), turn, seen, cache, self.layer),
+                self.p,
+                keys,
+                2 * self.layer,
+            )
             return h + drop(self._mlp(self.mlp_norm(h)), self.p, keys, 2 * self.layer + 1)
         shift, scale, gate, shift_mlp, scale_mlp, gate_mlp = self.modulation(c)
-        y = self.attention(modulate(self.attention_norm(h), shift, scale), turn, seen, cache, self.layer)
+        y = self.attention(
+            modulate(self.attention_norm(h), shift, scale), turn, seen, cache, self.layer
+        )
         h = h + gate * drop(y, self.p, keys, 2 * self.layer)
         y = self._mlp(modulate(self.mlp_norm(h), shift_mlp, scale_mlp))
         return h + gate_mlp * drop(y, self.p, keys, 2 * self.layer + 1)
@@ -144,12 +183,20 @@ class DiT(nn.Module):
         self.dropout_keys: Tensor | None = None
         draws = Draws(seed)
         bound = 1 / sqrt(s.d_model)
-        self.embedding = nn.Parameter(draws.uniform(vocab_size, s.d_model, low=-bound, high=bound).float())
-        self.condition = Condition(s.d_cond, s.n_classes, s.time_conditioning, draws) if s.adaln else None
+        self.embedding = nn.Parameter(
+            draws.uniform(vocab_size, s.d_model, low=-bound, high=bound).float()
+        )
+        self.condition = (
+            Condition(s.d_cond, s.n_classes, s.time_conditioning, draws) if s.adaln else None
+        )
         self.blocks = nn.ModuleList(Block(s, i, draws) for i in range(s.n_layer))
         self.final_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
         self.final_modulation = Modulation(s.d_cond, s.d_model, 2) if s.adaln else None
-        head = torch.zeros(vocab_size, s.d_model) if s.adaln or s.tie_head else draws.normal(vocab_size, s.d_model, std=_HEAD_STD)
+        head = (
+            torch.zeros(vocab_size, s.d_model)
+            if s.adaln or s.tie_head
+            else draws.normal(vocab_size, s.d_model, std=_HEAD_STD)
+        )
         self.head = None if s.tie_head else nn.Parameter(head.float())
         self.head_bias = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size))
 
@@ -179,7 +226,9 @@ class DiT(nn.Module):
 
     def logits(self, features: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape V"]:
         """The head: what `features` says of each token."""
-        return F.linear(features, self.embedding if self.head is None else self.head, self.head_bias)
+        return F.linear(
+            features, self.embedding if self.head is None else self.head, self.head_bias
+        )
 
     def features(
         self,
@@ -208,7 +257,10 @@ class DiT(nn.Module):
     def cache(self, capacity: int) -> KeyValueCache:
         """An empty cache for `decode`, of `capacity` positions."""
         if not self.settings.causal:
-            raise UsageError("only a causal network can go on from what it has read", fix="train it with causal: true")
+            raise UsageError(
+                "only a causal network can go on from what it has read",
+                fix="train it with causal: true",
+            )
         return KeyValueCache(capacity)
 
     def decode(
@@ -245,7 +297,9 @@ class DiT(nn.Module):
         for block in self.blocks:
             yield h
             if s.checkpointing and torch.is_grad_enabled() and cache is None:
-                h = checkpoint(block, h, c, turn, seen, keys, use_reentrant=False, preserve_rng_state=False)
+                h = checkpoint(
+                    block, h, c, turn, seen, keys, use_reentrant=False, preserve_rng_state=False
+                )
             else:
                 h = block(h, c, turn, seen, keys, cache)
         h = self.final_norm(h)

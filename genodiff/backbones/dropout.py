@@ -22,11 +22,15 @@ def dropout_keys(seed: int, samples: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
     return (torch.from_numpy(u) * 2.0**32 - 2.0**31).floor().to(torch.int32).to(samples.device)
 
 
-def drop(x: Float[Tensor, "B L D"], p: float, keys: Int[Tensor, " B"] | None, layer: int) -> Float[Tensor, "B L D"]:
+def drop(
+    x: Float[Tensor, "B L D"], p: float, keys: Int[Tensor, " B"] | None, layer: int
+) -> Float[Tensor, "B L D"]:
     """x / (1 − p) with a share p of its elements at zero; x itself where p is 0 or there are no keys."""
     if p == 0 or keys is None:
         return x
-    place = torch.arange(x.shape[1] * x.shape[2], dtype=torch.int32, device=x.device) + _wrapped(layer * _LAYER_STEP)
+    place = torch.arange(x.shape[1] * x.shape[2], dtype=torch.int32, device=x.device) + _wrapped(
+        layer * _LAYER_STEP
+    )
     kept = _mix(_mix(place) ^ keys[:, None]) >= _wrapped(round(p * 2**32) - 2**31)
     return torch.where(kept.view(x.shape), x / (1 - p), 0.0)
 

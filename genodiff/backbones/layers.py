@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
 from genodiff.kernels.norm import rms_norm
-from genodiff.kernels.triton_norm import norm_fits, triton_rms_norm
+from genodiff.kernels.triton.norm import norm_fits, triton_rms_norm
 
 
 class Norm(nn.Module):
@@ -28,7 +28,9 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width)) if kind == "layer" and bias else None
 
-    def forward(self, x: Float[Tensor, "*shape D"], mirrored: bool = False) -> Float[Tensor, "*shape D"]:
+    def forward(
+        self, x: Float[Tensor, "*shape D"], mirrored: bool = False
+    ) -> Float[Tensor, "*shape D"]:
         weight = self.weight.flip(0) if mirrored else self.weight
         x = x.to(weight.dtype)
         if self.kind == "rms" and norm_fits(x, weight):

@@ -24,10 +24,14 @@ _DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
 class Linear(nn.Module):
     """y = x Wᵀ + b, drawn from U(±scale/√inputs) with a bias of zero."""
 
-    def __init__(self, inputs: int, outputs: int, bias: bool, draws: Draws, scale: float = 1.0) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, bias: bool, draws: Draws, scale: float = 1.0
+    ) -> None:
         super().__init__()
         bound = 1 / sqrt(inputs)
-        self.weight = nn.Parameter((draws.uniform(outputs, inputs, low=-bound, high=bound) * scale).float())
+        self.weight = nn.Parameter(
+            (draws.uniform(outputs, inputs, low=-bound, high=bound) * scale).float()
+        )
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
     def forward(self, x: Float[Tensor, "*shape inputs"]) -> Float[Tensor, "*shape outputs"]:
@@ -37,17 +41,31 @@ class Linear(nn.Module):
 class Direction(nn.Module):
     """What a direction of reading has to itself: convolution, the projections to (dt, B, C), A, D."""
 
-    def __init__(self, d_inner: int, d_state: int, d_conv: int, dt_rank: int, conv_bias: bool, draws: Draws) -> None:
+    def __init__(
+        self, d_inner: int, d_state: int, d_conv: int, dt_rank: int, conv_bias: bool, draws: Draws
+    ) -> None:
         super().__init__()
         self.dt_rank, self.d_state = dt_rank, d_state
         bound = 1 / sqrt(d_conv)
-        self.conv_weight = nn.Parameter(draws.uniform(d_inner, d_conv, low=-bound, high=bound).float())
-        self.conv_bias = nn.Parameter(draws.uniform(d_inner, low=-bound, high=bound).float()) if conv_bias else None
+        self.conv_weight = nn.Parameter(
+            draws.uniform(d_inner, d_conv, low=-bound, high=bound).float()
+        )
+        self.conv_bias = (
+            nn.Parameter(draws.uniform(d_inner, low=-bound, high=bound).float())
+            if conv_bias
+            else None
+        )
         self.x_proj = Linear(d_inner, dt_rank + 2 * d_state, False, draws)
         bound = dt_rank**-0.5
-        self.dt_weight = nn.Parameter(draws.uniform(d_inner, dt_rank, low=-bound, high=bound).float())
-        dt = torch.exp(draws.uniform(d_inner, low=log(_DT_MIN), high=log(_DT_MAX))).clamp(min=_DT_FLOOR)
-        self.dt_bias = nn.Parameter((dt + torch.log(-torch.expm1(-dt))).float())  # the inverse of softplus
+        self.dt_weight = nn.Parameter(
+            draws.uniform(d_inner, dt_rank, low=-bound, high=bound).float()
+        )
+        dt = torch.exp(draws.uniform(d_inner, low=log(_DT_MIN), high=log(_DT_MAX))).clamp(
+            min=_DT_FLOOR
+        )
+        self.dt_bias = nn.Parameter(
+            (dt + torch.log(-torch.expm1(-dt))).float()
+        )  # the inverse of softplus
         self.A_log = nn.Parameter(torch.log(torch.arange(1.0, d_state + 1)).repeat(d_inner, 1))
         self.D = nn.Parameter(torch.ones(d_inner))
         for parameter in (self.dt_bias, self.A_log, self.D):
@@ -56,7 +74,15 @@ class Direction(nn.Module):
     def weights(self) -> Reading:
         """The weights as the kernels take them."""
         A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
-        return Reading(self.conv_weight, self.conv_bias, self.x_proj.weight, self.dt_weight, self.dt_bias, A, self.D)
+        return Reading(
+            self.conv_weight,
+            self.conv_bias,
+            self.x_proj.weight,
+            self.dt_weight,
+            self.dt_bias,
+            A,
+            self.D,
+        )
 
 
 Reader = Callable[[Tensor, Reading, bool], Tensor]
@@ -86,7 +112,11 @@ class Mamba(nn.Module):
         draws = draws or Draws(0)
         d_inner = expand * d_model
         rank = ceil(d_model / 16) if isinstance(dt_rank, str) else dt_rank
-        self.strategy, self.bidirectional, self.tied = strategy, bidirectional, tie_directions or not bidirectional
+        self.strategy, self.bidirectional, self.tied = (
+            strategy,
+            bidirectional,
+            tie_directions or not bidirectional,
+        )
         self.in_proj = Linear(d_model, 2 * d_inner, proj_bias, draws)
         self.out_proj = Linear(d_inner, d_model, proj_bias, draws, out_scale)
         if not self.tied:
@@ -113,7 +143,11 @@ class Mamba(nn.Module):
             w_out: Tensor = self.out_proj.weight
             b_out: Tensor | None = self.out_proj.bias
             if mirrored:
-                w_in, w_out, b_out = w_in.flip(1), w_out.flip(0), None if b_out is None else b_out.flip(0)
+                w_in, w_out, b_out = (
+                    w_in.flip(1),
+                    w_out.flip(0),
+                    None if b_out is None else b_out.flip(0),
+                )
             out = mixer(h, w_in, self.in_proj.bias, w_out, readings, ways, mask)
             # Each direction adds the bias once.
             return out if b_out is None else out + len(readings) * b_out
@@ -124,14 +158,25 @@ class Mamba(nn.Module):
                 return read(x, reading, way, mask)
 
         if not self.bidirectional:
-            return self._project_out(self.out_proj, reader(x, readings[0], mirrored) * F.silu(z), mirrored)
-        x_back, z_back = (x, z) if self.tied else self._project_in(self.in_proj_back, h, mask, mirrored)
-        y, y_back = (reader(x, reading, way) for x, reading, way in zip((x, x_back), readings, ways, strict=True))
+            return self._project_out(
+                self.out_proj, reader(x, readings[0], mirrored) * F.silu(z), mirrored
+            )
+        x_back, z_back = (
+            (x, z) if self.tied else self._project_in(self.in_proj_back, h, mask, mirrored)
+        )
+        y, y_back = (
+            reader(x, reading, way)
+            for x, reading, way in zip((x, x_back), readings, ways, strict=True)
+        )
         out = self._project_out(self.out_proj, y * F.silu(z), mirrored)
-        other = self._project_out(self.out_proj if self.tied else self.out_proj_back, y_back * F.silu(z_back), mirrored)
+        other = self._project_out(
+            self.out_proj if self.tied else self.out_proj_back, y_back * F.silu(z_back), mirrored
+        )
         return out + other if self.strategy == "add" else out * other
 
-    def _project_in(self, proj: Linear, h: Tensor, mask: Tensor | None, mirrored: bool) -> tuple[Tensor, ...]:
+    def _project_in(
+        self, proj: Linear, h: Tensor, mask: Tensor | None, mirrored: bool
+    ) -> tuple[Tensor, ...]:
         x, z = F.linear(h, proj.weight.flip(1) if mirrored else proj.weight, proj.bias).chunk(2, -1)
         return (x if mask is None else x * mask), z
 

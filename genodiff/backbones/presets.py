@@ -21,7 +21,9 @@ _SHAPES = {
 _STRANDS: tuple[tuple[str, Literal["paired", "single"]], ...] = (("ps", "paired"), ("ph", "single"))
 
 _CADUCEUS = {
-    f"caduceus-{letters}-{name}": CaduceusSettings(d_model=d_model, n_layer=n_layer, strands=strands)
+    f"caduceus-{letters}-{name}": CaduceusSettings(
+        d_model=d_model, n_layer=n_layer, strands=strands
+    )
     for letters, strands in _STRANDS
     for name, (d_model, n_layer) in _SHAPES.items()
 }
@@ -33,16 +35,23 @@ _DIT_SHAPES = {
 }
 
 _DIT = {
-    f"dit-{name}": DiTSettings(d_model=d_model, n_layer=n_layer, n_head=n_head) for name, (d_model, n_layer, n_head) in _DIT_SHAPES.items()
+    f"dit-{name}": DiTSettings(d_model=d_model, n_layer=n_layer, n_head=n_head)
+    for name, (d_model, n_layer, n_head) in _DIT_SHAPES.items()
 }
 
 _SMALL = {
-    name: DiTSettings(d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", causal=causal, qk_bias=True)  # 471,520
+    name: DiTSettings(
+        d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", causal=causal, qk_bias=True
+    )  # 471,520
     for name, causal in (("dit-470k", False), ("dit-causal-470k", True))
 }
 
 # The default for text on a CPU: 1,254,536 with the 264 rows of the byte vocabulary.
-_TEXT = {"dit-tiny-bytes": DiTSettings(d_model=128, n_layer=6, n_head=4, adaln=False, norm="rms", qk_bias=True)}
+_TEXT = {
+    "dit-tiny-bytes": DiTSettings(
+        d_model=128, n_layer=6, n_head=4, adaln=False, norm="rms", qk_bias=True
+    )
+}
 
 # Read one way, for autoregressive models; mamba-470k (468,608) is the partner of caduceus-*-470k at equal parameters.
 _ONE_WAY = {
@@ -52,8 +61,12 @@ _ONE_WAY = {
 
 _DIMAMBA = {
     "dimamba-470k": DiMambaSettings(d_model=88, n_layer=5, d_cond=64),  # 471,432
-    "dimamba-4.8m": DiMambaSettings(d_model=256, n_layer=8),  # 4,774,912 with 12 tokens: published for ten species
-    "dimamba-tiny": DiMambaSettings(d_model=512, n_layer=14),  # 28,407,552 with 12 tokens: published for text
+    "dimamba-4.8m": DiMambaSettings(
+        d_model=256, n_layer=8
+    ),  # 4,774,912 with 12 tokens: published for ten species
+    "dimamba-tiny": DiMambaSettings(
+        d_model=512, n_layer=14
+    ),  # 28,407,552 with 12 tokens: published for text
 }
 
 PRESETS: dict[str, CaduceusSettings | DiTSettings | DiMambaSettings] = {

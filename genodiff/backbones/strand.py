@@ -10,7 +10,9 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 
-def flip_positions(x: Shaped[Tensor, "B L *rest"], lengths: Int[Tensor, " B"] | None = None) -> Shaped[Tensor, "B L *rest"]:
+def flip_positions(
+    x: Shaped[Tensor, "B L *rest"], lengths: Int[Tensor, " B"] | None = None
+) -> Shaped[Tensor, "B L *rest"]:
     """Each row read from its end; positions from `lengths` on, the padding, stay where they are."""
     if lengths is None:
         return x.flip(1)
@@ -19,26 +21,34 @@ def flip_positions(x: Shaped[Tensor, "B L *rest"], lengths: Int[Tensor, " B"] | 
     return x.gather(1, source.reshape(*source.shape, *[1] * (x.ndim - 2)).expand(x.shape))
 
 
-def both_strands(xt: Int[Tensor, "B L"], complement: Int[Tensor, " V"], lengths: Int[Tensor, " B"] | None = None) -> Int[Tensor, "2*B L"]:
+def both_strands(
+    xt: Int[Tensor, "B L"], complement: Int[Tensor, " V"], lengths: Int[Tensor, " B"] | None = None
+) -> Int[Tensor, "2*B L"]:
     """The rows [x; rc x]."""
     return torch.cat([xt, flip_positions(complement[xt], lengths)])
 
 
 def vote(
-    logits: Float[Tensor, "rows L V"], complement: Int[Tensor, " V"], lengths: Int[Tensor, " B"] | None = None
+    logits: Float[Tensor, "rows L V"],
+    complement: Int[Tensor, " V"],
+    lengths: Int[Tensor, " B"] | None = None,
 ) -> Float[Tensor, "B L V"]:
     """The sum of what both strands say about each base of the given one."""
     given, other = logits.chunk(2)
     return given + flip_positions(other, lengths)[..., complement]
 
 
-def side_by_side(rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None) -> Float[Tensor, "B L 2*D"]:
+def side_by_side(
+    rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
+) -> Float[Tensor, "B L 2*D"]:
     """[s(x), R s(rc x)] over channels: on rc x, it is the same tensor flipped in positions and channels."""
     given, other = rows.chunk(2)
     return torch.cat([given, flip_positions(other, lengths).flip(2)], 2)
 
 
-def exchange_strands(rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None) -> Float[Tensor, "rows L D"]:
+def exchange_strands(
+    rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
+) -> Float[Tensor, "rows L D"]:
     """The rows after the two halves of `side_by_side` have changed places."""
     given, other = rows.chunk(2)
     return torch.cat([flip_positions(half, lengths).flip(2) for half in (other, given)])

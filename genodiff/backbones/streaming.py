@@ -41,13 +41,26 @@ def stream(
     strands = [_Strand(network, xt, ends)]
     if network.complement is not None:
         other = network.complement[xt.long()].to(xt.dtype).flip(0)
-        strands.append(_Strand(network, other, [len(xt) - start for start in reversed([0, *ends[:-1]])]))
-    fits = len(strands) * len(xt) * network.settings.d_model * network.embedding.element_size() <= keep
+        strands.append(
+            _Strand(network, other, [len(xt) - start for start in reversed([0, *ends[:-1]])])
+        )
+    fits = (
+        len(strands) * len(xt) * network.settings.d_model * network.embedding.element_size() <= keep
+    )
     for strand in strands:
         strand.sweep(fits)
     start = 0
     for i, end in enumerate(ends):
-        yield start, _logits(network, [strand.top(i if n == 0 else len(ends) - 1 - i) for n, strand in enumerate(strands)])
+        yield (
+            start,
+            _logits(
+                network,
+                [
+                    strand.top(i if n == 0 else len(ends) - 1 - i)
+                    for n, strand in enumerate(strands)
+                ],
+            ),
+        )
         start = end
 
 
@@ -56,8 +69,14 @@ def _logits(network: Caduceus, rows: list[Tensor]) -> Tensor:
     both = torch.cat(rows)
     if network.settings.alternate_strands and len(network.blocks) % 2:
         both = exchange_strands(both)
-    logits = F.linear(network.final_norm(both), network.embedding if network.head is None else network.head)
-    return logits[0] if network.complement is None else logits[0] + logits[1].flip(0)[:, network.complement]
+    logits = F.linear(
+        network.final_norm(both), network.embedding if network.head is None else network.head
+    )
+    return (
+        logits[0]
+        if network.complement is None
+        else logits[0] + logits[1].flip(0)[:, network.complement]
+    )
 
 
 @dataclass
@@ -86,7 +105,9 @@ class _Strand:
             edges = _Edges(self._carried(layer, False), self._carried(layer, True)[::-1])
             self._edges.append(edges)
             if self._kept is not None:
-                self._kept = [rows + self._mixed(layer, rows, i) for i, rows in enumerate(self._kept)]
+                self._kept = [
+                    rows + self._mixed(layer, rows, i) for i, rows in enumerate(self._kept)
+                ]
 
     @torch.no_grad()
     def top(self, i: int) -> Tensor:
@@ -136,4 +157,6 @@ class _Strand:
 
     def _block(self, layer: int) -> tuple[Block, bool]:
         """A block, and whether it reads the strand mirrored."""
-        return cast(Block, self._network.blocks[layer]), self._network.settings.alternate_strands and layer % 2 == 0
+        return cast(
+            Block, self._network.blocks[layer]
+        ), self._network.settings.alternate_strands and layer % 2 == 0

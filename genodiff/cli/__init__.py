@@ -34,7 +34,11 @@ _VERBS = {
     "doctor": "What runs on this machine, and why.",
 }
 for _verb, _help in _VERBS.items():
-    app.command(f"genodiff.cli.{_verb}:{'app' if _verb in ('data', 'checkpoint', 'config', 'finetune') else _verb}", name=_verb, help=_help)
+    app.command(
+        f"genodiff.cli.{_verb}:{'app' if _verb in ('data', 'checkpoint', 'config', 'finetune') else _verb}",
+        name=_verb,
+        help=_help,
+    )
 
 
 # Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its own default, some milliseconds, takes the core from
@@ -59,7 +63,12 @@ def main(arguments: list[str] | None = None) -> None:
     except CycloptsError as error:
         if debug:
             raise
-        sys.exit(_fail(f"{' '.join(str(error).split()).rstrip('.')}; see `genodiff {_verb_of(arguments)}--help`", 2))
+        sys.exit(
+            _fail(
+                f"{' '.join(str(error).split()).rstrip('.')}; see `genodiff {_verb_of(arguments)}--help`",
+                2,
+            )
+        )
     except KeyboardInterrupt:
         sys.exit(_fail("interrupted", 128 + signal.SIGINT))
     except BrokenPipeError:
@@ -69,7 +78,12 @@ def main(arguments: list[str] | None = None) -> None:
         if debug:
             raise
         where = f"{printable(error.filename)}: " if error.filename is not None else ""
-        sys.exit(_fail(f"{where}{error.strerror or error}; check the path, its permissions and the free space", 5))
+        sys.exit(
+            _fail(
+                f"{where}{error.strerror or error}; check the path, its permissions and the free space",
+                5,
+            )
+        )
     except MemoryError:
         if debug:
             raise

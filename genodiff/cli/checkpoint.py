@@ -10,7 +10,9 @@ from cyclopts import App, Parameter
 
 from genodiff.cli.common import Common, whole
 
-app = App(name="checkpoint", help="Check a run folder or checkpoint; read and write published weights.")
+app = App(
+    name="checkpoint", help="Check a run folder or checkpoint; read and write published weights."
+)
 _log = logging.getLogger("genodiff")
 
 _Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
@@ -18,7 +20,9 @@ _Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout."
 
 @app.command
 def check(
-    path: Annotated[Path, Parameter(help="A run folder, a checkpoint folder, or a folder of published weights.")],
+    path: Annotated[
+        Path, Parameter(help="A run folder, a checkpoint folder, or a folder of published weights.")
+    ],
     /,
     *,
     json: _Json = False,
@@ -28,14 +32,17 @@ def check(
     Published weights are judged as `checkpoint import` judges them.
     """
     from genodiff.hub.source import is_published, read_source
-    from genodiff.train.checkpoint import check as judge
+    from genodiff.runs.checkpoint import check as judge
 
     if is_published(path):
         source = read_source(path).record()
         if json:
             print(jsonlib.dumps(source, indent=2))
         else:
-            print(f"{path}: sound, in a published layout; make a run folder of it: genodiff checkpoint import {path}", file=sys.stderr)
+            print(
+                f"{path}: sound, in a published layout; make a run folder of it: genodiff checkpoint import {path}",
+                file=sys.stderr,
+            )
         return
     found = judge(path)
     if json:
@@ -43,22 +50,40 @@ def check(
     else:
         steps = ", ".join(str(step) for step in found["checkpoints"]) or "none"
         print(
-            f"{path}: sound; model of step {found['step']} ({found['digest']}), checkpoints: {steps}", file=sys.stderr
+            f"{path}: sound; model of step {found['step']} ({found['digest']}), checkpoints: {steps}",
+            file=sys.stderr,
         )
 
 
 @app.command(name="import")
 def import_(
-    source: Annotated[Path, Parameter(help="A folder of save_pretrained, or a weight file with its config beside it.")],
+    source: Annotated[
+        Path,
+        Parameter(help="A folder of save_pretrained, or a weight file with its config beside it."),
+    ],
     /,
     *,
     out: Annotated[Path, Parameter(help="The run folder to make.")],
     seq_len: Annotated[
-        int | None, Parameter(converter=whole, help="Window length of later evaluation and training (default: the source's, or 1024).")
+        int | None,
+        Parameter(
+            converter=whole,
+            help="Window length of later evaluation and training (default: the source's, or 1024).",
+        ),
     ] = None,
-    raw: Annotated[bool, Parameter(negative="", help="Of a training checkpoint the weights themselves, not their averages.")] = False,
-    tokenizer: Annotated[str | None, Parameter(help="Of a network of text: bytes, text8, gpt2, bert-base-uncased, or a path.")] = None,
-    plan: Annotated[bool, Parameter(negative="", help="Read and judge, say what was found, and write nothing.")] = False,
+    raw: Annotated[
+        bool,
+        Parameter(
+            negative="", help="Of a training checkpoint the weights themselves, not their averages."
+        ),
+    ] = False,
+    tokenizer: Annotated[
+        str | None,
+        Parameter(help="Of a network of text: bytes, text8, gpt2, bert-base-uncased, or a path."),
+    ] = None,
+    plan: Annotated[
+        bool, Parameter(negative="", help="Read and judge, say what was found, and write nothing.")
+    ] = False,
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
@@ -69,13 +94,23 @@ def import_(
 
     read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=common.offline)
     if plan:
-        print(jsonlib.dumps(read.record() | {"parameters": sum(x.numel() for x in read.tensors.values()), "out": str(out)}, indent=2))
+        print(
+            jsonlib.dumps(
+                read.record()
+                | {"parameters": sum(x.numel() for x in read.tensors.values()), "out": str(out)},
+                indent=2,
+            )
+        )
         return
     found = adopt(read, out, seq_len=seq_len, seed=common.seed, tokenizer=tokenizer)
     if json:
         print(jsonlib.dumps(found, indent=2))
     probe = found["probe"]
-    strands = "" if probe["strands_differ"] is None else f", strands differ by {probe['strands_differ']:.0e}"
+    strands = (
+        ""
+        if probe["strands_differ"] is None
+        else f", strands differ by {probe['strands_differ']:.0e}"
+    )
     _log.info(
         "%s: %s parameters of %s (%s), %.3f bits a base on the probe%s; next: genodiff embed %s --fasta FILE",
         out, f"{found['parameters']:,}", found["layout"], found["digest"], probe["bits_per_base"], strands, out,
@@ -89,13 +124,22 @@ def export(
     *,
     format: Annotated[
         Literal["caduceus", "mdlm", "safetensors"] | None,
-        Parameter(help="A published layout (default: that of the network's kind), or our own.", show_default=False),
+        Parameter(
+            help="A published layout (default: that of the network's kind), or our own.",
+            show_default=False,
+        ),
     ] = None,
     out: Annotated[Path | None, Parameter(help="The folder to make (default: RUN/export).")] = None,
     fused: Annotated[
-        bool | None, Parameter(negative="--unfused", help="Write the form with fused_add_norm, or without (default: the network's own).")
+        bool | None,
+        Parameter(
+            negative="--unfused",
+            help="Write the form with fused_add_norm, or without (default: the network's own).",
+        ),
     ] = None,
-    license: Annotated[str | None, Parameter(help="Licence of the weights, for the model card.")] = None,
+    license: Annotated[
+        str | None, Parameter(help="Licence of the weights, for the model card.")
+    ] = None,
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
@@ -106,4 +150,11 @@ def export(
     found = write(run, out or run / "export", layout=format, fused=fused, licence=license)
     if json:
         print(jsonlib.dumps(found, indent=2))
-    _log.info("%s: step %d (%s) as %s: %s", found["out"], found["step"], found["checkpoint"], found["format"], ", ".join(found["files"]))
+    _log.info(
+        "%s: step %d (%s) as %s: %s",
+        found["out"],
+        found["step"],
+        found["checkpoint"],
+        found["format"],
+        ", ".join(found["files"]),
+    )

@@ -35,15 +35,21 @@ class Common:
 
     seed: Annotated[int, Parameter(converter=whole, help="Seed of every random draw.")] = 1
     threads: Annotated[
-        int | None, Parameter(converter=whole, help="CPU threads (default: all that this process may use).")
+        int | None,
+        Parameter(converter=whole, help="CPU threads (default: all that this process may use)."),
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
     scan: Annotated[
-        str | None, Parameter(help="Selective scan: auto, native, torch, ... (see `genodiff doctor`).")
+        str | None,
+        Parameter(help="Selective scan: auto, native, torch, ... (see `genodiff doctor`)."),
     ] = None
     offline: Annotated[bool, Parameter(help="Never touch the network.")] = False
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="", help="Only errors on stderr.")] = False
-    verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative="", help="More on stderr.")] = False
+    quiet: Annotated[
+        bool, Parameter(name=["--quiet", "-q"], negative="", help="Only errors on stderr.")
+    ] = False
+    verbose: Annotated[
+        bool, Parameter(name=["--verbose", "-v"], negative="", help="More on stderr.")
+    ] = False
 
     def apply(self) -> str:
         """Set threads and logging; return the device to use ("cpu" or "cuda"). Imports torch."""
@@ -51,7 +57,11 @@ class Common:
 
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
-        threads = len(os.sched_getaffinity(0)) if self.threads is None and hasattr(os, "sched_getaffinity") else self.threads
+        threads = (
+            len(os.sched_getaffinity(0))
+            if self.threads is None and hasattr(os, "sched_getaffinity")
+            else self.threads
+        )
         if threads is not None:
             if threads < 1:
                 raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
@@ -67,5 +77,12 @@ class Common:
             log.handlers[0].setFormatter(logging.Formatter("genodiff: %(message)s"))
             log.propagate = False
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise MachineError("--device cuda: torch sees no CUDA device here", fix="use --device cpu, or see `genodiff doctor`")
-        return "cuda" if self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available()) else "cpu"
+            raise MachineError(
+                "--device cuda: torch sees no CUDA device here",
+                fix="use --device cpu, or see `genodiff doctor`",
+            )
+        return (
+            "cuda"
+            if self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available())
+            else "cpu"
+        )

@@ -15,25 +15,41 @@ log = logging.getLogger("genodiff")
 
 
 def compare(
-    spec: Annotated[Path, Parameter(help="YAML file that names the rows; see benchmarks/objectives.")],
+    spec: Annotated[
+        Path, Parameter(help="YAML file that names the rows; see benchmarks/objectives.")
+    ],
     /,
     *,
     fasta: Annotated[str | None, Parameter(help="Your FASTA in the recipe's place.")] = None,
-    text: Annotated[str | None, Parameter(help="Your file or folder of text in the recipe's place.")] = None,
-    tokens: Annotated[int | None, Parameter(help="Tokens of each run, in place of the spec's.")] = None,
+    text: Annotated[
+        str | None, Parameter(help="Your file or folder of text in the recipe's place.")
+    ] = None,
+    tokens: Annotated[
+        int | None, Parameter(help="Tokens of each run, in place of the spec's.")
+    ] = None,
     seeds: Annotated[list[int] | None, Parameter(help="Seeds, in place of the spec's.")] = None,
-    out: Annotated[Path | None, Parameter(help="Where runs and tables go (default: runs/SPEC).")] = None,
-    json: Annotated[bool, Parameter(negative="", help="The rows as one JSON object on stdout.")] = False,
-    plan: Annotated[bool, Parameter(negative="", help="Say what would be trained, and stop.")] = False,
+    out: Annotated[
+        Path | None, Parameter(help="Where runs and tables go (default: runs/SPEC).")
+    ] = None,
+    json: Annotated[
+        bool, Parameter(negative="", help="The rows as one JSON object on stdout.")
+    ] = False,
+    plan: Annotated[
+        bool, Parameter(negative="", help="Say what would be trained, and stop.")
+    ] = False,
     common: Common = Common(),
 ) -> None:
     """Train and score the rows of a spec with equal tokens; the same command again goes on where it stopped."""
     device = common.apply()
-    from genodiff.report.trial_page import write_page
-    from genodiff.report.trials import plan as runs_of
-    from genodiff.report.trials import read_spec, run, schedules
+    from genodiff.studies.compare import plan as runs_of
+    from genodiff.studies.compare import read_spec, run, schedules
+    from genodiff.studies.compare_page import write_page
 
-    over: dict[str, Any] = {name: os.path.abspath(path) for name, path in (("fasta", fasta), ("text", text)) if path is not None}
+    over: dict[str, Any] = {
+        name: os.path.abspath(path)
+        for name, path in (("fasta", fasta), ("text", text))
+        if path is not None
+    }
     over |= {} if tokens is None else {"tokens": tokens}
     over |= {} if not seeds else {"seeds": seeds}
     asked = read_spec(spec, over)
@@ -42,7 +58,9 @@ def compare(
         _print_plan(runs_of(asked, spec), folder, device, json)
         return
     entries = run(asked, spec, folder, device=device, offline=common.offline, progress=_tell())
-    rows = write_page(asked, entries, schedules(asked, entries, device=device, offline=common.offline), folder)
+    rows = write_page(
+        asked, entries, schedules(asked, entries, device=device, offline=common.offline), folder
+    )
     if json:
         print(json_format.dumps({"title": asked.title, "rows": rows}, allow_nan=False))
     else:
@@ -53,7 +71,10 @@ def compare(
 def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
     from genodiff.train.estimate import estimate
 
-    found = [{"name": row.name, "seed": seed, **estimate(config, folder, device)} for row, seed, config in runs]
+    found = [
+        {"name": row.name, "seed": seed, **estimate(config, folder, device)}
+        for row, seed, config in runs
+    ]
     seconds = sum(one["seconds"] or 0 for one in found)
     if json:
         print(json_format.dumps({"runs": found, "seconds": seconds}))
@@ -63,7 +84,9 @@ def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
             f"{one['name']:28s} seed {one['seed']}  {one['parameters']:>12,} parameters  {one['steps']:>8,} steps  "
             f"{one['tokens']:>14,} tokens  {(one['seconds'] or 0) / 60:8.1f} min"
         )
-    print(f"in all {seconds / 3600:.1f} h on {device}, without validation and scoring; into {folder}")
+    print(
+        f"in all {seconds / 3600:.1f} h on {device}, without validation and scoring; into {folder}"
+    )
 
 
 def _tell() -> Progress:

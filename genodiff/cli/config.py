@@ -12,8 +12,8 @@ from genodiff.backbones.presets import PRESETS
 from genodiff.cli.flags import SettingsFlags, chosen
 from genodiff.data.recipe import load_recipe
 from genodiff.data.text_recipe import domain_of, load_text_recipe
+from genodiff.runs.config import RunConfig, resolve
 from genodiff.settings import read_yaml, to_yaml
-from genodiff.train.config import RunConfig, resolve
 
 app = App(name="config", help="Show, check and document settings.")
 
@@ -24,7 +24,9 @@ def show(
     /,
     *,
     preset: Annotated[str | None, Parameter(help="Network.")] = None,
-    config: Annotated[Path | None, Parameter(help="YAML file of settings; flags go over it.")] = None,
+    config: Annotated[
+        Path | None, Parameter(help="YAML file of settings; flags go over it.")
+    ] = None,
     settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
     json: Annotated[bool, Parameter(negative="", help="JSON instead of YAML.")] = False,
 ) -> None:
@@ -53,7 +55,11 @@ def check(
     if named and found.recipe != "own":
         (load_text_recipe if found.domain == "text" else load_recipe)(found.recipe)
     if json:
-        print(jsonlib.dumps({"file": str(file), "ok": True, "recipe": found.recipe if named else None}))
+        print(
+            jsonlib.dumps(
+                {"file": str(file), "ok": True, "recipe": found.recipe if named else None}
+            )
+        )
     else:
         print(f"{file}: sound{'' if named else ' (it names no recipe)'}", file=sys.stderr)
 
@@ -65,7 +71,12 @@ def presets(
 ) -> None:
     """The networks that `--preset` knows, with their parameters on DNA (the embedding and head of a text run are larger)."""
     for name, settings in PRESETS.items():
-        row = {"preset": name, "kind": settings.kind, "d_model": settings.d_model, "n_layer": settings.n_layer}
+        row = {
+            "preset": name,
+            "kind": settings.kind,
+            "d_model": settings.d_model,
+            "n_layer": settings.n_layer,
+        }
         row["parameters"] = settings.n_parameters(DNA.padded_size)
         shown = f"{name:<20} {settings.kind:<9} {settings.n_layer:>3} layers of {settings.d_model:>5,} {row['parameters']:>12,} parameters"
         print(jsonlib.dumps(row) if json else shown)

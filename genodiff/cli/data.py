@@ -34,15 +34,24 @@ _ZIPPED = (".gz", ".bgz")
 @app.command
 def check(
     file: Annotated[
-        str | None, Parameter(help="FASTA or BED file, plain, gzip or bgzip; - is FASTA from stdin.")
+        str | None,
+        Parameter(help="FASTA or BED file, plain, gzip or bgzip; - is FASTA from stdin."),
     ] = None,
     /,
     *,
-    stdin: Annotated[bool, Parameter(name=STDIN, negative="", show=False)] = False,  # cyclopts takes "-" for a flag
-    json: Annotated[bool, Parameter(negative="", help="One JSON line per record on stdout.")] = False,
+    stdin: Annotated[
+        bool, Parameter(name=STDIN, negative="", show=False)
+    ] = False,  # cyclopts takes "-" for a flag
+    json: Annotated[
+        bool, Parameter(negative="", help="One JSON line per record on stdout.")
+    ] = False,
     fasta: Annotated[str | None, Parameter(help="The FASTA whose contigs a BED must fit.")] = None,
-    seq_len: Annotated[int | None, Parameter(help="Refuse FASTA or text without one window of this length.")] = None,
-    text: Annotated[str | None, Parameter(help="With a text recipe's name as FILE: its files or folder.")] = None,
+    seq_len: Annotated[
+        int | None, Parameter(help="Refuse FASTA or text without one window of this length.")
+    ] = None,
+    text: Annotated[
+        str | None, Parameter(help="With a text recipe's name as FILE: its files or folder.")
+    ] = None,
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the file should hold.")] = "dna",
     common: Common = Common(),
 ) -> None:
@@ -54,10 +63,18 @@ def check(
     """
     logging.getLogger("genodiff").setLevel(logging.ERROR if common.quiet else logging.INFO)
     if (file is None) != stdin:
-        raise UsageError("give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it")
+        raise UsageError(
+            "give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it"
+        )
     file = STDIN if file is None else file
     kind = _kind(file, domain)
-    if domain == "text" and file != STDIN and (text is not None or os.path.isdir(file) or _is_table(file) or not os.path.lexists(file)):
+    if (
+        domain == "text"
+        and file != STDIN
+        and (
+            text is not None or os.path.isdir(file) or _is_table(file) or not os.path.lexists(file)
+        )
+    ):
         from genodiff.cli.data_text import check_documents
         from genodiff.data.text_recipe import text_recipe_names
 
@@ -66,18 +83,31 @@ def check(
             return
     rows: Iterator[dict[str, Any]]
     if fasta is not None and kind != "BED":
-        raise UsageError(f"--fasta: {printable(file)} is read as {kind}, which needs no reference", fix="leave it out")
+        raise UsageError(
+            f"--fasta: {printable(file)} is read as {kind}, which needs no reference",
+            fix="leave it out",
+        )
     if kind == "FASTA":
         rows = ({"name": d.name, "length": d.length, "sha": d.sha} for d in digests(file))
         _answer(file, rows, json, "record", "base", seq_len)
     elif kind == "BED":
-        _answer(file, _intervals(file, None if fasta is None else contig_lengths(fasta)), json, "interval", "base", None)
+        _answer(
+            file,
+            _intervals(file, None if fasta is None else contig_lengths(fasta)),
+            json,
+            "interval",
+            "base",
+            None,
+        )
     elif kind == "text":
         found = text_digest(file)
         rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
         _answer(file, rows, json, "text", "character", seq_len)
     else:
-        raise UsageError(f"{printable(file)}: checking {kind} is not here yet", fix="this version checks FASTA and BED")
+        raise UsageError(
+            f"{printable(file)}: checking {kind} is not here yet",
+            fix="this version checks FASTA and BED",
+        )
 
 
 def _is_table(file: str) -> bool:
@@ -98,12 +128,19 @@ def _intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, 
 
     table = read_bed(file, contigs)
     check_splits(table, file)
-    lengths = table.select("contig", "start", "end", "name", "strand", length=table["end"] - table["start"])
+    lengths = table.select(
+        "contig", "start", "end", "name", "strand", length=table["end"] - table["start"]
+    )
     yield from lengths.iter_rows(named=True)
 
 
 def _answer(
-    file: str, rows: Iterator[dict[str, Any]], json: bool, thing: str, part: str, shortest: int | None
+    file: str,
+    rows: Iterator[dict[str, Any]],
+    json: bool,
+    thing: str,
+    part: str,
+    shortest: int | None,
 ) -> None:
     """Rows (or their sum) on stdout, but only once all of them are known to be good: half an answer is none."""
     n = total = longest = 0

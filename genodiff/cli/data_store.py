@@ -21,8 +21,12 @@ def register(app: App) -> None:
 
 def list_recipes(
     *,
-    domain: Annotated[Literal["dna", "text"] | None, Parameter(help="Only the recipes of this domain.")] = None,
-    json: Annotated[bool, Parameter(negative="", help="One JSON object per recipe and line.")] = False,
+    domain: Annotated[
+        Literal["dna", "text"] | None, Parameter(help="Only the recipes of this domain.")
+    ] = None,
+    json: Annotated[
+        bool, Parameter(negative="", help="One JSON object per recipe and line.")
+    ] = False,
     common: Common = Common(),
 ) -> None:
     """The recipes by name, and whether their files are on this machine."""
@@ -35,13 +39,28 @@ def list_recipes(
         recipe = load_any_recipe(name)
         if domain not in (None, recipe.domain):
             continue
-        here = recipe.generator is not None or (bool(recipe.sources) and all(present(s) for s in recipe.sources))
+        here = recipe.generator is not None or (
+            bool(recipe.sources) and all(present(s) for s in recipe.sources)
+        )
         if json:
-            row = {"name": name, "domain": recipe.domain, "description": recipe.description, "present": here}
+            row = {
+                "name": name,
+                "domain": recipe.domain,
+                "description": recipe.description,
+                "present": here,
+            }
             row["sources"] = [s.model_dump() for s in recipe.sources]
             _line(json_module.dumps(row))
         else:
-            place = "built in" if recipe.generator else "here" if here else "to fetch" if recipe.sources else "yours"
+            place = (
+                "built in"
+                if recipe.generator
+                else "here"
+                if here
+                else "to fetch"
+                if recipe.sources
+                else "yours"
+            )
             _line(f"{name:<15} {recipe.domain:<4} {place:<9} {recipe.description}")
 
 
@@ -62,17 +81,28 @@ def get(
 
 
 def build(
-    recipe: Annotated[str, Parameter(help="A recipe's name, or a YAML file; with --domain text your file, too.")],
+    recipe: Annotated[
+        str, Parameter(help="A recipe's name, or a YAML file; with --domain text your file, too.")
+    ],
     /,
     *,
-    fasta: Annotated[str | None, Parameter(help="Your FASTA file in place of the recipe's source.")] = None,
-    text: Annotated[str | None, Parameter(help="Your file or folder of text in place of the recipe's source.")] = None,
+    fasta: Annotated[
+        str | None, Parameter(help="Your FASTA file in place of the recipe's source.")
+    ] = None,
+    text: Annotated[
+        str | None, Parameter(help="Your file or folder of text in place of the recipe's source.")
+    ] = None,
     tokenizer: Annotated[
-        str, Parameter(help="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder.")
+        str,
+        Parameter(help="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder."),
     ] = "bytes",
-    packing: Annotated[Literal["auto", "packed", "padded"], Parameter(help="Of text: how windows are cut.")] = "auto",
+    packing: Annotated[
+        Literal["auto", "packed", "padded"], Parameter(help="Of text: how windows are cut.")
+    ] = "auto",
     domain: Annotated[Literal["dna", "text"] | None, Parameter(help="What it should hold.")] = None,
-    bed: Annotated[str | None, Parameter(help="Your splits: a BED file with train, valid or test in column 4.")] = None,
+    bed: Annotated[
+        str | None, Parameter(help="Your splits: a BED file with train, valid or test in column 4.")
+    ] = None,
     seq_len: Annotated[int, Parameter(help="Window length to count windows by.")] = 1024,
     force: Annotated[bool, Parameter(negative="", help="Build again even if it is there.")] = False,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
@@ -94,7 +124,13 @@ def build(
     store: Store | TextStore
     if meant == "text":
         texts = own_text_recipe(str(text)) if named == "own" else load_text_recipe(recipe)
-        store = build_text_store(texts, text, open_tokenizer(tokenizer, offline=common.offline), offline=common.offline, force=force)
+        store = build_text_store(
+            texts,
+            text,
+            open_tokenizer(tokenizer, offline=common.offline),
+            offline=common.offline,
+            force=force,
+        )
     else:
         chosen = load_recipe(recipe, bed=bed)
         store = build_store(chosen, fasta, offline=common.offline, force=force)
@@ -108,7 +144,11 @@ def build(
                 else Windows(store, chosen, split, seq_len)
             )
             unit = "tokens" if meant == "text" else "bases"
-            splits[split] = {"windows": len(windows), unit: windows.intervals.n_bases, **windows.dropped}
+            splits[split] = {
+                "windows": len(windows),
+                unit: windows.intervals.n_bases,
+                **windows.dropped,
+            }
             words = windows.summary()
         except DataError as fault:
             if split == "train":
@@ -117,7 +157,12 @@ def build(
         if not json:
             _line(f"{split:<6} {words}")
     if json:
-        row = {"store": str(store.path), **store.identity(), "notes": list(store.splits.notes), "splits": splits}
+        row = {
+            "store": str(store.path),
+            **store.identity(),
+            "notes": list(store.splits.notes),
+            "splits": splits,
+        }
         if isinstance(store, TextStore):
             row["duplicates_of_train"] = store.duplicates()
         _line(json_module.dumps(row))

@@ -34,7 +34,11 @@ def check_documents(name: str, text: str | None, json: bool, shortest: int | Non
     rows = list(_splits(recipe, files))
     longest = max((row["length"] for row in rows), default=0)
     if not longest:
-        raise DataError("is empty or holds only white space: no text", file=files[0][1], fix="give a file with text")
+        raise DataError(
+            "is empty or holds only white space: no text",
+            file=files[0][1],
+            fix="give a file with text",
+        )
     if shortest is not None and longest < shortest:
         what = f"every split is shorter than --seq-len {shortest}: the longest has {longest} bytes"
         raise DataError(what, file=files[0][1], fix="give more text or a smaller --seq-len")
@@ -48,7 +52,9 @@ def check_documents(name: str, text: str | None, json: bool, shortest: int | Non
         print(f"{row['name']:<6} {said}")
     if not json:
         files_said = f"{len(files)} file{'s' * (len(files) != 1)}"
-        print(f"{printable(given or name)}: sound; {files_said}{''.join(f'; {printable(note)}' for note in notes)}")
+        print(
+            f"{printable(given or name)}: sound; {files_said}{''.join(f'; {printable(note)}' for note in notes)}"
+        )
 
 
 def _splits(recipe: Any, files: list[tuple[str, Path]]) -> Iterator[dict[str, Any]]:
@@ -65,7 +71,9 @@ def _splits(recipe: Any, files: list[tuple[str, Path]]) -> Iterator[dict[str, An
             sizes.setdefault(part, array("q")).append(held)
             hashes.setdefault(part, array("Q")).append(digest)
             held = 0
-    found = {part: (np.array(hashes[part], np.uint64), np.array(sizes[part], np.int64)) for part in sizes}
+    found = {
+        part: (np.array(hashes[part], np.uint64), np.array(sizes[part], np.int64)) for part in sizes
+    }
     if "all" in found:
         found |= _cut(recipe, *found.pop("all"))
     train = np.unique(found["train"][0]) if "train" in found else np.zeros(0, np.uint64)
@@ -77,7 +85,9 @@ def _splits(recipe: Any, files: list[tuple[str, Path]]) -> Iterator[dict[str, An
             yield row | {"in_train": 0 if split == "train" else int(np.isin(digests, train).sum())}
 
 
-def _cut(recipe: Any, digests: "np.ndarray", size: "np.ndarray") -> dict[str, tuple["np.ndarray", "np.ndarray"]]:
+def _cut(
+    recipe: Any, digests: "np.ndarray", size: "np.ndarray"
+) -> dict[str, tuple["np.ndarray", "np.ndarray"]]:
     """One stream of documents cut by position, as the store cuts it where a token is a byte."""
     import numpy as np
 
@@ -90,16 +100,26 @@ def _cut(recipe: Any, digests: "np.ndarray", size: "np.ndarray") -> dict[str, tu
         limit -= int(part * total) if part < 1 else int(part)
         first = int(np.searchsorted(before, max(limit, 0), "right")) - 1 if len(size) >= 40 else end
         found[split], end = (digests[first:end], size[first:end]), min(first, end)
-    return {"train": (digests[:end], size[:end]), **{split: part for split, part in found.items() if len(part[0])}}
+    return {
+        "train": (digests[:end], size[:end]),
+        **{split: part for split, part in found.items() if len(part[0])},
+    }
 
 
 def tokenizer(
     texts: Annotated[list[str], Parameter(help="Text files or folders to learn from.")],
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder to write tokenizer.json into; give it to --tokenizer.")],
-    vocab_size: Annotated[int, Parameter(converter=whole, help="Tokens, with the 256 bytes and three special ones.")] = 8192,
-    recipe: Annotated[str | None, Parameter(help="How the files are read: a text recipe; its train files are used.")] = None,
+    out: Annotated[
+        Path, Parameter(help="Folder to write tokenizer.json into; give it to --tokenizer.")
+    ],
+    vocab_size: Annotated[
+        int, Parameter(converter=whole, help="Tokens, with the 256 bytes and three special ones.")
+    ] = 8192,
+    recipe: Annotated[
+        str | None,
+        Parameter(help="How the files are read: a text recipe; its train files are used."),
+    ] = None,
     common: Common = Common(),
 ) -> None:
     """Train a byte-level BPE tokenizer on text."""
@@ -110,7 +130,10 @@ def tokenizer(
     from genodiff.io import atomic
 
     if not 259 < vocab_size <= 1 << 20:
-        raise UsageError(f"--vocab-size {vocab_size} is not between 260 and {1 << 20}", fix="give 8192, for example")
+        raise UsageError(
+            f"--vocab-size {vocab_size} is not between 260 and {1 << 20}",
+            fix="give 8192, for example",
+        )
     if not texts:
         raise UsageError("no text to learn from", fix="give a file or a folder")
 

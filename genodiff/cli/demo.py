@@ -9,21 +9,35 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.errors import UsageError
-from genodiff.report.demo import MINUTES, Outcome, config, judge, run_demo
+from genodiff.studies.demo import MINUTES, Outcome, config, judge, run_demo
 
 
 def demo(
     *,
-    out: Annotated[Path, Parameter(help="Run folder; the same command again goes on there.")] = Path("runs/demo"),
-    minutes: Annotated[float, Parameter(help="Stop training after this long, where the machine is slow.")] = MINUTES,
-    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout in place of the summary.")] = False,
+    out: Annotated[
+        Path, Parameter(help="Run folder; the same command again goes on there.")
+    ] = Path("runs/demo"),
+    minutes: Annotated[
+        float, Parameter(help="Stop training after this long, where the machine is slow.")
+    ] = MINUTES,
+    json: Annotated[
+        bool, Parameter(negative="", help="One JSON object on stdout in place of the summary.")
+    ] = False,
     common: Common = Common(),
 ) -> None:
     """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html, on a CPU in minutes."""
     if not minutes > 0:
-        raise UsageError(f"--minutes {minutes} is not above 0", fix="give a time in minutes, such as 3")
+        raise UsageError(
+            f"--minutes {minutes} is not above 0", fix="give a time in minutes, such as 3"
+        )
     device = common.apply()
-    outcome = run_demo(out, config(seed=common.seed, minutes=minutes), device=device, offline=common.offline, argv=sys.argv)
+    outcome = run_demo(
+        out,
+        config(seed=common.seed, minutes=minutes),
+        device=device,
+        offline=common.offline,
+        argv=sys.argv,
+    )
     print(json_format.dumps(outcome.json()) if json else summary(outcome))
     judge(outcome)
 
@@ -46,5 +60,7 @@ def summary(outcome: Outcome) -> str:
         f"time      {outcome.seconds:.0f} s",
     ]
     if outcome.steps < outcome.max_steps:
-        lines.append(f"note      stopped at step {outcome.steps} of {outcome.max_steps}: this machine is slow (--minutes)")
+        lines.append(
+            f"note      stopped at step {outcome.steps} of {outcome.max_steps}: this machine is slow (--minutes)"
+        )
     return "\n".join(lines)

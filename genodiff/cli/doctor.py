@@ -11,7 +11,7 @@ from rich.text import Text
 
 from genodiff.cli.common import Common
 from genodiff.errors import MachineError, printable
-from genodiff.report.doctor import Check, look, report
+from genodiff.studies.doctor import Check, look, report
 
 _COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -25,7 +25,7 @@ def doctor(
     checks, scan = look(offline=common.offline), None
     try:
         common.apply()
-        from genodiff.report import selftest
+        from genodiff.studies import selftest
 
         more, scan = selftest.look()
         checks += more
@@ -47,7 +47,8 @@ def doctor(
     failed = [c.name for c in checks if c.status == "fail"]
     if failed:
         raise MachineError(
-            f"genodiff cannot run well here: {', '.join(failed)}", fix="follow the arrows of `genodiff doctor`"
+            f"genodiff cannot run well here: {', '.join(failed)}",
+            fix="follow the arrows of `genodiff doctor`",
         )
 
 
@@ -55,7 +56,9 @@ def _print(checks: list[Check]) -> None:
     """A table on a terminal, plain lines in a pipe. What is read off the machine is shown as it is, never as markup."""
     if not sys.stdout.isatty():
         for c in checks:
-            print(f"{c.status:4}  {c.name:14}  {c.detail}" + (f"\n      -> {c.fix}" if c.fix else ""))
+            print(
+                f"{c.status:4}  {c.name:14}  {c.detail}" + (f"\n      -> {c.fix}" if c.fix else "")
+            )
         return
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)

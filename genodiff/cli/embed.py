@@ -17,10 +17,10 @@ from genodiff import __version__
 from genodiff.cli.common import Common, whole
 from genodiff.errors import UsageError
 from genodiff.io import atomic
+from genodiff.runs.checkpoint import load_model
 from genodiff.score.embed import Array, Window, reading, windows_of
 from genodiff.score.embed import embed as embeddings
 from genodiff.score.embedding_files import format_of, write_embeddings
-from genodiff.train.checkpoint import load_model
 from genodiff.train.progress import clock
 
 _log = logging.getLogger("genodiff")
@@ -32,23 +32,47 @@ def embed(
     /,
     *,
     fasta: Annotated[
-        str, Parameter(help="FASTA file, - for stdin; each record is a window unless --bed, --regions or --window says otherwise.")
+        str,
+        Parameter(
+            help="FASTA file, - for stdin; each record is a window unless --bed, --regions or --window says otherwise."
+        ),
     ],
     out: Annotated[Path, Parameter(help="File to write: .npz, .parquet or .zarr.")],
-    bed: Annotated[str | None, Parameter(help="BED file of windows (its strand column is not applied).")] = None,
+    bed: Annotated[
+        str | None, Parameter(help="BED file of windows (its strand column is not applied).")
+    ] = None,
     regions: Annotated[
-        list[str] | None, Parameter(help="chr1:1,000-2,000, 1-based and inclusive; may be given several times.", negative="")
+        list[str] | None,
+        Parameter(
+            help="chr1:1,000-2,000, 1-based and inclusive; may be given several times.", negative=""
+        ),
     ] = None,
-    window: Annotated[int | None, Parameter(converter=whole, help="Cut into pieces of this many bases.")] = None,
-    stride: Annotated[int | None, Parameter(converter=whole, help="Bases from one piece to the next (default: --window).")] = None,
+    window: Annotated[
+        int | None, Parameter(converter=whole, help="Cut into pieces of this many bases.")
+    ] = None,
+    stride: Annotated[
+        int | None,
+        Parameter(converter=whole, help="Bases from one piece to the next (default: --window)."),
+    ] = None,
     layer: Annotated[
-        list[int] | None, Parameter(help="Layer, 0 (embedding) to n_layer; -1 is the last; may be given several times [-1].", negative="")
+        list[int] | None,
+        Parameter(
+            help="Layer, 0 (embedding) to n_layer; -1 is the last; may be given several times [-1].",
+            negative="",
+        ),
     ] = None,
-    pool: Annotated[Literal["mean", "max", "center", "none"], Parameter(help="Over the bases of a window; none keeps each base.")] = "mean",
+    pool: Annotated[
+        Literal["mean", "max", "center", "none"],
+        Parameter(help="Over the bases of a window; none keeps each base."),
+    ] = "mean",
     strand: Annotated[
-        Literal["average", "forward", "both"], Parameter(help="Both strands averaged, the window as it stands, or both apart.")
+        Literal["average", "forward", "both"],
+        Parameter(help="Both strands averaged, the window as it stands, or both apart."),
     ] = "average",
-    batch_size: Annotated[int, Parameter(converter=whole, help="Windows at a time: changes the speed, not the figures.")] = 32,
+    batch_size: Annotated[
+        int,
+        Parameter(converter=whole, help="Windows at a time: changes the speed, not the figures."),
+    ] = 32,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     common: Common = Common(),
@@ -79,10 +103,18 @@ def embed(
     atomic.write_json(f"{out}.json", summary)
     if json:
         print(jsonlib.dumps(summary))
-    _log.info("%s: %s windows, %s bases in %s", out, f"{written.windows:,}", f"{written.bases:,}", clock(seconds))
+    _log.info(
+        "%s: %s windows, %s bases in %s",
+        out,
+        f"{written.windows:,}",
+        f"{written.bases:,}",
+        clock(seconds),
+    )
 
 
-def _plan(windows: Iterator[Window], pool: str, shape: tuple[int, ...], out: Path, json: bool) -> None:
+def _plan(
+    windows: Iterator[Window], pool: str, shape: tuple[int, ...], out: Path, json: bool
+) -> None:
     n = bases = 0
     for window in windows:
         n, bases = n + 1, bases + window.end - window.start
@@ -90,8 +122,18 @@ def _plan(windows: Iterator[Window], pool: str, shape: tuple[int, ...], out: Pat
     size = 4 * rows
     for side in shape:
         size *= side
-    found = {"windows": n, "bases": bases, "shape": [rows, *shape], "bytes": size, "files": [str(out), f"{out}.json"]}
-    print(jsonlib.dumps(found) if json else "\n".join(f"{key:<8} {value}" for key, value in found.items()))
+    found = {
+        "windows": n,
+        "bases": bases,
+        "shape": [rows, *shape],
+        "bytes": size,
+        "files": [str(out), f"{out}.json"],
+    }
+    print(
+        jsonlib.dumps(found)
+        if json
+        else "\n".join(f"{key:<8} {value}" for key, value in found.items())
+    )
 
 
 def _identity(path: str) -> dict[str, Any]:

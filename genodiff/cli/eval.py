@@ -15,8 +15,8 @@ from rich.table import Table
 
 from genodiff.cli.common import Common
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.runs.checkpoint import Model, load_model
 from genodiff.score.perplexity import EVAL, evaluate, open_data, scoring_plan, write_evaluation
-from genodiff.train.checkpoint import Model, load_model
 from genodiff.train.progress import clock
 
 log = logging.getLogger("genodiff")
@@ -37,26 +37,60 @@ _REGION_TITLE = "regions, by bases in 24-mers that the train split has, and by c
 def eval(
     run: Annotated[Path, Parameter(help="Run folder or checkpoint.")],
     *,
-    split: Annotated[Literal["test", "valid", "train"], Parameter(help="Which split is scored.")] = "test",
-    fasta: Annotated[str | None, Parameter(help="FASTA file in place of the one that the run was trained on.")] = None,
-    text: Annotated[str | None, Parameter(help="Text file or folder in place of the one that the run was trained on.")] = None,
-    recipe: Annotated[
-        list[str] | None, Parameter(help="Zero-shot: another text recipe, NAME or NAME=FILE_OR_FOLDER; again for several.")
+    split: Annotated[
+        Literal["test", "valid", "train"], Parameter(help="Which split is scored.")
+    ] = "test",
+    fasta: Annotated[
+        str | None, Parameter(help="FASTA file in place of the one that the run was trained on.")
     ] = None,
-    bed: Annotated[str | None, Parameter(help="BED file whose 4th column names the splits.")] = None,
-    repeats: Annotated[int, Parameter(help="Masks for each window: more make the interval narrower.")] = 1,
-    max_windows: Annotated[int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")] = None,
-    max_minutes: Annotated[float | None, Parameter(help="Score as many windows, evenly spread, as fit into about this time.")] = None,
-    soft_masked: Annotated[Literal[0, 1], Parameter(help="0: soft-masked bases are seen but not counted.")] = 1,
-    baselines: Annotated[bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")] = True,
-    mixture: Annotated[bool | None, Parameter(help="Mixture of context orders 1 to 24 (default: where it takes little time).")] = None,
+    text: Annotated[
+        str | None,
+        Parameter(help="Text file or folder in place of the one that the run was trained on."),
+    ] = None,
+    recipe: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Zero-shot: another text recipe, NAME or NAME=FILE_OR_FOLDER; again for several."
+        ),
+    ] = None,
+    bed: Annotated[
+        str | None, Parameter(help="BED file whose 4th column names the splits.")
+    ] = None,
+    repeats: Annotated[
+        int, Parameter(help="Masks for each window: more make the interval narrower.")
+    ] = 1,
+    max_windows: Annotated[
+        int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")
+    ] = None,
+    max_minutes: Annotated[
+        float | None,
+        Parameter(help="Score as many windows, evenly spread, as fit into about this time."),
+    ] = None,
+    soft_masked: Annotated[
+        Literal[0, 1], Parameter(help="0: soft-masked bases are seen but not counted.")
+    ] = 1,
+    baselines: Annotated[
+        bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")
+    ] = True,
+    mixture: Annotated[
+        bool | None,
+        Parameter(help="Mixture of context orders 1 to 24 (default: where it takes little time)."),
+    ] = None,
     context: Annotated[
         Literal["window", "contig"],
-        Parameter(help="What a window sees: itself, or all of its contig or interval, streamed in bounded memory."),
+        Parameter(
+            help="What a window sees: itself, or all of its contig or interval, streamed in bounded memory."
+        ),
     ] = "window",
-    batch_size: Annotated[int, Parameter(help="Windows at a time: changes the speed, not the figures.")] = 32,
-    domain: Annotated[Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")] = None,
-    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")] = False,
+    batch_size: Annotated[
+        int, Parameter(help="Windows at a time: changes the speed, not the figures.")
+    ] = 32,
+    domain: Annotated[
+        Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")
+    ] = None,
+    json: Annotated[
+        bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")
+    ] = False,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     common: Common = Common(),
 ) -> None:
@@ -64,17 +98,51 @@ def eval(
     device = common.apply()
     model = load_model(run, device=device)
     if domain not in (None, model.alphabet.domain):
-        raise CheckpointError(f"is a {model.alphabet.domain} model", file=run, fix=f"give a {domain} run")
+        raise CheckpointError(
+            f"is a {model.alphabet.domain} model", file=run, fix=f"give a {domain} run"
+        )
     if model.alphabet.domain == "text":
-        from genodiff.cli.eval_text import print_suite, print_text_plan, refuse_flags_of_dna, score_suite, text_tables
+        from genodiff.cli.eval_text import (
+            print_suite,
+            print_text_plan,
+            refuse_flags_of_dna,
+            score_suite,
+            text_tables,
+        )
 
-        refuse_flags_of_dna(fasta=fasta, bed=bed, mixture=mixture, soft_masked=not soft_masked, context=context != "window")
+        refuse_flags_of_dna(
+            fasta=fasta,
+            bed=bed,
+            mixture=mixture,
+            soft_masked=not soft_masked,
+            context=context != "window",
+        )
         if plan:
-            print_text_plan(model, split, text, recipe[0] if recipe else None, repeats, max_windows, batch_size, common.offline, json)
+            print_text_plan(
+                model,
+                split,
+                text,
+                recipe[0] if recipe else None,
+                repeats,
+                max_windows,
+                batch_size,
+                common.offline,
+                json,
+            )
             return
         with _Progress() as progress:
-            settings = {"text": text, "repeats": repeats, "batch_size": batch_size, "seed": common.seed}
-            limits = {"max_windows": max_windows, "max_minutes": max_minutes, "baselines": baselines, "offline": common.offline}
+            settings = {
+                "text": text,
+                "repeats": repeats,
+                "batch_size": batch_size,
+                "seed": common.seed,
+            }
+            limits = {
+                "max_windows": max_windows,
+                "max_minutes": max_minutes,
+                "baselines": baselines,
+                "offline": common.offline,
+            }
             results = score_suite(model, split, recipe, progress.show, **settings, **limits)
         if len(results) > 1:
             print_suite(results, json)
@@ -82,9 +150,14 @@ def eval(
             _answer(model, result, [] if json else text_tables(result), silent=len(results) > 1)
         return
     if text is not None or recipe is not None:
-        raise UsageError("--text and --recipe are for text runs, and this is a DNA run", fix="give DNA with --fasta")
+        raise UsageError(
+            "--text and --recipe are for text runs, and this is a DNA run",
+            fix="give DNA with --fasta",
+        )
     if plan:
-        _print_plan(model, split, fasta, bed, repeats, max_windows, batch_size, common.offline, json)
+        _print_plan(
+            model, split, fasta, bed, repeats, max_windows, batch_size, common.offline, json
+        )
         return
     with _Progress() as progress:
         result = evaluate(
@@ -107,7 +180,9 @@ def eval(
     _answer(model, result, [] if json else tables(result))
 
 
-def _answer(model: Model, result: dict[str, Any], shown: list[Table], *, silent: bool = False) -> None:
+def _answer(
+    model: Model, result: dict[str, Any], shown: list[Table], *, silent: bool = False
+) -> None:
     """The result on stdout, as tables or else as JSON, and in RUN/eval.json; there only where `silent`."""
     if silent:
         pass
@@ -115,7 +190,9 @@ def _answer(model: Model, result: dict[str, Any], shown: list[Table], *, silent:
         print(json_format.dumps(result, allow_nan=False))
     else:
         console = Console()
-        Console(width=max(console.width, _NARROWEST) if not console.is_terminal else None).print(*shown)
+        Console(width=max(console.width, _NARROWEST) if not console.is_terminal else None).print(
+            *shown
+        )
     sys.stdout.flush()
     name = write_evaluation(model.run, result)
     log.info("%s: %s", model.run / EVAL, name)
@@ -124,14 +201,25 @@ def _answer(model: Model, result: dict[str, Any], shown: list[Table], *, silent:
 def tables(result: dict[str, Any]) -> list[Table]:
     """An evaluation as tables to read: the split and its lines, its regions, its contigs."""
     named = Path(result["fasta"]).name if result["fasta"] else result["recipe"]
-    head = _table(f"{result['split']} of {named}: {_size(result)}", "bits per base", "95 % interval", "perplexity")
+    head = _table(
+        f"{result['split']} of {named}: {_size(result)}",
+        "bits per base",
+        "95 % interval",
+        "perplexity",
+    )
     head.add_column("line − model", justify="right", no_wrap=True)
     bits = result["bits_per_base"]
     name = "model =" if result["figure"] == "exact" else "model ≤"
     head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
-        head.add_row("the source", f"{truth:.4f}", _interval(result["source_ci95_bits"]), f"{2**truth:.4f}", _gap(gap, -1))
+        head.add_row(
+            "the source",
+            f"{truth:.4f}",
+            _interval(result["source_ci95_bits"]),
+            f"{2**truth:.4f}",
+            _gap(gap, -1),
+        )
     for k, line in result["markov_bits"].items():
         gap = _gap(result["markov_minus_model_bits"][k])
         head.add_row(f"Markov {k}", f"{line:.4f}", "", f"{2**line:.4f}", gap)
@@ -141,10 +229,19 @@ def tables(result: dict[str, Any]) -> list[Table]:
         head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
     if result["markov_mixture"] is not None:
         line = result["markov_mixture"]
-        head.add_row("mixture, 1 to 24", f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", _gap(line["minus_model_bits"]))
+        head.add_row(
+            "mixture, 1 to 24",
+            f"{line['bits']:.4f}",
+            "",
+            f"{line['perplexity']:.4f}",
+            _gap(line["minus_model_bits"]),
+        )
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
     found = [head]
-    for title, parts, labels in ((_REGION_TITLE, result["regions"], _REGIONS), ("contigs", result["contigs"], {})):
+    for title, parts, labels in (
+        (_REGION_TITLE, result["regions"], _REGIONS),
+        ("contigs", result["contigs"], {}),
+    ):
         if len(parts) > 1:
             found.append(_parts(title, parts, labels))
     return found
@@ -218,7 +315,9 @@ def _print_plan(
     print(f"model    {found['parameters']:,} parameters, checkpoint {model.digest}")
     print(f"windows  {len(windows):,} of {data.total:,} of the split {split}, {repeats} masks each")
     print(f"bases    at most {found['tokens']:,} through the network")
-    print(f"time     about {clock(found['seconds'])}, and a pass over the train split for the baselines")
+    print(
+        f"time     about {clock(found['seconds'])}, and a pass over the train split for the baselines"
+    )
     print(f"files    {model.run / EVAL}")
 
 
@@ -231,7 +330,12 @@ class _Progress:
         self._bar: Progress | None = None
         console = Console(stderr=True)
         if console.is_terminal and log.isEnabledFor(logging.INFO):
-            columns = (TextColumn("scoring"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("scoring"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TimeRemainingColumn(),
+            )
             self._bar = Progress(*columns, console=console, transient=True)
             self._task = self._bar.add_task("scoring", total=None)
 

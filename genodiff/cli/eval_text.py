@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.errors import UsageError
+from genodiff.runs.checkpoint import Model
 from genodiff.score.perplexity import EVAL, Progress, scoring_plan
 from genodiff.score.text import evaluate_text, open_text
-from genodiff.train.checkpoint import Model
 from genodiff.train.progress import clock
 
 
@@ -20,34 +20,65 @@ def refuse_flags_of_dna(**given: object) -> None:
     for name, value in given.items():
         if value:
             flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} is for DNA, and this is a text run", fix="leave it out; text is given with --text")
+            raise UsageError(
+                f"{flag} is for DNA, and this is a text run",
+                fix="leave it out; text is given with --text",
+            )
 
 
-def score_suite(model: Model, split: str, recipes: list[str] | None, progress: Progress, **settings: Any) -> list[dict[str, Any]]:
+def score_suite(
+    model: Model, split: str, recipes: list[str] | None, progress: Progress, **settings: Any
+) -> list[dict[str, Any]]:
     """The evaluation on the run's own text, or on each of `recipes` (NAME or NAME=PATH); see `evaluate_text`."""
     if not recipes:
         return [evaluate_text(model, split, progress=progress, **settings)]
     named = [recipe.partition("=") for recipe in recipes]
     if settings.get("text") is not None:
         if len(named) > 1 or named[0][2]:
-            raise UsageError("--text stands for one recipe's file, and more is given", fix="write --recipe NAME=FILE for each")
+            raise UsageError(
+                "--text stands for one recipe's file, and more is given",
+                fix="write --recipe NAME=FILE for each",
+            )
         return [evaluate_text(model, split, recipe=recipes[0], progress=progress, **settings)]
-    return [evaluate_text(model, split, progress=progress, **settings | {"recipe": name, "text": path or None}) for name, _, path in named]
+    return [
+        evaluate_text(
+            model, split, progress=progress, **settings | {"recipe": name, "text": path or None}
+        )
+        for name, _, path in named
+    ]
 
 
 def print_suite(results: list[dict[str, Any]], json: bool) -> None:
     """Several evaluations of one checkpoint on stdout: one table, or one JSON object by recipe."""
     if json:
-        print(json_format.dumps({"suite": {result["recipe"]: result for result in results}}, allow_nan=False))
+        print(
+            json_format.dumps(
+                {"suite": {result["recipe"]: result for result in results}}, allow_nan=False
+            )
+        )
         return
-    table = Table(title=f"zero-shot, {results[0]['split']}, {results[0]['tokenizer']}", title_justify="left", box=SIMPLE_HEAD)
-    for i, column in enumerate(("", "tokens", "bits/byte", "95 % interval", "perplexity/token", "95 % interval", "packing")):
+    table = Table(
+        title=f"zero-shot, {results[0]['split']}, {results[0]['tokenizer']}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for i, column in enumerate(
+        ("", "tokens", "bits/byte", "95 % interval", "perplexity/token", "95 % interval", "packing")
+    ):
         table.add_column(column, justify="right" if i else "left", no_wrap=True)
     for result in results:
         sign = "=" if result["figure"] == "exact" else "≤"
         bits, perplexity = f"{sign} {result['bits_per_byte']:.4f}", f"{result['perplexity']:.4g}"
         ends = _ends(result["ci95_bits"], ".4f"), _ends(result["ci95_perplexity"], ".4g")
-        table.add_row(result["recipe"], f"{result['tokens']:,}", bits, ends[0], perplexity, ends[1], result["packing"])
+        table.add_row(
+            result["recipe"],
+            f"{result['tokens']:,}",
+            bits,
+            ends[0],
+            perplexity,
+            ends[1],
+            result["packing"],
+        )
     Console(width=110).print(table)
 
 
@@ -59,22 +90,57 @@ def text_tables(result: dict[str, Any]) -> list[Table]:
     title = f"{result['split']} of {named}: {size} ({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
-    for column in ("bits/byte", "95 % interval", "perplexity/token", "95 % interval", "line − model, bits"):
+    for column in (
+        "bits/byte",
+        "95 % interval",
+        "perplexity/token",
+        "95 % interval",
+        "line − model, bits",
+    ):
         table.add_column(column, justify="right", no_wrap=True)
     sign = "=" if result["figure"] == "exact" else "≤"
     bits, perplexity = f"{result['bits_per_byte']:.4f}", f"{result['perplexity']:,.2f}"
-    table.add_row(f"model {sign}", bits, _ends(result["ci95_bits"], ".4f"), perplexity, _ends(result["ci95_perplexity"], ",.2f"), "")
+    table.add_row(
+        f"model {sign}",
+        bits,
+        _ends(result["ci95_bits"], ".4f"),
+        perplexity,
+        _ends(result["ci95_perplexity"], ",.2f"),
+        "",
+    )
     for k, line in result["markov_bits"].items():
         gap = result["markov_minus_model_bits"][k]
         reach = "" if gap["ci95"] is None else f" ± {(gap['ci95'][1] - gap['ci95'][0]) / 2:.4f}"
-        table.add_row(f"{int(k) + 1}-gram", f"{line:.4f}", "", f"{result['markov_perplexity'][k]:,.2f}", "", f"{gap['bits']:+.4f}{reach}")
+        table.add_row(
+            f"{int(k) + 1}-gram",
+            f"{line:.4f}",
+            "",
+            f"{result['markov_perplexity'][k]:,.2f}",
+            "",
+            f"{gap['bits']:+.4f}{reach}",
+        )
     uniform = result["uniform_bits"]
-    table.add_row("uniform", f"{uniform:.4f}", "", f"{2 ** (uniform * result['bytes'] / result['tokens']):,.2f}", "", "")
+    table.add_row(
+        "uniform",
+        f"{uniform:.4f}",
+        "",
+        f"{2 ** (uniform * result['bytes'] / result['tokens']):,.2f}",
+        "",
+        "",
+    )
     return [table]
 
 
 def print_text_plan(
-    model: Model, split: str, text: str | None, recipe: str | None, repeats: int, windows: int | None, batch: int, offline: bool, json: bool
+    model: Model,
+    split: str,
+    text: str | None,
+    recipe: str | None,
+    repeats: int,
+    windows: int | None,
+    batch: int,
+    offline: bool,
+    json: bool,
 ) -> None:
     """Say what scoring would take."""
     data = open_text(model, split, text=text, recipe=recipe, offline=offline)
@@ -83,10 +149,14 @@ def print_text_plan(
     if json:
         print(json_format.dumps(found))
         return
-    print(f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, tokenizer {data.store.vocabulary.name}")
+    print(
+        f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, tokenizer {data.store.vocabulary.name}"
+    )
     print(f"windows  {len(chosen):,} of {data.total:,} of the split {split}, {repeats} masks each")
     print(f"tokens   {found['tokens']:,} through the network")
-    print(f"time     about {clock(found['seconds'])}, and a pass over the train split for the n-grams")
+    print(
+        f"time     about {clock(found['seconds'])}, and a pass over the train split for the n-grams"
+    )
     print(f"files    {model.run / EVAL}")
 
 

@@ -4,6 +4,9 @@ from cyclopts import App
 
 from genodiff.cli import finetune_data, finetune_fit
 
-app = App(name="finetune", help="Fine-tune on benchmarks or on your own labelled sequences; check and audit their data.")
+app = App(
+    name="finetune",
+    help="Fine-tune on benchmarks or on your own labelled sequences; check and audit their data.",
+)
 finetune_data.register(app)
 finetune_fit.register(app)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from genodiff.train.config import ALIASES, sections, short_names
+from genodiff.runs.config import ALIASES, sections, short_names
 
 _TITLES = {
     "data": "Data",
@@ -29,7 +29,12 @@ def _shape(annotation: Any) -> Any:
 
 
 def _choices(annotation: Any) -> list[str]:
-    return [value for part in (annotation, *get_args(annotation)) for value in get_args(part) if isinstance(value, str)]
+    return [
+        value
+        for part in (annotation, *get_args(annotation))
+        for value in get_args(part)
+        if isinstance(value, str)
+    ]
 
 
 def _flag(section: str, name: str, field: FieldInfo) -> Any:
@@ -47,7 +52,9 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
     negative = [f"--no-{dashed}"] if shape is bool and len(names) > 1 else ""
     return Annotated[
         shape | None,
-        Parameter(name=names, help=help_, group=_TITLES[section], show_default=False, negative=negative),
+        Parameter(
+            name=names, help=help_, group=_TITLES[section], show_default=False, negative=negative
+        ),
     ]
 
 
@@ -67,7 +74,9 @@ def chosen(flags: BaseModel | None) -> dict[str, Any]:
     """The settings that were given as flags, by section, for `train.config.resolve`."""
     given = flags.model_dump(exclude_unset=True) if flags is not None else {}
     return {
-        section: {name: _value(value) for name, value in values.items()} for section, values in given.items() if values
+        section: {name: _value(value) for name, value in values.items()}
+        for section, values in given.items()
+        if values
     }
 
 

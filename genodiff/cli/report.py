@@ -13,7 +13,9 @@ def report(
     run: Annotated[Path, Parameter(help="Run folder.")],
     /,
     *,
-    out: Annotated[Path | None, Parameter(help="HTML file to write (default: RUN/report.html).")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="HTML file to write (default: RUN/report.html).")
+    ] = None,
     common: Common = Common(),
 ) -> None:
     """Write a run's report.html again, from what the run folder holds; nothing is fetched. Prints where it is."""

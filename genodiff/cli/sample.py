@@ -24,8 +24,17 @@ from genodiff.cli.common import Common, whole
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.output import write_samples
-from genodiff.generate.sample import AUTO_STEPS, Sampling, Workload, at_least_one, bits_lost, fitting_batch, settled, workload
-from genodiff.train.checkpoint import Model, load_model
+from genodiff.generate.sample import (
+    AUTO_STEPS,
+    Sampling,
+    Workload,
+    at_least_one,
+    bits_lost,
+    fitting_batch,
+    settled,
+    workload,
+)
+from genodiff.runs.checkpoint import Model, load_model
 from genodiff.train.progress import clock
 
 _log = logging.getLogger("genodiff")
@@ -43,10 +52,14 @@ def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
 def sample(
     *,
     fasta: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="FASTA file to write; - for stdout, .gz for BGZF.")
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True, help="FASTA file to write; - for stdout, .gz for BGZF."
+        ),
     ] = None,
     out: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="Of text: the file to write; - for stdout.")
+        str | None,
+        Parameter(allow_leading_hyphen=True, help="Of text: the file to write; - for stdout."),
     ] = None,
     checkpoint: Annotated[
         Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")
@@ -61,7 +74,10 @@ def sample(
     ] = None,
     length: Annotated[
         int | None,
-        Parameter(converter=whole, help="Bases per sequence (default: the trained length); more grow by windows."),
+        Parameter(
+            converter=whole,
+            help="Bases per sequence (default: the trained length); more grow by windows.",
+        ),
     ] = None,
     template: Annotated[
         str | None,
@@ -73,44 +89,70 @@ def sample(
     prompt: Annotated[str | None, Parameter(help="Of text: how each sample begins.")] = None,
     sampler: Annotated[
         str | None,
-        Parameter(help="ancestral, first-hitting, confidence; analytic (sedd); left-to-right (ar). [the objective's own]"),
+        Parameter(
+            help="ancestral, first-hitting, confidence; analytic (sedd); left-to-right (ar). [the objective's own]"
+        ),
     ] = None,
     steps: Annotated[
-        int | Literal["auto"], Parameter(converter=_whole_or_auto, help="Steps per window (auto: 256).")
+        int | Literal["auto"],
+        Parameter(converter=_whole_or_auto, help="Steps per window (auto: 256)."),
     ] = "auto",
-    temperature: Annotated[float, Parameter(help="1 is the model's own law, 0 its likeliest bases.")] = 1.0,
-    top_p: Annotated[float, Parameter(help="Draw among the likeliest bases that hold this much probability.")] = 1.0,
+    temperature: Annotated[
+        float, Parameter(help="1 is the model's own law, 0 its likeliest bases.")
+    ] = 1.0,
+    top_p: Annotated[
+        float, Parameter(help="Draw among the likeliest bases that hold this much probability.")
+    ] = 1.0,
     stride: Annotated[
         int | None,
-        Parameter(converter=whole, help="New bases per window beyond the trained length (default: half of it)."),
+        Parameter(
+            converter=whole,
+            help="New bases per window beyond the trained length (default: half of it).",
+        ),
     ] = None,
-    allow_n: Annotated[bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")] = False,
+    allow_n: Annotated[
+        bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")
+    ] = False,
     batch_size: Annotated[
-        int | None, Parameter(converter=whole, help="Sequences at a time: changes the speed, never the bytes.")
+        int | None,
+        Parameter(converter=whole, help="Sequences at a time: changes the speed, never the bytes."),
     ] = None,
-    line_width: Annotated[int, Parameter(converter=whole, help="Bases per line; 0: one line per sequence.")] = 60,
-    json: Annotated[str | None, Parameter(help="Where the sidecar goes (default: beside the FASTA file).")] = None,
+    line_width: Annotated[
+        int, Parameter(converter=whole, help="Bases per line; 0: one line per sequence.")
+    ] = 60,
+    json: Annotated[
+        str | None, Parameter(help="Where the sidecar goes (default: beside the FASTA file).")
+    ] = None,
     domain: Annotated[
-        Literal["dna", "text"] | None, Parameter(help="What the checkpoint is expected to hold.", show_default=False)
+        Literal["dna", "text"] | None,
+        Parameter(help="What the checkpoint is expected to hold.", show_default=False),
     ] = None,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     common: Common = Common(),
 ) -> None:
     """Sample DNA to FASTA, from nothing or into a template's N."""
     device = common.apply()
-    how = Sampling(sampler, None if steps == "auto" else steps, temperature, top_p, stride, allow_n, batch_size)
+    how = Sampling(
+        sampler, None if steps == "auto" else steps, temperature, top_p, stride, allow_n, batch_size
+    )
     at_least_one("--n", n)
     at_least_one("--length", length)
     if domain == "text" or out is not None or prompt is not None:
         from genodiff.cli.sample_text import TextRequest, refuse_flags_of_dna
 
-        target = refuse_flags_of_dna(out, fasta, domain, allow_n=allow_n, line_width=line_width != 60)
+        target = refuse_flags_of_dna(
+            out, fasta, domain, allow_n=allow_n, line_width=line_width != 60
+        )
         if template is not None and length is not None:
-            raise UsageError("--length and --template contradict each other", fix="leave --length out")
+            raise UsageError(
+                "--length and --template contradict each other", fix="leave --length out"
+            )
         check_target(target)
         if json is not None:
             check_target(json)
-        loaded = load_model(checkpoint if checkpoint is not None else the_run(Path("runs")), device=device)
+        loaded = load_model(
+            checkpoint if checkpoint is not None else the_run(Path("runs")), device=device
+        )
         request = TextRequest(loaded, n, length, prompt, template, how)
         work = request.workload()
         if plan:
@@ -120,14 +162,19 @@ def sample(
             request.write(target, common.seed, json, progress.tick)
         return
     if fasta is None:
-        raise UsageError("no file to write", fix="give --fasta FILE for DNA, or --out FILE for text; - is stdout")
+        raise UsageError(
+            "no file to write", fix="give --fasta FILE for DNA, or --out FILE for text; - is stdout"
+        )
     if line_width < 0:
         raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
     if template is not None and length is not None:
         raise UsageError("--length and --template contradict each other", fix="leave --length out")
     for flag, value in (("--fasta", fasta), ("--template", template)):
         if value == "" or (value is not None and value != "-" and value.startswith("-")):
-            raise UsageError(f"{flag} needs the name of a file, not {value!r}", fix="write ./-name for such a name")
+            raise UsageError(
+                f"{flag} needs the name of a file, not {value!r}",
+                fix="write ./-name for such a name",
+            )
     check_target(fasta)
     if json is not None:
         check_target(json)
@@ -138,7 +185,11 @@ def sample(
     path = checkpoint if checkpoint is not None else the_run(Path("runs"))
     model = load_model(path, device=device)
     if model.alphabet.domain != "dna":
-        raise CheckpointError(f"is a {model.alphabet.domain} model", file=path, fix="give --out FILE in place of --fasta")
+        raise CheckpointError(
+            f"is a {model.alphabet.domain} model",
+            file=path,
+            fix="give --out FILE in place of --fasta",
+        )
     if templates is None:
         lengths = np.array([length or model.config.data.seq_len])
         check_room(fasta, n, lengths, line_width, batch_size)
@@ -175,21 +226,39 @@ def check_target(path: str) -> None:
     except FileNotFoundError:
         mode = None
     except OSError as fault:
-        raise MachineError(f"cannot be written: {fault.strerror}", file=path, fix="choose another path") from None
+        raise MachineError(
+            f"cannot be written: {fault.strerror}", file=path, fix="choose another path"
+        ) from None
     if mode is not None and stat.S_ISDIR(mode):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
-    if mode is not None and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not path.startswith(("/dev/std", "/dev/fd")):
-        raise MachineError("is a device: a file cannot be written there", file=path, fix="give a file, or - for stdout")
+    if (
+        mode is not None
+        and (stat.S_ISCHR(mode) or stat.S_ISBLK(mode))
+        and not path.startswith(("/dev/std", "/dev/fd"))
+    ):
+        raise MachineError(
+            "is a device: a file cannot be written there",
+            file=path,
+            fix="give a file, or - for stdout",
+        )
     folder = target.parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
-        raise MachineError(f"cannot be written: {folder} is not a directory", file=path, fix="choose another path")
+        raise MachineError(
+            f"cannot be written: {folder} is not a directory", file=path, fix="choose another path"
+        )
     if not os.access(folder if mode is None or stat.S_ISREG(mode) else target, os.W_OK):
-        raise MachineError("cannot be written: permission denied", file=path, fix="choose a path that you may write to")
+        raise MachineError(
+            "cannot be written: permission denied",
+            file=path,
+            fix="choose a path that you may write to",
+        )
 
 
-def check_room(fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_size: int | None) -> None:
+def check_room(
+    fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_size: int | None
+) -> None:
     """Raises `MachineError` where `n` records of each of `lengths` bases need more disk or memory than there is."""
     bases = n * int(lengths.sum())
     need = n * len(lengths) * _HEADER_BYTES + bases + (bases // line_width if line_width else 0)
@@ -206,7 +275,11 @@ def check_room(fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_s
                 fix="give a smaller --n or --length, or another disk",
             )
     longest = int(lengths.max(initial=0))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 62
+    memory = (
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if hasattr(os, "sysconf")
+        else 1 << 62
+    )
     need = min(batch_size or _LARGEST_GUESS, n * len(lengths)) * longest * _MEMORY_PER_BASE
     if need > memory:
         raise MachineError(
@@ -219,15 +292,21 @@ def the_run(folder: Path) -> Path:
     """The only run under `folder`. Raises `CheckpointError` where there is none, or a choice."""
     runs = [p for p in folder.iterdir() if (p / "config.yaml").is_file()] if folder.is_dir() else []
     if not runs:
-        raise CheckpointError("there is no run", file=folder, fix="give --checkpoint RUN, or `genodiff train` first")
+        raise CheckpointError(
+            "there is no run", file=folder, fix="give --checkpoint RUN, or `genodiff train` first"
+        )
     if len(runs) > 1:
         runs.sort(key=lambda p: p.stat().st_mtime, reverse=True)
         named = ", ".join(str(p) for p in runs[:5]) + (", …" if len(runs) > 5 else "")
-        raise CheckpointError(f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}")
+        raise CheckpointError(
+            f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}"
+        )
     return runs[0]
 
 
-def print_plan(model: Model, work: Workload, n: int, lengths: np.ndarray, how: Sampling, fasta: str) -> None:
+def print_plan(
+    model: Model, work: Workload, n: int, lengths: np.ndarray, how: Sampling, fasta: str
+) -> None:
     """Say on stdout what sampling would take; the time comes from one evaluation on this machine."""
     window = min(model.config.data.seq_len, int(lengths.max()))
     device = next(model.backbone.parameters()).device
@@ -239,8 +318,12 @@ def print_plan(model: Model, work: Workload, n: int, lengths: np.ndarray, how: S
         model.backbone(xt).cpu()
         each = (time.perf_counter() - began) / len(xt)
     weights = sum(p.numel() for p in model.backbone.parameters())
-    print(f"model        {weights:,} parameters, trained on {model.config.data.seq_len:,} bases, {model.digest}")
-    print(f"records      {n * len(lengths):,} of {int(lengths.min()):,} to {int(lengths.max()):,} bases")
+    print(
+        f"model        {weights:,} parameters, trained on {model.config.data.seq_len:,} bases, {model.digest}"
+    )
+    print(
+        f"records      {n * len(lengths):,} of {int(lengths.min()):,} to {int(lengths.max()):,} bases"
+    )
     print(f"to fill      {n * work.bases:,} bases in {n * work.windows:,} windows")
     print(f"evaluations  about {n * work.evaluations:,.0f} of the network on one window")
     print(f"time         about {clock(n * work.evaluations * each)} on {device}")
@@ -248,7 +331,9 @@ def print_plan(model: Model, work: Workload, n: int, lengths: np.ndarray, how: S
     if curve and how.sampler == "ancestral":
         steps = how.steps or AUTO_STEPS
         lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
-        print(f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 bases against one base at a time")
+        print(
+            f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 bases against one base at a time"
+        )
     print(f"files        {fasta}" + ("" if fasta == "-" else f", {fasta}.json"))
 
 
@@ -257,7 +342,9 @@ def _curve(path: Path) -> list[tuple[float, float]]:
     try:
         evaluations = jsonlib.loads(path.read_text(encoding="utf-8"))
         bins = evaluations.get("valid", evaluations.get("test"))["curve"]
-        return [((b["rate_lo"] + b["rate_hi"]) / 2, b["nats"]) for b in bins if b["nats"] is not None]
+        return [
+            ((b["rate_lo"] + b["rate_hi"]) / 2, b["nats"]) for b in bins if b["nats"] is not None
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
 
@@ -265,7 +352,9 @@ def _curve(path: Path) -> list[tuple[float, float]]:
 def _read(template: str) -> list[Template]:
     templates = list(read_templates(template))
     if not templates:
-        raise DataError("holds no record", file=template, fix="give a FASTA file with at least one record")
+        raise DataError(
+            "holds no record", file=template, fix="give a FASTA file with at least one record"
+        )
     return templates
 
 
@@ -274,7 +363,11 @@ def _stoppable() -> Iterator[None]:
     """SIGTERM ends the work as an error does: nothing half-written stays."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        raise Interrupted("stopped by SIGTERM; no file was left half-written", signum, fix="run the same command again")
+        raise Interrupted(
+            "stopped by SIGTERM; no file was left half-written",
+            signum,
+            fix="run the same command again",
+        )
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
@@ -294,7 +387,11 @@ class _Progress:
         self.bar: Progress | None = None
         console = Console(stderr=True)
         if console.is_terminal and _log.isEnabledFor(logging.INFO):
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f} %"))
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.percentage:.0f} %"),
+            )
             self.bar = Progress(*columns, console=console, transient=True)
             self.task = self.bar.add_task("sampling", total=self.total)
 

@@ -11,9 +11,9 @@ import torch
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.generate.sample import Sampling, Workload, fitting_batch, settled, workload
 from genodiff.generate.text import TextTemplate, draft, prompted, read_template, write_texts
-from genodiff.train.checkpoint import Model
+from genodiff.runs.checkpoint import Model
+from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.train.progress import clock
-from genodiff.train.tokenizer_files import model_tokenizer
 
 _log = logging.getLogger("genodiff")
 DEFAULT_N = 4
@@ -23,16 +23,28 @@ class TextRequest:
     """What is to be written, ready to be counted and filled. Raises `UsageError`, `DataError`, `CheckpointError`."""
 
     def __init__(
-        self, model: Model, n: int | None, length: int | None, prompt: str | None, template: str | None, how: Sampling
+        self,
+        model: Model,
+        n: int | None,
+        length: int | None,
+        prompt: str | None,
+        template: str | None,
+        how: Sampling,
     ) -> None:
         if prompt is not None and template is not None:
             raise UsageError("--prompt and --template exclude each other", fix="give one of them")
         if model.alphabet.domain != "text":
-            raise CheckpointError(f"is a {model.alphabet.domain} model", file=model.run, fix="give a text run, or --fasta for DNA")
+            raise CheckpointError(
+                f"is a {model.alphabet.domain} model",
+                file=model.run,
+                fix="give a text run, or --fasta for DNA",
+            )
         self.model, self.how = model, settled(how, model.objective)
         self.tokenizer = model_tokenizer(model.run, model.alphabet)
         tokens = length or model.config.data.seq_len
-        padded = model.config.data.packing == "padded" and self.tokenizer.vocabulary.start_id is not None
+        padded = (
+            model.config.data.packing == "padded" and self.tokenizer.vocabulary.start_id is not None
+        )
         tokens -= int(padded and length is None)
         if template is not None:
             self.templates = [read_template(template)]
@@ -46,12 +58,23 @@ class TextRequest:
     def workload(self) -> Workload:
         """What one filling of each template takes."""
         mask, padded = self.model.alphabet.mask_id, self.model.config.data.packing == "padded"
-        return workload(self.model, [draft(t, self.tokenizer, padded).ids == mask for t in self.templates], how=self.how)
+        return workload(
+            self.model,
+            [draft(t, self.tokenizer, padded).ids == mask for t in self.templates],
+            how=self.how,
+        )
 
     def write(self, out: str, seed: int, sidecar: str | None, tick: Any) -> None:
         """Write all of it."""
         target: Any = sys.stdout.buffer if out == "-" else out
-        settings: dict[str, Any] = {"n": self.n, "how": self.how, "seed": seed, "sidecar": sidecar, "about": self.about, "tick": tick}
+        settings: dict[str, Any] = {
+            "n": self.n,
+            "how": self.how,
+            "seed": seed,
+            "sidecar": sidecar,
+            "about": self.about,
+            "tick": tick,
+        }
         written = write_texts(target, self.model, self.tokenizer, self.templates, **settings)
         _log.info("%s: %d records, %d tokens, %d evaluations", out, *written)
 
@@ -61,7 +84,9 @@ class TextRequest:
         size = max(len(draft(t, self.tokenizer, False).ids) for t in self.templates)
         window = min(model.config.data.seq_len, size)
         rows = min(self.how.batch_size or fitting_batch(model, window), n * len(self.templates))
-        xt = torch.full((rows, window), model.alphabet.mask_id, device=next(model.backbone.parameters()).device)
+        xt = torch.full(
+            (rows, window), model.alphabet.mask_id, device=next(model.backbone.parameters()).device
+        )
         with torch.inference_mode():
             model.backbone(xt)
             began = time.perf_counter()
@@ -77,15 +102,24 @@ class TextRequest:
         print(f"files        {out}" + ("" if out == "-" else f", {Path(out)}.json"))
 
 
-def refuse_flags_of_dna(out: str | None, fasta: str | None, domain: str | None, **given: object) -> str:
+def refuse_flags_of_dna(
+    out: str | None, fasta: str | None, domain: str | None, **given: object
+) -> str:
     """The output's name. Raises `UsageError` where flags contradict one another."""
     if fasta is not None:
-        raise UsageError("--fasta is for DNA, and text goes to --out", fix="give --out FILE, or leave --domain text out")
+        raise UsageError(
+            "--fasta is for DNA, and text goes to --out",
+            fix="give --out FILE, or leave --domain text out",
+        )
     if domain == "dna":
-        raise UsageError("--out and --prompt are for text, and --domain says dna", fix="give --fasta FILE")
+        raise UsageError(
+            "--out and --prompt are for text, and --domain says dna", fix="give --fasta FILE"
+        )
     if out is None:
         raise UsageError("no file to write", fix="give --out FILE, or --out - for stdout")
     for name, value in given.items():
         if value:
-            raise UsageError(f"--{name.replace('_', '-')} is for DNA, and this is text", fix="leave it out")
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for DNA, and this is text", fix="leave it out"
+            )
     return out

@@ -15,10 +15,10 @@ from genodiff.cli.flags import SettingsFlags, chosen
 from genodiff.data.recipe import recipe_names
 from genodiff.data.text_recipe import domain_of
 from genodiff.errors import UsageError
+from genodiff.runs.checkpoint import steps_of, why_no_run
+from genodiff.runs.config import RunConfig, read_config, resolve
+from genodiff.runs.lock import check_free
 from genodiff.settings import read_yaml
-from genodiff.train.checkpoint import steps_of, why_no_run
-from genodiff.train.config import RunConfig, read_config, resolve
-from genodiff.train.lock import check_free
 
 _log = logging.getLogger("genodiff")
 
@@ -28,7 +28,9 @@ _log = logging.getLogger("genodiff")
 class TrainCommon(Common):
     """The common flags; without `--seed` the configuration's stands."""
 
-    seed: Annotated[int | None, Parameter(help="Seed of every random draw [1].", show_default=False)] = None  # type: ignore[assignment]
+    seed: Annotated[
+        int | None, Parameter(help="Seed of every random draw [1].", show_default=False)
+    ] = None  # type: ignore[assignment]
 
     def apply(self) -> str:
         """As `Common.apply`."""
@@ -40,39 +42,67 @@ class TrainCommon(Common):
 
 def train(
     recipe: Annotated[
-        str | None, Parameter(help="hg38, sacCer3, toy, wikitext2, ... or a recipe's YAML file; with --domain text a file, too.")
+        str | None,
+        Parameter(
+            help="hg38, sacCer3, toy, wikitext2, ... or a recipe's YAML file; with --domain text a file, too."
+        ),
     ] = None,
     /,
     *,
-    fasta: Annotated[str | None, Parameter(help="Your FASTA in the recipe's place (or without any recipe).")] = None,
-    bed: Annotated[str | None, Parameter(help="Your intervals; column 4 says train, valid or test.")] = None,
+    fasta: Annotated[
+        str | None, Parameter(help="Your FASTA in the recipe's place (or without any recipe).")
+    ] = None,
+    bed: Annotated[
+        str | None, Parameter(help="Your intervals; column 4 says train, valid or test.")
+    ] = None,
     text: Annotated[
-        str | None, Parameter(help="Your file or folder of text in the recipe's place (or without any recipe).")
+        str | None,
+        Parameter(
+            help="Your file or folder of text in the recipe's place (or without any recipe)."
+        ),
     ] = None,
     preset: Annotated[
-        str | None, Parameter(help="Network: caduceus-ps-470k, dit-470k, ...; `genodiff config presets` lists them.")
+        str | None,
+        Parameter(
+            help="Network: caduceus-ps-470k, dit-470k, ...; `genodiff config presets` lists them."
+        ),
     ] = None,
-    config: Annotated[Path | None, Parameter(help="YAML file of settings; flags go over it.")] = None,
+    config: Annotated[
+        Path | None, Parameter(help="YAML file of settings; flags go over it.")
+    ] = None,
     out: Annotated[Path | None, Parameter(help="Run folder (default: runs/RECIPE-PRESET).")] = None,
-    resume: Annotated[Path | None, Parameter(help="Go on in this run folder, which must exist.")] = None,
+    resume: Annotated[
+        Path | None, Parameter(help="Go on in this run folder, which must exist.")
+    ] = None,
     fresh: Annotated[
         bool,
         Parameter(
-            name=["--fresh", "--from-scratch"], negative="", help="Refuse to go on: the folder must hold no run."
+            name=["--fresh", "--from-scratch"],
+            negative="",
+            help="Refuse to go on: the folder must hold no run.",
         ),
     ] = False,
-    init: Annotated[str | None, Parameter(help="Begin from these weights: a run, a checkpoint or a published folder.")] = None,
+    init: Annotated[
+        str | None,
+        Parameter(help="Begin from these weights: a run, a checkpoint or a published folder."),
+    ] = None,
     domain: Annotated[
-        Literal["dna", "text"] | None, Parameter(help="What the sequences are (default: the recipe's).", show_default=False)
+        Literal["dna", "text"] | None,
+        Parameter(help="What the sequences are (default: the recipe's).", show_default=False),
     ] = None,
     settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
-    json: Annotated[bool, Parameter(negative="", help="With --plan: one JSON object on stdout.")] = False,
+    json: Annotated[
+        bool, Parameter(negative="", help="With --plan: one JSON object on stdout.")
+    ] = False,
     common: TrainCommon = TrainCommon(),
 ) -> None:
     """Train a model on a recipe or on your own FASTA; the same command again goes on where it stopped."""
     if resume is not None and (fresh or out is not None):
-        raise UsageError(f"--resume and {'--fresh' if fresh else '--out'} exclude each other", fix="give one of them")
+        raise UsageError(
+            f"--resume and {'--fresh' if fresh else '--out'} exclude each other",
+            fix="give one of them",
+        )
     given = {} if config is None else read_yaml(config)
     meant: str | None = domain
     if resume is None:
@@ -99,14 +129,21 @@ def train(
             raise why_no_run(resume)
         resolved = read_config(resume / "config.yaml", over)
     else:
-        if recipe is None and fasta is None and text is None and not (isinstance(given, dict) and "recipe" in given):
+        if (
+            recipe is None
+            and fasta is None
+            and text is None
+            and not (isinstance(given, dict) and "recipe" in given)
+        ):
             fix = "name one, such as `genodiff train hg38`, or give --fasta FILE or --text FILE"
             raise UsageError("no recipe", fix=fix)
         resolved = resolve(given, file=config, over=over)
     folder = resume or out or Path("runs") / run_name(resolved)
     if fresh and (folder / "config.yaml").exists():
         raise UsageError(
-            "holds a run already", file=folder, fix="leave --fresh out to go on with it, or choose another --out"
+            "holds a run already",
+            file=folder,
+            fix="leave --fresh out to go on with it, or choose another --out",
         )
     check_free(folder)
     device = common.apply()
@@ -124,19 +161,33 @@ def train(
         start = warm_start(resolved.init)
     done = run(resolved, folder, device=device, offline=common.offline, argv=sys.argv, start=start)
     if not done.already_done:
-        bound = f", validation {done.valid_bits:.4f} bits per {resolved.unit}" if done.valid_bits is not None else ""
+        bound = (
+            f", validation {done.valid_bits:.4f} bits per {resolved.unit}"
+            if done.valid_bits is not None
+            else ""
+        )
         _log.info("%s: done at step %d%s; next: genodiff eval %s", folder, done.step, bound, folder)
 
 
-def begun_from(init: str, folder: Path | None, given: Any, over: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def begun_from(
+    init: str, folder: Path | None, given: Any, over: dict[str, Any]
+) -> tuple[Any, Any, dict[str, Any]]:
     """The weights of `--init` (None where the run in `folder` remembers them and they are gone), and the settings with them."""
     from genodiff.hub.start import below, remembered, warm_start
 
     known = remembered(folder, init)
     if known is not None:
-        return None, below(known.backbone, given), {**over, "init": known.init, "init_sha256": known.init_sha256}
+        return (
+            None,
+            below(known.backbone, given),
+            {**over, "init": known.init, "init_sha256": known.init_sha256},
+        )
     start = warm_start(init)
-    return start, below(start.settings, given), {**over, "init": start.path, "init_sha256": start.digest}
+    return (
+        start,
+        below(start.settings, given),
+        {**over, "init": start.path, "init_sha256": start.digest},
+    )
 
 
 def in_its_domain(
@@ -149,20 +200,32 @@ def in_its_domain(
     named = recipe or (given.get("recipe") if isinstance(given, dict) else None)
     if text is not None and fasta is not None:
         raise UsageError("--text and --fasta exclude each other", fix="give one of them")
-    is_file = recipe is not None and not recipe.endswith((".yaml", ".yml")) and os.path.exists(recipe) and recipe not in recipe_names()
+    is_file = (
+        recipe is not None
+        and not recipe.endswith((".yaml", ".yml"))
+        and os.path.exists(recipe)
+        and recipe not in recipe_names()
+    )
     if is_file and domain == "text":
         if text is not None:
-            raise UsageError(f"'{recipe}' and --text are two texts", fix="give one of them, or name a recipe")
+            raise UsageError(
+                f"'{recipe}' and --text are two texts", fix="give one of them, or name a recipe"
+            )
         return "own", recipe, domain
     if named is None or named == "own":
         return recipe, text, domain or ("text" if text is not None else None)
     there = domain_of(str(named))
     if domain not in (None, there):
         what = f"'{named}' is a recipe of {there}, and --domain says {domain}"
-        raise UsageError(what, fix=f"leave --domain out, or name a recipe of {domain} (`genodiff data list`)")
+        raise UsageError(
+            what, fix=f"leave --domain out, or name a recipe of {domain} (`genodiff data list`)"
+        )
     for flag, value, meant in (("--fasta", fasta, "dna"), ("--text", text, "text")):
         if value is not None and meant != there:
-            raise UsageError(f"{flag} does not go with '{named}', a recipe of {there}", fix=f"name a recipe of {meant}, or none")
+            raise UsageError(
+                f"{flag} does not go with '{named}', a recipe of {there}",
+                fix=f"name a recipe of {meant}, or none",
+            )
     return recipe, text, there
 
 
@@ -174,5 +237,9 @@ def absolute(path: str | None) -> str | None:
 def run_name(config: RunConfig) -> str:
     """RECIPE-PRESET, the default name of a run's folder."""
     file = config.fasta or config.text
-    stem: Any = Path(file).name.split(".")[0] if config.recipe == "own" and file else Path(config.recipe).stem
+    stem: Any = (
+        Path(file).name.split(".")[0]
+        if config.recipe == "own" and file
+        else Path(config.recipe).stem
+    )
     return f"{stem}-{config.preset or config.backbone.kind}"

@@ -38,8 +38,16 @@ def unpack(archive: Path, members: str) -> list[Path]:
                 if not found:
                     raise DataError(f"holds no file named {members}", file=archive, fix=_AGAIN)
                 os.rename(temporary, folder)
-            except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, FileExistsError) as fault:
-                raise DataError(f"is no sound archive ({str(fault)[:80]})", file=archive, fix=_AGAIN) from None
+            except (
+                zipfile.BadZipFile,
+                tarfile.TarError,
+                zlib.error,
+                EOFError,
+                FileExistsError,
+            ) as fault:
+                raise DataError(
+                    f"is no sound archive ({str(fault)[:80]})", file=archive, fix=_AGAIN
+                ) from None
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
     return sorted(p for p in folder.iterdir() if p.is_file())

@@ -73,7 +73,12 @@ def _lines(path: Path) -> Iterator[str]:
             yield line.removesuffix("\r")
             number += 1
         if len(rest) > MOST_CHARACTERS:
-            raise DataError(f"has a line of more than {MOST_CHARACTERS:,} characters", file=path, line=number, fix="break its lines")
+            raise DataError(
+                f"has a line of more than {MOST_CHARACTERS:,} characters",
+                file=path,
+                line=number,
+                fix="break its lines",
+            )
     if rest:
         yield rest
 
@@ -85,7 +90,12 @@ def _groups(path: Path, begins: Callable[[str], bool], keep: bool) -> Iterator[s
     for number, line in enumerate(_lines(path), 1):
         size += len(line)
         if size > MOST_CHARACTERS:
-            raise DataError(f"has a document of more than {MOST_CHARACTERS:,} characters", file=path, line=number, fix="split it")
+            raise DataError(
+                f"has a document of more than {MOST_CHARACTERS:,} characters",
+                file=path,
+                line=number,
+                fix="split it",
+            )
         if begins(line):
             yield "\n".join(held)
             held, size = [line] if keep else [], len(line)
@@ -129,16 +139,31 @@ def _table(recipe: TextRecipe, path: Path, separator: str) -> Iterator[str]:
                 missing = [f for f in recipe.fields if f not in header]
                 if missing:
                     what = f"has no column '{missing[0]}' (its first line: {', '.join(row)[:80]})"
-                    raise DataError(what, file=path, line=1, fix="name the columns in the first line, or use a recipe with 'columns'")
+                    raise DataError(
+                        what,
+                        file=path,
+                        line=1,
+                        fix="name the columns in the first line, or use a recipe with 'columns'",
+                    )
                 wanted = [header.index(f) for f in recipe.fields]
                 if not columns:
                     continue
             if len(row) <= max(wanted):
                 what = f"has {len(row)} fields, and more than {max(wanted)} are needed"
-                raise DataError(what, file=path, line=reader.line_num, fix="quote fields that hold the separator")
+                raise DataError(
+                    what,
+                    file=path,
+                    line=reader.line_num,
+                    fix="quote fields that hold the separator",
+                )
             yield " ".join(row[i] for i in wanted)
     except csv.Error as fault:
-        raise DataError(f"is no sound table ({fault})", file=path, line=reader.line_num, fix="correct its quotes") from None
+        raise DataError(
+            f"is no sound table ({fault})",
+            file=path,
+            line=reader.line_num,
+            fix="correct its quotes",
+        ) from None
 
 
 def _parquet(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
@@ -156,7 +181,14 @@ def _parquet(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
             part = frame.slice(first, _ROWS_AT_A_TIME).select(fields).collect()
             for i, row in enumerate(part.iter_rows(), first + 1):
                 if any(value is None for value in row):
-                    raise DataError("a text is missing (null)", file=path, record=f"row {i}", fix="leave the row out")
+                    raise DataError(
+                        "a text is missing (null)",
+                        file=path,
+                        record=f"row {i}",
+                        fix="leave the row out",
+                    )
                 yield " ".join(row)
     except (pl.exceptions.PolarsError, OSError) as fault:
-        raise DataError(f"is no readable Parquet file ({str(fault)[:80]})", file=path, fix="download it again") from None
+        raise DataError(
+            f"is no readable Parquet file ({str(fault)[:80]})", file=path, fix="download it again"
+        ) from None

@@ -41,12 +41,19 @@ def sha256_of(path: Path) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as fault:
-        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="check its permissions") from None
+        raise DataError(
+            f"cannot be read ({fault.strerror})", file=path, fix="check its permissions"
+        ) from None
 
 
 def local_path(source: Source) -> Path:
     """Where a fetched file lies in the cache; it may not be there yet."""
-    return cache_dir() / "downloads" / hashlib.sha256(source.url.encode()).hexdigest()[:12] / source.filename
+    return (
+        cache_dir()
+        / "downloads"
+        / hashlib.sha256(source.url.encode()).hexdigest()[:12]
+        / source.filename
+    )
 
 
 def present(source: Source) -> bool:
@@ -58,8 +65,13 @@ def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
     """The recipe's files on this machine, fetched where needed. Raises `DataError` in one line with the remedy."""
     flag = "--fasta" if recipe.domain == "dna" else "--text"
     if not recipe.sources:
-        raise DataError(f"the recipe {recipe.name} has no public source", fix=f"give your own file with {flag}")
-    return [fetch_file(source, f"the recipe {recipe.name}", flag, offline=offline) for source in recipe.sources]
+        raise DataError(
+            f"the recipe {recipe.name} has no public source", fix=f"give your own file with {flag}"
+        )
+    return [
+        fetch_file(source, f"the recipe {recipe.name}", flag, offline=offline)
+        for source in recipe.sources
+    ]
 
 
 def forget(recipe: Recipe | TextRecipe) -> None:
@@ -99,7 +111,9 @@ def _download(owner: str, flag: str, source: Source, path: Path) -> None:
             part = Path(folder) / source.filename
             try:
                 hooks = {"response": _check}
-                read = pooch.HTTPDownloader(timeout=_TIMEOUT, hooks=hooks, progressbar=_shows_progress())
+                read = pooch.HTTPDownloader(
+                    timeout=_TIMEOUT, hooks=hooks, progressbar=_shows_progress()
+                )
                 read(_allowed(source.url), str(part), None)
             except (requests.RequestException, OSError, ValueError) as fault:
                 reason = _why(fault)
@@ -118,7 +132,11 @@ def _download(owner: str, flag: str, source: Source, path: Path) -> None:
 
 
 def _shows_progress() -> bool:
-    return sys.stderr.isatty() and log.isEnabledFor(logging.INFO) and importlib.util.find_spec("tqdm") is not None
+    return (
+        sys.stderr.isatty()
+        and log.isEnabledFor(logging.INFO)
+        and importlib.util.find_spec("tqdm") is not None
+    )
 
 
 def _check(answer: requests.Response, **_: Any) -> None:
@@ -155,6 +173,10 @@ def _record_path(path: Path) -> Path:
 def _recorded(path: Path) -> dict[str, Any] | None:
     try:
         record = json.loads(_record_path(path).read_text(encoding="utf-8"))
-        return record if record["bytes"] == path.stat().st_size and isinstance(record["sha256"], str) else None
+        return (
+            record
+            if record["bytes"] == path.stat().st_size and isinstance(record["sha256"], str)
+            else None
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -38,7 +38,9 @@ class Batch(NamedTuple):
     """
 
     x0: Tensor  # (B, L) int64
-    maskable: Tensor  # (B, L) bool: A, C, G or T (of text every token); N, padding and specials never are
+    maskable: (
+        Tensor  # (B, L) bool: A, C, G or T (of text every token); N, padding and specials never are
+    )
     soft: Tensor  # (B, L) bool: lower case in the FASTA
     lengths: Tensor  # (B,) int64
     u_mask: Tensor  # (B, L) float64 in [0, 1)
@@ -47,7 +49,9 @@ class Batch(NamedTuple):
     slot: Tensor  # (B,) int64
     n_slots: int
     index: Tensor  # type: ignore[assignment]  # (B,) int64: sample number
-    segments: Tensor | None = None  # (B, L) int64: documents that do not see one another (packed text, where asked for)
+    segments: Tensor | None = (
+        None  # (B, L) int64: documents that do not see one another (packed text, where asked for)
+    )
 
     def denoiser(self, backbone: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """`backbone` as the denoiser of these rows: told their segments, where there are any."""
@@ -80,7 +84,12 @@ class TrainBatches:
                 f"a batch of {batch_size} windows cannot be dealt to {accumulate} micro-batches on {world_size} ranks",
                 fix=f"give a batch size that is a multiple of {parts}",
             )
-        self.windows, self.seed, self.batch_size, self.accumulate = windows, seed, batch_size, accumulate
+        self.windows, self.seed, self.batch_size, self.accumulate = (
+            windows,
+            seed,
+            batch_size,
+            accumulate,
+        )
         self.rank, self.world_size, self.rc_augment = rank, world_size, rc_augment
         self.rows = batch_size // parts
 
@@ -149,7 +158,9 @@ class EvalBatches:
 
     def __init__(self, windows: Windows, batch_size: int, seed: int, repeats: int = 1) -> None:
         if batch_size < 1 or repeats < 1:
-            raise UsageError(f"batch size {batch_size}, {repeats} repeats", fix="give 1 or more of each")
+            raise UsageError(
+                f"batch size {batch_size}, {repeats} repeats", fix="give 1 or more of each"
+            )
         self.windows, self.batch_size, self.seed, self.repeats = windows, batch_size, seed, repeats
         self.n_slots = len(windows) * repeats
         self._stride = _golden_stride(self.n_slots)

@@ -76,9 +76,13 @@ class Recipe(Settings):
             for piece in () if pieces == "rest" else pieces:
                 contig, start, end = (piece, 0, 1) if isinstance(piece, str) else piece
                 if self.contigs and contig not in self.contigs:
-                    raise ValueError(f"split {split} names the contig '{contig}', which 'contigs' lacks")
+                    raise ValueError(
+                        f"split {split} names the contig '{contig}', which 'contigs' lacks"
+                    )
                 if not 0 <= start < end <= self.contigs.get(contig, end):
-                    raise ValueError(f"split {split}: {contig} {start} {end} is not inside the contig")
+                    raise ValueError(
+                        f"split {split}: {contig} {start} {end} is not inside the contig"
+                    )
         return self
 
     def with_bed(self, bed: str | Path | None) -> "Recipe":
@@ -87,16 +91,22 @@ class Recipe(Settings):
 
     def digest(self) -> str:
         """sha256 (hex) of everything that decides which base is in which split; a BED enters with its content."""
-        values: dict[str, Any] = self.model_dump(mode="json", exclude={"description", "sources", "soft_mask_weight"})
+        values: dict[str, Any] = self.model_dump(
+            mode="json", exclude={"description", "sources", "soft_mask_weight"}
+        )
         values["bed"] = None if self.bed is None else hashlib.sha256(_read(self.bed)).hexdigest()
-        return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
 
 
 def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as fault:
-        raise DataError(f"cannot be read ({fault.strerror})", file=path, fix="give an existing BED file") from None
+        raise DataError(
+            f"cannot be read ({fault.strerror})", file=path, fix="give an existing BED file"
+        ) from None
 
 
 def recipe_dirs() -> list[Path]:
@@ -127,7 +137,9 @@ def named_recipe(name_or_path: str | Path) -> Path:
     variants = [name for name in recipe_names() if text and name.startswith(f"{text}-")]
     if variants:
         raise UsageError(f"'{text}' comes as {' and '.join(variants)}", fix="name one of them")
-    raise UsageError(f"no recipe '{text}'; {did_you_mean(text, recipe_names())}", fix="see `genodiff data list`")
+    raise UsageError(
+        f"no recipe '{text}'; {did_you_mean(text, recipe_names())}", fix="see `genodiff data list`"
+    )
 
 
 def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> Recipe:
@@ -148,7 +160,9 @@ def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
 def _read_recipe(path: Path, name: str) -> Recipe:
     values = read_yaml(path)
     if isinstance(values, dict) and values.get("domain") == "text":
-        raise UsageError(f"'{name}' is a recipe of text, not of DNA", fix="give --domain text, without --fasta")
+        raise UsageError(
+            f"'{name}' is a recipe of text, not of DNA", fix="give --domain text, without --fasta"
+        )
     if isinstance(values, dict) and isinstance(values.get("contigs"), str):
         values["contigs"] = _read_sizes(path.parent / values["contigs"])
     return Recipe.parse(values, file=path)
@@ -159,10 +173,14 @@ def _read_sizes(path: Path) -> dict[str, int]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as fault:
-        raise UsageError(f"cannot be read ({fault.strerror})", file=path, fix="install genodiff again") from None
+        raise UsageError(
+            f"cannot be read ({fault.strerror})", file=path, fix="install genodiff again"
+        ) from None
     for number, line in enumerate(lines, 1):
         name, tab, length = line.partition("\t")
         if not tab or not length.isascii() or not length.isdigit() or name in sizes:
-            raise UsageError("expected a contig's name, a tab and its length, once each", file=path, line=number)
+            raise UsageError(
+                "expected a contig's name, a tab and its length, once each", file=path, line=number
+            )
         sizes[name] = int(length)
     return sizes

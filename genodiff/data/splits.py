@@ -61,7 +61,9 @@ class Splits:
     notes: tuple[str, ...] = field(default=())
 
 
-def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exact: bool = False) -> Splits:
+def resolve(
+    recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exact: bool = False
+) -> Splits:
     """The splits of `recipe` on a file that holds `contigs` (name → length).
 
     A file may lack contigs of the recipe, or end them early (a partial genome): that is noted, not hidden. A contig
@@ -80,12 +82,16 @@ def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exac
     elif recipe.contigs:
         _refuse_other_names(recipe, contigs, origin)
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        notes = [f"none of its contigs ({shown}) is of the recipe {recipe.name}: it is split as a genome of its own"]
+        notes = [
+            f"none of its contigs ({shown}) is of the recipe {recipe.name}: it is split as a genome of its own"
+        ]
     else:
         shared, notes = names, []
     if not shared or recipe.splits is None:
         made = automatic(list(range(len(names))), [contigs[c] for c in names], ("valid", "test"))
-        return Splits({s: Intervals.of(made[s]) for s in SPLITS}, (*notes, _cut_note(("valid", "test"), made)))
+        return Splits(
+            {s: Intervals.of(made[s]) for s in SPLITS}, (*notes, _cut_note(("valid", "test"), made))
+        )
     rows = _from_rule(recipe, {c: contigs[c] for c in names if c in shared}, names)
     missing = tuple(s for s in ("valid", "test") if not rows[s] and _names(recipe, s))
     if not rows["train"]:
@@ -97,7 +103,9 @@ def resolve(recipe: Recipe, contigs: dict[str, int], origin: str | Path, *, exac
     if missing:
         cut = _cut_ends(rows["train"], missing)
         absent = "; ".join(f"{s} ({', '.join(_names(recipe, s))})" for s in missing)
-        notes.append(f"it has no contig of {absent}: the ends of its train contigs are held out instead")
+        notes.append(
+            f"it has no contig of {absent}: the ends of its train contigs are held out instead"
+        )
         rows |= cut
     splits = {s: Intervals.of(rows[s]) for s in SPLITS}
     refuse_overlap(splits, names, f"recipe {recipe.name}")
@@ -147,7 +155,9 @@ def _cut_ends(train: Rows, held_out: tuple[str, ...]) -> dict[str, Rows]:
 
 def _cut_note(held_out: tuple[str, ...], rows: dict[str, Rows]) -> str:
     total = sum(e - s for split in rows.values() for _, s, e in split)
-    parts = " and ".join(f"{sum(e - s for _, s, e in rows[h]) / max(total, 1):.1%} to {h}" for h in held_out)
+    parts = " and ".join(
+        f"{sum(e - s for _, s, e in rows[h]) / max(total, 1):.1%} to {h}" for h in held_out
+    )
     return f"split without a rule: {parts}, the rest to train; give your own with --bed"
 
 
@@ -165,7 +175,11 @@ def _from_rule(recipe: Recipe, contigs: dict[str, int], names: list[str]) -> dic
             named = {c for other in ("valid", "test") for c in _names(recipe, other)}
             pieces = tuple(c for c in contigs if c not in named)
         placed = [(p, 0, contigs.get(p, 0)) if isinstance(p, str) else p for p in pieces]
-        rows[split] = [(number[c], start, min(end, contigs[c])) for c, start, end in placed if c in contigs and start < contigs[c]]
+        rows[split] = [
+            (number[c], start, min(end, contigs[c]))
+            for c, start, end in placed
+            if c in contigs and start < contigs[c]
+        ]
     return rows
 
 
@@ -182,16 +196,22 @@ def _compare(recipe: Recipe, contigs: dict[str, int], origin: str | Path, exact:
         )
     missing = [c for c in recipe.contigs if c not in contigs]
     if exact and missing:
-        raise DataError(f"lacks {_some(missing)} of {recipe.name}", file=origin, fix="get the whole file again")
+        raise DataError(
+            f"lacks {_some(missing)} of {recipe.name}", file=origin, fix="get the whole file again"
+        )
     notes = []
     if missing:
-        notes.append(f"lacks {len(missing)} of {recipe.name}'s {len(recipe.contigs)} contigs: {_some(missing)}")
+        notes.append(
+            f"lacks {len(missing)} of {recipe.name}'s {len(recipe.contigs)} contigs: {_some(missing)}"
+        )
     if wrong:
         shown = _some([f"{c} {n:,} of {recipe.contigs[c]:,}" for c, n in wrong.items()])
         notes.append(f"ends {len(wrong)} contigs before {recipe.name} does (bases): {shown}")
     foreign = [c for c in contigs if c not in recipe.contigs]
     if foreign:
-        notes.append(f"{len(foreign)} contigs are not of {recipe.name} and are left out: {_some(foreign)}")
+        notes.append(
+            f"{len(foreign)} contigs are not of {recipe.name} and are left out: {_some(foreign)}"
+        )
     return notes
 
 
@@ -219,15 +239,27 @@ def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
     number = {c: i for i, c in enumerate(names)}
     rows: dict[str, Rows] = {s: [] for s in SPLITS}
     places: dict[str, list[int]] = {s: [] for s in SPLITS}
-    for contig, start, end, label, line in table.select("contig", "start", "end", "name", "line").iter_rows():
+    for contig, start, end, label, line in table.select(
+        "contig", "start", "end", "name", "line"
+    ).iter_rows():
         split = _ALIASES.get(str(label).lower(), str(label).lower())
         if split not in rows:
-            what = "has no 4th column" if label is None else f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
-            raise DataError(what, file=bed, line=line, fix="write train, valid or test in the 4th column")
+            what = (
+                "has no 4th column"
+                if label is None
+                else f"has the split '{label}'; {did_you_mean(split, SPLITS)}"
+            )
+            raise DataError(
+                what, file=bed, line=line, fix="write train, valid or test in the 4th column"
+            )
         rows[split].append((number[contig], start, end))
         places[split].append(line)
     if not rows["train"]:
-        raise DataError("has no interval of the split train", file=bed, fix="write train in some rows' 4th column")
+        raise DataError(
+            "has no interval of the split train",
+            file=bed,
+            fix="write train in some rows' 4th column",
+        )
     given = {s: Intervals.of(rows[s], places[s]) for s in SPLITS}
     refuse_overlap(given, names, bed)
     merged = {s: merge(i) for s, i in given.items()}
@@ -264,7 +296,9 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
             clash = np.flatnonzero((at >= 0) & (right.end[at] > left.start))
             if clash.size:
                 i = clash[0]
-                theirs = b.take((b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i]))
+                theirs = b.take(
+                    (b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i])
+                )
                 raise DataError(
                     f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval {_shown(theirs, 0, names)}",
                     file=origin,
@@ -275,7 +309,9 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
 
 def _shown(intervals: Intervals, i: int, names: list[str]) -> str:
     line = int(intervals.line[i])
-    place = f"{names[int(intervals.contig[i])]}:{int(intervals.start[i]) + 1}-{int(intervals.end[i])}"
+    place = (
+        f"{names[int(intervals.contig[i])]}:{int(intervals.start[i]) + 1}-{int(intervals.end[i])}"
+    )
     return f"{place} of line {line}" if line else place
 
 

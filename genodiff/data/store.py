@@ -54,7 +54,9 @@ class StoreSource(NamedTuple):
 class Store:
     """A built genome, open for reading; picklable (a loader's worker maps the same file)."""
 
-    def __init__(self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False) -> None:
+    def __init__(
+        self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False
+    ) -> None:
         """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit the recipe."""
         self.path, self.source = path, source
         self.manifest: dict[str, Any] = _read_manifest(path)
@@ -64,12 +66,18 @@ class Store:
         self.offsets: NDArray[np.int64] = np.concatenate(([0], np.cumsum(self.lengths)))
         self.splits: Splits = resolve(recipe, self.contigs, source.path or recipe.name, exact=exact)
         self.recipe_digest = recipe.digest()
-        self.fingerprint: str = sha256_json({"recipe": self.recipe_digest, "content": self.manifest["key"]})
+        self.fingerprint: str = sha256_json(
+            {"recipe": self.recipe_digest, "content": self.manifest["key"]}
+        )
 
     @cached_property
     def flat(self) -> NDArray[np.uint8]:
         """All contigs, one after another: uint8 `id | SOFT`, mapped from the file."""
-        return np.memmap(self.path / "genome.ids", np.uint8, "r") if self.offsets[-1] else np.zeros(0, np.uint8)
+        return (
+            np.memmap(self.path / "genome.ids", np.uint8, "r")
+            if self.offsets[-1]
+            else np.zeros(0, np.uint8)
+        )
 
     @cached_property
     def n_runs(self) -> NDArray[np.int64]:
@@ -144,7 +152,14 @@ def build_store(
         source, contents = StoreSource(None, 0, toy.fingerprint()), _from_toy(toy)
     if remembered is not None:
         refuse_changed(source, remembered)
-    key = sha256_json({"format": FORMAT, "alphabet": DNA.fingerprint(), "source": source.sha256, "ignore": recipe.ignore})
+    key = sha256_json(
+        {
+            "format": FORMAT,
+            "alphabet": DNA.fingerprint(),
+            "source": source.sha256,
+            "ignore": recipe.ignore,
+        }
+    )
     folder = cache_dir() / "stores" / key[:32]
     with alone(folder):
         try:
@@ -156,7 +171,11 @@ def build_store(
                 _build(folder, key, contents, source)
                 if paths and _stamp(paths[0]) != source.stamp:
                     shutil.rmtree(folder)
-                    raise DataError("changed while it was read", file=source.path, fix="try again when it is complete")
+                    raise DataError(
+                        "changed while it was read",
+                        file=source.path,
+                        fix="try again when it is complete",
+                    )
             store = Store(folder, recipe, source, exact=fetched)
         except DataError:
             if fetched:
@@ -216,7 +235,9 @@ def joined(runs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Runs of one contig, found piece by piece, with those that touch as one."""
     apart = runs[1:, 0] != runs[:-1, 1]
     first, last = np.concatenate(([True], apart)), np.concatenate((apart, [True]))
-    return np.column_stack((runs[first[: len(runs)], 0], runs[last[-len(runs) :] if len(runs) else [], 1]))
+    return np.column_stack(
+        (runs[first[: len(runs)], 0], runs[last[-len(runs) :] if len(runs) else [], 1])
+    )
 
 
 class _Writer:
@@ -261,7 +282,11 @@ def _build(folder: Path, key: str, contents: Iterable[Content], source: StoreSou
                     writer.add(*piece)
             writer.end()
         if not writer.bases:
-            raise DataError("holds no sequence", file=source.path, fix="give a FASTA file with at least one base")
+            raise DataError(
+                "holds no sequence",
+                file=source.path,
+                fix="give a FASTA file with at least one base",
+            )
         runs = np.concatenate(writer.runs)
         np.save(temporary / "n_runs.npy", runs)
         manifest = {
@@ -277,7 +302,12 @@ def _build(folder: Path, key: str, contents: Iterable[Content], source: StoreSou
         (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     ambiguous = sum(c["ambiguous"] for c in writer.contigs)
     n_contigs = len(writer.contigs)
-    log.info("built the store of %s: %d contigs, %d bases", source.path or "the toy genome", n_contigs, writer.bases)
+    log.info(
+        "built the store of %s: %d contigs, %d bases",
+        source.path or "the toy genome",
+        n_contigs,
+        writer.bases,
+    )
     if ambiguous:
         log.warning("%s: %d ambiguity codes (R, Y, …) are read as N", source.path, ambiguous)
 
@@ -306,14 +336,24 @@ def _from_toy(toy: ToySource) -> Iterator[Content]:
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        whole = (folder / "genome.ids").stat().st_size == manifest["bases"] == sum(c["length"] for c in manifest["contigs"])
+        manifest: dict[str, Any] = json.loads(
+            (folder / "manifest.json").read_text(encoding="utf-8")
+        )
+        whole = (
+            (folder / "genome.ids").stat().st_size
+            == manifest["bases"]
+            == sum(c["length"] for c in manifest["contigs"])
+        )
         rows = np.load(folder / "n_runs.npy", mmap_mode="r", allow_pickle=False).shape[0]
         if whole and manifest["format"] == FORMAT and rows == manifest["n_runs"]:
             return manifest
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         pass
-    raise DataError("is not a whole store", file=folder, fix="remove the folder; it is built again from the source")
+    raise DataError(
+        "is not a whole store",
+        file=folder,
+        fix="remove the folder; it is built again from the source",
+    )
 
 
 def _is_whole(folder: Path, key: str) -> bool:
@@ -326,7 +366,11 @@ def _is_whole(folder: Path, key: str) -> bool:
 def _regular(path: Path) -> Path:
     with open_source(path) as opened:
         if str(path) == STDIN or not stat.S_ISREG(opened.stat.st_mode):
-            raise DataError("is a stream", file=opened.shown, fix="give a file: a run that is resumed reads it again")
+            raise DataError(
+                "is a stream",
+                file=opened.shown,
+                fix="give a file: a run that is resumed reads it again",
+            )
     return path
 
 
@@ -334,7 +378,9 @@ def source_of(paths: list[Path]) -> StoreSource:
     """The files of a store, named by the first and by the hash of all."""
     stamp, size = _stamp(paths[0]), sum(p.stat().st_size for p in paths)
     hashes = [sha256_of(p) for p in paths]
-    return StoreSource(str(paths[0]), size, hashes[0] if len(paths) == 1 else sha256_json({"files": hashes}), stamp)
+    return StoreSource(
+        str(paths[0]), size, hashes[0] if len(paths) == 1 else sha256_json({"files": hashes}), stamp
+    )
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
@@ -344,4 +390,6 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 def sha256_json(values: dict[str, Any]) -> str:
     """sha256 (hex) of the canonical JSON of `values`."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()

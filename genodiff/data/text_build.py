@@ -39,7 +39,9 @@ _CHARACTERS_AT_A_TIME = 1 << 20
 _SAFE_CUT = re.compile(r"(?<=\S) (?=\S)")
 
 
-def sources_of(recipe: TextRecipe, text: str | Path | None, *, offline: bool = False) -> tuple[list[tuple[str, Path]], list[str]]:
+def sources_of(
+    recipe: TextRecipe, text: str | Path | None, *, offline: bool = False
+) -> tuple[list[tuple[str, Path]], list[str]]:
     """(split or "all", file) of `text`, or of the recipe's own files, fetched where needed; and what to tell a user."""
     if text is not None:
         given = Path(text)
@@ -81,7 +83,9 @@ class _Writer:
         self.folder, self.tokenizer, self.dtype = folder, tokenizer, dtype
         self.end = np.array([tokenizer.vocabulary.end_id] if ends else [], dtype)
         self.parts: dict[str, _Part] = {}
-        self._waiting: list[tuple[str, str, int | None]] = []  # text, part, hash where the document ends
+        self._waiting: list[
+            tuple[str, str, int | None]
+        ] = []  # text, part, hash where the document ends
         self._size = 0
 
     def add(self, text: str, part: str, digest: int | None) -> None:
@@ -114,11 +118,22 @@ class _Writer:
 
 
 def build(
-    folder: Path, key: str, recipe: TextRecipe, files: list[tuple[str, Path]], tokenizer: Tokenizer, source: StoreSource
+    folder: Path,
+    key: str,
+    recipe: TextRecipe,
+    files: list[tuple[str, Path]],
+    tokenizer: Tokenizer,
+    source: StoreSource,
 ) -> None:
     """Write a store, whole or not at all. Raises `DataError`, `MachineError`."""
     vocabulary: Vocabulary = tokenizer.vocabulary
-    dtype = "uint8" if vocabulary.n_tokens <= 1 << 8 else "uint16" if vocabulary.n_tokens <= 1 << 16 else "uint32"
+    dtype = (
+        "uint8"
+        if vocabulary.n_tokens <= 1 << 8
+        else "uint16"
+        if vocabulary.n_tokens <= 1 << 16
+        else "uint32"
+    )
     with atomic.atomic_directory(folder) as temporary:
         writer = _Writer(temporary, tokenizer, dtype, recipe.ends)
         last: Path | None = None
@@ -141,8 +156,13 @@ def build(
         _join(temporary, made)
         lengths = np.concatenate([np.array(p.lengths[:-1], np.int64) for p in made])
         np.save(temporary / "starts.npy", np.concatenate(([0], np.cumsum(lengths))))
-        np.save(temporary / "bytes.npy", np.concatenate([np.array(p.bytes[:-1], np.int64) for p in made]))
-        np.save(temporary / "hashes.npy", np.concatenate([np.array(p.hashes, np.uint64) for p in made]))
+        np.save(
+            temporary / "bytes.npy",
+            np.concatenate([np.array(p.bytes[:-1], np.int64) for p in made]),
+        )
+        np.save(
+            temporary / "hashes.npy", np.concatenate([np.array(p.hashes, np.uint64) for p in made])
+        )
         manifest = {
             "format": FORMAT,
             "key": key,
@@ -152,13 +172,28 @@ def build(
             "ids_sha256": sha256_of(temporary / "tokens.ids"),
             "tokens": int(lengths.sum()),
             "documents": len(lengths),
-            "parts": [{"name": p.name, "tokens": p.tokens, "documents": len(p.hashes), "bytes": sum(p.bytes)} for p in made],
+            "parts": [
+                {
+                    "name": p.name,
+                    "tokens": p.tokens,
+                    "documents": len(p.hashes),
+                    "bytes": sum(p.bytes),
+                }
+                for p in made
+            ],
             "source": {"path": source.path, "size": source.size, "sha256": source.sha256},
             "files": [[bucket, path.name] for bucket, path in files],
         }
         (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     n, tokens = len(lengths), int(lengths.sum())
-    log.info("built the store of %s: %d document%s, %d tokens (%s)", source.path, n, "s" * (n != 1), tokens, vocabulary.name)
+    log.info(
+        "built the store of %s: %d document%s, %d tokens (%s)",
+        source.path,
+        n,
+        "s" * (n != 1),
+        tokens,
+        vocabulary.name,
+    )
 
 
 def _join(folder: Path, parts: list[_Part]) -> None:
@@ -205,7 +240,11 @@ def _texts(
             yield "".join(held) + text, part, number, path
             digest, held = hashlib.blake2b(digest_size=8), []
         elif not by_hash:
-            at = len(text) if cut_anywhere else max((m.start() for m in _SAFE_CUT.finditer(text)), default=0)
+            at = (
+                len(text)
+                if cut_anywhere
+                else max((m.start() for m in _SAFE_CUT.finditer(text)), default=0)
+            )
             if at:
                 yield text[:at], bucket, None, path
             rest = text[at:]

@@ -47,7 +47,9 @@ class TextRecipe(Settings):
     domain: Literal["text"] = "text"
     description: str = ""
     sources: tuple[TextSource, ...] = ()
-    files: dict[Literal["train", "valid", "test", "all"], tuple[str, ...]] = Field(default={"all": ("*",)})
+    files: dict[Literal["train", "valid", "test", "all"], tuple[str, ...]] = Field(
+        default={"all": ("*",)}
+    )
     documents: Literal["file", "line", "paragraph", "wiki"] = "file"
     fields: tuple[str, ...] = ("text",)
     columns: tuple[str, ...] = ()  # names of a CSV's or TSV's columns where it has no header
@@ -55,7 +57,9 @@ class TextRecipe(Settings):
     ends: bool = True
     packing: Literal["packed", "padded"] = "packed"
     cut: dict[Literal["valid", "test"], Part] = Field(default_factory=dict)
-    split_by_hash: bool = False  # own files of many documents: a document's split follows from its text
+    split_by_hash: bool = (
+        False  # own files of many documents: a document's split follows from its text
+    )
 
     generator: None = None
     soft_mask_weight: float = 1.0
@@ -64,7 +68,9 @@ class TextRecipe(Settings):
     @model_validator(mode="after")
     def _is_possible(self) -> "TextRecipe":
         if self.detokenizer is not None and self.detokenizer not in DETOKENIZERS:
-            raise ValueError(f"unknown detokenizer '{self.detokenizer}'; {did_you_mean(self.detokenizer, DETOKENIZERS)}")
+            raise ValueError(
+                f"unknown detokenizer '{self.detokenizer}'; {did_you_mean(self.detokenizer, DETOKENIZERS)}"
+            )
         if not self.fields:
             raise ValueError("'fields' is empty")
         return self
@@ -72,7 +78,9 @@ class TextRecipe(Settings):
     def digest(self) -> str:
         """sha256 (hex) of everything that decides which token is in which split and window."""
         values: dict[str, Any] = self.model_dump(mode="json", exclude={"description", "sources"})
-        return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+        ).hexdigest()
 
     def bucket(self, path: Path) -> str | None:
         """Which split the file belongs to by its name ("all": to be cut); None: to none."""
@@ -97,7 +105,9 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
     values = read_yaml(path)
     if isinstance(values, dict) and values.get("domain", "dna") != "text":
         what = f"'{name_or_path}' is a recipe of DNA, not of text"
-        raise UsageError(what, fix=f"leave --domain text out, or name one of {', '.join(text_recipe_names())}")
+        raise UsageError(
+            what, fix=f"leave --domain text out, or name one of {', '.join(text_recipe_names())}"
+        )
     if isinstance(values, dict) and isinstance(values.get("sources"), list):
         values["sources"] = [part for source in values["sources"] for part in _parts(source)]
     return TextRecipe.parse(values, file=path)
@@ -105,11 +115,15 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
 
 def load_any_recipe(name_or_path: str | Path) -> Recipe | TextRecipe:
     """The recipe of that name, whatever its domain. Raises `UsageError`."""
-    return load_text_recipe(name_or_path) if domain_of(name_or_path) == "text" else load_recipe(name_or_path)
+    return (
+        load_text_recipe(name_or_path)
+        if domain_of(name_or_path) == "text"
+        else load_recipe(name_or_path)
+    )
 
 
 def domain_of(name_or_path: str | Path) -> str:
-    """"dna" or "text": what a recipe holds. Raises `UsageError` for an unknown recipe."""
+    """ "dna" or "text": what a recipe holds. Raises `UsageError` for an unknown recipe."""
     values = read_yaml(named_recipe(name_or_path))
     return "text" if isinstance(values, dict) and values.get("domain") == "text" else "dna"
 
@@ -140,13 +154,25 @@ def files_of(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]], l
     if not given.is_dir():
         bucket = recipe.bucket(given) or "all"
         return [(bucket, given)], []
-    there = sorted(p for p in given.rglob("*") if p.is_file() and not any(part.startswith(".") for part in p.relative_to(given).parts))
+    there = sorted(
+        p
+        for p in given.rglob("*")
+        if p.is_file() and not any(part.startswith(".") for part in p.relative_to(given).parts)
+    )
     own = recipe.files == {"all": ("*",)}
-    named = [(recipe.bucket(p), p) for p in there if not own or bare(p).lower().endswith(OWN_ENDINGS)]
+    named = [
+        (recipe.bucket(p), p) for p in there if not own or bare(p).lower().endswith(OWN_ENDINGS)
+    ]
     found = [(bucket, p) for bucket, p in named if bucket is not None]
     if not found:
-        patterns = ", ".join(p for bucket in recipe.files.values() for p in bucket) if not own else ", ".join(OWN_ENDINGS)
-        raise DataError(f"holds no file of text ({patterns})", file=given, fix="give a folder or file with text")
+        patterns = (
+            ", ".join(p for bucket in recipe.files.values() for p in bucket)
+            if not own
+            else ", ".join(OWN_ENDINGS)
+        )
+        raise DataError(
+            f"holds no file of text ({patterns})", file=given, fix="give a folder or file with text"
+        )
     found.sort(key=lambda item: (BUCKETS.index(item[0]), item[1]))
     left = len(there) - len(found)
     return found, [f"{left} other files of {given} are left out"] if left and not own else []
@@ -160,4 +186,8 @@ def _parts(source: Any) -> list[Any]:
     if not isinstance(n, int) or not 1 <= n <= 100_000:
         raise UsageError(f"a source has {n!r} parts", fix="give a whole number of 1 or more")
     rest = {k: v for k, v in source.items() if k != "parts"}
-    return [rest | {key: str(rest.get(key, "")).replace("{part}", f"{i:05d}") for key in ("url", "filename")} for i in range(n)]
+    return [
+        rest
+        | {key: str(rest.get(key, "")).replace("{part}", f"{i:05d}") for key in ("url", "filename")}
+        for i in range(n)
+    ]

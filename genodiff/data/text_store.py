@@ -40,7 +40,9 @@ _HELD_OUT = 0.05
 class TextStore(Store):
     """A built text, open for reading; picklable (a loader's worker maps the same file)."""
 
-    def __init__(self, path: Path, recipe: TextRecipe, source: StoreSource, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, path: Path, recipe: TextRecipe, source: StoreSource, tokenizer: Tokenizer
+    ) -> None:
         """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit the recipe."""
         self.path, self.source, self.vocabulary = path, source, tokenizer.vocabulary
         self.manifest = _read_manifest(path)
@@ -51,7 +53,9 @@ class TextStore(Store):
         self.token_bytes = tokenizer.token_bytes()
         self.splits = self._split(recipe)
         self.recipe_digest = recipe.digest()
-        self.fingerprint = sha256_json({"recipe": self.recipe_digest, "content": self.manifest["key"]})
+        self.fingerprint = sha256_json(
+            {"recipe": self.recipe_digest, "content": self.manifest["key"]}
+        )
 
     @cached_property
     def flat(self) -> NDArray[Any]:
@@ -66,35 +70,52 @@ class TextStore(Store):
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """Where each document begins in `flat`, and the end of the last."""
-        found: NDArray[np.int64] = np.load(self.path / "starts.npy", mmap_mode="r", allow_pickle=False)
+        found: NDArray[np.int64] = np.load(
+            self.path / "starts.npy", mmap_mode="r", allow_pickle=False
+        )
         return found
 
     @cached_property
     def document_bytes(self) -> NDArray[np.int64]:
         """Bytes of each document's text."""
-        found: NDArray[np.int64] = np.load(self.path / "bytes.npy", mmap_mode="r", allow_pickle=False)
+        found: NDArray[np.int64] = np.load(
+            self.path / "bytes.npy", mmap_mode="r", allow_pickle=False
+        )
         return found
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """A hash of each document's text."""
-        found: NDArray[np.uint64] = np.load(self.path / "hashes.npy", mmap_mode="r", allow_pickle=False)
+        found: NDArray[np.uint64] = np.load(
+            self.path / "hashes.npy", mmap_mode="r", allow_pickle=False
+        )
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("flat", "starts", "document_bytes", "hashes")}
+        return {
+            k: v
+            for k, v in self.__dict__.items()
+            if k not in ("flat", "starts", "document_bytes", "hashes")
+        }
 
     def verify(self) -> None:
         """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
         found = sha256_of(self.path / "tokens.ids")
         if found != self.manifest["ids_sha256"]:
             what = f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}"
-            raise DataError(what, file=self.path / "tokens.ids", fix="remove the folder; it is built again from the source")
+            raise DataError(
+                what,
+                file=self.path / "tokens.ids",
+                fix="remove the folder; it is built again from the source",
+            )
 
     def identity(self) -> dict[str, Any]:
         """As `Store.identity`, with the tokenizer."""
         vocabulary = self.vocabulary
-        return super().identity() | {"tokenizer": vocabulary.name, "tokenizer_sha256": vocabulary.tokenizer_sha256}
+        return super().identity() | {
+            "tokenizer": vocabulary.name,
+            "tokenizer_sha256": vocabulary.tokenizer_sha256,
+        }
 
     def check_same(self, remembered: dict[str, Any]) -> None:
         """Raise `DataError` naming both hashes unless this store is the data that `remembered` describes."""
@@ -103,8 +124,14 @@ class TextStore(Store):
         refuse_changed(self.source, remembered)
         fix = "bring it back as it was, or begin a new run with another --out"
         if remembered.get("tokenizer_sha256") != self.vocabulary.tokenizer_sha256:
-            was, now = str(remembered.get("tokenizer_sha256"))[:12], self.vocabulary.tokenizer_sha256[:12]
-            raise DataError(f"the tokenizer has changed since the run began: sha256 {now}, but was {was}", fix=fix)
+            was, now = (
+                str(remembered.get("tokenizer_sha256"))[:12],
+                self.vocabulary.tokenizer_sha256[:12],
+            )
+            raise DataError(
+                f"the tokenizer has changed since the run began: sha256 {now}, but was {was}",
+                fix=fix,
+            )
         what = f"the recipe has changed since the run began: {self.recipe_digest}, but was {remembered.get('recipe_digest')}"
         raise DataError(what, file=self.source.path, fix=fix)
 
@@ -119,7 +146,10 @@ class TextStore(Store):
     def duplicates(self) -> dict[str, int]:
         """How many documents of valid and of test stand in train, too, letter for letter."""
         train = np.unique(np.asarray(self.hashes)[self.documents("train")])
-        return {s: int(np.isin(np.asarray(self.hashes)[self.documents(s)], train).sum()) for s in ("valid", "test")}
+        return {
+            s: int(np.isin(np.asarray(self.hashes)[self.documents(s)], train).sum())
+            for s in ("valid", "test")
+        }
 
     def bytes_of(self, start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
         """Bytes of text in the `length` tokens from each flat `start`.
@@ -128,7 +158,13 @@ class TextStore(Store):
         """
         if self.token_bytes is not None:
             table = self.token_bytes
-            return np.array([int(table[self.flat[a : a + n]].sum()) for a, n in zip(start, length, strict=True)], np.float64)
+            return np.array(
+                [
+                    int(table[self.flat[a : a + n]].sum())
+                    for a, n in zip(start, length, strict=True)
+                ],
+                np.float64,
+            )
         starts = np.asarray(self.starts)
         before = np.concatenate(([0], np.cumsum(np.asarray(self.document_bytes))))
 
@@ -142,7 +178,9 @@ class TextStore(Store):
 
     def _rows(self, split: str) -> Iterator[tuple[int, int, int, int]]:
         i = self.splits.intervals[split]
-        yield from zip(i.contig.tolist(), i.start.tolist(), i.end.tolist(), i.line.tolist(), strict=True)
+        yield from zip(
+            i.contig.tolist(), i.start.tolist(), i.end.tolist(), i.line.tolist(), strict=True
+        )
 
     def _split(self, recipe: TextRecipe) -> Splits:
         """The intervals of each split. A split without files is cut from the end of train, at a document's beginning."""
@@ -150,14 +188,23 @@ class TextStore(Store):
         notes: list[str] = []
         donor = next((name for name in ("all", "train", "valid", "test") if name in number), None)
         if donor is None:
-            raise DataError("holds no token of text", file=self.source.path, fix="give a file with text")
-        rows = {s: [(number[s], 0, self.contigs[s])] if s in number and s != donor else [] for s in SPLITS}
+            raise DataError(
+                "holds no token of text", file=self.source.path, fix="give a file with text"
+            )
+        rows = {
+            s: [(number[s], 0, self.contigs[s])] if s in number and s != donor else []
+            for s in SPLITS
+        }
         missing = [s for s in ("valid", "test") if not rows[s]]
         if donor in ("valid", "test"):
             cut = " and ".join(missing)
-            notes.append(f"it has no file of train: its {donor} trains in that place, and of its end {cut} is held out")
+            notes.append(
+                f"it has no file of train: its {donor} trains in that place, and of its end {cut} is held out"
+            )
         elif missing and donor == "train":
-            notes.append(f"it has no file of {' and '.join(missing)}: the end of train is held out instead")
+            notes.append(
+                f"it has no file of {' and '.join(missing)}: the end of train is held out instead"
+            )
         end = self.contigs[donor]
         for split in reversed(missing):
             part = recipe.cut.get(split, _HELD_OUT) if donor in ("all", "train") else _HELD_OUT  # type: ignore[call-overload]
@@ -166,7 +213,10 @@ class TextStore(Store):
             rows[split], end = [(number[donor], start, end)], start
         rows["train"] = [(number[donor], 0, end)]
         if missing and (donor == "all" or recipe.split_by_hash):
-            shares = ", ".join(f"{s} {sum(b - a for _, a, b in rows[s]) / self.contigs[donor]:.1%}" for s in missing)
+            shares = ", ".join(
+                f"{s} {sum(b - a for _, a, b in rows[s]) / self.contigs[donor]:.1%}"
+                for s in missing
+            )
             notes.append(f"one text, split by position: {shares} of its end, the rest trains")
         return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
 
@@ -199,9 +249,14 @@ def build_text_store(
     source = source._replace(sha256=source.sha256 if len(files) == 1 else content)
     if remembered is not None:
         refuse_changed(source, remembered)
-    reading = recipe.model_dump(mode="json", include={"documents", "fields", "columns", "detokenizer", "ends", "split_by_hash"})
+    reading = recipe.model_dump(
+        mode="json",
+        include={"documents", "fields", "columns", "detokenizer", "ends", "split_by_hash"},
+    )
     vocabulary = tokenizer.vocabulary.fingerprint()
-    key = sha256_json({"format": FORMAT, "vocabulary": vocabulary, "source": content, "reading": reading})
+    key = sha256_json(
+        {"format": FORMAT, "vocabulary": vocabulary, "source": content, "reading": reading}
+    )
     folder = cache_dir() / "stores" / key[:32]
     with alone(folder):
         fresh = force or not _is_whole(folder, key)
@@ -221,16 +276,29 @@ def build_text_store(
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = json.loads(
+            (folder / "manifest.json").read_text(encoding="utf-8")
+        )
         size = (folder / "tokens.ids").stat().st_size
         whole = size == manifest["tokens"] * np.dtype(manifest["dtype"]).itemsize
         n = manifest["documents"]
-        rows = {name: len(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in ("starts", "bytes", "hashes")}
-        if whole and manifest["format"] == FORMAT and rows == {"starts": n + 1, "bytes": n, "hashes": n}:
+        rows = {
+            name: len(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+            for name in ("starts", "bytes", "hashes")
+        }
+        if (
+            whole
+            and manifest["format"] == FORMAT
+            and rows == {"starts": n + 1, "bytes": n, "hashes": n}
+        ):
             return manifest
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         pass
-    raise DataError("is not a whole store", file=folder, fix="remove the folder; it is built again from the source")
+    raise DataError(
+        "is not a whole store",
+        file=folder,
+        fix="remove the folder; it is built again from the source",
+    )
 
 
 def _is_whole(folder: Path, key: str) -> bool:

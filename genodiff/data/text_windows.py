@@ -28,11 +28,21 @@ class PackedWindows(Windows):
 
     store: TextStore
 
-    def __init__(self, store: TextStore, recipe: TextRecipe, split: str, seq_len: int, *, by_document: bool = False) -> None:
+    def __init__(
+        self,
+        store: TextStore,
+        recipe: TextRecipe,
+        split: str,
+        seq_len: int,
+        *,
+        by_document: bool = False,
+    ) -> None:
         """`by_document`: tokens see their own document only. Raises `UsageError`, `DataError`."""
         if by_document and not recipe.ends:
             what = f"the recipe {recipe.name} marks no ends of documents"
-            raise UsageError(what, fix="leave --document-attention out, or set ends: true in the recipe")
+            raise UsageError(
+                what, fix="leave --document-attention out, or set ends: true in the recipe"
+            )
         self.by_document = by_document
         self.pad_id = store.vocabulary.pad_id
         self._is_target = target_table(store)
@@ -45,7 +55,12 @@ class PackedWindows(Windows):
         if self.by_document:
             ended = np.cumsum(data == self.store.vocabulary.end_id, axis=1)
             segments = np.concatenate((np.zeros_like(ended[:, :1]), ended[:, :-1]), axis=1)
-        return Tokens(data.astype(np.int64), self._is_target[data] & inside, np.zeros(data.shape, np.bool_), segments)
+        return Tokens(
+            data.astype(np.int64),
+            self._is_target[data] & inside,
+            np.zeros(data.shape, np.bool_),
+            segments,
+        )
 
     def bytes(self) -> NDArray[np.float64]:
         """Bytes of text in each window."""
@@ -53,11 +68,19 @@ class PackedWindows(Windows):
 
     def summary(self) -> str:
         left = self.dropped["tail_bases"]
-        return f"{len(self):,} packed windows of {self.seq_len} tokens" + (f"; left out: {left:,} tokens at the end" if left else "")
+        return f"{len(self):,} packed windows of {self.seq_len} tokens" + (
+            f"; left out: {left:,} tokens at the end" if left else ""
+        )
 
     def _refuse_short(self) -> None:
         size = self.intervals.end - self.intervals.start
-        refuse_short(self.store, self.split, int(size.max(initial=0)), self.seq_len if self.split == "train" else 1, self.seq_len)
+        refuse_short(
+            self.store,
+            self.split,
+            int(size.max(initial=0)),
+            self.seq_len if self.split == "train" else 1,
+            self.seq_len,
+        )
 
 
 class PaddedWindows(Windows):
@@ -70,7 +93,9 @@ class PaddedWindows(Windows):
         if split not in SPLITS:
             raise UsageError(f"no split '{split}'", fix=f"choose {', '.join(SPLITS)}")
         if seq_len < 2:
-            raise UsageError(f"a window of {seq_len} tokens cannot hold a document", fix="give 2 or more")
+            raise UsageError(
+                f"a window of {seq_len} tokens cannot hold a document", fix="give 2 or more"
+            )
         self.store, self.split, self.seq_len, self.stride = store, split, seq_len, seq_len
         self.legacy, self.max_n_fraction, self._subset = False, 1.0, None
         self.pad_id = store.vocabulary.pad_id
@@ -116,7 +141,9 @@ class PaddedWindows(Windows):
 
     def summary(self) -> str:
         cut = self.dropped["tokens_beyond_window"]
-        said = f"{len(self):,} padded windows of at most {self.seq_len} tokens, one for each document"
+        said = (
+            f"{len(self):,} padded windows of at most {self.seq_len} tokens, one for each document"
+        )
         return said + (f"; left out: {cut:,} tokens beyond the window" if cut else "")
 
 
@@ -141,12 +168,21 @@ class Documents:
 
 
 def text_windows(
-    store: TextStore, recipe: TextRecipe, split: str, seq_len: int, *, packing: str = "auto", by_document: bool = False
+    store: TextStore,
+    recipe: TextRecipe,
+    split: str,
+    seq_len: int,
+    *,
+    packing: str = "auto",
+    by_document: bool = False,
 ) -> PackedWindows | PaddedWindows:
     """The windows of a split; `packing` "auto" means the recipe's. Raises `UsageError`, `DataError`."""
     if (recipe.packing if packing == "auto" else packing) == "padded":
         if by_document:
-            raise UsageError("--document-attention is for packed windows", fix="leave it out: a padded window holds one document")
+            raise UsageError(
+                "--document-attention is for packed windows",
+                fix="leave it out: a padded window holds one document",
+            )
         return PaddedWindows(store, recipe, split, seq_len)
     return PackedWindows(store, recipe, split, seq_len, by_document=by_document)
 
@@ -161,7 +197,13 @@ def target_table(store: TextStore) -> NDArray[np.bool_]:
 def refuse_short(store: TextStore, split: str, tokens: int, needed: int, seq_len: int) -> None:
     """Raise `DataError` where the split has less than one window."""
     if not tokens:
-        raise DataError(f"the split {split} is empty", file=store.source.path, fix="give more text, or files for each split")
+        raise DataError(
+            f"the split {split} is empty",
+            file=store.source.path,
+            fix="give more text, or files for each split",
+        )
     if tokens < needed:
         what = f"the text is too short: the split {split} has {tokens:,} tokens, less than one window of seq_len {seq_len}"
-        raise DataError(what, file=store.source.path, fix=f"give more text, or --seq-len {tokens} or less")
+        raise DataError(
+            what, file=store.source.path, fix=f"give more text, or --seq-len {tokens} or less"
+        )

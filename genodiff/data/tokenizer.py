@@ -145,15 +145,25 @@ class FileTokenizer(Tokenizer):
             what = f"is no tokenizer ({type(fault).__name__}: {str(fault)[:120]})"
             raise UsageError(what, file=origin, fix="give its own files, unchanged") from None
         self.vocabulary = _vocabulary(name, tokens, tokenizer_sha256(files))
-        self._special = {self.vocabulary.mask_id, self.vocabulary.pad_id, self.vocabulary.end_id, self.vocabulary.start_id}
+        self._special = {
+            self.vocabulary.mask_id,
+            self.vocabulary.pad_id,
+            self.vocabulary.end_id,
+            self.vocabulary.start_id,
+        }
         self._tokens = tokens
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         kind = np.uint16 if self.vocabulary.padded_size <= 1 << 16 else np.uint32
-        return [np.array(e.ids, kind) for e in self._inner.encode_batch(list(texts), add_special_tokens=False)]
+        return [
+            np.array(e.ids, kind)
+            for e in self._inner.encode_batch(list(texts), add_special_tokens=False)
+        ]
 
     def decode(self, ids: Ids) -> bytes:
-        kept = [int(i) for i in ids if int(i) not in self._special and int(i) < self.vocabulary.n_tokens]
+        kept = [
+            int(i) for i in ids if int(i) not in self._special and int(i) < self.vocabulary.n_tokens
+        ]
         if not self.lossless:
             text: str = self._inner.decode(kept, skip_special_tokens=False)
             return text.encode()
@@ -184,7 +194,10 @@ def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
         return FileTokenizer(_published(name, offline), name, name)
     if not path.exists():
         near = did_you_mean(name, [BYTES.name, TEXT8.name, *PUBLISHED])
-        raise UsageError(f"no tokenizer '{name}', and no such folder; {near}", fix="give a folder with tokenizer.json")
+        raise UsageError(
+            f"no tokenizer '{name}', and no such folder; {near}",
+            fix="give a folder with tokenizer.json",
+        )
     files = _read_files(path)
     return FileTokenizer(files, name_of(files), path)
 
@@ -202,10 +215,18 @@ def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path
     if vocabulary == TEXT8:
         return LetterTokenizer()
     if not files:
-        raise UsageError(f"holds no tokenizer for the vocabulary '{vocabulary.name}'", file=origin, fix="restore the run's files")
+        raise UsageError(
+            f"holds no tokenizer for the vocabulary '{vocabulary.name}'",
+            file=origin,
+            fix="restore the run's files",
+        )
     if tokenizer_sha256(files) != vocabulary.tokenizer_sha256:
         what = f"is not the tokenizer that the model was trained with (sha256 {tokenizer_sha256(files)[:12]}"
-        raise UsageError(f"{what}, not {vocabulary.tokenizer_sha256[:12]})", file=origin, fix="restore the run's files")
+        raise UsageError(
+            f"{what}, not {vocabulary.tokenizer_sha256[:12]})",
+            file=origin,
+            fix="restore the run's files",
+        )
     return FileTokenizer(files, vocabulary.name, origin)
 
 
@@ -213,7 +234,11 @@ def vocabulary_of(name: str, *, offline: bool = True) -> Vocabulary:
     """The vocabulary of a tokenizer; of the published ones without their files. For plans."""
     if name in PUBLISHED and not Path(name).exists():
         sha = _sha256_of({s.filename: str(s.sha256) for s in PUBLISHED[name]})
-        tokens = {"<|endoftext|>": 50256} if name == "gpt2" else {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
+        tokens = (
+            {"<|endoftext|>": 50256}
+            if name == "gpt2"
+            else {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
+        )
         return _vocabulary(name, tokens, sha, 50257 if name == "gpt2" else 30522)
     return open_tokenizer(name, offline=offline).vocabulary
 
@@ -237,7 +262,9 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> bytes:
 
 def tokenizer_sha256(files: dict[str, bytes]) -> str:
     """sha256 (hex) of the names and contents of a tokenizer's files."""
-    return _sha256_of({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+    return _sha256_of(
+        {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    )
 
 
 def _sha256_of(hashes: dict[str, str]) -> str:
@@ -255,7 +282,9 @@ def _package(name: str) -> Any:
         import tokenizers.trainers
     except ImportError:
         what = f"the tokenizer {name} needs the package 'tokenizers', which is not installed"
-        raise MachineError(what, fix="pip install 'genodiff[text]', or use --tokenizer bytes") from None
+        raise MachineError(
+            what, fix="pip install 'genodiff[text]', or use --tokenizer bytes"
+        ) from None
     return tokenizers
 
 
@@ -269,7 +298,11 @@ def _assemble(tokenizers: Any, files: dict[str, bytes]) -> tuple[Any, bool]:
         parts = json.loads(files[JSON])
         return inner, parts.get("normalizer") is None and _byte_level(parts.get("pre_tokenizer"))
     if VOCAB in files:
-        merges = [tuple(line.split(" ")) for line in files[MERGES].decode().split("\n") if line and not line.startswith("#version")]
+        merges = [
+            tuple(line.split(" "))
+            for line in files[MERGES].decode().split("\n")
+            if line and not line.startswith("#version")
+        ]
         inner = tokenizers.Tokenizer(tokenizers.models.BPE(json.loads(files[VOCAB]), merges))
         inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.decoder = tokenizers.decoders.ByteLevel()
@@ -277,7 +310,9 @@ def _assemble(tokenizers: Any, files: dict[str, bytes]) -> tuple[Any, bool]:
     words = files[WORDS].decode().removesuffix("\n").split("\n")
     cased = any(w != w.lower() for w in words if not w.startswith("["))
     ids = {word.removesuffix("\r"): i for i, word in enumerate(words)}
-    inner = tokenizers.Tokenizer(tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
+    inner = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+    )
     inner.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=not cased)
     inner.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     inner.decoder = tokenizers.decoders.WordPiece()
@@ -312,10 +347,15 @@ def _vocabulary(name: str, tokens: dict[str, int], sha256: str, n: int | None = 
 
 def _published(name: str, offline: bool) -> dict[str, bytes]:
     try:
-        found = {s.filename: fetch_file(s, f"the tokenizer {name}", "--tokenizer", offline=offline) for s in PUBLISHED[name]}
+        found = {
+            s.filename: fetch_file(s, f"the tokenizer {name}", "--tokenizer", offline=offline)
+            for s in PUBLISHED[name]
+        }
     except DataError as fault:
         urls = " and ".join(s.url for s in PUBLISHED[name])
-        raise DataError(fault.what, fix=f"get {urls} and give the folder with --tokenizer FOLDER") from None
+        raise DataError(
+            fault.what, fix=f"get {urls} and give the folder with --tokenizer FOLDER"
+        ) from None
     return {filename: path.read_bytes() for filename, path in found.items()}
 
 
@@ -325,18 +365,36 @@ def _read_files(path: Path) -> dict[str, bytes]:
         there = {p.name for p in path.iterdir()}
         names = next((n for n in ((JSON,), (VOCAB, MERGES), (WORDS,)) if set(n) <= there), None)
         if names is None:
-            raise UsageError("holds no tokenizer", file=path, fix=f"give a folder with {JSON}, {VOCAB} and {MERGES}, or {WORDS}")
+            raise UsageError(
+                "holds no tokenizer",
+                file=path,
+                fix=f"give a folder with {JSON}, {VOCAB} and {MERGES}, or {WORDS}",
+            )
         given = {name: folder / name for name in names}
     else:
-        names = (VOCAB, MERGES) if path.name in (VOCAB, MERGES) else (WORDS,) if path.suffix == ".txt" else (JSON,)
+        names = (
+            (VOCAB, MERGES)
+            if path.name in (VOCAB, MERGES)
+            else (WORDS,)
+            if path.suffix == ".txt"
+            else (JSON,)
+        )
         given = {name: folder / name if len(names) > 1 else path for name in names}
     try:
         for file in given.values():
             if file.stat().st_size > _LARGEST:
-                raise UsageError(f"is larger than {_LARGEST:,} bytes: no tokenizer", file=file, fix="give a tokenizer's file")
+                raise UsageError(
+                    f"is larger than {_LARGEST:,} bytes: no tokenizer",
+                    file=file,
+                    fix="give a tokenizer's file",
+                )
         return {name: file.read_bytes() for name, file in given.items()}
     except OSError as fault:
-        raise UsageError(f"cannot be read ({fault.strerror})", file=fault.filename, fix="give a tokenizer's files") from None
+        raise UsageError(
+            f"cannot be read ({fault.strerror})",
+            file=fault.filename,
+            fix="give a tokenizer's files",
+        ) from None
 
 
 def _is(files: dict[str, bytes], sources: tuple[Source, ...]) -> bool:
@@ -352,4 +410,3 @@ def _byte_letters() -> dict[str, int]:
 
 
 _BYTE_OF = _byte_letters()
-

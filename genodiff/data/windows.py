@@ -41,7 +41,9 @@ class Tokens(NamedTuple):
     x0: NDArray[np.int64]
     maskable: NDArray[np.bool_]
     soft: NDArray[np.bool_]
-    segments: NDArray[np.int64] | None  # the document of each position, where windows hold several that do not see one another
+    segments: (
+        NDArray[np.int64] | None
+    )  # the document of each position, where windows hold several that do not see one another
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ class Tiling:
         at_range = np.searchsorted(self._before, rank, "right") - 1
         number = self.kept[at_range, 0] + rank - self._before[at_range]
         interval = np.searchsorted(self.first, number, "right") - 1
-        return self.start[interval] + (number - self.first[interval]) * self.stride, self.length[interval]
+        return self.start[interval] + (number - self.first[interval]) * self.stride, self.length[
+            interval
+        ]
 
 
 class Windows:
@@ -94,13 +98,18 @@ class Windows:
         if split not in SPLITS:
             raise UsageError(f"no split '{split}'", fix=f"choose {', '.join(SPLITS)}")
         if seq_len < 1 or (stride is not None and stride < 1):
-            raise UsageError(f"a window of {seq_len} bases with stride {stride} cannot be cut", fix="give 1 or more")
+            raise UsageError(
+                f"a window of {seq_len} bases with stride {stride} cannot be cut",
+                fix="give 1 or more",
+            )
         self.store, self.split, self.seq_len, self.stride = store, split, seq_len, stride or seq_len
         self.max_n_fraction = recipe.max_n_fraction if max_n_fraction is None else max_n_fraction
         self.shortest = max(1, seq_len // 8)
         self.legacy = legacy_caduceus_tiling
         intervals = store.splits.intervals[split]
-        self.intervals: Intervals = stretched(intervals, store.lengths) if legacy_caduceus_tiling else intervals
+        self.intervals: Intervals = (
+            stretched(intervals, store.lengths) if legacy_caduceus_tiling else intervals
+        )
         self._tilings: dict[int, Tiling] = {}
         self._subset: Ints | None = None
         self._refuse_short()
@@ -110,7 +119,11 @@ class Windows:
         self.dropped: dict[str, int] = {
             "windows_too_much_n": tiling.dropped,
             "intervals_too_short": int(too_short.sum()),
-            "tail_bases": int(np.where(size >= seq_len, (size - seq_len) % self.stride, np.where(too_short, size, 0)).sum()),
+            "tail_bases": int(
+                np.where(
+                    size >= seq_len, (size - seq_len) % self.stride, np.where(too_short, size, 0)
+                ).sum()
+            ),
         }
         if not len(tiling):
             self._refuse_empty(tiling)
@@ -196,15 +209,23 @@ class Windows:
             "intervals_too_short": f"intervals shorter than {self.shortest} bases",
             "tail_bases": "bases at the intervals' ends",
         }
-        listed = ", ".join(f"{self.dropped[k]:,} {word}" for k, word in words.items() if self.dropped[k])
-        return f"{len(self):,} windows of {self.seq_len} bases" + (f"; left out: {listed}" if listed else "")
+        listed = ", ".join(
+            f"{self.dropped[k]:,} {word}" for k, word in words.items() if self.dropped[k]
+        )
+        return f"{len(self):,} windows of {self.seq_len} bases" + (
+            f"; left out: {listed}" if listed else ""
+        )
 
     def _refuse_short(self) -> None:
         origin, longest = self.store.source.path, int(np.argmax(self.store.lengths))
         size = self.intervals.end - self.intervals.start
         needed = self.seq_len if self.split == "train" else min(self.shortest, self.seq_len)
         if not len(size):
-            raise DataError(f"the split {self.split} is empty", file=origin, fix="give more contigs, or splits with --bed")
+            raise DataError(
+                f"the split {self.split} is empty",
+                file=origin,
+                fix="give more contigs, or splits with --bed",
+            )
         if self.store.lengths[longest] < needed:
             raise DataError(
                 f"every contig is shorter than the seq_len of {self.seq_len}: "
@@ -242,12 +263,16 @@ class Windows:
         count, slack = count - roomy, slack + np.where(roomy, self.stride, 0)
         start = start + phase * (slack + 1) // PHASES
         first = np.concatenate(([0], np.cumsum(count)))
-        dropped = _dropped(start, length, count, first[:-1], self.stride, self.store.n_runs, self.max_n_fraction)
+        dropped = _dropped(
+            start, length, count, first[:-1], self.stride, self.store.n_runs, self.max_n_fraction
+        )
         edges = np.concatenate(([0], dropped.ravel(), [first[-1]])).reshape(-1, 2)
         return Tiling(first, start, length, edges[edges[:, 1] > edges[:, 0]], self.stride)
 
 
-def _dropped(start: Ints, length: Ints, count: Ints, first: Ints, stride: int, runs: Ints, most: float) -> Ints:
+def _dropped(
+    start: Ints, length: Ints, count: Ints, first: Ints, stride: int, runs: Ints, most: float
+) -> Ints:
     """(ranges, 2): numbers of the windows with too much N, half-open, ascending, disjoint."""
     if not len(runs) or not len(start):
         return np.zeros((0, 2), np.int64)
@@ -267,7 +292,9 @@ def _dropped(start: Ints, length: Ints, count: Ints, first: Ints, stride: int, r
     right = np.stack((np.where(some, inside[:, 1], meet[:, 1]), meet[:, 1]), 1)
     edges = np.concatenate((left + first[i][:, None], right + first[i][:, None]))
     sizes = np.maximum(edges[:, 1] - edges[:, 0], 0)
-    number = np.unique(np.repeat(edges[:, 0] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum()))
+    number = np.unique(
+        np.repeat(edges[:, 0] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    )
     at = np.searchsorted(first, number, "right") - 1
     begin = start[at] + (number - first[at]) * stride
     n = _n_before(runs, begin + length[at]) - _n_before(runs, begin)

@@ -43,7 +43,13 @@ def analytic(
     adds up: with `refine`, the network in double precision, that one does all the work, each sequence by itself, and
     `tolerance` plays no part.
     """
-    alone = denoiser if refine is None else lambda x, sigma: torch.cat([refine(x[i : i + 1], sigma[i : i + 1]) for i in range(len(x))])
+    alone = (
+        denoiser
+        if refine is None
+        else lambda x, sigma: torch.cat(
+            [refine(x[i : i + 1], sigma[i : i + 1]) for i in range(len(x))]
+        )
+    )
     filling = Filling(diffusion, alone, xt, u_token, Draw(temperature, top_p), None, tolerance)
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
     chance = torch.cat([share[:1], 1 - (1 - share[1:]) / (1 - share[:-1])])
@@ -54,7 +60,9 @@ def analytic(
         rows = (filling.x == diffusion.mask_id).any(-1).nonzero()[:, 0]
         again = rows if diffusion.time_conditioning else rows[stale[rows]]
         if len(again):
-            fresh, told[again] = filling.evaluate(again, torch.full_like(u_order[again, 0], 1 - j / steps))
+            fresh, told[again] = filling.evaluate(
+                again, torch.full_like(u_order[again, 0], 1 - j / steps)
+            )
             if not logits.numel():
                 logits = fresh.new_zeros(*xt.shape, fresh.shape[-1])
             logits[again], stale[again] = fresh, False

@@ -57,7 +57,11 @@ class Ar(Objective):
         return as_bound(self._nll(denoiser, x0, maskable, lengths))
 
     def _nll(
-        self, denoiser: Denoiser, x0: Int[Tensor, "B L"], maskable: Bool[Tensor, "B L"], lengths: Int[Tensor, "B"] | None
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        lengths: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B L"]:
         xt = shifted(x0, self.diffusion.mask_id)
         sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)

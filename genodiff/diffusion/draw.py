@@ -38,16 +38,25 @@ class Draw:
 
     def __init__(self, temperature: float, top_p: float) -> None:
         if not 0 <= temperature < math.inf:
-            raise UsageError(f"temperature {temperature}", fix="use 0 (always the best token) or more")
+            raise UsageError(
+                f"temperature {temperature}", fix="use 0 (always the best token) or more"
+            )
         if not 0 < top_p <= 1:
-            raise UsageError(f"top-p {top_p}", fix="use a number above 0 and at most 1 (1 keeps every token)")
+            raise UsageError(
+                f"top-p {top_p}", fix="use a number above 0 and at most 1 (1 keeps every token)"
+            )
         self.temperature, self.top_p = temperature, top_p
 
-    def __call__(self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
+    def __call__(
+        self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float
+    ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
         """The column drawn in each row, and whether errors of `tolerance` in the logits could change it."""
         lead = logits.double() - logits.double().amax(-1, keepdim=True)
         if lead.isnan().any():
-            raise GenodiffError("the denoiser gave no finite logits", fix="use a checkpoint from before the loss diverged")
+            raise GenodiffError(
+                "the denoiser gave no finite logits",
+                fix="use a checkpoint from before the loss diverged",
+            )
         if self.temperature > 0 and logits.shape[-1] > MANY:
             return self._loudest(lead / self.temperature, u, 2 * tolerance / self.temperature)
         if self.temperature == 0:
@@ -62,10 +71,14 @@ class Draw:
         cdf = scaled.softmax(-1).cumsum(-1)
         token = (cdf[:, :-1] <= u.double()[:, None] * cdf[:, -1:]).sum(-1)
         if slack:
-            close = close | ((_log_odds(scaled) - torch.logit(u.double())[:, None]).abs() <= slack).any(-1)
+            close = close | (
+                (_log_odds(scaled) - torch.logit(u.double())[:, None]).abs() <= slack
+            ).any(-1)
         return token, close
 
-    def _loudest(self, scaled: Float[Tensor, "R K"], u: Float[Tensor, "R"], slack: float) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
+    def _loudest(
+        self, scaled: Float[Tensor, "R K"], u: Float[Tensor, "R"], slack: float
+    ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
         """The largest of log-weight and Gumbel noise; close where the first two are, or where the nucleus decides."""
         loud = scaled + noise_of(u, scaled.shape[-1])
         sure = maybe = torch.ones_like(scaled, dtype=torch.bool)
@@ -73,27 +86,41 @@ class Draw:
             sure, maybe = self._surely_kept(scaled, slack)
         best = loud.masked_fill(~maybe, -torch.inf).topk(2)
         token = best.indices[:, 0]
-        close = (best.values[:, 0] - best.values[:, 1] <= slack) | ~sure.gather(-1, token[:, None])[:, 0]
+        close = (best.values[:, 0] - best.values[:, 1] <= slack) | ~sure.gather(-1, token[:, None])[
+            :, 0
+        ]
         return token, close if slack else torch.zeros_like(close)
 
-    def _surely_kept(self, scaled: Float[Tensor, "R K"], slack: float) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R K"]]:
+    def _surely_kept(
+        self, scaled: Float[Tensor, "R K"], slack: float
+    ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R K"]]:
         """The nucleus without the tokens that a shift of `slack` could put out of it, and with those that it could let in."""
         keep, _ = self._nucleus(scaled, 0.0)
         if not slack:
             return keep, keep
         ranked = scaled.sort(-1, descending=True).values.contiguous()
         p = scaled.softmax(-1)
-        mass = torch.cat([torch.zeros_like(p[:, :1]), ranked.softmax(-1).cumsum(-1)], -1)  # of the first 0, 1, ... tokens
+        mass = torch.cat(
+            [torch.zeros_like(p[:, :1]), ranked.softmax(-1).cumsum(-1)], -1
+        )  # of the first 0, 1, ... tokens
         larger, not_smaller = (
-            torch.searchsorted(-ranked, -(scaled + by), right=right) for by, right in ((slack, False), (-slack, True))
+            torch.searchsorted(-ranked, -(scaled + by), right=right)
+            for by, right in ((slack, False), (-slack, True))
         )
-        least, most = mass.gather(-1, larger), mass.gather(-1, not_smaller) - p  # before it, at least and at most
+        least, most = (
+            mass.gather(-1, larger),
+            mass.gather(-1, not_smaller) - p,
+        )  # before it, at least and at most
         edge = math.log(self.top_p) - math.log1p(-self.top_p)
-        first = scaled >= ranked[:, :1] - slack  # may be the first, which is kept whatever its chance
+        first = (
+            scaled >= ranked[:, :1] - slack
+        )  # may be the first, which is kept whatever its chance
         surely = torch.logit(most.clamp(0, 1)) + slack < edge
         return surely, first | (torch.logit(least.clamp(0, 1)) - slack < edge)
 
-    def _nucleus(self, scaled: Float[Tensor, "R K"], slack: float) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R"]]:
+    def _nucleus(
+        self, scaled: Float[Tensor, "R K"], slack: float
+    ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R"]]:
         """The nucleus, crossing token included, and whether a shift of `slack` in log-odds could change it."""
         order = torch.round(scaled / TIE).argsort(dim=-1, descending=True, stable=True)
         ranked = scaled.gather(-1, order)
@@ -106,7 +133,9 @@ class Draw:
             return keep, torch.zeros_like(kept[:, 0])
         edge = math.log(self.top_p) - math.log1p(-self.top_p)
         doubt = ((_log_odds(ranked) - edge).abs() <= slack).any(-1)
-        gap = scaled.masked_fill(~keep, torch.inf).amin(-1) - scaled.masked_fill(keep, -torch.inf).amax(-1)
+        gap = scaled.masked_fill(~keep, torch.inf).amin(-1) - scaled.masked_fill(
+            keep, -torch.inf
+        ).amax(-1)
         return keep, doubt | (gap <= slack)
 
 

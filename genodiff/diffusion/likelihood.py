@@ -65,31 +65,45 @@ class RateCurve(NamedTuple):
     n_windows: Int[Tensor, "S"]
 
 
-def rate_curve(masked_nats: Float[Tensor, "B"], k: Int[Tensor, "B"], n: Int[Tensor, "B"], n_bins: int = 20) -> RateCurve:
+def rate_curve(
+    masked_nats: Float[Tensor, "B"], k: Int[Tensor, "B"], n: Int[Tensor, "B"], n_bins: int = 20
+) -> RateCurve:
     """C_k / k over mask rates from the windows of an evaluation, each weighted by its tokens."""
     some = n > 0
     masked_nats, k, n = masked_nats[some].double(), k[some], n[some]
     place = torch.ceil(k * n_bins / n).long().clamp(1, n_bins) - 1
-    nats = torch.zeros(n_bins, dtype=torch.float64, device=n.device).index_add(0, place, n * masked_nats / k)
+    nats = torch.zeros(n_bins, dtype=torch.float64, device=n.device).index_add(
+        0, place, n * masked_nats / k
+    )
     tokens = torch.zeros_like(nats).index_add(0, place, n.double())
     return RateCurve(nats / tokens, place.bincount(minlength=n_bins))
 
 
 @torch.no_grad()
-def count_terms(diffusion: MaskedDiffusion, denoiser: Denoiser, x0: Int[Tensor, "L"], maskable: Bool[Tensor, "L"]) -> Float[Tensor, "K"]:
+def count_terms(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "L"],
+    maskable: Bool[Tensor, "L"],
+) -> Float[Tensor, "K"]:
     """C_0 .. C_n of one window of n <= 16 maskable positions, by enumerating its 2^n masks; K = n + 1."""
     where = maskable.nonzero()[:, 0]
     n = len(where)
     if n > _MOST_ENUMERATED:
         raise ValueError(f"{n} maskable positions make 2^{n} masks: too many to enumerate")
-    chosen = torch.tensor(list(itertools.product((False, True), repeat=n)), device=x0.device).reshape(2**n, n)
+    chosen = torch.tensor(
+        list(itertools.product((False, True), repeat=n)), device=x0.device
+    ).reshape(2**n, n)
     masked = torch.zeros(2**n, len(x0), dtype=torch.bool, device=x0.device)
     masked[:, where] = chosen
     k = chosen.sum(-1)
     rows = x0.expand(2**n, -1)
     sigma = diffusion.sigma(count_time(diffusion, maskable.expand(2**n, -1), k))
     nats = cross_entropy(diffusion, denoiser, rows, masked, sigma, None).double().sum(-1)
-    return torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats) / k.bincount()
+    return (
+        torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats)
+        / k.bincount()
+    )
 
 
 def nelbo_exact(terms: Float[Tensor, "K"]) -> Float[Tensor, ""]:
@@ -97,7 +111,9 @@ def nelbo_exact(terms: Float[Tensor, "K"]) -> Float[Tensor, ""]:
     return (terms[1:] / torch.arange(1, len(terms), device=terms.device)).sum()
 
 
-def nelbo_discrete(terms: Float[Tensor, "K"], schedule: Schedule, n_steps: int) -> Float[Tensor, ""]:
+def nelbo_discrete(
+    terms: Float[Tensor, "K"], schedule: Schedule, n_steps: int
+) -> Float[Tensor, ""]:
     """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; needs alpha(1) = 0 to be all of it."""
     n = len(terms) - 1
     k = torch.arange(n + 1, dtype=torch.float64, device=terms.device)

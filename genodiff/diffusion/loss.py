@@ -51,7 +51,9 @@ def exact_count_loss(
     k, scale = count_and_scale(maskable, k)
     masked = exact_count_mask(maskable, k, u_mask)
     sigma = diffusion.sigma(count_time(diffusion, maskable, k))
-    return _reduce(cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths), scale, maskable, weight)
+    return _reduce(
+        cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths), scale, maskable, weight
+    )
 
 
 def continuous_time_loss(
@@ -119,7 +121,9 @@ def decompose(
 
     def masked_nats(time: Tensor) -> Tensor:
         masked = diffusion.draw_mask(time, u_mask, maskable)
-        return cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(time), lengths).sum(-1)
+        return cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(time), lengths).sum(
+            -1
+        )
 
     start = torch.zeros_like(t)
     closed = diffusion.schedule.masked(start[:1]).item() == 0
@@ -152,14 +156,18 @@ def prior_kl(
     return torch.where(maskable, cost, 0.0).sum(-1)
 
 
-def count_and_scale(maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
+def count_and_scale(
+    maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]
+) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
     """k held within 1 .. n, and n/k; 0 and 0 where a window has nothing to mask."""
     n = maskable.sum(-1)
     k = torch.minimum(k.clamp(min=1).long(), n)
     return k, n.double() / k.clamp(min=1)
 
 
-def count_time(diffusion: MaskedDiffusion, maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
+def count_time(
+    diffusion: MaskedDiffusion, maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]
+) -> Float[Tensor, "B"]:
     """The time at which k of the window's n positions are masked on average."""
     return diffusion.schedule.inverse(1 - k.double() / maskable.sum(-1).clamp(min=1))
 
@@ -172,7 +180,9 @@ def cross_entropy(
     sigma: Float[Tensor, "B"],
     lengths: Int[Tensor, "B"] | None,
 ) -> Float[Tensor, "B L"]:
-    return masked_cost(diffusion.nll, diffusion, denoiser, diffusion.mask(x0, masked), x0, masked, sigma, lengths)
+    return masked_cost(
+        diffusion.nll, diffusion, denoiser, diffusion.mask(x0, masked), x0, masked, sigma, lengths
+    )
 
 
 def masked_cost(
@@ -194,7 +204,9 @@ def masked_cost(
     if len(diffusion.targets) < LARGE or not getattr(denoiser, "selects_rows", False):
         return cost(denoiser(*told), x0, masked)
     found = cost(denoiser(*told, rows=masked)[None], x0[masked][None], masked[masked][None])[0]
-    return torch.zeros(masked.shape, dtype=found.dtype, device=found.device).masked_scatter(masked, found)
+    return torch.zeros(masked.shape, dtype=found.dtype, device=found.device).masked_scatter(
+        masked, found
+    )
 
 
 def _reduce(

@@ -53,8 +53,14 @@ class MaskedDiffusion:
     time_conditioning: bool = False
 
     def __post_init__(self) -> None:
-        if not self.targets or len(set(self.targets)) != len(self.targets) or self.mask_id in self.targets:
-            raise UsageError("the targets must be one or more distinct ids, none of them the mask's")
+        if (
+            not self.targets
+            or len(set(self.targets)) != len(self.targets)
+            or self.mask_id in self.targets
+        ):
+            raise UsageError(
+                "the targets must be one or more distinct ids, none of them the mask's"
+            )
 
     @cached_property
     def _consecutive(self) -> bool:
@@ -73,12 +79,18 @@ class MaskedDiffusion:
         return column_of
 
     def corrupt(
-        self, x0: Int[Tensor, "B L"], t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
+        self,
+        x0: Int[Tensor, "B L"],
+        t: Float[Tensor, "B"],
+        u: Float[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
     ) -> Int[Tensor, "B L"]:
         """xt ~ q(xt | x0): a maskable position is masked where its uniform u in [0, 1) is below 1 - alpha(t)."""
         return self.mask(x0, self.draw_mask(t, u, maskable))
 
-    def draw_mask(self, t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]) -> Bool[Tensor, "B L"]:
+    def draw_mask(
+        self, t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
+    ) -> Bool[Tensor, "B L"]:
         """Which maskable positions are masked at time t; those at t' < t are among those at t."""
         return maskable & (u < self.schedule.masked(t)[:, None])
 
@@ -104,7 +116,9 @@ class MaskedDiffusion:
             columns = logits.index_select(-1, self._target_ids.to(logits.device))
         return columns if columns.dtype == torch.float64 else columns.float()
 
-    def log_x0(self, logits: Float[Tensor, "B L V"], xt: Int[Tensor, "B L"]) -> Float[Tensor, "B L V"]:
+    def log_x0(
+        self, logits: Float[Tensor, "B L V"], xt: Int[Tensor, "B L"]
+    ) -> Float[Tensor, "B L V"]:
         """log x_theta(xt), natural logarithms, in at least single precision; every row sums to 1.
 
         -inf stands wherever the chance is 0: do not multiply it, gather from it or mask it. Logits of any finite size
@@ -117,13 +131,17 @@ class MaskedDiffusion:
         visible = xt.masked_fill(masked[..., 0], 0).long()[..., None]
         return torch.where(masked, denoised, impossible.scatter(-1, visible, 0.0))
 
-    def nll(self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]) -> Float[Tensor, "B L"]:
+    def nll(
+        self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
+    ) -> Float[Tensor, "B L"]:
         """-log x_theta of the clean token at the `masked` positions, 0 elsewhere; nats. Equals -log_x0 gathered at x0.
 
         A masked position whose clean token is not a target costs infinity, for the denoiser gives it no chance.
         """
         last = len(self._column_of) - 1
-        column = self._column_of.to(x0.device)[x0.masked_fill(~masked, self.targets[0]).long().clamp(max=last)]
+        column = self._column_of.to(x0.device)[
+            x0.masked_fill(~masked, self.targets[0]).long().clamp(max=last)
+        ]
         logp = self.target_logits(logits).log_softmax(-1)
         nll = -logp.gather(-1, column.clamp(min=0)[..., None])[..., 0]
         return torch.where(masked, nll.masked_fill(column < 0, torch.inf), 0.0)
@@ -143,7 +161,9 @@ class MaskedDiffusion:
         return p
 
 
-def exact_count_mask(maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]) -> Bool[Tensor, "B L"]:
+def exact_count_mask(
+    maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]
+) -> Bool[Tensor, "B L"]:
     """Exactly k of each row's maskable positions: those with the smallest uniforms. All of them where k is larger."""
     rank = u.masked_fill(~maskable, torch.inf).argsort(dim=-1, stable=True).argsort(-1)
     return maskable & (rank < k[:, None])

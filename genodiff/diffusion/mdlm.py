@@ -22,7 +22,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.likelihood import window_nelbo
-from genodiff.diffusion.loss import LossTerms, continuous_time_loss, discrete_time_loss, exact_count_loss
+from genodiff.diffusion.loss import (
+    LossTerms,
+    continuous_time_loss,
+    discrete_time_loss,
+    exact_count_loss,
+)
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts
 from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_bound, as_loss
 from genodiff.errors import UsageError
@@ -47,9 +52,14 @@ class Mdlm(Objective):
 
     def __post_init__(self) -> None:
         if self.time_steps is not None and self.time_steps < 1:
-            raise UsageError(f"{self.time_steps} time steps", fix="give 1 or more, or none for continuous time")
+            raise UsageError(
+                f"{self.time_steps} time steps", fix="give 1 or more, or none for continuous time"
+            )
         if not self.rao_blackwell and self.time_steps is None:
-            raise UsageError("without Rao-Blackwellisation the loss needs steps to draw from", fix="give --time-steps 1000")
+            raise UsageError(
+                "without Rao-Blackwellisation the loss needs steps to draw from",
+                fix="give --time-steps 1000",
+            )
 
     @property
     def curve(self) -> bool:
@@ -71,7 +81,9 @@ class Mdlm(Objective):
         given = (self.diffusion, denoiser, x0, maskable, weight)
         t = draws.times(self.time_sampling)
         if not (self.zero_masking and self.rao_blackwell):
-            terms = as_loss(self._costs(denoiser, x0, maskable, t, draws.u_mask, lengths), maskable, weight)
+            terms = as_loss(
+                self._costs(denoiser, x0, maskable, t, draws.u_mask, lengths), maskable, weight
+            )
         elif self.time_steps is not None:
             terms = discrete_time_loss(*given, t, draws.u_mask, self.time_steps, lengths)
         elif self.exact_count:
@@ -81,7 +93,9 @@ class Mdlm(Objective):
         if self.carry_over:
             return terms
         more = as_loss(self._reconstruction(denoiser, x0, maskable, lengths), maskable, weight)
-        return LossTerms(terms.nats + more.nats, terms.nats_unweighted + more.nats_unweighted, terms.n_tokens)
+        return LossTerms(
+            terms.nats + more.nats, terms.nats_unweighted + more.nats_unweighted, terms.n_tokens
+        )
 
     @torch.no_grad()
     def bound(
@@ -93,16 +107,23 @@ class Mdlm(Objective):
         lengths: Int[Tensor, "B"] | None = None,
     ) -> WindowBound:
         t = draws.times("systematic").to(x0.device)
-        if self.zero_masking and self.time_steps is None:  # the count form, whatever the training drew: it varies least
+        if (
+            self.zero_masking and self.time_steps is None
+        ):  # the count form, whatever the training drew: it varies least
             found = exact_count_bound(self.diffusion, denoiser, x0, maskable, draws, lengths)
         elif self.time_steps is not None and not self.diffusion.time_conditioning:
-            found = as_bound(self._mean_costs(denoiser, x0, maskable, t, draws.u_mask, lengths, self.time_steps))
+            found = as_bound(
+                self._mean_costs(denoiser, x0, maskable, t, draws.u_mask, lengths, self.time_steps)
+            )
         else:  # the mean of a step, whatever the training paid for: it is the same figure and varies less
             mean = replace(self, rao_blackwell=True)
             found = as_bound(mean._costs(denoiser, x0, maskable, t, draws.u_mask, lengths))
         if self.carry_over:
             return found
-        nats = found.scale[:, None] * found.ce + self._reconstruction(denoiser, x0, maskable, lengths).double()
+        nats = (
+            found.scale[:, None] * found.ce
+            + self._reconstruction(denoiser, x0, maskable, lengths).double()
+        )
         return as_bound(nats)
 
     def _costs(
@@ -124,7 +145,11 @@ class Mdlm(Objective):
         share_t = self.diffusion.schedule.masked(t)[:, None]
         if self.time_steps is None:
             weight = self.diffusion.schedule.weight(t)[:, None]
-            costs = weight * (nll + torch.log1p(x_mask * (1 - share_t) / share_t) - x_mask / (share_t + (1 - share_t) * x_mask))
+            costs = weight * (
+                nll
+                + torch.log1p(x_mask * (1 - share_t) / share_t)
+                - x_mask / (share_t + (1 - share_t) * x_mask)
+            )
         else:
             share_s = torch.where(first, 0.0, self.diffusion.schedule.masked(s))[:, None]
             reveal = None if self.rao_blackwell else (u >= share_s).to(u.dtype)
@@ -143,16 +168,27 @@ class Mdlm(Objective):
     ) -> Float[Tensor, "B L"]:
         """The mean of `_costs` over the steps that could have drawn the mask: step i, where k of n are masked, with a chance
         p(i | k) that goes with Binomial(k; n, 1 - alpha(i/T)). For a network that is not told the time; it varies least."""
-        masked = self.diffusion.draw_mask(torch.ceil(t * steps).clamp(1, steps) / steps, u, maskable)
+        masked = self.diffusion.draw_mask(
+            torch.ceil(t * steps).clamp(1, steps) / steps, u, maskable
+        )
         nll, x_mask = self._evaluate(denoiser, x0, masked, t, lengths)
-        share = self.diffusion.schedule.masked(torch.arange(steps + 1, dtype=torch.float64, device=x0.device) / steps).clamp(max=1)
+        share = self.diffusion.schedule.masked(
+            torch.arange(steps + 1, dtype=torch.float64, device=x0.device) / steps
+        ).clamp(max=1)
         share[0] = 0.0  # step 1 reveals whatever is left
         k, n = masked.sum(-1, keepdim=True), maskable.sum(-1, keepdim=True)
-        chance = (torch.special.xlogy(k, share[1:]) + torch.special.xlog1py(n - k, -share[1:])).softmax(-1)
+        chance = (
+            torch.special.xlogy(k, share[1:]) + torch.special.xlog1py(n - k, -share[1:])
+        ).softmax(-1)
         costs = torch.zeros_like(nll, dtype=torch.float64)
         for row, here in enumerate(masked):
             i = (chance[row] > _UNLIKELY).nonzero()  # as a column: steps beside positions
-            each = step_cost(nll[row, here].expand(len(i), -1), x_mask[row, here].expand(len(i), -1), share[i + 1], share[i])
+            each = step_cost(
+                nll[row, here].expand(len(i), -1),
+                x_mask[row, here].expand(len(i), -1),
+                share[i + 1],
+                share[i],
+            )
             costs[row, here] = steps * (chance[row, i] * each).sum(0)
         return costs
 
@@ -180,7 +216,11 @@ class Mdlm(Objective):
         return torch.where(masked, nll - log1mexp(log_mask), 0.0), log_mask.exp()
 
     def _reconstruction(
-        self, denoiser: Denoiser, x0: Int[Tensor, "B L"], maskable: Bool[Tensor, "B L"], lengths: Int[Tensor, "B"] | None
+        self,
+        denoiser: Denoiser,
+        x0: Int[Tensor, "B L"],
+        maskable: Bool[Tensor, "B L"],
+        lengths: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B L"]:
         """-log x_theta(x0)_x0 at every maskable position, nothing being masked."""
         sigma = self.diffusion.sigma(torch.zeros(len(x0), dtype=torch.float64, device=x0.device))
@@ -220,7 +260,9 @@ def exact_count_bound(
     return WindowBound(found.ce, found.scale, found.k.double() / found.n.clamp(min=1))
 
 
-def log_mask_chance(diffusion: MaskedDiffusion, logits: Float[Tensor, "B L V"]) -> Float[Tensor, "B L"]:
+def log_mask_chance(
+    diffusion: MaskedDiffusion, logits: Float[Tensor, "B L V"]
+) -> Float[Tensor, "B L"]:
     """log x_m: the mask's share of the softmax over the targets and the mask."""
     of_mask = logits[..., diffusion.mask_id].to(torch.promote_types(logits.dtype, torch.float32))
     return -torch.nn.functional.softplus(diffusion.target_logits(logits).logsumexp(-1) - of_mask)

@@ -32,7 +32,11 @@ MASKED, RANDOM = 0.8, 0.1  # of the selected; the rest stays visible
 
 
 def show(
-    x0: Int[Tensor, "*S"], masked: Bool[Tensor, "*S"], randomised: Bool[Tensor, "*S"], token: Int[Tensor, "*S"], mask_id: int
+    x0: Int[Tensor, "*S"],
+    masked: Bool[Tensor, "*S"],
+    randomised: Bool[Tensor, "*S"],
+    token: Int[Tensor, "*S"],
+    mask_id: int,
 ) -> Int[Tensor, "*S"]:
     """x0 with the mask's id where `masked`, and `token` where `randomised` and not masked."""
     return torch.where(masked, mask_id, torch.where(randomised, token, x0))
@@ -48,7 +52,9 @@ class Mlm(Objective):
 
     def __post_init__(self) -> None:
         if not 0 < self.mask_rate <= 1:
-            raise UsageError(f"a mask rate of {self.mask_rate}", fix="give a share above 0, such as 0.15")
+            raise UsageError(
+                f"a mask rate of {self.mask_rate}", fix="give a share above 0, such as 0.15"
+            )
 
     @property
     def samplers(self) -> dict[str, Callable[..., Sampled]]:
@@ -73,9 +79,17 @@ class Mlm(Objective):
         selected = maskable & (part < 1)
         targets = torch.tensor(self.diffusion.targets, device=x0.device)
         choice = ((part - MASKED) / RANDOM * len(targets)).long().clamp(0, len(targets) - 1)
-        xt = show(x0, selected & (part < MASKED), selected & (part < MASKED + RANDOM), targets[choice].to(x0.dtype), self.diffusion.mask_id)
+        xt = show(
+            x0,
+            selected & (part < MASKED),
+            selected & (part < MASKED + RANDOM),
+            targets[choice].to(x0.dtype),
+            self.diffusion.mask_id,
+        )
         sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
-        nats = masked_cost(self.diffusion.nll, self.diffusion, denoiser, xt, x0, selected, sigma, lengths)
+        nats = masked_cost(
+            self.diffusion.nll, self.diffusion, denoiser, xt, x0, selected, sigma, lengths
+        )
         return as_loss(nats / self.mask_rate, maskable, weight)
 
     def bound(

@@ -46,7 +46,9 @@ class WindowBound(NamedTuple):
 
     ce: Float[Tensor, "B L"]
     scale: Float[Tensor, "B"]
-    rate: Float[Tensor, "B"]  # masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k; else 0
+    rate: Float[
+        Tensor, "B"
+    ]  # masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k; else 0
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ def as_bound(nats: Float[Tensor, "B L"]) -> WindowBound:
     return WindowBound(nats.double(), ones, torch.zeros_like(ones))
 
 
-def as_loss(nats: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"], weight: Float[Tensor, "B L"] | None) -> LossTerms:
+def as_loss(
+    nats: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"], weight: Float[Tensor, "B L"] | None
+) -> LossTerms:
     """The sums over a batch of nats that stand at their positions."""
     weighted = nats if weight is None else nats * weight
     return LossTerms(weighted.sum(), nats.detach().sum(), maskable.sum())

@@ -38,5 +38,7 @@ def objective(name: str, diffusion: MaskedDiffusion, **settings: Any) -> Objecti
     known = settings_of(name)
     for key in settings:
         if key not in known:
-            raise UsageError(f"the objective '{name}' has no setting '{key}'", fix=did_you_mean(key, known))
+            raise UsageError(
+                f"the objective '{name}' has no setting '{key}'", fix=did_you_mean(key, known)
+            )
     return OBJECTIVES[name](diffusion, **settings)

@@ -35,7 +35,9 @@ from genodiff.errors import UsageError
 
 class Sampled(NamedTuple):
     x0: Int[Tensor, "B L"]  # no masks left; what was visible is unchanged
-    nfe: Int[Tensor, "B"]  # evaluations of the denoiser for each sequence; those of `refine` are not counted
+    nfe: Int[
+        Tensor, "B"
+    ]  # evaluations of the denoiser for each sequence; those of `refine` are not counted
 
 
 @torch.no_grad()
@@ -131,15 +133,23 @@ def confidence(
         score = torch.where(filling.is_masked(rows), torch.round(best / TIE), -torch.inf)
         by_u = u_order[rows].argsort(dim=-1, stable=True)
         order = by_u.gather(1, score.gather(1, by_u).argsort(dim=-1, stable=True, descending=True))
-        due = torch.zeros_like(score, dtype=torch.bool).scatter(1, order, torch.arange(score.shape[1]).to(n) < n[:, None])
-        gap = score.masked_fill(~due, torch.inf).amin(-1) - score.masked_fill(due, -torch.inf).amax(-1)
+        due = torch.zeros_like(score, dtype=torch.bool).scatter(
+            1, order, torch.arange(score.shape[1]).to(n) < n[:, None]
+        )
+        gap = score.masked_fill(~due, torch.inf).amin(-1) - score.masked_fill(due, -torch.inf).amax(
+            -1
+        )
         return due, gap * TIE
 
     for j in n_due.any(0).nonzero()[:, 0].tolist():
         rows = n_due[:, j].nonzero()[:, 0]
         logits, sigma = filling.evaluate(rows, torch.full_like(u_order[rows, 0], 1 - j / steps))
         due, gap = choose(rows, logits, n_due[rows, j])
-        close = (gap <= 4 * tolerance).nonzero()[:, 0] if refine is not None else gap.new_zeros(0).long()
+        close = (
+            (gap <= 4 * tolerance).nonzero()[:, 0]
+            if refine is not None
+            else gap.new_zeros(0).long()
+        )
         for i in close.tolist():
             row = rows[i : i + 1]
             due[i], _ = choose(row, filling.refined(row, sigma[i : i + 1]), n_due[row, j])
@@ -202,7 +212,11 @@ class Filling:
         self.nfe[rows] += 1
         self.exact.clear()
         sigma = self.diffusion.sigma(t)
-        if due is not None and len(self.diffusion.targets) >= LARGE and getattr(self.denoiser, "selects_rows", False):
+        if (
+            due is not None
+            and len(self.diffusion.targets) >= LARGE
+            and getattr(self.denoiser, "selects_rows", False)
+        ):
             return self.denoiser(self.x[rows], sigma, rows=due), sigma
         return self.denoiser(self.x[rows], sigma), sigma
 

@@ -73,7 +73,9 @@ class _Shape(Schedule):
 
     def __post_init__(self) -> None:
         if not 0 <= self.eps < 1:
-            raise UsageError(f"eps = {self.eps} is not in [0, 1)", fix="use 0, or a small number such as 1e-3")
+            raise UsageError(
+                f"eps = {self.eps} is not in [0, 1)", fix="use 0, or a small number such as 1e-3"
+            )
 
     @abstractmethod
     def _visible(self, t: Time) -> Time: ...
@@ -185,7 +187,9 @@ class Polynomial(_Shape):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.power > 0:
-            raise UsageError(f"power = {self.power} is not above 0", fix="use 1 for linear, 2 for quadratic")
+            raise UsageError(
+                f"power = {self.power} is not above 0", fix="use 1 for linear, 2 for quadratic"
+            )
 
     def _visible(self, t: Time) -> Time:
         return 1 - t**self.power
@@ -238,7 +242,9 @@ class SigmaLinear(_Noise):
         return torch.full_like(t, self.sigma_max - self.sigma_min)
 
     def inverse(self, alpha: Time) -> Time:
-        return ((-torch.log(alpha) - self.sigma_min) / (self.sigma_max - self.sigma_min)).clamp(0, 1)
+        return ((-torch.log(alpha) - self.sigma_min) / (self.sigma_max - self.sigma_min)).clamp(
+            0, 1
+        )
 
 
 @dataclass(frozen=True)
@@ -248,7 +254,10 @@ class Geometric(_Noise):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sigma_min == 0:
-            raise UsageError("a geometric schedule cannot start at sigma_min = 0", fix="use a small number such as 1e-4")
+            raise UsageError(
+                "a geometric schedule cannot start at sigma_min = 0",
+                fix="use a small number such as 1e-4",
+            )
 
     def sigma(self, t: Time) -> Time:
         return self.sigma_min ** (1 - t) * self.sigma_max**t
@@ -282,5 +291,7 @@ def schedule(name: str, **settings: float) -> Schedule:
     known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:
         if key not in known:
-            raise UsageError(f"schedule '{name}' has no setting '{key}'", fix=did_you_mean(key, known))
+            raise UsageError(
+                f"schedule '{name}' has no setting '{key}'", fix=did_you_mean(key, known)
+            )
     return cls(**settings)

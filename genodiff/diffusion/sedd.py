@@ -36,7 +36,10 @@ def log_ratios(diffusion: MaskedDiffusion, logits: Float[Tensor, "*S V"]) -> Flo
 
 
 def score_entropy(
-    diffusion: MaskedDiffusion, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
+    diffusion: MaskedDiffusion,
+    logits: Float[Tensor, "B L V"],
+    x0: Int[Tensor, "B L"],
+    masked: Bool[Tensor, "B L"],
 ) -> Float[Tensor, "B L"]:
     """-log h_x + sum h - 1 at the `masked` positions, 0 elsewhere; nats. sigma'(t) DWDSE is w(t) times this."""
     total = log_ratios(diffusion, logits).logsumexp(-1)
@@ -72,9 +75,15 @@ class Sedd(Objective):
         t = draws.times(self.time_sampling)
         if self.exact_count:
             k, scale = count_and_scale(maskable, counts(t, maskable.sum(-1)))
-            masked, t = exact_count_mask(maskable, k, draws.u_mask), count_time(self.diffusion, maskable, k)
+            masked, t = (
+                exact_count_mask(maskable, k, draws.u_mask),
+                count_time(self.diffusion, maskable, k),
+            )
         else:
-            masked, scale = self.diffusion.draw_mask(t, draws.u_mask, maskable), self.diffusion.schedule.weight(t)
+            masked, scale = (
+                self.diffusion.draw_mask(t, draws.u_mask, maskable),
+                self.diffusion.schedule.weight(t),
+            )
         entropy = self._entropy(denoiser, x0, masked, t, lengths)
         return as_loss(scale.to(entropy.dtype)[:, None] * entropy, maskable, weight)
 
@@ -87,9 +96,13 @@ class Sedd(Objective):
         draws: Draws,
         lengths: Int[Tensor, "B"] | None = None,
     ) -> WindowBound:
-        k, scale = count_and_scale(maskable, counts(draws.times("systematic").to(x0.device), maskable.sum(-1)))
+        k, scale = count_and_scale(
+            maskable, counts(draws.times("systematic").to(x0.device), maskable.sum(-1))
+        )
         masked = exact_count_mask(maskable, k, draws.u_mask)
-        entropy = self._entropy(denoiser, x0, masked, count_time(self.diffusion, maskable, k), lengths)
+        entropy = self._entropy(
+            denoiser, x0, masked, count_time(self.diffusion, maskable, k), lengths
+        )
         return WindowBound(entropy.double(), scale, k.double() / maskable.sum(-1).clamp(min=1))
 
     def _entropy(
@@ -101,4 +114,13 @@ class Sedd(Objective):
         lengths: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B L"]:
         xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
-        return masked_cost(partial(score_entropy, self.diffusion), self.diffusion, denoiser, xt, x0, masked, sigma, lengths)
+        return masked_cost(
+            partial(score_entropy, self.diffusion),
+            self.diffusion,
+            denoiser,
+            xt,
+            x0,
+            masked,
+            sigma,
+            lengths,
+        )

@@ -24,12 +24,12 @@ from sklearn.tree import DecisionTreeRegressor
 
 from genodiff.errors import DataError, UsageError
 from genodiff.finetune.cnn import fit_cnn
-from genodiff.finetune.examples import Examples
-from genodiff.finetune.metrics import in_their_columns
-from genodiff.finetune.task import Domain, Task
 from genodiff.finetune.text_baselines import SHAPES, STRENGTHS, fit_text
-from genodiff.finetune.trivial import coordinate_lookup, length_tree
 from genodiff.settings import did_you_mean
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import in_their_columns
+from genodiff.tasks.task import Domain, Task
+from genodiff.tasks.trivial import coordinate_lookup, length_tree
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
@@ -52,7 +52,9 @@ class _Given(NamedTuple):
         return max(1, len(self.task.classes))
 
 
-def baseline_predictor(name: str, task: Task, train: Examples, valid: Examples, seed: int) -> Predict:
+def baseline_predictor(
+    name: str, task: Task, train: Examples, valid: Examples, seed: int
+) -> Predict:
     """A baseline fitted on `train`, its choices made on `valid`: a function from examples to predictions.
 
     Sequences are cut to the task's `max_length` as they are for networks; lengths and places are not. Raises `UsageError`
@@ -68,10 +70,14 @@ def baseline_predictor(name: str, task: Task, train: Examples, valid: Examples, 
 def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
     """The baselines that can be fitted to these data: lookups need classes and coordinates, the others are always there."""
     can_look_up = train.places is not None and task.kind in ("binary", "multiclass")
-    return tuple(name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup"))
+    return tuple(
+        name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup")
+    )
 
 
-def fit_predict(name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int) -> Floats:
+def fit_predict(
+    name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int
+) -> Floats:
     """Predictions of a baseline for `test`, whose labels are not looked at."""
     return baseline_predictor(name, task, train, valid, seed)(test)
 
@@ -91,7 +97,9 @@ def _one_hot(labels: NDArray[Any], given: _Given) -> Floats:
 
 def _length_tree(given: _Given) -> Predict:
     if given.task.kind in ("binary", "multiclass"):
-        return lambda examples: length_tree(given.train.lengths, given.train.labels, examples.lengths, given.n_out)
+        return lambda examples: length_tree(
+            given.train.lengths, given.train.labels, examples.lengths, given.n_out
+        )
     # Equal lengths are put together under a weight: the same tree as on single rows, many times faster.
     lengths, group = np.unique(given.train.lengths, return_inverse=True)
     weight = np.bincount(group).astype(np.float64)
@@ -99,10 +107,14 @@ def _length_tree(given: _Given) -> Predict:
     answers = answers[:, None] if answers.ndim == 1 else answers
     mean = np.stack([np.bincount(group, column) for column in answers.T], axis=1) / weight[:, None]
     if given.task.kind == "regression":
-        tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean[:, 0], sample_weight=weight)
+        tree = DecisionTreeRegressor(random_state=0).fit(
+            lengths[:, None], mean[:, 0], sample_weight=weight
+        )
         return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64)
     tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean, sample_weight=weight)
-    return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64).reshape(examples.n, -1)
+    return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64).reshape(
+        examples.n, -1
+    )
 
 
 def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
@@ -116,11 +128,16 @@ def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
     strong = np.bincount(owner, (codes == 1) | (codes == 2), len(sequences))
     known = np.maximum(1, np.bincount(owner, codes < 4, len(sequences)))
     return sparse.hstack(
-        [sparse.csr_matrix((strong / known)[:, None]), *(_counts(codes, owner, len(ends), k, both_strands) for k in _KS)]
+        [
+            sparse.csr_matrix((strong / known)[:, None]),
+            *(_counts(codes, owner, len(ends), k, both_strands) for k in _KS),
+        ]
     ).tocsr()
 
 
-def _counts(codes: NDArray[np.int64], owner: NDArray[np.int64], n: int, k: int, both_strands: bool) -> Any:
+def _counts(
+    codes: NDArray[np.int64], owner: NDArray[np.int64], n: int, k: int, both_strands: bool
+) -> Any:
     size = max(0, len(codes) - k + 1)
     number, whole = np.zeros(size, np.int64), np.ones(size, bool)
     for j in range(k):
@@ -153,14 +170,22 @@ def _kmer_lr(given: _Given) -> Predict:
             x, y = (_features(part, cap, both_strands) for part in (given.train, given.valid))
             for strength in STRENGTHS:
                 models = _linear(kind, x, given, strength)
-                yield _loss(kind, given.valid.labels, _linear_predict(kind, models, y, given.n_out)), both_strands, models
+                yield (
+                    _loss(kind, given.valid.labels, _linear_predict(kind, models, y, given.n_out)),
+                    both_strands,
+                    models,
+                )
 
     _, both, chosen = min(tried(), key=lambda found: found[0])
-    return lambda examples: _linear_predict(kind, chosen, _features(examples, cap, both), given.n_out)
+    return lambda examples: _linear_predict(
+        kind, chosen, _features(examples, cap, both), given.n_out
+    )
 
 
 def _features(examples: Examples, cap: int, both_strands: bool) -> Any:
-    return kmer_features([sequence[:cap] for sequence in examples.sequences], both_strands=both_strands)
+    return kmer_features(
+        [sequence[:cap] for sequence in examples.sequences], both_strands=both_strands
+    )
 
 
 def _linear(kind: str, x: Any, given: _Given, strength: float) -> list[Any]:
@@ -190,9 +215,15 @@ def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
     """What is least on the validation part: the share of errors, then the log loss; for values the squared error."""
     if kind == "regression":
         return float(np.square(labels - predicted).mean())
-    right = predicted if kind == "multilabel" else predicted[np.arange(len(labels)), labels][:, None]
+    right = (
+        predicted if kind == "multilabel" else predicted[np.arange(len(labels)), labels][:, None]
+    )
     right = np.where(labels > 0, right, 1 - right) if kind == "multilabel" else right
-    errors = (right < 0.5).mean() if kind == "multilabel" else (predicted.argmax(axis=1) != labels).mean()
+    errors = (
+        (right < 0.5).mean()
+        if kind == "multilabel"
+        else (predicted.argmax(axis=1) != labels).mean()
+    )
     return float(errors + 1e-6 * -np.log(np.maximum(right, 1e-12)).mean())
 
 
@@ -206,13 +237,21 @@ def _cnn(given: _Given) -> Predict:
 def _lookup(exact: bool) -> Callable[[_Given], Predict]:
     def fit(given: _Given) -> Predict:
         if given.task.kind not in ("binary", "multiclass"):
-            raise DataError(f"task {given.task.name}: a lookup answers with classes, and this is a {given.task.kind} task")
+            raise DataError(
+                f"task {given.task.name}: a lookup answers with classes, and this is a {given.task.kind} task"
+            )
         if given.train.places is None:
-            raise DataError(f"task {given.task.name}: a lookup needs coordinates, which these data lack", fix="leave it out")
+            raise DataError(
+                f"task {given.task.name}: a lookup needs coordinates, which these data lack",
+                fix="leave it out",
+            )
 
         def predict(examples: Examples) -> Floats:
             if examples.places is None:
-                raise DataError(f"task {given.task.name}: a lookup needs coordinates, which these data lack", fix="leave it out")
+                raise DataError(
+                    f"task {given.task.name}: a lookup needs coordinates, which these data lack",
+                    fix="leave it out",
+                )
             return coordinate_lookup(given.train, examples.places, given.n_out, exact=exact)
 
         return predict
@@ -222,7 +261,9 @@ def _lookup(exact: bool) -> Callable[[_Given], Predict]:
 
 def _of_text(name: str) -> Callable[[_Given], Predict]:
     def fit(given: _Given) -> Predict:
-        return fit_text(name, given.train, given.valid, given.n_out, given.task.metrics[0], given.task.kind)
+        return fit_text(
+            name, given.train, given.valid, given.n_out, given.task.metrics[0], given.task.kind
+        )
 
     return fit
 

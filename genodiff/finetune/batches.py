@@ -14,8 +14,8 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniform_rows, uniforms
-from genodiff.finetune.examples import Examples
 from genodiff.finetune.sentences import Sentences
+from genodiff.tasks.examples import Examples
 
 Index = NDArray[np.int64]
 
@@ -40,7 +40,9 @@ class Part(NamedTuple):
 
     def take(self, rows: Index) -> "Part":
         """The examples at `rows`, in that order; the ids are shared."""
-        return self._replace(starts=self.starts[rows], lengths=self.lengths[rows], labels=self.labels[rows])
+        return self._replace(
+            starts=self.starts[rows], lengths=self.lengths[rows], labels=self.labels[rows]
+        )
 
     def collate(self, rows: Index, extra: int = 0) -> tuple[Tensor, Tensor]:
         """Ids (B, L) padded on the right to the longest and `extra` more, and lengths (B)."""
@@ -64,7 +66,14 @@ def encode(examples: Examples, reader: Reader, max_length: int) -> Part:
         rows = [reader.encode(s[:max_length]) for s in examples.sequences]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-    return Part(np.concatenate(rows) if rows else np.zeros(0, np.uint8), starts, lengths, examples.labels, reader.pad_id, cut)
+    return Part(
+        np.concatenate(rows) if rows else np.zeros(0, np.uint8),
+        starts,
+        lengths,
+        examples.labels,
+        reader.pad_id,
+        cut,
+    )
 
 
 def epoch_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> list[Index]:
@@ -77,7 +86,9 @@ def epoch_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> lis
         some = order[i : i + _STRETCH * batch_size]
         some = some[np.argsort(lengths[some], kind="stable")]
         found += [some[j : j + batch_size] for j in range(0, len(some), batch_size)]
-    shuffled = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, len(found), sub_index=1), kind="stable")
+    shuffled = np.argsort(
+        uniforms(seed, Purpose.FINETUNE_ORDER, epoch, len(found), sub_index=1), kind="stable"
+    )
     return [found[i] for i in shuffled]
 
 
@@ -88,7 +99,9 @@ def turned(seed: int, epoch: int, n: int) -> NDArray[np.bool_]:
 
 def dropout_draws(seed: int, epoch: int, rows: Index, width: int) -> Tensor:
     """Uniforms (B, width) of examples in an epoch, for dropout."""
-    return torch.from_numpy(uniform_rows(seed, Purpose.FINETUNE_DROPOUT, rows, width, sub_index=epoch)).float()
+    return torch.from_numpy(
+        uniform_rows(seed, Purpose.FINETUNE_DROPOUT, rows, width, sub_index=epoch)
+    ).float()
 
 
 def passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:

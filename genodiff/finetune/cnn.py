@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
-from genodiff.finetune.examples import Examples
+from genodiff.tasks.examples import Examples
 
 EPOCHS, BATCH, RATE = 10, 64, 1e-3
 EMBEDDING, WIDTH, HIDDEN = 100, 8, 512
@@ -40,7 +40,9 @@ class Cnn(nn.Module):
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(_LETTERS, EMBEDDING))
         inputs = (EMBEDDING, *CHANNELS[:-1])
-        self.convolutions = nn.ModuleList(nn.Conv1d(i, o, WIDTH) for i, o in zip(inputs, CHANNELS, strict=True))
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(i, o, WIDTH) for i, o in zip(inputs, CHANNELS, strict=True)
+        )
         self.norms = nn.ModuleList(nn.BatchNorm1d(o) for o in CHANNELS)
         for _ in CHANNELS:
             length = (length - WIDTH + 1) // 2
@@ -52,7 +54,9 @@ class Cnn(nn.Module):
         """torch's own laws (normal embedding, uniform within 1/√fan-in), drawn from the counter."""
         layers = [m for m in self.modules() if isinstance(m, nn.Conv1d | nn.Linear)]
         with torch.no_grad():
-            self.embedding.copy_(torch.special.ndtri(_uniforms(seed, 0, self.embedding).clamp(min=1e-16)))
+            self.embedding.copy_(
+                torch.special.ndtri(_uniforms(seed, 0, self.embedding).clamp(min=1e-16))
+            )
             for i, layer in enumerate(layers):
                 bound = 1 / math.sqrt(math.prod(layer.weight.shape[1:]))
                 layer.weight.copy_(bound * (2 * _uniforms(seed, 2 * i + 1, layer.weight) - 1))
@@ -64,7 +68,11 @@ class Cnn(nn.Module):
         x = F.one_hot(letters, _LETTERS).to(self.embedding.dtype).transpose(1, 2)
         for i, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
             assert isinstance(convolution, nn.Conv1d)
-            weight = convolution.weight if i else torch.einsum("oek,le->olk", convolution.weight, self.embedding)
+            weight = (
+                convolution.weight
+                if i
+                else torch.einsum("oek,le->olk", convolution.weight, self.embedding)
+            )
             x = F.max_pool1d(F.relu(norm(F.conv1d(x, weight, convolution.bias))), 2)
         return self.out(self.hidden(x.flatten(1)))
 
@@ -81,8 +89,15 @@ def fit_cnn(
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
-    x, labels = letters_of([s[:max_length] for s in train.sequences], length), torch.from_numpy(train.labels)
-    mean, scale = (float(train.labels.mean()), float(train.labels.std()) or 1.0) if kind == "regression" else (0.0, 1.0)
+    x, labels = (
+        letters_of([s[:max_length] for s in train.sequences], length),
+        torch.from_numpy(train.labels),
+    )
+    mean, scale = (
+        (float(train.labels.mean()), float(train.labels.std()) or 1.0)
+        if kind == "regression"
+        else (0.0, 1.0)
+    )
 
     def predict(examples: Examples) -> Floats:
         network.eval()

@@ -24,11 +24,11 @@ from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetune.batches import Reader
 from genodiff.finetune.sentences import Sentences
-from genodiff.finetune.task import Domain
+from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.config import DEFAULT_PRESET, DEFAULT_TEXT_PRESET
+from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.settings import Settings, did_you_mean
-from genodiff.train.checkpoint import Model, load_model
-from genodiff.train.config import DEFAULT_PRESET, DEFAULT_TEXT_PRESET
-from genodiff.train.tokenizer_files import model_tokenizer
+from genodiff.tasks.task import Domain
 
 SCRATCH = "scratch"
 _USUAL = {"dna": DEFAULT_PRESET, "text": DEFAULT_TEXT_PRESET}
@@ -48,7 +48,9 @@ class Contender(Settings):
         """The settings of the network and its alphabet."""
         if self.path is not None:
             return opened(self.path).config.backbone, opened(self.path).alphabet
-        return PRESETS[self.preset or _USUAL[self.domain]], BYTES if self.domain == "text" else ALPHABETS["dna"]
+        return PRESETS[
+            self.preset or _USUAL[self.domain]
+        ], BYTES if self.domain == "text" else ALPHABETS["dna"]
 
     def reader(self) -> Reader:
         """What makes the network's ids: its alphabet or, for text, the tokenizer in its run (without one, bytes)."""
@@ -60,23 +62,36 @@ class Contender(Settings):
         if self.kind == "checkpoint":
             assert self.path is not None
             return load_model(self.path, device).backbone, alphabet
-        return settings.build(alphabet.padded_size, alphabet.complement, seed=seed).to(device), alphabet
+        return settings.build(alphabet.padded_size, alphabet.complement, seed=seed).to(
+            device
+        ), alphabet
 
     def about(self) -> dict[str, Any]:
         """What a row says of the network: kind, parameters, training; nothing for a baseline."""
         if self.kind == "baseline":
             return {}
         settings, alphabet = self.shape()
-        found = {"network": settings.kind, "parameters": settings.n_parameters(alphabet.padded_size)}
+        found = {
+            "network": settings.kind,
+            "parameters": settings.n_parameters(alphabet.padded_size),
+        }
         if self.kind == "checkpoint":
             model = opened(str(self.path))
-            found |= {"checkpoint": model.digest, "step": model.step, "pretrained_on": model.config.recipe}
+            found |= {
+                "checkpoint": model.digest,
+                "step": model.step,
+                "pretrained_on": model.config.recipe,
+            }
         return found
 
 
 @lru_cache(maxsize=4)
 def _sentences(path: str | None) -> Sentences:
-    return Sentences(ByteTokenizer() if path is None else model_tokenizer(opened(path).run, opened(path).alphabet))
+    return Sentences(
+        ByteTokenizer()
+        if path is None
+        else model_tokenizer(opened(path).run, opened(path).alphabet)
+    )
 
 
 @lru_cache(maxsize=4)
@@ -85,7 +100,9 @@ def opened(path: str) -> Model:
     return load_model(path)
 
 
-def contenders(words: Sequence[str], baselines: Sequence[str], domain: Domain = "dna") -> list[Contender]:
+def contenders(
+    words: Sequence[str], baselines: Sequence[str], domain: Domain = "dna"
+) -> list[Contender]:
     """The contenders of a domain that `--model` names, each once, in that order. Raises `UsageError` or `CheckpointError`."""
     named: list[tuple[str | None, str]] = []
     for word in words:
@@ -99,7 +116,9 @@ def contenders(words: Sequence[str], baselines: Sequence[str], domain: Domain = 
     for called, word in named:
         one = _contender(called, word, first, baselines, domain)
         if any(one.name == other.name and one != other for other in found):
-            raise UsageError(f"two models are called '{one.name}'", fix="name one of them: --model NAME=PATH")
+            raise UsageError(
+                f"two models are called '{one.name}'", fix="name one of them: --model NAME=PATH"
+            )
         if one not in found:
             found.append(one)
     if not found:
@@ -111,7 +130,9 @@ def _is_path(word: str, baselines: Sequence[str]) -> bool:
     return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")
 
 
-def _contender(alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: Domain) -> Contender:
+def _contender(
+    alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: Domain
+) -> Contender:
     if word in baselines:
         return Contender(name=alias or word, kind="baseline", preset=word, domain=domain)
     if word == SCRATCH:
@@ -119,22 +140,35 @@ def _contender(alias: str | None, word: str, first: str | None, baselines: Seque
         if path is not None:
             _check(path, domain)
         usual = None if path else _USUAL[domain]
-        found = Contender(name=alias or SCRATCH, kind="scratch", path=path, preset=usual, domain=domain)
+        found = Contender(
+            name=alias or SCRATCH, kind="scratch", path=path, preset=usual, domain=domain
+        )
         return found.model_copy(update={"digest": _digest(found)})
     if word.startswith(f"{SCRATCH}:"):
         preset = word.partition(":")[2]
         if preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
         if domain == "text" and PRESETS[preset].paired:
-            raise UsageError(f"preset '{preset}' reads both strands of DNA, and text has one", fix=f"give {SCRATCH}:{DEFAULT_TEXT_PRESET}")
+            raise UsageError(
+                f"preset '{preset}' reads both strands of DNA, and text has one",
+                fix=f"give {SCRATCH}:{DEFAULT_TEXT_PRESET}",
+            )
         found = Contender(name=alias or word, kind="scratch", preset=preset, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})
     if not Path(word).exists() and "/" not in word:
         known = [*baselines, SCRATCH, "baselines"]
-        raise UsageError(f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}")
+        raise UsageError(
+            f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}"
+        )
     path = str(Path(word).absolute())
     model = _check(path, domain, word)
-    return Contender(name=alias or model.run.resolve().name, kind="checkpoint", path=path, digest=model.digest, domain=domain)
+    return Contender(
+        name=alias or model.run.resolve().name,
+        kind="checkpoint",
+        path=path,
+        digest=model.digest,
+        domain=domain,
+    )
 
 
 def _check(path: str, domain: Domain, shown: str | None = None) -> Model:

@@ -18,10 +18,10 @@ from genodiff.finetune.contender import Contender
 from genodiff.finetune.fit import loss_of, n_out_of
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.protocol import GRIDS, FitSettings
-from genodiff.finetune.reference import find_reference
-from genodiff.finetune.request import Request, loaded
 from genodiff.finetune.sweep import Plan, settings_for
-from genodiff.finetune.task import VALID_SHARE, Task, find_task, load_suite
+from genodiff.tasks.reference import find_reference
+from genodiff.tasks.request import Request, loaded
+from genodiff.tasks.task import VALID_SHARE, Task, find_task, load_suite
 from genodiff.train.progress import clock
 
 _FORWARD = 0.35  # of a training step's time
@@ -47,9 +47,18 @@ def size_of(request: Request, name: str) -> Size:
             raise
         task = find_task(request.suite, name)
         count = {part: sum(task.counts.get(part, ())) for part in ("train", "dev", "test")}
-        return Size(task, count["train"] + count["dev"], count["test"], task.max_length, task.max_length, False)
+        return Size(
+            task,
+            count["train"] + count["dev"],
+            count["test"],
+            task.max_length,
+            task.max_length,
+            False,
+        )
     lengths = data.train.lengths.clip(max=data.task.max_length)
-    return Size(data.task, data.train.n, data.test.n, round(float(lengths.mean())), int(lengths.max()), True)
+    return Size(
+        data.task, data.train.n, data.test.n, round(float(lengths.mean())), int(lengths.max()), True
+    )
 
 
 def in_tokens(request: Request, size: Size, contender: Contender, settings: FitSettings) -> Size:
@@ -57,7 +66,9 @@ def in_tokens(request: Request, size: Size, contender: Contender, settings: FitS
     most = min(size.task.max_length, settings.max_length or size.task.max_length)
     if not size.here:
         return size._replace(length=most, longest=most)
-    lengths = encode(loaded(request.model_dump_json(), size.task.name).train, contender.reader(), most).lengths
+    lengths = encode(
+        loaded(request.model_dump_json(), size.task.name).train, contender.reader(), most
+    ).lengths
     return size._replace(length=round(float(lengths.mean())), longest=int(lengths.max()))
 
 
@@ -69,11 +80,25 @@ def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
     for size in sizes:
         for contender in plan.contenders:
             for method in plan.methods if contender.kind != "baseline" else ("baseline",):
-                row: dict[str, Any] = {"task": size.task.name, "model": contender.name, "method": method, "units": plan.seeds}
-                row |= {"n_train": size.n_train or None, "n_test": size.n_test or None, "length": size.length, "data_here": size.here}
+                row: dict[str, Any] = {
+                    "task": size.task.name,
+                    "model": contender.name,
+                    "method": method,
+                    "units": plan.seeds,
+                }
+                row |= {
+                    "n_train": size.n_train or None,
+                    "n_test": size.n_test or None,
+                    "length": size.length,
+                    "data_here": size.here,
+                }
                 if contender.kind != "baseline":
                     _, settings = settings_for(plan, size.task, contender, method)
-                    seen = in_tokens(plan.request, size, contender, settings) if size.task.domain == "text" else size
+                    seen = (
+                        in_tokens(plan.request, size, contender, settings)
+                        if size.task.domain == "text"
+                        else size
+                    )
                     row |= {"length": seen.length}
                     backbone, alphabet = contender.network(1, device)
                     classifier = Classifier(
@@ -96,13 +121,25 @@ def _tries(plan: Plan, method: str) -> float:
     if method != "full":
         return 1.0
     if plan.grid:
-        return float(math.prod(len(axis) for axis in GRIDS.get(plan.request.suite, GRIDS["genomic-benchmarks"]).values()))
+        return float(
+            math.prod(
+                len(axis)
+                for axis in GRIDS.get(plan.request.suite, GRIDS["genomic-benchmarks"]).values()
+            )
+        )
     return 1.0 + plan.search / plan.seeds
 
 
-def _of_network(classifier: Classifier, size: Size, settings: FitSettings, tries: float) -> dict[str, Any]:
+def _of_network(
+    classifier: Classifier, size: Size, settings: FitSettings, tries: float
+) -> dict[str, Any]:
     parameters = sum(p.numel() for p in classifier.parameters())
-    found: dict[str, Any] = {"parameters": parameters, "steps": None, "seconds": None, "memory_bytes": None}
+    found: dict[str, Any] = {
+        "parameters": parameters,
+        "steps": None,
+        "seconds": None,
+        "memory_bytes": None,
+    }
     found["disk_bytes"] = 4 * parameters + 24 * size.n_test
     if not size.n_train:
         return found
@@ -123,19 +160,31 @@ def _of_network(classifier: Classifier, size: Size, settings: FitSettings, tries
 
 
 def _batch(rows: int, length: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    x0 = torch.arange(rows * length, device=device).remainder(7919).remainder(4).add(7).view(rows, length)
+    x0 = (
+        torch.arange(rows * length, device=device)
+        .remainder(7919)
+        .remainder(4)
+        .add(7)
+        .view(rows, length)
+    )
     return x0, torch.full((rows,), length, device=device)
 
 
 def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
     shape = (rows, len(task.classes)) if task.kind == "multilabel" else (rows,)
-    return torch.zeros(shape, device=device, dtype=torch.float32 if task.kind == "regression" else torch.int64)
+    return torch.zeros(
+        shape, device=device, dtype=torch.float32 if task.kind == "regression" else torch.int64
+    )
 
 
-def seconds_per_base(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> float:
+def seconds_per_base(
+    classifier: Classifier, task: Task, length: int, settings: FitSettings
+) -> float:
     """Seconds of forward, backward and update per base: the faster of two passes, after one to warm up."""
     device = classifier.weight.device
-    rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[0].stop
+    rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[
+        0
+    ].stop
     optimizer = torch.optim.AdamW(classifier.parameters(), lr=0.0, weight_decay=0.0, fused=True)
     took = []
     for _ in range(3):
@@ -156,7 +205,9 @@ def seconds_per_base(classifier: Classifier, task: Task, length: int, settings: 
 def memory(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> int:
     """Bytes of weights, gradients, moments, the best epoch's copy, and what autograd keeps of the largest pass."""
     device = classifier.weight.device
-    rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[0].stop
+    rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[
+        0
+    ].stop
     kept: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -166,10 +217,20 @@ def memory(classifier: Classifier, task: Task, length: int, settings: FitSetting
 
     some = min(rows, 2)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        loss = loss_of(task.kind, classifier(*_batch(some, length, device)).float(), _targets(task, some, device))
-    own = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() for p in classifier.parameters()}
+        loss = loss_of(
+            task.kind,
+            classifier(*_batch(some, length, device)).float(),
+            _targets(task, some, device),
+        )
+    own = {
+        p.untyped_storage().data_ptr(): p.untyped_storage().nbytes()
+        for p in classifier.parameters()
+    }
     del loss
-    return 5 * sum(own.values()) + sum(size for at, size in kept.items() if at not in own) * rows // some
+    return (
+        5 * sum(own.values())
+        + sum(size for at, size in kept.items() if at not in own) * rows // some
+    )
 
 
 def downloads(plan: Plan, sizes: list[Size]) -> list[dict[str, str]]:
@@ -184,7 +245,10 @@ def downloads(plan: Plan, sizes: list[Size]) -> list[dict[str, str]]:
             continue
         if suite.url:
             found += [
-                {"what": f"{size.task.name} {part}", "url": suite.url.format(task=size.task.name, part=part, **{"class": name})}
+                {
+                    "what": f"{size.task.name} {part}",
+                    "url": suite.url.format(task=size.task.name, part=part, **{"class": name}),
+                }
                 for part in ("train", "test")
                 for name in size.task.classes
             ]
@@ -218,16 +282,27 @@ def lines(found: dict[str, Any]) -> list[str]:
             names = ", ".join(row["model"] for row in baselines)
             what = f"{names} (baselines) × {baselines[0]['units']}: {_size(baselines[0], 'bases' if dna else 'bytes')}"
             out.append(f"  {task} · {what}; seconds to minutes each{absent}")
-    out.append(f"time     about {clock(found['seconds'])}, baselines not counted ({clock(found['cpu_seconds'])} one after another)")
+    out.append(
+        f"time     about {clock(found['seconds'])}, baselines not counted ({clock(found['cpu_seconds'])} one after another)"
+    )
     out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
     out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB")
     groups: dict[str, list[str]] = {}
     for row in found["downloads"]:
-        groups.setdefault(row["what"] if row["what"].startswith("genome") else row["what"].split()[0], []).append(row["url"])
+        groups.setdefault(
+            row["what"] if row["what"].startswith("genome") else row["what"].split()[0], []
+        ).append(row["url"])
     for what, urls in groups.items():
-        out.append(f"fetch    {what}: {urls[0]}" + (f" and {len(urls) - 1} more files" if len(urls) > 1 else ""))
+        out.append(
+            f"fetch    {what}: {urls[0]}"
+            + (f" and {len(urls) - 1} more files" if len(urls) > 1 else "")
+        )
     return out if groups else [*out, "fetch    nothing"]
 
 
 def _size(row: dict[str, Any], unit: str) -> str:
-    return f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}" if row["n_train"] else "size not known"
+    return (
+        f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}"
+        if row["n_train"]
+        else "size not known"
+    )

@@ -27,11 +27,11 @@ from torch.optim import AdamW
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted
 from genodiff.finetune.batches import Part, dropout_draws, epoch_batches, passes, turned
 from genodiff.finetune.head import Classifier
-from genodiff.finetune.metrics import Floats, better, measure
 from genodiff.finetune.protocol import FitSettings
 from genodiff.io import atomic
+from genodiff.runs.weights import fill, own_tensors, read_tensors
+from genodiff.tasks.metrics import Floats, better, measure
 from genodiff.train.optimizer import decays, moments, set_moments
-from genodiff.train.weights import fill, own_tensors, read_tensors
 
 STATE = "state.safetensors"
 _SAVE_SECONDS = 60.0
@@ -77,7 +77,10 @@ def loss_of(kind: str, scores: Tensor, labels: Tensor) -> Tensor:
     if kind == "regression":
         return F.mse_loss(scores[:, 0], labels.float(), reduction="sum")
     if kind == "multilabel":
-        return F.binary_cross_entropy_with_logits(scores, labels.float(), reduction="sum") / scores.shape[1]
+        return (
+            F.binary_cross_entropy_with_logits(scores, labels.float(), reduction="sum")
+            / scores.shape[1]
+        )
     return F.cross_entropy(scores, labels, reduction="sum")
 
 
@@ -97,7 +100,14 @@ def probabilities(kind: str, scores: Floats, scale: tuple[float, float] = (0.0, 
 
 
 @torch.no_grad()
-def raw_scores(classifier: Classifier, part: Part, *, batch_size: int | None = None, extra: int = 0, bf16: bool = False) -> Floats:
+def raw_scores(
+    classifier: Classifier,
+    part: Part,
+    *,
+    batch_size: int | None = None,
+    extra: int = 0,
+    bf16: bool = False,
+) -> Floats:
     """The scores of every example, (n, n_out), in order. Batches hold examples of like length; they change nothing beyond
     float32 error, nor does `extra` padding."""
     device = classifier.weight.device
@@ -108,14 +118,20 @@ def raw_scores(classifier: Classifier, part: Part, *, batch_size: int | None = N
     strands = 2 if classifier.paired else 1
     for i in range(0, part.n, size):
         rows = order[i : i + size]
-        parts = passes(part.lengths[rows], device.type, strands) if batch_size is None else [slice(0, len(rows))]
+        parts = (
+            passes(part.lengths[rows], device.type, strands)
+            if batch_size is None
+            else [slice(0, len(rows))]
+        )
         for some in parts:
             x0, lengths = part.collate(rows[some], extra)
             with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
                 scores = classifier.predict(x0.to(device), lengths.to(device))
             out[rows[some]] = scores.double().cpu().numpy()
     if not np.isfinite(out).all():
-        raise GenodiffError("the network's scores are not finite", fix="lower --lr, or use --precision fp32")
+        raise GenodiffError(
+            "the network's scores are not finite", fix="lower --lr, or use --precision fp32"
+        )
     return out
 
 
@@ -125,11 +141,16 @@ class _Run:
     def __init__(self, classifier: Classifier, settings: FitSettings) -> None:
         named = list(classifier.named_parameters())
         groups: list[dict[str, Any]] = [
-            {"params": [p for n, p in named if decays(n, p)], "weight_decay": settings.weight_decay},
+            {
+                "params": [p for n, p in named if decays(n, p)],
+                "weight_decay": settings.weight_decay,
+            },
             {"params": [p for n, p in named if not decays(n, p)], "weight_decay": 0.0},
         ]
         self.classifier = classifier
-        self.optimizer = AdamW([g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, fused=True)
+        self.optimizer = AdamW(
+            [g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, fused=True
+        )
         self.epoch, self.batch, self.step, self.loss, self.seconds = 0, 0, 0, 0.0, 0.0
         self.history: list[Epoch] = []
         self.best_epoch = 0
@@ -145,7 +166,9 @@ class _Run:
         }  # fmt: skip
         body = {k: v.detach().cpu().contiguous() for k, v in sorted(tensors.items())}
         digest = _digest(body, counters, identity)
-        raw = to_safetensors(body, {"counters": json.dumps(counters), "identity": identity, "sha256": digest})
+        raw = to_safetensors(
+            body, {"counters": json.dumps(counters), "identity": identity, "sha256": digest}
+        )
         atomic.write_bytes(path, raw)
 
     def load(self, path: Path, identity: str) -> None:
@@ -155,16 +178,33 @@ class _Run:
                 about = json.loads(file.read(size))["__metadata__"]
                 counters = json.loads(about["counters"])
             except (ValueError, KeyError, TypeError, MemoryError, OverflowError):
-                raise CheckpointError("is no state of a fit: corrupt", file=path, fix="remove it; the unit begins again") from None
+                raise CheckpointError(
+                    "is no state of a fit: corrupt",
+                    file=path,
+                    fix="remove it; the unit begins again",
+                ) from None
         tensors = read_tensors(path)
-        if about.get("identity") != identity or about.get("sha256") != _digest(tensors, counters, identity):
-            raise CheckpointError("is the state of another fit, or corrupt", file=path, fix="remove it; the unit begins again")
-        part = {p: {k[len(p) :]: v for k, v in tensors.items() if k.startswith(p)} for p in ("now.", "best.", "adam.")}
+        if about.get("identity") != identity or about.get("sha256") != _digest(
+            tensors, counters, identity
+        ):
+            raise CheckpointError(
+                "is the state of another fit, or corrupt",
+                file=path,
+                fix="remove it; the unit begins again",
+            )
+        part = {
+            p: {k[len(p) :]: v for k, v in tensors.items() if k.startswith(p)}
+            for p in ("now.", "best.", "adam.")
+        }
         fill(self.classifier, part["now."])
         set_moments(self.optimizer, self.classifier, part["adam."])
         self.best = {k: v.to(self.classifier.weight.device) for k, v in part["best."].items()}
         self.epoch, self.batch, self.step = counters["epoch"], counters["batch"], counters["step"]
-        self.loss, self.seconds, self.best_epoch = counters["loss"], counters["seconds"], counters["best_epoch"]
+        self.loss, self.seconds, self.best_epoch = (
+            counters["loss"],
+            counters["seconds"],
+            counters["best_epoch"],
+        )
         self.history = [Epoch(*row) for row in counters["history"]]
 
 
@@ -205,7 +245,11 @@ def fit(
     began, saved = time.monotonic() - run.seconds, time.monotonic()
     while run.epoch < epochs and not _given_up(run, settings):
         batches = epoch_batches(train.lengths, settings.batch_size, seed, run.epoch)
-        flips = turned(seed, run.epoch, train.n) if classifier.strands in ("average", "augment") else None
+        flips = (
+            turned(seed, run.epoch, train.n)
+            if classifier.strands in ("average", "augment")
+            else None
+        )
         while run.batch < len(batches) and run.step < steps:
             rows = batches[run.batch]
             for group in run.optimizer.param_groups:
@@ -219,22 +263,42 @@ def fit(
                 saved = time.monotonic()
             if watch is not None:
                 try:
-                    watch(Tick(run.epoch, epochs, run.step, steps, run.seconds, run.history[-1].valid if run.history else None))
+                    watch(
+                        Tick(
+                            run.epoch,
+                            epochs,
+                            run.step,
+                            steps,
+                            run.seconds,
+                            run.history[-1].valid if run.history else None,
+                        )
+                    )
                 except Interrupted:
                     if state is not None:
                         run.save(state, identity)
                     raise
-        _close_epoch(run, train, valid, kind, metric, settings, scale, sum(map(len, batches[: run.batch])))
+        _close_epoch(
+            run, train, valid, kind, metric, settings, scale, sum(map(len, batches[: run.batch]))
+        )
         run.seconds = time.monotonic() - began
         if state is not None:
             run.save(state, identity)
             saved = time.monotonic()
     fill(classifier, {k: v.to(device) for k, v in run.best.items()})
-    return Fitted(classifier.eval(), run.best_epoch, run.history[run.best_epoch].valid, run.history, run.seconds, scale)
+    return Fitted(
+        classifier.eval(),
+        run.best_epoch,
+        run.history[run.best_epoch].valid,
+        run.history,
+        run.seconds,
+        scale,
+    )
 
 
 def _given_up(run: _Run, settings: FitSettings) -> bool:
-    return settings.patience is not None and len(run.history) - 1 - run.best_epoch >= settings.patience
+    return (
+        settings.patience is not None and len(run.history) - 1 - run.best_epoch >= settings.patience
+    )
 
 
 def _scale(kind: str, labels: NDArray[Any]) -> tuple[float, float]:
@@ -245,7 +309,9 @@ def _scale(kind: str, labels: NDArray[Any]) -> tuple[float, float]:
 
 
 def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Tensor:
-    return torch.from_numpy((labels - scale[0]) / scale[1] if kind == "regression" else np.ascontiguousarray(labels))
+    return torch.from_numpy(
+        (labels - scale[0]) / scale[1] if kind == "regression" else np.ascontiguousarray(labels)
+    )
 
 
 def _step(
@@ -259,8 +325,16 @@ def _step(
         here = rows[some]
         x0, lengths = (t.to(device) for t in train.collate(here))
         if flips is not None:
-            x0 = torch.where(torch.from_numpy(flips[here]).to(device)[:, None], classifier.other_strand(x0, lengths), x0)
-        dropped = dropout_draws(seed, run.epoch, here, classifier.weight.shape[1]).to(device) if settings.dropout else None
+            x0 = torch.where(
+                torch.from_numpy(flips[here]).to(device)[:, None],
+                classifier.other_strand(x0, lengths),
+                x0,
+            )
+        dropped = (
+            dropout_draws(seed, run.epoch, here, classifier.weight.shape[1]).to(device)
+            if settings.dropout
+            else None
+        )
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
             scores = classifier(x0, lengths, dropped)
         loss = loss_of(kind, scores.float(), _targets(kind, train.labels[here], scale).to(device))
@@ -268,19 +342,31 @@ def _step(
         total += float(loss.detach())
     norm = float(torch.nn.utils.clip_grad_norm_(classifier.parameters(), settings.clip))
     if not (math.isfinite(norm) and math.isfinite(total)):
-        raise GenodiffError(f"step {run.step + 1}: the loss or its gradient is not finite", fix="lower --lr, or use --precision fp32")
+        raise GenodiffError(
+            f"step {run.step + 1}: the loss or its gradient is not finite",
+            fix="lower --lr, or use --precision fp32",
+        )
     run.optimizer.step()
     run.optimizer.zero_grad(set_to_none=True)
     return total
 
 
 def _close_epoch(
-    run: _Run, train: Part, valid: Part, kind: str, metric: str, settings: FitSettings, scale: tuple[float, float], seen: int
+    run: _Run,
+    train: Part,
+    valid: Part,
+    kind: str,
+    metric: str,
+    settings: FitSettings,
+    scale: tuple[float, float],
+    seen: int,
 ) -> None:
     """Validate, note the epoch, keep its weights if it is the best so far."""
     raw = raw_scores(run.classifier, valid, bf16=settings.precision == "bf16")
     value = measure(metric, kind, valid.labels, probabilities(kind, raw, scale))
-    loss = float(loss_of(kind, torch.from_numpy(raw), _targets(kind, valid.labels, scale))) / valid.n
+    loss = (
+        float(loss_of(kind, torch.from_numpy(raw), _targets(kind, valid.labels, scale))) / valid.n
+    )
     run.history.append(Epoch(run.epoch, run.step, run.loss / max(1, seen), loss, value))
     if len(run.history) == 1 or better(metric, value, run.history[run.best_epoch].valid):
         run.best_epoch = run.epoch

@@ -31,7 +31,9 @@ Strands = Literal["auto", "conjoin", "average", "augment", "none"]
 _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from those of a network
 
 
-def part_means(h: Float[Tensor, "B L D"], parts: int, lengths: Int[Tensor, " B"]) -> Float[Tensor, "B parts D"]:
+def part_means(
+    h: Float[Tensor, "B L D"], parts: int, lengths: Int[Tensor, " B"]
+) -> Float[Tensor, "B parts D"]:
     """The means over stretches of a row's first `lengths` positions: position i is in stretch i · parts // length."""
     if parts == 1:
         return pool(h, "mean", lengths)[:, None]
@@ -48,7 +50,9 @@ class Backbone(Protocol):
     def d_out(self) -> int:
         """The width of `features`."""
 
-    def features(self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
+    def features(
+        self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None
+    ) -> Tensor:
         """What its own head reads, (B, L, d_out)."""
 
 
@@ -61,9 +65,14 @@ def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> S
     if wanted == "auto":
         return "conjoin" if paired else "average" if has_complement else "none"
     if wanted == "conjoin" and not paired:
-        raise UsageError("--rc conjoin needs a network that reads both strands (PS)", fix="give --rc average")
+        raise UsageError(
+            "--rc conjoin needs a network that reads both strands (PS)", fix="give --rc average"
+        )
     if paired and wanted in ("average", "augment"):
-        raise UsageError(f"--rc {wanted} is for networks of one strand; this one reads both", fix="give --rc conjoin")
+        raise UsageError(
+            f"--rc {wanted} is for networks of one strand; this one reads both",
+            fix="give --rc conjoin",
+        )
     if wanted in ("average", "augment") and not has_complement:
         raise UsageError(f"--rc {wanted} needs an alphabet with a complement", fix="give --rc none")
     return wanted
@@ -87,23 +96,33 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.parts = parts
-        self.backbone, self.strands, self.dropout = backbone, strands_for(backbone, strands, complement is not None), dropout
+        self.backbone, self.strands, self.dropout = (
+            backbone,
+            strands_for(backbone, strands, complement is not None),
+            dropout,
+        )
         width = parts * int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
         draws = Draws(seed ^ _HEAD_DRAWS)
         bound = width**-0.5
         self.weight = nn.Parameter(draws.uniform(n_out, width, low=-bound, high=bound).float())
         self.bias = nn.Parameter(torch.zeros(n_out))
-        self.register_buffer("complement", None if complement is None else torch.tensor(complement), persistent=False)
+        self.register_buffer(
+            "complement", None if complement is None else torch.tensor(complement), persistent=False
+        )
 
     @property
     def paired(self) -> bool:
         """Whether the network reads both strands."""
         return bool(getattr(self.backbone, "paired", False))
 
-    def pooled(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "strands B D"]:
+    def pooled(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "strands B D"]:
         """The means of the features over each row's parts: of the given strand, and with paired strands of the other too."""
         sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
-        h = self.backbone.features(x0, sigma, None if bool((lengths == x0.shape[1]).all()) else lengths)  # type: ignore[operator]
+        h = self.backbone.features(
+            x0, sigma, None if bool((lengths == x0.shape[1]).all()) else lengths
+        )  # type: ignore[operator]
         if not self.paired:
             return part_means(h.float(), self.parts, lengths).flatten(1)[None]
         given, other = h.float().chunk(2, -1)
@@ -115,7 +134,10 @@ class Classifier(nn.Module):
         return torch.stack(strands).flatten(2)
 
     def forward(
-        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"], dropped: Float[Tensor, "B D"] | None = None
+        self,
+        x0: Int[Tensor, "B L"],
+        lengths: Int[Tensor, " B"],
+        dropped: Float[Tensor, "B D"] | None = None,
     ) -> Float[Tensor, "B n_out"]:
         """Scores in training; `dropped` are uniforms that say which pooled features drop out."""
         pooled = self.pooled(x0, lengths)
@@ -123,7 +145,9 @@ class Classifier(nn.Module):
             pooled = pooled * (dropped >= self.dropout) / (1 - self.dropout)
         return F.linear(pooled, self.weight, self.bias).mean(0)
 
-    def predict(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B n_out"]:
+    def predict(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B n_out"]:
         """Scores in prediction: under `average` the mean of those of both strands."""
         scores = self(x0, lengths)
         if self.strands != "average":
@@ -137,7 +161,9 @@ class Classifier(nn.Module):
             return mean
         return (mean + self.pooled(self.other_strand(x0, lengths), lengths).mean(0)) / 2
 
-    def other_strand(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Int[Tensor, "B L"]:
+    def other_strand(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B L"]:
         """The reverse complement of each row within its own length; padding stays on the right."""
         assert self.complement is not None
         at = torch.arange(x0.shape[1], device=x0.device)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from genodiff.errors import DataError
 from genodiff.finetune.batches import Part, passes
 from genodiff.finetune.head import Classifier
-from genodiff.finetune.metrics import Floats, best_of, in_their_columns, measure
+from genodiff.tasks.metrics import Floats, best_of, in_their_columns, measure
 
 _ITERATIONS = 2000
 
@@ -57,9 +57,14 @@ def fit_probe(
     scaler = StandardScaler().fit(train)
     x, y = scaler.transform(train), scaler.transform(valid)
     fitted = {c: _fit(kind, x, train_labels, c) for c in sorted(strengths, reverse=True)}
-    values = {c: measure(metric, kind, valid_labels, _predict(kind, models, y, n_out)) for c, models in fitted.items()}
+    values = {
+        c: measure(metric, kind, valid_labels, _predict(kind, models, y, n_out))
+        for c, models in fitted.items()
+    }
     best, c = best_of(metric, ((value, c) for c, value in values.items()))
-    return Probed(c, best, {f"{c:g}": value for c, value in values.items()}, scaler, fitted[c], n_out)
+    return Probed(
+        c, best, {f"{c:g}": value for c, value in values.items()}, scaler, fitted[c], n_out
+    )
 
 
 def _fit(kind: str, x: Floats, labels: NDArray[Any], c: float) -> list[Any]:
@@ -71,7 +76,11 @@ def _fit(kind: str, x: Floats, labels: NDArray[Any], c: float) -> list[Any]:
         there = np.unique(column)
         if len(there) == 1 and kind != "multilabel":
             raise DataError("the train part has a single class", fix="give examples of every class")
-        models.append(there[0] if len(there) == 1 else LogisticRegression(C=c, max_iter=_ITERATIONS).fit(x, column))
+        models.append(
+            there[0]
+            if len(there) == 1
+            else LogisticRegression(C=c, max_iter=_ITERATIONS).fit(x, column)
+        )
     return models
 
 
@@ -79,6 +88,9 @@ def _predict(kind: str, models: list[Any], x: Floats, n_out: int) -> Floats:
     if kind == "regression":
         return np.asarray(models[0].predict(x), np.float64)
     if kind == "multilabel":
-        yes = [m.predict_proba(x)[:, 1] if hasattr(m, "predict_proba") else np.full(len(x), float(m)) for m in models]
+        yes = [
+            m.predict_proba(x)[:, 1] if hasattr(m, "predict_proba") else np.full(len(x), float(m))
+            for m in models
+        ]
         return np.stack(yes, 1)
     return in_their_columns(models[0].classes_, models[0].predict_proba(x), n_out)

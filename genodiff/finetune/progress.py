@@ -26,7 +26,12 @@ class Board:
         self._bar: Progress | None = None
         console = Console(stderr=True)
         if console.is_terminal and _log.isEnabledFor(logging.INFO) and total:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+            columns = (
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+            )
             self._bar = Progress(*columns, console=console, refresh_per_second=4, transient=True)
             self._task = self._bar.add_task("fine-tuning", total=1.0)
             self._bar.start()
@@ -35,7 +40,9 @@ class Board:
         """After a step of a unit."""
         new = unit.key not in self._share
         self._share[unit.key] = tick.step / max(1, tick.steps)
-        if new and tick.step > 1:  # what was done in an earlier session did not take time in this one
+        if (
+            new and tick.step > 1
+        ):  # what was done in an earlier session did not take time in this one
             self._before += self._share[unit.key] * self._cost.get(unit.key, 0.0)
         valid = "" if tick.valid is None else f", validation {tick.valid:.3f}"
         self._say(f"{_name(unit)}: epoch {tick.epoch + 1}/{tick.epochs}{valid}")
@@ -45,14 +52,27 @@ class Board:
         self._share.pop(unit.key, None)
         self._done.add(unit.key)
         if row is not None and row["value"] is not None:
-            _log.info("%s: %s %.4f on %d test examples (%s)", _name(unit), row["metric"], row["value"], row["n_test"], self._left())
+            _log.info(
+                "%s: %s %.4f on %d test examples (%s)",
+                _name(unit),
+                row["metric"],
+                row["value"],
+                row["n_test"],
+                self._left(),
+            )
         self._say(_name(unit))
 
     def _left(self) -> str:
         whole = sum(self._cost.values()) or 1.0
-        share = sum(self._cost.get(key, 0.0) for key in self._done) + sum(s * self._cost.get(k, 0.0) for k, s in self._share.items())
+        share = sum(self._cost.get(key, 0.0) for key in self._done) + sum(
+            s * self._cost.get(k, 0.0) for k, s in self._share.items()
+        )
         now = share - self._before
-        eta = "" if now <= 0 else f", {clock((time.monotonic() - self._began) * (whole - share) / now)} to go"
+        eta = (
+            ""
+            if now <= 0
+            else f", {clock((time.monotonic() - self._began) * (whole - share) / now)} to go"
+        )
         if self._bar is not None:
             self._bar.update(self._task, completed=min(1.0, share / whole))
         return f"{len(self._done)}/{self._total} units{eta}"

@@ -25,23 +25,46 @@ from genodiff.settings import Settings, did_you_mean
 class FitSettings(Settings):
     """Everything that decides a fit but its data, its network and its seed."""
 
-    method: Annotated[Literal["full", "probe"], Field(description="all weights, or a regression on frozen embeddings")] = "full"
+    method: Annotated[
+        Literal["full", "probe"],
+        Field(description="all weights, or a regression on frozen embeddings"),
+    ] = "full"
     rc: Annotated[Strands, Field(description="what is done about the reverse complement")] = "auto"
     epochs: Annotated[int, Field(ge=1, le=10_000, description="passes over the train part")] = 10
-    max_steps: Annotated[int | None, Field(ge=1, description="steps at most, in place of epochs")] = None
+    max_steps: Annotated[
+        int | None, Field(ge=1, description="steps at most, in place of epochs")
+    ] = None
     batch_size: Annotated[int, Field(ge=1, le=1 << 20, description="examples per step")] = 256
     lr: Annotated[float, Field(gt=0, le=10, description="highest learning rate")] = 1e-3
-    warmup_share: Annotated[float, Field(ge=0, le=1, description="share of the steps that warm up")] = 0.01
+    warmup_share: Annotated[
+        float, Field(ge=0, le=1, description="share of the steps that warm up")
+    ] = 0.01
     warmup_lr: Annotated[float, Field(ge=0, description="learning rate of the first step")] = 1e-6
-    lr_min_ratio: Annotated[float, Field(ge=0, le=1, description="the cosine ends at lr times this")] = 0.1
-    weight_decay: Annotated[float, Field(ge=0, le=10, description="not applied to norms, biases, A_log, D")] = 0.1
+    lr_min_ratio: Annotated[
+        float, Field(ge=0, le=1, description="the cosine ends at lr times this")
+    ] = 0.1
+    weight_decay: Annotated[
+        float, Field(ge=0, le=10, description="not applied to norms, biases, A_log, D")
+    ] = 0.1
     betas: tuple[float, float] = (0.9, 0.999)
     clip: Annotated[float, Field(gt=0, description="largest gradient norm")] = 1.0
-    dropout: Annotated[float, Field(ge=0, lt=1, description="share of pooled features dropped in training")] = 0.0
-    parts: Annotated[int, Field(ge=1, le=64, description="stretches of a sequence that the head reads the means of")] = 1
-    patience: Annotated[int | None, Field(ge=1, description="stop after so many epochs without a better validation")] = None
-    precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast on a GPU")] = "fp32"
-    max_length: Annotated[int | None, Field(ge=1, description="bases that are read of a sequence, if fewer than the task's")] = None
+    dropout: Annotated[
+        float, Field(ge=0, lt=1, description="share of pooled features dropped in training")
+    ] = 0.0
+    parts: Annotated[
+        int,
+        Field(ge=1, le=64, description="stretches of a sequence that the head reads the means of"),
+    ] = 1
+    patience: Annotated[
+        int | None, Field(ge=1, description="stop after so many epochs without a better validation")
+    ] = None
+    precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast on a GPU")] = (
+        "fp32"
+    )
+    max_length: Annotated[
+        int | None,
+        Field(ge=1, description="bases that are read of a sequence, if fewer than the task's"),
+    ] = None
     probe_c: Annotated[tuple[float, ...], Field(description="strengths (inverse) that a probe's regularisation tries")] = (
         0.01, 0.1, 1.0, 10.0,
     )  # fmt: skip

@@ -23,9 +23,9 @@ from typing import Any
 from filelock import FileLock
 
 from genodiff.errors import DataError
-from genodiff.finetune.examples import Examples
-from genodiff.finetune.task import TaskData
 from genodiff.io import atomic
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.task import TaskData
 
 FILE = "results.jsonl"
 TIMES = ("seconds", "created", "device", "threads", "git", "genodiff")
@@ -43,10 +43,18 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             row = json.loads(line)
-            if not isinstance(row, dict) or not {"task", "model", "seed", "key", "value"} <= row.keys():
+            if (
+                not isinstance(row, dict)
+                or not {"task", "model", "seed", "key", "value"} <= row.keys()
+            ):
                 raise ValueError("no row of results")
         except ValueError as fault:
-            raise DataError(f"is no row of results ({fault})", file=path, line=number, fix="remove the line; the unit runs again") from None
+            raise DataError(
+                f"is no row of results ({fault})",
+                file=path,
+                line=number,
+                fix="remove the line; the unit runs again",
+            ) from None
         rows.append(row)
     return rows
 
@@ -58,12 +66,18 @@ def add_rows(folder: Path, new: Iterable[dict[str, Any]]) -> None:
         before = dict(rows)
         rows |= {row["key"]: row for row in new}
         if rows != before or not (folder / FILE).exists():
-            text = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in sorted(rows.values(), key=_place))
+            text = "".join(
+                json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"
+                for row in sorted(rows.values(), key=_place)
+            )
             atomic.write_text(folder / FILE, text)
 
 
 def _place(row: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{row.get(k, ''):09d}" if isinstance(row.get(k), int) else str(row.get(k, "")) for k in _ORDER)
+    return tuple(
+        f"{row.get(k, ''):09d}" if isinstance(row.get(k), int) else str(row.get(k, ""))
+        for k in _ORDER
+    )
 
 
 def same_value(row: dict[str, Any]) -> dict[str, Any]:

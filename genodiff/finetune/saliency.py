@@ -27,13 +27,20 @@ def mutagenesis(
     n = min(longest, len(ids))
     targets = np.array(alphabet.targets)
     rows = np.tile(ids, (1 + n * len(targets), 1))
-    rows[1 + np.arange(n * len(targets)), start + np.repeat(np.arange(n), len(targets))] = np.tile(targets, n)
+    rows[1 + np.arange(n * len(targets)), start + np.repeat(np.arange(n), len(targets))] = np.tile(
+        targets, n
+    )
     device, lengths = classifier.weight.device, np.full(len(rows), len(ids))
     classifier.eval()
     scores = []
     for some in passes(lengths, device.type, 2 if classifier.paired else 1):
         x0 = torch.from_numpy(rows[some]).to(device)
-        scores.append(classifier.predict(x0, torch.full((len(x0),), len(ids), device=device)).double().cpu().numpy())
+        scores.append(
+            classifier.predict(x0, torch.full((len(x0),), len(ids), device=device))
+            .double()
+            .cpu()
+            .numpy()
+        )
     z = np.concatenate(scores)
     if z.shape[1] > 1:
         others = np.delete(z, label, axis=1).mean(1)
@@ -43,7 +50,9 @@ def mutagenesis(
     return start, (margin[1:] - margin[0]).reshape(n, len(targets))
 
 
-def about(classifier: Classifier, alphabet: Alphabet, sequence: bytes, label: int, probability: float) -> dict[str, Any]:
+def about(
+    classifier: Classifier, alphabet: Alphabet, sequence: bytes, label: int, probability: float
+) -> dict[str, Any]:
     """What a report draws: the bases of the stretch, and how much a change at each place costs on average."""
     start, change = mutagenesis(classifier, alphabet, sequence, label)
     bases = sequence[start : start + len(change)].decode("ascii")

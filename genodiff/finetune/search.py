@@ -14,11 +14,11 @@ from filelock import FileLock
 
 from genodiff.errors import GenodiffError, MachineError
 from genodiff.finetune.contender import Contender
-from genodiff.finetune.metrics import HIGHER, better
 from genodiff.finetune.protocol import FitSettings
-from genodiff.finetune.task import Task
 from genodiff.finetune.unit import Unit
 from genodiff.io import atomic
+from genodiff.tasks.metrics import HIGHER, better
+from genodiff.tasks.task import Task
 
 FILE = "search.jsonl"
 _BATCHES = (32, 64, 128, 256)
@@ -32,10 +32,17 @@ class Search:
 
     def known(self) -> dict[str, float]:
         """The validation value of every unit that was tried in this folder, by key; NaN where it failed."""
-        return {row["key"]: math.nan if row["valid"] is None else float(row["valid"]) for row in self._rows()}
+        return {
+            row["key"]: math.nan if row["valid"] is None else float(row["valid"])
+            for row in self._rows()
+        }
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()] if self.path.exists() else []
+        return (
+            [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
+            if self.path.exists()
+            else []
+        )
 
     def add(self, unit: Unit, valid: float) -> None:
         """Note a unit's validation value."""
@@ -48,12 +55,23 @@ class Search:
             rows = [r for r in self._rows() if r["key"] != unit.key] + [row]
             atomic.write_text(self.path, "".join(json.dumps(r) + "\n" for r in rows))
 
-    def optimise(self, start: FitSettings, trials: int, value: Callable[[FitSettings], float]) -> FitSettings:
+    def optimise(
+        self, start: FitSettings, trials: int, value: Callable[[FitSettings], float]
+    ) -> FitSettings:
         """The best of `trials` settings around `start`, which is the first of them. Raises `MachineError` without optuna."""
         optuna = _optuna()
         up = HIGHER.get(self.task.metrics[0], True)
-        study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=1), direction="maximize" if up else "minimize")
-        study.enqueue_trial({"lr": start.lr, "batch_size": start.batch_size, "weight_decay": start.weight_decay, "dropout": start.dropout})
+        study = optuna.create_study(
+            sampler=optuna.samplers.TPESampler(seed=1), direction="maximize" if up else "minimize"
+        )
+        study.enqueue_trial(
+            {
+                "lr": start.lr,
+                "batch_size": start.batch_size,
+                "weight_decay": start.weight_decay,
+                "dropout": start.dropout,
+            }
+        )
         tried: list[FitSettings] = []
         values: list[float] = []
         sizes = sorted({*_BATCHES, start.batch_size})
@@ -68,7 +86,11 @@ class Search:
             tried.append(start.model_copy(update=change))
             values.append(value(tried[-1]))
             failed = not math.isfinite(values[-1])
-            study.tell(trial, None if failed else values[-1], state=optuna.trial.TrialState.FAIL if failed else None)
+            study.tell(
+                trial,
+                None if failed else values[-1],
+                state=optuna.trial.TrialState.FAIL if failed else None,
+            )
         return best_of(tried, values, self.task.metrics[0])
 
 
@@ -87,6 +109,9 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise MachineError("--search needs optuna, which is not installed", fix="pip install 'genodiff[search]', or use --grid") from None
+        raise MachineError(
+            "--search needs optuna, which is not installed",
+            fix="pip install 'genodiff[search]', or use --grid",
+        ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.tokenizer import Tokenizer
-from genodiff.finetune.glue import TAB
+from genodiff.tasks.glue import TAB
 
 Ids = NDArray[Any]
 
@@ -34,7 +34,9 @@ class Sentences:
         found, cut = [], 0
         for of in fields:
             parts = [next(flat) for _ in of]
-            sizes = shortened([len(part) for part in parts], max(len(of), max_length - len(start) - len(of)))
+            sizes = shortened(
+                [len(part) for part in parts], max(len(of), max_length - len(start) - len(of))
+            )
             cut += sizes != [len(part) for part in parts]
             row = [np.array(start, kind)]
             for part, size in zip(parts, sizes, strict=True):

@@ -22,22 +22,22 @@ import torch
 
 from genodiff import __version__
 from genodiff.errors import GenodiffError
-from genodiff.finetune.audit import audit
 from genodiff.finetune.baselines import baselines_for
 from genodiff.finetune.contender import Contender
-from genodiff.finetune.examples import class_counts
 from genodiff.finetune.head import Strands, strands_for
 from genodiff.finetune.progress import Board
 from genodiff.finetune.protocol import FitSettings, grid, preset
-from genodiff.finetune.request import Request, loaded
 from genodiff.finetune.results import add_rows, data_digest, read_results
 from genodiff.finetune.search import Search, best_of
-from genodiff.finetune.task import Task
 from genodiff.finetune.unit import RESULT, Unit
 from genodiff.finetune.workers import Outcome, Place, outcomes
 from genodiff.io import atomic
-from genodiff.train import lock
-from genodiff.train.folder import git_revision, now
+from genodiff.runs import lock
+from genodiff.runs.folder import git_revision, now
+from genodiff.tasks.audit import audit
+from genodiff.tasks.examples import class_counts
+from genodiff.tasks.request import Request, loaded
+from genodiff.tasks.task import Task
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
 
@@ -69,14 +69,24 @@ class Known(NamedTuple):
     about: dict[str, Any]
 
 
-def settings_for(plan: Plan, task: Task, contender: Contender, method: str) -> tuple[str, FitSettings]:
+def settings_for(
+    plan: Plan, task: Task, contender: Contender, method: str
+) -> tuple[str, FitSettings]:
     """(name, settings) of a contender on a task: the protocol's, then what the user gave. Raises `UsageError`."""
     if contender.kind == "baseline":
         return "", FitSettings()
     shape, alphabet = contender.shape()
     wanted: Strands = plan.over.get("rc", "auto")
-    rc = strands_for(shape, "none" if wanted == "auto" and task.oriented else wanted, alphabet.complement is not None)
-    own = preset(plan.request.suite, task.name, rc, plan.protocol) | {"method": method, "rc": rc, "parts": task.parts}
+    rc = strands_for(
+        shape,
+        "none" if wanted == "auto" and task.oriented else wanted,
+        alphabet.complement is not None,
+    )
+    own = preset(plan.request.suite, task.name, rc, plan.protocol) | {
+        "method": method,
+        "rc": rc,
+        "parts": task.parts,
+    }
     settings = FitSettings.parse(own | {k: v for k, v in plan.over.items() if k != "rc"})
     return plan.protocol if settings == FitSettings.parse(own) else "own", settings
 
@@ -100,10 +110,20 @@ def know(request: Request, name: str) -> Known:
     return Known(task, about["data"], data.split, data.train.n, bases, about)
 
 
-def units_of(plan: Plan, known: Known, contender: Contender, method: str, settings: FitSettings, setting: str) -> list[Unit]:
+def units_of(
+    plan: Plan, known: Known, contender: Contender, method: str, settings: FitSettings, setting: str
+) -> list[Unit]:
     """One unit per seed, from 1."""
-    what = {"suite": plan.request.suite, "task": known.task.name, "split": known.split, "data": known.digest}
-    return [Unit(**what, contender=contender, settings=settings, setting=setting, seed=s) for s in range(1, plan.seeds + 1)]
+    what = {
+        "suite": plan.request.suite,
+        "task": known.task.name,
+        "split": known.split,
+        "data": known.digest,
+    }
+    return [
+        Unit(**what, contender=contender, settings=settings, setting=setting, seed=s)
+        for s in range(1, plan.seeds + 1)
+    ]
 
 
 def _session(out: Path, command: str, device: str) -> None:
@@ -115,13 +135,25 @@ def _session(out: Path, command: str, device: str) -> None:
         before = []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     machine = platform.processor() or platform.machine()
-    where = torch.cuda.get_device_name() if device.startswith("cuda") else f"{machine} CPU, {cores} cores"
-    new = {"command": command, "git": git_revision(), "genodiff": __version__, "hardware": where, "threads": torch.get_num_threads()}
+    where = (
+        torch.cuda.get_device_name()
+        if device.startswith("cuda")
+        else f"{machine} CPU, {cores} cores"
+    )
+    new = {
+        "command": command,
+        "git": git_revision(),
+        "genodiff": __version__,
+        "hardware": where,
+        "threads": torch.get_num_threads(),
+    }
     kept = [s for s in before if {k: s.get(k) for k in new} != new]
     atomic.write_json(path, {"sessions": [*kept, new | {"started": now()}]})
 
 
-def sweep(plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command: str = "") -> list[dict[str, Any]]:
+def sweep(
+    plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command: str = ""
+) -> list[dict[str, Any]]:
     """Run what is not done yet and return the rows of this plan. Raises `GenodiffError` at the end where a unit failed."""
     out.mkdir(parents=True, exist_ok=True)
     with lock.hold(out):
@@ -134,13 +166,18 @@ def sweep(plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command:
             known = know(plan.request, name)
             _remember(out, known.about)
             for contender in plan.contenders:
-                if contender.kind == "baseline" and contender.preset not in known.about["baselines"]:
+                if (
+                    contender.kind == "baseline"
+                    and contender.preset not in known.about["baselines"]
+                ):
                     _log.info("%s: no %s, which these data do not allow", name, contender.name)
                     continue
                 for method in plan.methods if contender.kind != "baseline" else ("baseline",):
                     setting, settings = settings_for(plan, known.task, contender, method)
                     if (plan.grid or plan.search) and method == "full":
-                        setting, settings = _searched(plan, known, contender, settings, out, device, jobs, faults)
+                        setting, settings = _searched(
+                            plan, known, contender, settings, out, device, jobs, faults
+                        )
                     some = units_of(plan, known, contender, method, settings, setting)
                     units += some
                     cost |= {unit.key: _cost(unit, known) for unit in some}
@@ -150,7 +187,9 @@ def sweep(plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command:
         board = Board(len(units), cost, {unit.key for unit in done})
         place = Place(plan.request, out, device, jobs)
         try:
-            for outcome in outcomes([unit for unit in done if unit.key not in rows], place._replace(jobs=1)):
+            for outcome in outcomes(
+                [unit for unit in done if unit.key not in rows], place._replace(jobs=1)
+            ):
                 add_rows(out, [outcome.row] if outcome.row is not None else [])
             todo = [unit for unit in units if unit not in done]
             for outcome in outcomes(todo, place, board.tick):
@@ -158,7 +197,10 @@ def sweep(plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command:
         finally:
             board.close()
     if faults:
-        raise GenodiffError(f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}", fix="the others are done and kept")
+        raise GenodiffError(
+            f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}",
+            fix="the others are done and kept",
+        )
     keys = {unit.key for unit in units}
     return [row for row in read_results(out) if row["key"] in keys]
 
@@ -182,7 +224,11 @@ def _cost(unit: Unit, known: Known) -> float:
     if unit.contender.kind == "baseline":
         return 0.0
     settings, alphabet = unit.contender.shape()
-    epochs = unit.settings.steps(known.n_train) / math.ceil(known.n_train / unit.settings.batch_size) if unit.method == "full" else 0.4
+    epochs = (
+        unit.settings.steps(known.n_train) / math.ceil(known.n_train / unit.settings.batch_size)
+        if unit.method == "full"
+        else 0.4
+    )
     return float(known.bases * epochs * settings.n_parameters(alphabet.padded_size) ** 0.5)
 
 
@@ -206,14 +252,25 @@ def read_tasks(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def _searched(
-    plan: Plan, known: Known, contender: Contender, start: FitSettings, out: Path, device: str, jobs: int, faults: list[str]
+    plan: Plan,
+    known: Known,
+    contender: Contender,
+    start: FitSettings,
+    out: Path,
+    device: str,
+    jobs: int,
+    faults: list[str],
 ) -> tuple[str, FitSettings]:
     """The settings with the best validation: of the paper's grid over all seeds, or of `search` trials on the first seed."""
     place = Place(plan.request, out, device, jobs, final=False)
     log = Search(out, known.task, contender)
 
     def run(candidates: Sequence[FitSettings], seeds: int) -> list[float]:
-        units = [u for s in candidates for u in units_of(plan._replace(seeds=seeds), known, contender, "full", s, "tried")]
+        units = [
+            u
+            for s in candidates
+            for u in units_of(plan._replace(seeds=seeds), known, contender, "full", s, "tried")
+        ]
         values = log.known()
         todo = [u for u in _unique(units) if u.key not in values]
         board = Board(len(todo), {u.key: _cost(u, known) for u in todo}, set())
@@ -226,7 +283,10 @@ def _searched(
                 board.done(outcome.unit, None)
         finally:
             board.close()
-        each = [[values[u.key] for u in units[i * seeds : (i + 1) * seeds]] for i in range(len(candidates))]
+        each = [
+            [values[u.key] for u in units[i * seeds : (i + 1) * seeds]]
+            for i in range(len(candidates))
+        ]
         return [sum(found) / len(found) for found in each]
 
     if plan.grid:

@@ -16,9 +16,9 @@ from scipy import sparse  # type: ignore[import-untyped]
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from genodiff.finetune.examples import Examples
-from genodiff.finetune.glue import TAB
-from genodiff.finetune.metrics import best_of, in_their_columns, measure
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.glue import TAB
+from genodiff.tasks.metrics import best_of, in_their_columns, measure
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
@@ -26,8 +26,18 @@ Predict = Callable[[Examples], Floats]
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)
 """Inverse strengths of regularisation that are tried on the validation part."""
 
-_WORDS: dict[str, Any] = {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b|[^\w\s]", "sublinear_tf": True}
-_CHARACTERS: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (1, 5), "sublinear_tf": True, "min_df": 2}
+_WORDS: dict[str, Any] = {
+    "analyzer": "word",
+    "ngram_range": (1, 2),
+    "token_pattern": r"(?u)\b\w+\b|[^\w\s]",
+    "sublinear_tf": True,
+}
+_CHARACTERS: dict[str, Any] = {
+    "analyzer": "char_wb",
+    "ngram_range": (1, 5),
+    "sublinear_tf": True,
+    "min_df": 2,
+}
 SHAPES = {"bow-lr": _WORDS, "char-lr": _CHARACTERS}
 
 
@@ -39,7 +49,9 @@ class _Features:
         columns = self._columns(train)
         rare = min(shape.get("min_df", 1), len(train))
         self.blocks = [TfidfVectorizer(**shape | {"min_df": rare}) for _ in range(self.n)]
-        self.common = TfidfVectorizer(**shape | {"min_df": rare}).fit([" ".join(row) for row in zip(*columns, strict=True)])
+        self.common = TfidfVectorizer(**shape | {"min_df": rare}).fit(
+            [" ".join(row) for row in zip(*columns, strict=True)]
+        )
         for block, texts in zip(self.blocks, columns, strict=True):
             block.fit(texts)
 
@@ -59,7 +71,9 @@ class _Features:
         return [[row[i] if i < len(row) else "" for row in rows] for i in range(self.n)]
 
 
-def fit_text(name: str, train: Examples, valid: Examples, n_out: int, metric: str, kind: str) -> Predict:
+def fit_text(
+    name: str, train: Examples, valid: Examples, n_out: int, metric: str, kind: str
+) -> Predict:
     """The regression of that name fitted on `train`, its strength chosen on `valid` by `metric`: examples → probabilities.
 
     A train part with a single class gives that class probability 1.
@@ -71,7 +85,9 @@ def fit_text(name: str, train: Examples, valid: Examples, n_out: int, metric: st
     x, y = features.of(train.sequences), features.of(valid.sequences)
 
     def tried(strength: float) -> tuple[float, LogisticRegression]:
-        model = LogisticRegression(C=strength, solver="liblinear" if n_out == 2 else "lbfgs", max_iter=300).fit(x, train.labels)
+        model = LogisticRegression(
+            C=strength, solver="liblinear" if n_out == 2 else "lbfgs", max_iter=300
+        ).fit(x, train.labels)
         return measure(metric, kind, valid.labels, _probabilities(model, y, n_out)), model
 
     _, chosen = best_of(metric, map(tried, STRENGTHS))

@@ -29,17 +29,17 @@ from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetune import probe, saliency
 from genodiff.finetune.batches import Part, Reader, encode
 from genodiff.finetune.contender import Contender
-from genodiff.finetune.examples import Examples
 from genodiff.finetune.fit import STATE, Watch, fit, n_out_of, probabilities, raw_scores
 from genodiff.finetune.head import Classifier, Strands
-from genodiff.finetune.metrics import Floats, measure, spread
 from genodiff.finetune.protocol import FitSettings
 from genodiff.finetune.results import finite
-from genodiff.finetune.task import Task, TaskData, seed_split
 from genodiff.io import atomic
+from genodiff.runs.folder import git_revision, now
+from genodiff.runs.weights import fill, own_tensors, read_json, read_tensors, to_bytes
 from genodiff.settings import Settings
-from genodiff.train.folder import git_revision, now
-from genodiff.train.weights import fill, own_tensors, read_json, read_tensors, to_bytes
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import Floats, measure, spread
+from genodiff.tasks.task import Task, TaskData, seed_split
 
 MODEL, FITTED, TEST, RESULT = "model.safetensors", "fitted.json", "test.safetensors", "result.json"
 UNITS = "units"
@@ -64,7 +64,13 @@ class Unit(Settings):
     def key(self) -> str:
         """16 hex digits: the hash of everything that decides the unit's value."""
         who = self.contender
-        what: dict[str, Any] = {"suite": self.suite, "task": self.task, "split": self.split, "data": self.data, "seed": self.seed}
+        what: dict[str, Any] = {
+            "suite": self.suite,
+            "task": self.task,
+            "split": self.split,
+            "data": self.data,
+            "seed": self.seed,
+        }
         what |= {"kind": who.kind, "digest": who.digest}
         settings = self.settings.model_dump(mode="json")
         if self.settings.parts == 1:
@@ -110,13 +116,26 @@ Baseline = Callable[[str, Task, Examples, Examples, int], Predict]
 
 
 def run_unit(
-    unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", baseline: Baseline | None = None, watch: Watch | None = None
+    unit: Unit,
+    data: TaskData,
+    out: Path,
+    *,
+    device: str = "cpu",
+    baseline: Baseline | None = None,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Fit the unit, or go on with it, score the test part, and return its row. Done already: only the row is read."""
     folder = unit.folder(out)
     if (folder / RESULT).exists():
         return dict(read_json(folder / RESULT)["row"])
-    fitted = fit_unit(unit, data._replace(test=_nothing(data.test)), out, device=device, baseline=baseline, watch=watch)
+    fitted = fit_unit(
+        unit,
+        data._replace(test=_nothing(data.test)),
+        out,
+        device=device,
+        baseline=baseline,
+        watch=watch,
+    )
     return score_unit(unit, data.task, data.notes, fitted, Sealed(data.test), folder)
 
 
@@ -125,7 +144,13 @@ def _nothing(test: Examples) -> Examples:
 
 
 def fit_unit(
-    unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", baseline: Baseline | None = None, watch: Watch | None = None
+    unit: Unit,
+    data: TaskData,
+    out: Path,
+    *,
+    device: str = "cpu",
+    baseline: Baseline | None = None,
+    watch: Watch | None = None,
 ) -> Fit:
     """Fit on the seed's train rows, choose by its validation rows. `data.test` is not looked at and may be empty."""
     folder = unit.folder(out)
@@ -138,9 +163,17 @@ def fit_unit(
             raise GenodiffError(f"no baseline '{unit.contender.name}' here")
         began = time.monotonic()
         valid = data.train.take(valid_rows)
-        predict = baseline(unit.contender.preset, data.task, data.train.take(rows), valid, unit.seed)
+        predict = baseline(
+            unit.contender.preset, data.task, data.train.take(rows), valid, unit.seed
+        )
         value = measure(data.task.metrics[0], data.task.kind, valid.labels, predict(valid))
-        found = {"valid": value, "seconds": time.monotonic() - began, **counts, "cut_train": 0, "max_length": None}
+        found = {
+            "valid": value,
+            "seconds": time.monotonic() - began,
+            **counts,
+            "cut_train": 0,
+            "max_length": None,
+        }
         return Fit(predict, found)
     return _fit_network(unit, data, rows, valid_rows, folder, counts, device, watch)
 
@@ -160,11 +193,23 @@ def _fit_network(
     here = folder / FITTED
     if here.exists():
         found = read_json(here)
-        fill(classifier, {k: v.to(device) for k, v in read_tensors(folder / MODEL, None, found["sha256"]).items()})
+        fill(
+            classifier,
+            {
+                k: v.to(device)
+                for k, v in read_tensors(folder / MODEL, None, found["sha256"]).items()
+            },
+        )
         scale = (found["scale"][0], found["scale"][1])
     else:
         state = folder / STATE
-        arguments: dict[str, Any] = {"kind": task.kind, "metric": task.metrics[0], "settings": settings, "seed": unit.seed, "watch": watch}
+        arguments: dict[str, Any] = {
+            "kind": task.kind,
+            "metric": task.metrics[0],
+            "settings": settings,
+            "seed": unit.seed,
+            "watch": watch,
+        }
         try:
             done = fit(classifier, train, valid, state=state, identity=unit.key, **arguments)
         except CheckpointError as fault:
@@ -184,7 +229,9 @@ def _fit_network(
         state.unlink(missing_ok=True)
 
     def predict(examples: Examples) -> Floats:
-        scores = raw_scores(classifier, encode(examples, reader, max_length), bf16=settings.precision == "bf16")
+        scores = raw_scores(
+            classifier, encode(examples, reader, max_length), bf16=settings.precision == "bf16"
+        )
         return probabilities(task.kind, scores, scale)
 
     if not isinstance(reader, Alphabet):
@@ -206,7 +253,14 @@ def finite_at(values: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _fit_probe(
-    unit: Unit, task: Task, classifier: Classifier, reader: Reader, train: Part, valid: Part, counts: dict[str, int], max_length: int
+    unit: Unit,
+    task: Task,
+    classifier: Classifier,
+    reader: Reader,
+    train: Part,
+    valid: Part,
+    counts: dict[str, int],
+    max_length: int,
 ) -> Fit:
     began = time.monotonic()
     n_out = n_out_of(task.kind, task.classes)
@@ -216,9 +270,17 @@ def _fit_probe(
     )  # fmt: skip
 
     def predict(examples: Examples) -> Floats:
-        return probed.predict(task.kind, probe.embeddings(classifier, encode(examples, reader, max_length)))
+        return probed.predict(
+            task.kind, probe.embeddings(classifier, encode(examples, reader, max_length))
+        )
 
-    found = {**counts, "valid": probed.valid, "probe_c": probed.c, "tried": finite(probed.tried), "seconds": time.monotonic() - began}
+    found = {
+        **counts,
+        "valid": probed.valid,
+        "probe_c": probed.c,
+        "tried": finite(probed.tried),
+        "seconds": time.monotonic() - began,
+    }
     return Fit(predict, found, None, _cuts(reader, max_length))
 
 
@@ -233,13 +295,19 @@ def classifier_of(unit: Unit, task: Task, device: str) -> tuple[Classifier, Read
     return classifier.to(device), unit.contender.reader()
 
 
-def score_unit(unit: Unit, task: Task, notes: tuple[str, ...], fitted: Fit, sealed: Sealed, folder: Path) -> dict[str, Any]:
+def score_unit(
+    unit: Unit, task: Task, notes: tuple[str, ...], fitted: Fit, sealed: Sealed, folder: Path
+) -> dict[str, Any]:
     """Open the test part, predict, and write the unit's result. Returns its row."""
     test = sealed.open()
     predicted = fitted.predict(test)
-    values: dict[str, float] = {name: measure(name, task.kind, test.labels, predicted) for name in task.metrics}
+    values: dict[str, float] = {
+        name: measure(name, task.kind, test.labels, predicted) for name in task.metrics
+    }
     interval = spread(task.metrics[0], task.kind, test.labels, [predicted], seed=unit.seed).ci95
-    found = {k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale", "tried")}
+    found = {
+        k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale", "tried")
+    }
     row: dict[str, Any] = {
         "suite": unit.suite, "task": unit.task, "split": unit.split, "model": unit.contender.name, "kind": unit.contender.kind,
         "method": unit.method, "setting": unit.setting, "seed": unit.seed, "key": unit.key,
@@ -250,24 +318,39 @@ def score_unit(unit: Unit, task: Task, notes: tuple[str, ...], fitted: Fit, seal
         "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(), "genodiff": __version__, "git": git_revision(),
         "created": now(),
     }  # fmt: skip
-    tensors = {"predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)), "truth": _truth(test.labels)}
+    tensors = {
+        "predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)),
+        "truth": _truth(test.labels),
+    }
     tensors["lengths"] = torch.from_numpy(test.lengths.astype(np.int64))
     folder.mkdir(parents=True, exist_ok=True)
     atomic.write_bytes(folder / TEST, to_bytes(tensors))
-    history: dict[str, Any] = {k: fitted.found[k] for k in ("history", "tried") if k in fitted.found}
+    history: dict[str, Any] = {
+        k: fitted.found[k] for k in ("history", "tried") if k in fitted.found
+    }
     history |= _example(unit, task, fitted, test, predicted)
     atomic.write_json(folder / RESULT, {"row": finite_at(row, "value"), **history})
     return row
 
 
-def _example(unit: Unit, task: Task, fitted: Fit, test: Examples, predicted: Floats) -> dict[str, Any]:
+def _example(
+    unit: Unit, task: Task, fitted: Fit, test: Examples, predicted: Floats
+) -> dict[str, Any]:
     """What the first seed's network looks at in the test example of the last class that it is surest of."""
     last = len(task.classes) - 1
-    if unit.seed != 1 or fitted.explain is None or task.kind not in ("binary", "multiclass") or not (test.labels == last).any():
+    if (
+        unit.seed != 1
+        or fitted.explain is None
+        or task.kind not in ("binary", "multiclass")
+        or not (test.labels == last).any()
+    ):
         return {}
     of_class = np.flatnonzero(test.labels == last)
     at = of_class[predicted[of_class, last].argmax()]
-    return {"saliency": fitted.explain(test.sequences[at], last, float(predicted[at, last])) | {"example": test.names[at]}}
+    return {
+        "saliency": fitted.explain(test.sequences[at], last, float(predicted[at, last]))
+        | {"example": test.names[at]}
+    }
 
 
 def _truth(labels: NDArray[Any]) -> torch.Tensor:
@@ -282,7 +365,11 @@ def _device() -> str:
 def predictions(folder: Path) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
     """(predicted, truth, lengths) of a unit that is done. Raises `CheckpointError`."""
     tensors = read_tensors(folder / TEST)
-    return tensors["predicted"].double().numpy(), tensors["truth"].numpy(), tensors["lengths"].numpy()
+    return (
+        tensors["predicted"].double().numpy(),
+        tensors["truth"].numpy(),
+        tensors["lengths"].numpy(),
+    )
 
 
 def remove(unit: Unit, out: Path) -> None:

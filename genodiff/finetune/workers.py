@@ -21,8 +21,8 @@ import torch
 from genodiff.errors import GenodiffError, Interrupted, MachineError
 from genodiff.finetune.baselines import baseline_predictor
 from genodiff.finetune.fit import Tick
-from genodiff.finetune.request import Request, loaded
 from genodiff.finetune.unit import Unit, fit_unit, run_unit
+from genodiff.tasks.request import Request, loaded
 from genodiff.train.signals import Signals, calm_child
 
 _log = logging.getLogger("genodiff")
@@ -50,14 +50,22 @@ class Place(NamedTuple):
     final: bool = True
 
 
-def outcomes(units: Sequence[Unit], place: Place, report: Report | None = None) -> Iterator[Outcome]:
+def outcomes(
+    units: Sequence[Unit], place: Place, report: Report | None = None
+) -> Iterator[Outcome]:
     """Each unit's outcome, as it comes. Raises `Interrupted` after a signal, with every unit's state saved."""
     with Signals() as signals:
         alone = place.jobs == 1 or len(units) <= 1
-        yield from _one_by_one(units, place, report, signals) if alone else _side_by_side(units, place, report, signals)
+        yield from (
+            _one_by_one(units, place, report, signals)
+            if alone
+            else _side_by_side(units, place, report, signals)
+        )
 
 
-def _one_by_one(units: Sequence[Unit], place: Place, report: Report | None, signals: Signals) -> Iterator[Outcome]:
+def _one_by_one(
+    units: Sequence[Unit], place: Place, report: Report | None, signals: Signals
+) -> Iterator[Outcome]:
     for unit in units:
 
         def watch(tick: Tick, unit: Unit = unit) -> None:
@@ -72,15 +80,28 @@ def _one_by_one(units: Sequence[Unit], place: Place, report: Report | None, sign
 
 def _stop_for(signals: Signals) -> None:
     if signals.caught is not None:
-        raise Interrupted(f"{signals.caught.name}: stopped; what is done is kept", signals.caught, fix="give the same command to go on")
+        raise Interrupted(
+            f"{signals.caught.name}: stopped; what is done is kept",
+            signals.caught,
+            fix="give the same command to go on",
+        )
 
 
 def _outcome(unit: Unit, place: Place, device: str, watch: Callable[[Tick], None]) -> Outcome:
     data = loaded(place.request.model_dump_json(), unit.task)
     try:
         if place.final:
-            return Outcome(unit, run_unit(unit, data, place.out, device=device, baseline=baseline_predictor, watch=watch), None, None)
-        found = fit_unit(unit, data, place.out, device=device, baseline=baseline_predictor, watch=watch).found
+            return Outcome(
+                unit,
+                run_unit(
+                    unit, data, place.out, device=device, baseline=baseline_predictor, watch=watch
+                ),
+                None,
+                None,
+            )
+        found = fit_unit(
+            unit, data, place.out, device=device, baseline=baseline_predictor, watch=watch
+        ).found
         return Outcome(unit, None, found["valid"], None)
     except Interrupted:
         raise
@@ -88,14 +109,18 @@ def _outcome(unit: Unit, place: Place, device: str, watch: Callable[[Tick], None
         return Outcome(unit, None, None, fault)
 
 
-def _side_by_side(units: Sequence[Unit], place: Place, report: Report | None, signals: Signals) -> Iterator[Outcome]:
+def _side_by_side(
+    units: Sequence[Unit], place: Place, report: Report | None, signals: Signals
+) -> Iterator[Outcome]:
     context = multiprocessing.get_context("spawn")
     ticks, stop, index = context.Queue(), context.Event(), context.Value("i", 0)
     gpus = torch.cuda.device_count() if place.device.startswith("cuda") else 0
     threads = max(1, torch.get_num_threads() // place.jobs)
     arguments = (ticks, stop, index, gpus, threads, os.getpid(), _log.level)
     by_key = {unit.key: unit for unit in units}
-    pool = ProcessPoolExecutor(min(place.jobs, len(units)), mp_context=context, initializer=_begin, initargs=arguments)
+    pool = ProcessPoolExecutor(
+        min(place.jobs, len(units)), mp_context=context, initializer=_begin, initargs=arguments
+    )
     pending: set[Future[Outcome | None]] = set()
     try:
         pending = {pool.submit(_work, unit, place) for unit in units}
@@ -118,7 +143,8 @@ def _side_by_side(units: Sequence[Unit], place: Place, report: Report | None, si
         _stop_for(signals)
     except BrokenProcessPool:
         raise MachineError(
-            "a worker process died (killed, or out of memory); what is done is kept", fix="give the same command, with fewer --jobs"
+            "a worker process died (killed, or out of memory); what is done is kept",
+            fix="give the same command, with fewer --jobs",
         ) from None
     finally:
         stop.set()
@@ -129,14 +155,22 @@ def _side_by_side(units: Sequence[Unit], place: Place, report: Report | None, si
 _worker: dict[str, Any] = {}
 
 
-def _begin(ticks: Any, stop: Any, index: Any, gpus: int, threads: int, parent: int, level: int) -> None:
+def _begin(
+    ticks: Any, stop: Any, index: Any, gpus: int, threads: int, parent: int, level: int
+) -> None:
     calm_child()
     torch.set_num_threads(threads)
     logging.getLogger("genodiff").setLevel(level)
     with index.get_lock():
         mine = index.value
         index.value += 1
-    _worker.update(ticks=ticks, stop=stop, parent=parent, device=f"cuda:{mine % gpus}" if gpus else "cpu", last=0.0)
+    _worker.update(
+        ticks=ticks,
+        stop=stop,
+        parent=parent,
+        device=f"cuda:{mine % gpus}" if gpus else "cpu",
+        last=0.0,
+    )
 
 
 def _work(unit: Unit, place: Place) -> Outcome | None:

@@ -19,7 +19,7 @@ from genodiff.generate.infill import Template
 from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, settled, stride_of
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record, write_fasta
-from genodiff.train.checkpoint import Model
+from genodiff.runs.checkpoint import Model
 
 ONE_AT_A_TIME = ("first-hitting", "left-to-right")
 """Samplers that take as many steps as there are masks."""
@@ -63,7 +63,10 @@ def write_samples(
 
     def drafts() -> Iterator[np.ndarray]:
         if templates is None:
-            yield from (np.full(length or model.config.data.seq_len, alphabet.mask_id, np.uint8) for _ in range(n))
+            yield from (
+                np.full(length or model.config.data.seq_len, alphabet.mask_id, np.uint8)
+                for _ in range(n)
+            )
         else:
             yield from (template.ids(alphabet) for template in templates for _ in range(n))
 
@@ -76,7 +79,9 @@ def write_samples(
                 text = alphabet.decode(sample.ids).encode("ascii")
             else:
                 template = templates[sample.number // n]
-                entry["name"] = template.name if n == 1 else f"{template.name}.{sample.number % n + 1}"
+                entry["name"] = (
+                    template.name if n == 1 else f"{template.name}.{sample.number % n + 1}"
+                )
                 entry["filled"] = int(template.gaps.sum())
                 text, described = template.filled(sample.ids, alphabet), template.description
             entries.append(entry)
@@ -86,7 +91,9 @@ def write_samples(
             Path(sidecar).unlink(missing_ok=True)
 
     write_fasta(target, records(), line_width=line_width or sys.maxsize)
-    written = Written(len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries))
+    written = Written(
+        len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries)
+    )
     if sidecar is not None:
         write_json(
             sidecar,
@@ -113,6 +120,13 @@ def write_samples(
 def law(how: Sampling, nfe: int) -> str:
     """The part of a header that says how its record was drawn; of the finer settings only what is not the default."""
     said = f"sampler={how.sampler} steps={nfe if how.sampler in ONE_AT_A_TIME else how.steps or AUTO_STEPS}"
-    fine = {"temperature": how.temperature, "top_p": how.top_p, "stride": how.stride, "allow_n": how.allow_n}
+    fine = {
+        "temperature": how.temperature,
+        "top_p": how.top_p,
+        "stride": how.stride,
+        "allow_n": how.allow_n,
+    }
     usual = Sampling()
-    return said + "".join(f" {name}={value}" for name, value in fine.items() if value != getattr(usual, name))
+    return said + "".join(
+        f" {name}={value}" for name, value in fine.items() if value != getattr(usual, name)
+    )

@@ -31,8 +31,8 @@ from genodiff.diffusion.samplers import revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
+from genodiff.runs.checkpoint import Model
 from genodiff.settings import did_you_mean
-from genodiff.train.checkpoint import Model
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
@@ -78,17 +78,25 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if self.sampler is not None and self.sampler not in SAMPLER_NAMES:
-            raise UsageError(f"no sampler '{self.sampler}'", fix=did_you_mean(self.sampler, SAMPLER_NAMES))
+            raise UsageError(
+                f"no sampler '{self.sampler}'", fix=did_you_mean(self.sampler, SAMPLER_NAMES)
+            )
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise UsageError(
                 f"temperature {self.temperature} is not a finite number of 0 or more",
                 fix="give 1 for the model's own law, less for likelier bases",
             )
         if not 0 < self.top_p <= 1:
-            raise UsageError(f"top-p {self.top_p} is not above 0 and at most 1", fix="give 1 for the model's own law")
+            raise UsageError(
+                f"top-p {self.top_p} is not above 0 and at most 1",
+                fix="give 1 for the model's own law",
+            )
         at_least_one("steps", self.steps)
         if (self.steps or 0) > MOST_STEPS:
-            raise UsageError(f"steps {self.steps:,} are more than {MOST_STEPS:,}", fix="give as many as there are bases")
+            raise UsageError(
+                f"steps {self.steps:,} are more than {MOST_STEPS:,}",
+                fix="give as many as there are bases",
+            )
         at_least_one("stride", self.stride)
         at_least_one("batch size", self.batch_size)
 
@@ -99,7 +107,10 @@ def settled(how: Sampling | None, objective: Objective) -> Sampling:
     if how.sampler is None:
         return replace(how, sampler=next(iter(known)))
     if how.sampler not in known:
-        raise UsageError(f"sampler '{how.sampler}' does not go with objective {objective.name}", fix=f"choose {', '.join(known)}")
+        raise UsageError(
+            f"sampler '{how.sampler}' does not go with objective {objective.name}",
+            fix=f"choose {', '.join(known)}",
+        )
     return how
 
 
@@ -153,13 +164,19 @@ def infill(
     how = settled(how, model.objective)
     window = model.config.data.seq_len
     if how.stride is not None and how.stride > window:
-        raise UsageError(f"stride {how.stride} is above the trained length", fix=f"give at most {window}")
+        raise UsageError(
+            f"stride {how.stride} is above the trained length", fix=f"give at most {window}"
+        )
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
-    return _generate(_Filler(model, how, seed, tick), iter(drafts), how.batch_size or fitting_batch(model))
+    return _generate(
+        _Filler(model, how, seed, tick), iter(drafts), how.batch_size or fitting_batch(model)
+    )
 
 
-def workload(model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None) -> Workload:
+def workload(
+    model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None
+) -> Workload:
     """What filling the `gaps` (True where a base is to be drawn) of each text takes; the network is not run."""
     how = settled(how, model.objective)
     window, stride = model.config.data.seq_len, stride_of(model, how)
@@ -221,14 +238,18 @@ def _generate(filler: "_Filler", drafts: Iterator[Ids], batch_size: int) -> Iter
 class _Filler:
     """A model and a way to sample, ready to fill groups of drafts."""
 
-    def __init__(self, model: Model, how: Sampling, seed: int, tick: Callable[[int], None] | None) -> None:
+    def __init__(
+        self, model: Model, how: Sampling, seed: int, tick: Callable[[int], None] | None
+    ) -> None:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
         self.window, self.stride = model.config.data.seq_len, stride_of(model, how)
         self.diffusion: MaskedDiffusion = model.diffusion
         self.draw = model.objective.samplers[str(how.sampler)]
         if how.allow_n:
             extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
-            self.diffusion = replace(self.diffusion, targets=(*self.diffusion.targets, *sorted(extra)))
+            self.diffusion = replace(
+                self.diffusion, targets=(*self.diffusion.targets, *sorted(extra))
+            )
         self.device = _device(model)
         self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id, tick)
         self.refine = _Refine(model.backbone, self.alphabet.pad_id)
@@ -244,7 +265,9 @@ class _Filler:
             what = "an autoregressive model only goes on: nothing may stand after a gap"
             raise UsageError(what, fix="fill gaps with a diffusion model")
         plans = [rounds(m, self.window, self.stride) for m in masked]
-        draws = [self._draws(first + i, len(draft) if plans[i] else 0) for i, draft in enumerate(drafts)]
+        draws = [
+            self._draws(first + i, len(draft) if plans[i] else 0) for i, draft in enumerate(drafts)
+        ]
         nfe = [0] * len(drafts)
         for turn in range(max(map(len, plans), default=0)):
             rows = [i for i, plan in enumerate(plans) if turn < len(plan)]
@@ -266,7 +289,9 @@ class _Filler:
         purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
         return np.stack([uniforms(self.seed, purpose, index, length) for purpose in purposes])
 
-    def _call(self, xt: NDArray[np.int64], u: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _call(
+        self, xt: NDArray[np.int64], u: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         with torch.inference_mode():
             done = self.draw(
                 self.diffusion,
@@ -282,7 +307,9 @@ class _Filler:
             return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
 
 
-def _denoiser(backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None) -> Denoiser:
+def _denoiser(
+    backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None
+) -> Denoiser:
     """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their lengths."""
 
     def logits(xt: Tensor, sigma: Tensor | None = None, rows: Tensor | None = None) -> Tensor:

@@ -23,7 +23,11 @@ KMER_SIZES = (1, 2, 3, 4, 5, 6)
 _BASES = DNA.targets
 _INDEX = np.full(256, -1, np.int8)
 _INDEX[list(_BASES)] = np.arange(len(_BASES))
-_COMPLEMENT = np.array([_BASES.index(DNA.complement[b]) for b in _BASES]) if DNA.complement else np.arange(len(_BASES))
+_COMPLEMENT = (
+    np.array([_BASES.index(DNA.complement[b]) for b in _BASES])
+    if DNA.complement
+    else np.arange(len(_BASES))
+)
 
 
 class Summary(NamedTuple):
@@ -80,7 +84,9 @@ def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> 
     return counts
 
 
-def kmer_spectrum(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> NDArray[np.float64]:
+def kmer_spectrum(
+    sequences: Sequence[Ids], k: int, both_strands: bool = True
+) -> NDArray[np.float64]:
     """Frequencies of the 4^k words (they sum to 1; all 0 where there is no word)."""
     counts = kmer_counts(sequences, k, both_strands)
     total = counts.sum()
@@ -91,7 +97,12 @@ def js_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
     """The Jensen-Shannon distance (square root of the divergence, base 2) of two distributions, in [0, 1]."""
     p, q = p / p.sum(), q / q.sum()
     m = (p + q) / 2
-    bits = sum(float(np.sum(side[side > 0] * np.log2(side[side > 0] / m[side > 0]))) for side in (p, q)) / 2
+    bits = (
+        sum(
+            float(np.sum(side[side > 0] * np.log2(side[side > 0] / m[side > 0]))) for side in (p, q)
+        )
+        / 2
+    )
     return float(np.sqrt(min(max(bits, 0.0), 1.0)))
 
 
@@ -108,7 +119,10 @@ def gc_fractions(sequences: Sequence[Ids]) -> NDArray[np.float64]:
 
 def cpg_ratio(sequences: Sequence[Ids]) -> float:
     """CpG observed / expected, pooled: f(CG) / (f(C) f(G)); about 0.2 in mammals, 1 where C and G meet by chance."""
-    one, two = kmer_spectrum(sequences, 1, both_strands=False), kmer_spectrum(sequences, 2, both_strands=False)
+    one, two = (
+        kmer_spectrum(sequences, 1, both_strands=False),
+        kmer_spectrum(sequences, 2, both_strands=False),
+    )
     expected = one[1] * one[2]
     return float(two[1 * 4 + 2] / expected) if expected else float("nan")
 
@@ -118,7 +132,11 @@ def homopolymer_shares(sequences: Sequence[Ids], longest: int = 10) -> NDArray[n
     shares = np.zeros(longest)
     for ids in sequences:
         index = _indices(ids)
-        starts = np.flatnonzero(np.r_[True, index[1:] != index[:-1]]) if len(index) else np.zeros(0, np.int64)
+        starts = (
+            np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
+            if len(index)
+            else np.zeros(0, np.int64)
+        )
         runs = np.diff(np.r_[starts, len(index)])[index[starts] >= 0]
         shares += np.bincount(np.minimum(runs, longest) - 1, weights=runs, minlength=longest)
     total = shares.sum()
@@ -149,7 +167,12 @@ def _fingerprints(index: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
     return value[whole]
 
 
-def longest_matches(sequences: Sequence[Ids], reference: Sequence[Ids], longest: int = 256, both_strands: bool = True) -> NDArray[np.int64]:
+def longest_matches(
+    sequences: Sequence[Ids],
+    reference: Sequence[Ids],
+    longest: int = 256,
+    both_strands: bool = True,
+) -> NDArray[np.int64]:
     """The longest stretch of each sequence that stands exactly in `reference` (either strand), at most `longest` bases.
 
     Copied training data shows as matches far longer than those of held-out real sequence. Stretches are compared by
@@ -159,7 +182,9 @@ def longest_matches(sequences: Sequence[Ids], reference: Sequence[Ids], longest:
     queries = []
     for ids in sequences:
         index = _indices(ids)
-        queries.append([index, np.where(index >= 0, _COMPLEMENT[index], -1)[::-1]] if both_strands else [index])
+        queries.append(
+            [index, np.where(index >= 0, _COMPLEMENT[index], -1)[::-1]] if both_strands else [index]
+        )
     texts = [_indices(ids) for ids in reference]
     found = np.zeros(len(sequences), np.int64)
 
@@ -230,7 +255,9 @@ def scorecard(
     baseline = None if markov is None else _cut(markov, size)
 
     def distances(sequences: Sequence[Ids]) -> list[float]:
-        return [js_distance(kmer_spectrum(sequences, k), kmer_spectrum(target, k)) for k in kmer_sizes]
+        return [
+            js_distance(kmer_spectrum(sequences, k), kmer_spectrum(target, k)) for k in kmer_sizes
+        ]
 
     return Scorecard(
         kmer_sizes=kmer_sizes,

@@ -25,7 +25,7 @@ from genodiff.generate.sample import AUTO_STEPS, Sampling, infill, settled, stri
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.source import shown_as
 from genodiff.io.text import text_pieces
-from genodiff.train.checkpoint import Model
+from genodiff.runs.checkpoint import Model
 
 END = b"<|endoftext|>"
 GAP = re.compile(r"\[\[(\d+)\]\]")
@@ -78,7 +78,11 @@ def read_template(path: str) -> TextTemplate:
         elif part:
             parts.append(part)
     if not any(isinstance(part, int) for part in parts):
-        raise DataError("has no gap to fill", file=shown_as(path), fix="write [[20]] where 20 tokens are to be filled in")
+        raise DataError(
+            "has no gap to fill",
+            file=shown_as(path),
+            fix="write [[20]] where 20 tokens are to be filled in",
+        )
     return TextTemplate(tuple(parts))
 
 
@@ -86,24 +90,37 @@ def prompted(prompt: str, length: int, tokenizer: Tokenizer) -> TextTemplate:
     """`prompt` and as many new tokens as make `length` with it. Raises `UsageError` where none are left."""
     used = len(tokenizer.encode([prompt])[0])
     if used >= length:
-        raise UsageError(f"the prompt has {used} tokens, and the text is to have {length}", fix=f"give --length {used + 1} or more")
+        raise UsageError(
+            f"the prompt has {used} tokens, and the text is to have {length}",
+            fix=f"give --length {used + 1} or more",
+        )
     return TextTemplate((prompt, length - used))
 
 
 def draft(template: TextTemplate, tokenizer: Tokenizer, start: bool) -> Draft:
     """The template's ids, after the start token where `start`."""
     vocabulary = tokenizer.vocabulary
-    pieces: list[Ids] = [np.array([vocabulary.start_id], np.int64)] if start and vocabulary.start_id is not None else []
+    pieces: list[Ids] = (
+        [np.array([vocabulary.start_id], np.int64)]
+        if start and vocabulary.start_id is not None
+        else []
+    )
     at, spans = sum(map(len, pieces)), []
     for part in template.parts:
-        ids = np.full(part, vocabulary.mask_id, np.int64) if isinstance(part, int) else np.asarray(tokenizer.encode([part])[0], np.int64)
+        ids = (
+            np.full(part, vocabulary.mask_id, np.int64)
+            if isinstance(part, int)
+            else np.asarray(tokenizer.encode([part])[0], np.int64)
+        )
         pieces.append(ids)
         spans.append((at, at + len(ids)))
         at += len(ids)
     return Draft(np.concatenate(pieces) if pieces else np.zeros(0, np.int64), spans)
 
 
-def filled(template: TextTemplate, made: Draft, ids: Ids, tokenizer: Tokenizer, *, whole: bool = False) -> Filled:
+def filled(
+    template: TextTemplate, made: Draft, ids: Ids, tokenizer: Tokenizer, *, whole: bool = False
+) -> Filled:
     """The template's text with its gaps filled from `ids`; with `whole`, up to the first end token only."""
     parts: list[bytes] = []
     for part, (a, b) in zip(template.parts, made.spans, strict=True):
@@ -160,8 +177,15 @@ def write_texts(
             template, made = templates[sample.number // n], drafts[sample.number // n]
             done = filled(template, made, sample.ids, tokenizer, whole=whole)
             name = f"genodiff_{sample.number + 1:06d}"
-            entry = {"name": name, "length": len(sample.ids), "filled": template.gaps, "nfe": sample.nfe}
-            entries.append(entry | {"start": at, "bytes": len(done.text), "invalid_utf8": done.invalid})
+            entry = {
+                "name": name,
+                "length": len(sample.ids),
+                "filled": template.gaps,
+                "nfe": sample.nfe,
+            }
+            entries.append(
+                entry | {"start": at, "bytes": len(done.text), "invalid_utf8": done.invalid}
+            )
             piece = done.text + b"\n" if sample.number == 0 else END + b"\n" + done.text + b"\n"
             entries[-1]["start"] = at + len(piece) - len(done.text) - 1
             at += len(piece)
@@ -170,11 +194,15 @@ def write_texts(
             Path(sidecar).unlink(missing_ok=True)
 
     with ExitStack() as stack:
-        out: Any = stack.enter_context(open_atomic(target)) if isinstance(target, str | Path) else target
+        out: Any = (
+            stack.enter_context(open_atomic(target)) if isinstance(target, str | Path) else target
+        )
         for piece in texts():
             out.write(piece)
         out.flush()
-    written = Written(len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries))
+    written = Written(
+        len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries)
+    )
     if sidecar is not None:
         one_by_one = how.sampler in ONE_AT_A_TIME
         values = {

@@ -16,12 +16,12 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.probe import SANE_BITS, look, summary
 from genodiff.hub.published import Source
 from genodiff.io import atomic
+from genodiff.runs.config import RunConfig, resolve
+from genodiff.runs.feed import OWN
+from genodiff.runs.folder import CONFIG, record, session_of
+from genodiff.runs.tokenizer_files import write_tokenizer
+from genodiff.runs.weights import CARD, WEIGHTS, build, describe, fill, to_bytes
 from genodiff.settings import to_yaml
-from genodiff.train.config import RunConfig, resolve
-from genodiff.train.feed import OWN
-from genodiff.train.folder import CONFIG, record, session_of
-from genodiff.train.tokenizer_files import write_tokenizer
-from genodiff.train.weights import CARD, WEIGHTS, build, describe, fill, to_bytes
 
 _log = logging.getLogger("genodiff")
 
@@ -32,13 +32,21 @@ SCORE = "score.safetensors"
 """The classifier of a sequence-classification network, under `score.weight`: kept for the way back."""
 
 
-def config_of(source: Source, seq_len: int | None = None, seed: int = 1, tokenizer: str | None = None) -> RunConfig:
+def config_of(
+    source: Source, seq_len: int | None = None, seed: int = 1, tokenizer: str | None = None
+) -> RunConfig:
     """The run configuration that the network of a source has."""
     alphabet = source.vocabulary.alphabet
     data: dict[str, Any] = {"seq_len": seq_len or source.seq_len or _SEQ_LEN}
     if tokenizer is not None:
         data["tokenizer"] = tokenizer
-    given = {"recipe": OWN, "domain": alphabet.domain, "seed": seed, "backbone": source.settings.model_dump(), "data": data}
+    given = {
+        "recipe": OWN,
+        "domain": alphabet.domain,
+        "seed": seed,
+        "backbone": source.settings.model_dump(),
+        "data": data,
+    }
     if source.config.get("parameterization") in _OBJECTIVES:
         given["diffusion"] = {"objective": source.config["parameterization"]}
     if source.settings.causal:
@@ -46,7 +54,14 @@ def config_of(source: Source, seq_len: int | None = None, seed: int = 1, tokeniz
     return resolve(given)
 
 
-def adopt(source: Source, out: Path, *, seq_len: int | None = None, seed: int = 1, tokenizer: str | None = None) -> dict[str, Any]:
+def adopt(
+    source: Source,
+    out: Path,
+    *,
+    seq_len: int | None = None,
+    seed: int = 1,
+    tokenizer: str | None = None,
+) -> dict[str, Any]:
     """Write the run folder `out`, whole or not at all, after a look at the network; return what was found.
 
     Raises `UsageError` where `out` exists, `CheckpointError` where the network's logits are not finite or its strands disagree.
@@ -69,7 +84,10 @@ def adopt(source: Source, out: Path, *, seq_len: int | None = None, seed: int = 
             seen.bits_per_base,
         )
     if source.config.get("model_type") == "udlm":
-        _log.warning("%s: trained for uniform noise; genodiff samples with masks, which such a network does not know", source.path)
+        _log.warning(
+            "%s: trained for uniform noise; genodiff samples with masks, which such a network does not know",
+            source.path,
+        )
     weights = to_bytes(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()
     data = {"source": source.record(), "fingerprint": digest}

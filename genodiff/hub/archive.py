@@ -23,7 +23,21 @@ _STORAGES = {
     "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16, "BFloat16Storage": torch.bfloat16,
     "LongStorage": torch.int64, "IntStorage": torch.int32, "ByteStorage": torch.uint8, "BoolStorage": torch.bool,
 }  # fmt: skip
-_DTYPES = {"float64", "double", "float32", "float", "float16", "half", "bfloat16", "int64", "long", "int32", "int", "uint8", "bool"}
+_DTYPES = {
+    "float64",
+    "double",
+    "float32",
+    "float",
+    "float16",
+    "half",
+    "bfloat16",
+    "int64",
+    "long",
+    "int32",
+    "int",
+    "uint8",
+    "bool",
+}
 _SAVE_AGAIN = "save the weights as safetensors, or again with a newer torch.save"
 _DAMAGED = "use an undamaged file"
 
@@ -66,8 +80,17 @@ class Archive:
                 members = self._judge(archive, real.stat().st_size)
                 raw = archive.read(members["data.pkl"])
                 order = archive.read(members["byteorder"]) if "byteorder" in members else b"little"
-        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError) as fault:
-            raise self._fault(f"is no sound PyTorch archive: truncated or corrupt ({fault})") from None
+        except (
+            zipfile.BadZipFile,
+            OSError,
+            EOFError,
+            ValueError,
+            NotImplementedError,
+            RuntimeError,
+        ) as fault:
+            raise self._fault(
+                f"is no sound PyTorch archive: truncated or corrupt ({fault})"
+            ) from None
         if order.strip() != b"little":
             raise self._fault("holds numbers that are not little-endian", _SAVE_AGAIN)
         self._members = members
@@ -82,30 +105,46 @@ class Archive:
         for entry in entries:
             first, _, rest = entry.filename.partition("/")
             if first != top or not rest or ".." in rest.split("/") or rest in members:
-                raise self._fault(f"holds '{entry.filename}', which torch.save does not write: refused")
-            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
-                raise self._fault(f"holds '{entry.filename}' compressed or encrypted, which torch.save does not do: refused")
+                raise self._fault(
+                    f"holds '{entry.filename}', which torch.save does not write: refused"
+                )
+            if (
+                entry.compress_type != zipfile.ZIP_STORED
+                or entry.file_size != entry.compress_size
+                or entry.flag_bits & 1
+            ):
+                raise self._fault(
+                    f"holds '{entry.filename}' compressed or encrypted, which torch.save does not do: refused"
+                )
             members[rest] = entry
         if sum(entry.file_size for entry in entries) > size:
             raise self._fault("has members that overlap: corrupt")
         if "data.pkl" not in members:
             raise self._fault("holds no data.pkl: not an archive of torch.save")
         if members["data.pkl"].file_size > _LARGEST_PICKLE:
-            raise self._fault(f"has a description of {members['data.pkl'].file_size} bytes, more than {_LARGEST_PICKLE}")
+            raise self._fault(
+                f"has a description of {members['data.pkl'].file_size} bytes, more than {_LARGEST_PICKLE}"
+            )
         return members
 
     def stored(self, storage: Any, offset: Any, shape: Any, stride: Any) -> Stored:
         """The tensor of these numbers, as far as it lies within its storage. Raises `CheckpointError`."""
         key, dtype, numel = storage
         numbers = [offset, *shape, *stride]
-        if len(shape) != len(stride) or not all(type(n) is int and 0 <= n < 1 << 48 for n in numbers):
+        if len(shape) != len(stride) or not all(
+            type(n) is int and 0 <= n < 1 << 48 for n in numbers
+        ):
             raise self._fault("describes a tensor with a shape that is none: corrupt")
         member = self._members.get(f"data/{key}")
         if member is None or member.file_size != numel * dtype.itemsize:
-            raise self._fault(f"the storage '{key}' is missing, or not {numel} numbers of {dtype} large: truncated or corrupt")
+            raise self._fault(
+                f"the storage '{key}' is missing, or not {numel} numbers of {dtype} large: truncated or corrupt"
+            )
         last = offset + sum((n - 1) * step for n, step in zip(shape, stride, strict=True))
         if prod(shape) > numel or (prod(shape) and last >= numel):
-            raise self._fault(f"describes a tensor of shape {list(shape)} that its storage of {numel} numbers cannot hold")
+            raise self._fault(
+                f"describes a tensor of shape {list(shape)} that its storage of {numel} numbers cannot hold"
+            )
         return Stored(key, dtype, numel, offset, tuple(shape), tuple(stride))
 
     def tensor(self, stored: Stored) -> Tensor:
@@ -130,7 +169,16 @@ def _interpret(raw: bytes, archive: Archive) -> Any:
         return _Machine(archive).run(pickletools.genops(raw))
     except CheckpointError:
         raise
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, AssertionError) as fault:
+    except (
+        ValueError,
+        IndexError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+        AssertionError,
+    ) as fault:
         raise CheckpointError(
             f"its description is no pickle of weights: corrupt or refused ({type(fault).__name__}: {str(fault)[:80]})",
             file=archive.path,
@@ -281,7 +329,12 @@ class _Machine:
     def op_binpersid(self, _: Any) -> None:
         kind, storage, key, _place, numel = self.stack.pop()
         name = _name(storage).rpartition(".")[2]
-        if kind != "storage" or type(key) is not str or type(numel) is not int or not (name in _STORAGES or name == "UntypedStorage"):
+        if (
+            kind != "storage"
+            or type(key) is not str
+            or type(numel) is not int
+            or not (name in _STORAGES or name == "UntypedStorage")
+        ):
             raise ValueError(f"a storage of the kind {name!r}")
         self.stack.append((key, _STORAGES.get(name, torch.uint8), numel))
 

@@ -7,10 +7,19 @@ from typing import Any
 from torch import Tensor
 
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.published import from_published
 from genodiff.errors import CheckpointError
+from genodiff.hub.caduceus_names import from_published
 from genodiff.hub.config import complement_of
-from genodiff.hub.published import BELONG, Source, at, culprit, judge_rows, listed_tokens, say_types, stand_ins
+from genodiff.hub.published import (
+    BELONG,
+    Source,
+    at,
+    culprit,
+    judge_rows,
+    listed_tokens,
+    say_types,
+    stand_ins,
+)
 from genodiff.hub.vocabulary import Vocabulary, vocabulary_of
 from genodiff.hub.weights import Weights, stamp
 
@@ -26,29 +35,53 @@ def is_caduceus(weights: Weights) -> bool:
     return bool(mixers) and "bimamba" not in mixers[0]
 
 
-def read_caduceus(path: Path, config: dict[str, Any], config_file: Path, weights: Weights) -> Source:
+def read_caduceus(
+    path: Path, config: dict[str, Any], config_file: Path, weights: Weights
+) -> Source:
     """The network, every tensor judged before it is read. Raises `CheckpointError`."""
-    word = next((n for n in weights.entries if n.endswith(("word_embeddings.weight", "word_embeddings.embedding.weight"))), None)
+    word = next(
+        (
+            n
+            for n in weights.entries
+            if n.endswith(("word_embeddings.weight", "word_embeddings.embedding.weight"))
+        ),
+        None,
+    )
     if word is None:
-        raise CheckpointError("holds no embedding of a Caduceus (word_embeddings)", file=weights.files[0], fix=BELONG)
+        raise CheckpointError(
+            "holds no embedding of a Caduceus (word_embeddings)", file=weights.files[0], fix=BELONG
+        )
     rows = weights.entries[word].shape[0]
-    n_layer = 1 + max((int(found[1]) for found in map(_LAYER.search, weights.entries) if found), default=-1)
+    n_layer = 1 + max(
+        (int(found[1]) for found in map(_LAYER.search, weights.entries) if found), default=-1
+    )
     if config.get("n_layer") != n_layer:
         what = f"n_layer is {config.get('n_layer')}, but the weights have {n_layer} layers"
         raise CheckpointError(what, file=config_file, fix=BELONG)
     judge_rows(config, config_file, rows, word)
     complement = complement_of(config, config_file)
-    vocabulary = at(config_file, lambda: vocabulary_of(rows, complement, listed_tokens(config_file.parent)))
+    vocabulary = at(
+        config_file, lambda: vocabulary_of(rows, complement, listed_tokens(config_file.parent))
+    )
     names = [name for name in weights.entries if name != _SCORE]
     file = culprit(weights, config_file)
-    at(file, lambda: from_published(stand_ins(weights, names), config), f"; {config_file.name} and the weights do not fit each other")
+    at(
+        file,
+        lambda: from_published(stand_ins(weights, names), config),
+        f"; {config_file.name} and the weights do not fit each other",
+    )
     say_types(weights)
     state = weights.read(names)
     _judge_buffers(state, vocabulary, weights)
     settings, tensors = at(file, lambda: from_published(state, config))
-    tensors = {n: (vocabulary.inwards(x) if n in _TABLES else x).float().contiguous() for n, x in tensors.items()}
+    tensors = {
+        n: (vocabulary.inwards(x) if n in _TABLES else x).float().contiguous()
+        for n, x in tensors.items()
+    }
     files = [stamp(config_file), *(stamp(file) for file in weights.files)]
-    return Source("caduceus", settings, tensors, vocabulary, config, _score(settings, weights), files, path)
+    return Source(
+        "caduceus", settings, tensors, vocabulary, config, _score(settings, weights), files, path
+    )
 
 
 def _judge_buffers(state: dict[str, Tensor], vocabulary: Vocabulary, weights: Weights) -> None:

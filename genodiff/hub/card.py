@@ -6,10 +6,10 @@ from typing import Any
 from genodiff import __version__
 from genodiff.data.recipe import load_recipe
 from genodiff.errors import GenodiffError, printable
-from genodiff.train.checkpoint import Model
-from genodiff.train.feed import OWN
-from genodiff.train.folder import PROVENANCE
-from genodiff.train.weights import read_json
+from genodiff.runs.checkpoint import Model
+from genodiff.runs.feed import OWN
+from genodiff.runs.folder import PROVENANCE
+from genodiff.runs.weights import read_json
 
 _EVAL = "eval.json"
 _UNKNOWN = "other"
@@ -18,14 +18,25 @@ _UNKNOWN = "other"
 def card(model: Model, layout: str, found: dict[str, Any], licence: str | None = None) -> str:
     """The text of the card. What is not known is said to be not known."""
     source = model.data.get("source") if isinstance(model.data.get("source"), dict) else None
-    parts = [_front(licence), _what(model, layout, found), _load(layout, found), _data(model, source, licence)]
+    parts = [
+        _front(licence),
+        _what(model, layout, found),
+        _load(layout, found),
+        _data(model, source, licence),
+    ]
     parts += [_training(model, source), _metrics(model), _limits(model, source)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _front(licence: str | None) -> str:
     return "\n".join(
-        ["---", f"license: {licence or _UNKNOWN}", "tags:", *(f"- {t}" for t in ("biology", "genomics", "dna", "masked-diffusion")), "---"]
+        [
+            "---",
+            f"license: {licence or _UNKNOWN}",
+            "tags:",
+            *(f"- {t}" for t in ("biology", "genomics", "dna", "masked-diffusion")),
+            "---",
+        ]
     )
 
 
@@ -43,13 +54,17 @@ def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
         "written by": f"genodiff {__version__}, layout {layout}",
     }
     if "fused" in found:
-        rows["fused_add_norm"] = f"{str(found['fused']).lower()}: with both strands the other value would be another function"
-    return f"# {printable(model.run.resolve().name)}\n\n| | |\n|---|---|\n" + "\n".join(f"| {k} | {v} |" for k, v in rows.items())
+        rows["fused_add_norm"] = (
+            f"{str(found['fused']).lower()}: with both strands the other value would be another function"
+        )
+    return f"# {printable(model.run.resolve().name)}\n\n| | |\n|---|---|\n" + "\n".join(
+        f"| {k} | {v} |" for k, v in rows.items()
+    )
 
 
 def _load(layout: str, found: dict[str, Any]) -> str:
     if layout == "safetensors":
-        return '## Use\n\n```python\nfrom genodiff.train.checkpoint import load_model\n\nmodel = load_model("THIS_FOLDER")\n```'
+        return '## Use\n\n```python\nfrom genodiff.runs.checkpoint import load_model\n\nmodel = load_model("THIS_FOLDER")\n```'
     if "architecture" not in found:
         return "## Use\n\n```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
     return (
@@ -62,14 +77,28 @@ def _load(layout: str, found: dict[str, Any]) -> str:
 def _data(model: Model, source: dict[str, Any] | None, licence: str | None) -> str:
     lines = ["## Data and licence", ""]
     if source is not None:
-        files = ", ".join(f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"])
-        lines.append(f"Imported from published weights: {files}. What they were trained on is stated by their publisher.")
+        files = ", ".join(
+            f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"]
+        )
+        lines.append(
+            f"Imported from published weights: {files}. What they were trained on is stated by their publisher."
+        )
     else:
-        name = "a FASTA of the user's own" if model.config.recipe == OWN else f"recipe {printable(model.config.recipe)}"
+        name = (
+            "a FASTA of the user's own"
+            if model.config.recipe == OWN
+            else f"recipe {printable(model.config.recipe)}"
+        )
         fingerprint = str(model.data.get("fingerprint"))[:12]
-        lines.append(f"Trained on {name}, windows of {model.config.data.seq_len:,} bases; fingerprint of content and splits {fingerprint}.")
+        lines.append(
+            f"Trained on {name}, windows of {model.config.data.seq_len:,} bases; fingerprint of content and splits {fingerprint}."
+        )
         lines += [f"Source: {s.url} (licence: {printable(s.licence)})." for s in _sources(model)]
-    lines.append(f"Licence of these weights: {licence}." if licence else "The licence of these weights was not stated at export.")
+    lines.append(
+        f"Licence of these weights: {licence}."
+        if licence
+        else "The licence of these weights was not stated at export."
+    )
     return "\n".join(lines)
 
 
@@ -96,7 +125,11 @@ def _training(model: Model, source: dict[str, Any] | None) -> str:
     if start:
         lines.append(f"Began from published or earlier weights (sha256 {start[:12]}).")
     sessions = _json(model.run / PROVENANCE).get("sessions") or []
-    places = {printable(f"{s.get('device')}, torch {(s.get('versions') or {}).get('torch')}", 80) for s in sessions if isinstance(s, dict)}
+    places = {
+        printable(f"{s.get('device')}, torch {(s.get('versions') or {}).get('torch')}", 80)
+        for s in sessions
+        if isinstance(s, dict)
+    }
     if places:
         lines.append(f"Hardware: {'; '.join(sorted(places))}.")
     return "\n".join(lines)
@@ -112,8 +145,18 @@ def _metrics(model: Model) -> str:
         except (KeyError, TypeError, ValueError):
             continue
     if not rows:
-        return "## Metrics\n\nNot measured: run `genodiff eval` before `genodiff checkpoint export`."
-    names = ["split", "bits per base (upper bound)", "95 % interval", "perplexity", "best Markov line", "bases", "seed"]
+        return (
+            "## Metrics\n\nNot measured: run `genodiff eval` before `genodiff checkpoint export`."
+        )
+    names = [
+        "split",
+        "bits per base (upper bound)",
+        "95 % interval",
+        "perplexity",
+        "best Markov line",
+        "bases",
+        "seed",
+    ]
     head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
     return "## Metrics\n\n" + "\n".join([head, *rows])
 
@@ -122,7 +165,15 @@ def _cells(name: str, e: dict[str, Any]) -> list[str]:
     ends, lines = e.get("ci95_bits"), e.get("markov_bits") or {}
     interval = f"{ends[0]:.4f} – {ends[1]:.4f}" if ends else ""
     best = f"{min(lines.values()):.4f}" if lines else ""
-    return [printable(name), f"{e['bits_per_base']:.4f}", interval, f"{e['perplexity']:.4f}", best, f"{e['tokens']:,}", str(e["seed"])]
+    return [
+        printable(name),
+        f"{e['bits_per_base']:.4f}",
+        interval,
+        f"{e['perplexity']:.4f}",
+        best,
+        f"{e['tokens']:,}",
+        str(e["seed"]),
+    ]
 
 
 def _limits(model: Model, source: dict[str, Any] | None) -> str:
@@ -135,7 +186,9 @@ def _limits(model: Model, source: dict[str, Any] | None) -> str:
         "- The genomes that it was trained on are of few individuals and species; other genomes cost more bits.",
     ]
     if source is not None:
-        lines.append("- Under masked diffusion, weights trained by masked-language modelling alone are not calibrated at high mask rates.")
+        lines.append(
+            "- Under masked diffusion, weights trained by masked-language modelling alone are not calibrated at high mask rates."
+        )
     return "\n".join(lines)
 
 

@@ -30,28 +30,58 @@ def judge(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """
     version = values.get("format_version", 1)
     if not isinstance(version, int) or version > 1:
-        raise CheckpointError(f"format_version {version!r} is newer than what this genodiff reads", file=path, fix="upgrade genodiff")
+        raise CheckpointError(
+            f"format_version {version!r} is newer than what this genodiff reads",
+            file=path,
+            fix="upgrade genodiff",
+        )
     code = [key for key in _CODE if key in values]
     if code:
-        _log.warning("%s: names remote code (%s): ignored, no code is imported from there", path, ", ".join(code))
+        _log.warning(
+            "%s: names remote code (%s): ignored, no code is imported from there",
+            path,
+            ", ".join(code),
+        )
     kept = {key: value for key, value in values.items() if key not in code}
     if not isinstance(kept.get("ssm_cfg") or {}, Mapping):
         raise CheckpointError("ssm_cfg is no object: invalid", file=path, fix=_BELONG)
     for key, value in _flat(kept):
-        if key in _COUNTS and value is not None and (type(value) is not int or not 1 <= value <= _LARGEST):
-            what = "is too large" if type(value) is int and value > 1 else "must be a whole number of at least 1"
+        if (
+            key in _COUNTS
+            and value is not None
+            and (type(value) is not int or not 1 <= value <= _LARGEST)
+        ):
+            what = (
+                "is too large"
+                if type(value) is int and value > 1
+                else "must be a whole number of at least 1"
+            )
             raise CheckpointError(f"{key} is {value!r}: {what}", file=path, fix=_BELONG)
         if key in _SWITCHES and type(value) is not bool:
-            raise CheckpointError(f"{key} is {value!r}: must be true or false", file=path, fix=_BELONG)
-        if isinstance(value, str) and key not in _FREE_TEXT and (value.startswith(("/", "~", "\\")) or ".." in value.split("/")):
-            raise CheckpointError(f"{key} names '{value}', a path outside the folder: not allowed", file=path, fix="remove it")
+            raise CheckpointError(
+                f"{key} is {value!r}: must be true or false", file=path, fix=_BELONG
+            )
+        if (
+            isinstance(value, str)
+            and key not in _FREE_TEXT
+            and (value.startswith(("/", "~", "\\")) or ".." in value.split("/"))
+        ):
+            raise CheckpointError(
+                f"{key} names '{value}', a path outside the folder: not allowed",
+                file=path,
+                fix="remove it",
+            )
     return kept
 
 
 def _flat(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     out: list[tuple[str, Any]] = []
     for key, value in values.items():
-        out += _flat(value) if isinstance(value, Mapping) and key != "complement_map" else [(str(key), value)]
+        out += (
+            _flat(value)
+            if isinstance(value, Mapping) and key != "complement_map"
+            else [(str(key), value)]
+        )
     return out
 
 
@@ -63,7 +93,9 @@ def complement_of(values: Mapping[str, Any], path: Path) -> dict[int, int] | Non
     try:
         return {int(key): int(value) for key, value in found.items()}
     except (AttributeError, TypeError, ValueError):
-        raise CheckpointError("complement_map is no map from ids to ids: invalid", file=path, fix=_BELONG) from None
+        raise CheckpointError(
+            "complement_map is no map from ids to ids: invalid", file=path, fix=_BELONG
+        ) from None
 
 
 def letters_of(values: Mapping[str, Any], path: Path) -> list[str] | None:

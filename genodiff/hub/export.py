@@ -23,7 +23,14 @@ from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE
 from genodiff.hub.card import card
-from genodiff.hub.layout import BARE, CLASSIFIER, MASKED_LM, exchanged, published_config, published_state
+from genodiff.hub.layout import (
+    BARE,
+    CLASSIFIER,
+    MASKED_LM,
+    exchanged,
+    published_config,
+    published_state,
+)
 from genodiff.hub.mdlm import published, published_kind
 from genodiff.hub.probe import logits_on_probe
 from genodiff.hub.published import CONFIG
@@ -31,9 +38,18 @@ from genodiff.hub.source import read_source
 from genodiff.hub.vocabulary import Vocabulary, by_name, of_tokenizer, vocabulary_of
 from genodiff.hub.weights import SAFETENSORS
 from genodiff.io import atomic
+from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.weights import (
+    CARD,
+    WEIGHTS,
+    build,
+    describe,
+    fill,
+    own_tensors,
+    read_tensors,
+    to_bytes,
+)
 from genodiff.settings import to_yaml
-from genodiff.train.checkpoint import Model, load_model
-from genodiff.train.weights import CARD, WEIGHTS, build, describe, fill, own_tensors, read_tensors, to_bytes
 
 FORMATS = ("caduceus", "mdlm", "safetensors")
 README = "README.md"
@@ -53,7 +69,14 @@ class Origin(NamedTuple):
     architecture: str
 
 
-def export(run: Path, out: Path, *, layout: str | None = None, fused: bool | None = None, licence: str | None = None) -> dict[str, Any]:
+def export(
+    run: Path,
+    out: Path,
+    *,
+    layout: str | None = None,
+    fused: bool | None = None,
+    licence: str | None = None,
+) -> dict[str, Any]:
     """Write the folder `out`, whole or not at all; return what it holds.
 
     `layout` None is the published one of the network's kind, `fused` None the form that the network has.
@@ -67,12 +90,24 @@ def export(run: Path, out: Path, *, layout: str | None = None, fused: bool | Non
     if layout not in FORMATS:
         raise UsageError(f"format '{layout}' is not known", fix=f"give {' or '.join(FORMATS)}")
     if layout != "caduceus" and fused is not None:
-        raise UsageError("--fused and --unfused are forms of a published Caduceus", fix="leave them out, or give --format caduceus")
+        raise UsageError(
+            "--fused and --unfused are forms of a published Caduceus",
+            fix="leave them out, or give --format caduceus",
+        )
     with atomic.atomic_directory(out) as folder:
-        found = {"caduceus": _caduceus, "mdlm": _mdlm, "safetensors": _own}[layout](model, folder, fused)
+        found = {"caduceus": _caduceus, "mdlm": _mdlm, "safetensors": _own}[layout](
+            model, folder, fused
+        )
         atomic.write_text(folder / README, card(model, layout, found, licence))
         files = sorted(p.name for p in folder.iterdir())
-    return {"format": layout, "out": str(out), "step": model.step, "checkpoint": model.digest, "files": files, **found}
+    return {
+        "format": layout,
+        "out": str(out),
+        "step": model.step,
+        "checkpoint": model.digest,
+        "files": files,
+        **found,
+    }
 
 
 def layout_of(model: Model) -> str:
@@ -84,7 +119,9 @@ def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     raw = to_bytes(own_tensors(model.backbone))
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
-    atomic.write_json(folder / CARD, describe(model.config, model.alphabet, model.step, digest, model.data))
+    atomic.write_json(
+        folder / CARD, describe(model.config, model.alphabet, model.step, digest, model.data)
+    )
     atomic.write_text(folder / "config.yaml", to_yaml(model.config))
     return {"tensors": len(own_tensors(model.backbone))}
 
@@ -100,13 +137,22 @@ def origin_of(model: Model) -> Origin:
     named = (config.get("architectures") or [MASKED_LM])[0]
     score = (model.run / SCORE).exists()
     architecture = CLASSIFIER if score else BARE if named == BARE else MASKED_LM
-    return Origin(by_name(source["vocabulary"], source["rows"], model.alphabet), config, source["layout"], architecture)
+    return Origin(
+        by_name(source["vocabulary"], source["rows"], model.alphabet),
+        config,
+        source["layout"],
+        architecture,
+    )
 
 
 def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
     if not isinstance(model.backbone, Caduceus):
         kind = model.config.backbone.kind
-        raise UsageError(f"a network of the kind {kind} has no form as a Caduceus", file=model.run, fix="give --format safetensors")
+        raise UsageError(
+            f"a network of the kind {kind} has no form as a Caduceus",
+            file=model.run,
+            fix="give --format safetensors",
+        )
     settings, tensors = model.backbone.settings, own_tensors(model.backbone)
     origin = origin_of(model)
     paired = settings.strands == "paired"
@@ -114,26 +160,53 @@ def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
         settings, tensors = exchanged(settings, tensors)
     if not paired:  # both forms are one function
         fused = bool(origin.config.get("fused_add_norm", True)) if fused is None else fused
-    score = read_tensors(model.run / SCORE)["score.weight"] if origin.architecture == CLASSIFIER else None
+    score = (
+        read_tensors(model.run / SCORE)["score.weight"]
+        if origin.architecture == CLASSIFIER
+        else None
+    )
     state = published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
     config = published_config(
-        settings, origin.vocabulary, origin.config, origin.architecture, settings.alternate_strands if paired else bool(fused)
+        settings,
+        origin.vocabulary,
+        origin.config,
+        origin.architecture,
+        settings.alternate_strands if paired else bool(fused),
     )
-    atomic.write_bytes(folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"}))
+    atomic.write_bytes(
+        folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
+    )
     atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     if origin.vocabulary.name == "caduceus":
         _tokenizer(folder, model, origin.vocabulary)
     _read_back(model, folder)
-    return {"fused": config["fused_add_norm"], "architecture": origin.architecture, "tensors": len(state), "rows": origin.vocabulary.size}
+    return {
+        "fused": config["fused_add_norm"],
+        "architecture": origin.architecture,
+        "tensors": len(state),
+        "rows": origin.vocabulary.size,
+    }
 
 
 def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     settings = model.config.backbone
     if not isinstance(settings, DiTSettings | DiMambaSettings):
-        raise UsageError(f"a network of the kind {settings.kind} has no form of MDLM", file=model.run, fix="leave out --format")
+        raise UsageError(
+            f"a network of the kind {settings.kind} has no form of MDLM",
+            file=model.run,
+            fix="leave out --format",
+        )
     origin = origin_of(model)
-    config, state = published(settings, own_tensors(model.backbone), origin.vocabulary, origin.config, model.config.data.seq_len)
-    atomic.write_bytes(folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"}))
+    config, state = published(
+        settings,
+        own_tensors(model.backbone),
+        origin.vocabulary,
+        origin.config,
+        model.config.data.seq_len,
+    )
+    atomic.write_bytes(
+        folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
+    )
     atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     if model.alphabet.domain == "dna":
         _read_back(model, folder)
@@ -142,7 +215,10 @@ def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
 
 def _tokenizer(folder: Path, model: Model, vocabulary: Vocabulary) -> None:
     letters = [token for token in model.alphabet.tokens if len(token) == 1]
-    complement = {a: model.alphabet.tokens[(model.alphabet.complement or ())[model.alphabet.tokens.index(a)]] for a in letters}
+    complement = {
+        a: model.alphabet.tokens[(model.alphabet.complement or ())[model.alphabet.tokens.index(a)]]
+        for a in letters
+    }
     values = {
         "add_prefix_space": False, "characters": letters, "complement_map": complement, "model_max_length": model.config.data.seq_len,
         "padding_side": "left", "tokenizer_class": "CaduceusTokenizer", **_SPECIAL,
@@ -157,7 +233,10 @@ def _read_back(model: Model, folder: Path) -> None:
     config = model.config.model_copy(update={"backbone": source.settings})
     again = build(config, model.alphabet)
     fill(again, source.tensors)
-    mine, theirs = (_on_targets(logits_on_probe(net.eval(), model.alphabet), model) for net in (model.backbone, again))
+    mine, theirs = (
+        _on_targets(logits_on_probe(net.eval(), model.alphabet), model)
+        for net in (model.backbone, again)
+    )
     differ = float((mine - theirs).abs().max() / mine.abs().max().clamp(min=1.0))
     if not differ <= _TOLERANCE:
         what = f"the exported weights give logits that differ by {differ:.1e}; nothing was written"

@@ -12,24 +12,46 @@ import torch
 from torch import Tensor
 
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.published import name_map, published_shape
 from genodiff.errors import CheckpointError
+from genodiff.hub.caduceus_names import name_map, published_shape
 from genodiff.hub.vocabulary import Vocabulary
 
 MASKED_LM, CLASSIFIER, BARE = "CaduceusForMaskedLM", "CaduceusForSequenceClassification", "Caduceus"
 
-_INITIALIZER = {"initializer_range": 0.02, "n_residuals_per_layer": 1, "rescale_prenorm_residual": True}
-_TIME_STEPS = {"dt_init": "random", "dt_init_floor": 1e-4, "dt_max": 0.1, "dt_min": 1e-3, "dt_scale": 1.0, "use_fast_path": True}
+_INITIALIZER = {
+    "initializer_range": 0.02,
+    "n_residuals_per_layer": 1,
+    "rescale_prenorm_residual": True,
+}
+_TIME_STEPS = {
+    "dt_init": "random",
+    "dt_init_floor": 1e-4,
+    "dt_max": 0.1,
+    "dt_min": 1e-3,
+    "dt_scale": 1.0,
+    "use_fast_path": True,
+}
 
 
-def exchanged(settings: CaduceusSettings, tensors: Mapping[str, Tensor]) -> tuple[CaduceusSettings, dict[str, Tensor]]:
+def exchanged(
+    settings: CaduceusSettings, tensors: Mapping[str, Tensor]
+) -> tuple[CaduceusSettings, dict[str, Tensor]]:
     """The same function with `alternate_strands` the other way round. Raises `CheckpointError` where there is none."""
     if settings.strands != "paired":
-        raise CheckpointError("only networks on both strands have a fused form of their own", fix="leave the form as it is")
+        raise CheckpointError(
+            "only networks on both strands have a fused form of their own",
+            fix="leave the form as it is",
+        )
     if not settings.bidirectional or settings.n_layer % 2:
-        why = "reads one direction only" if not settings.bidirectional else f"has an odd number of layers ({settings.n_layer})"
+        why = (
+            "reads one direction only"
+            if not settings.bidirectional
+            else f"has an odd number of layers ({settings.n_layer})"
+        )
         form = "fused" if settings.alternate_strands else "unfused"
-        raise CheckpointError(f"the network {why}: it exists in one form only", fix=f"export it with --{form}")
+        raise CheckpointError(
+            f"the network {why}: it exists in one form only", fix=f"export it with --{form}"
+        )
     out: dict[str, Tensor] = {}
     for name, x in tensors.items():
         if name.startswith("blocks.") and int(name.split(".")[1]) % 2 == 0:
@@ -46,7 +68,13 @@ def _mirrored(name: str, x: Tensor, tied: bool) -> tuple[str, Tensor]:
     part, _, kind = rest.partition(".")
     if part in ("ahead", "back"):
         return f"{block}.mixer.{'back' if part == 'ahead' else 'ahead'}.{kind}", x
-    flipped = x.flip(1) if part.startswith("in_proj") and kind == "weight" else x if part.startswith("in_proj") else x.flip(0)
+    flipped = (
+        x.flip(1)
+        if part.startswith("in_proj") and kind == "weight"
+        else x
+        if part.startswith("in_proj")
+        else x.flip(0)
+    )
     if not tied:
         part = part.removesuffix("_back") if part.endswith("_back") else f"{part}_back"
     return f"{block}.mixer.{part}.{kind}", flipped.contiguous()
@@ -78,7 +106,11 @@ def published_state(
 
 
 def published_config(
-    settings: CaduceusSettings, vocabulary: Vocabulary, given: Mapping[str, Any], architecture: str, fused: bool
+    settings: CaduceusSettings,
+    vocabulary: Vocabulary,
+    given: Mapping[str, Any],
+    architecture: str,
+    fused: bool,
 ) -> dict[str, Any]:
     """The published config of a network: that of its source, where it has one (`given`), in the form that is written."""
     s = settings

@@ -15,7 +15,10 @@ from torch import Tensor
 
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
-from genodiff.backbones.published_mdlm import (
+from genodiff.data.tokenizer import FileTokenizer, open_tokenizer
+from genodiff.errors import CheckpointError
+from genodiff.hub.archive import Opaque, Stored
+from genodiff.hub.mdlm_names import (
     TABLE,
     MdlmSettings,
     from_published_mdlm,
@@ -26,10 +29,16 @@ from genodiff.backbones.published_mdlm import (
     rotary_table,
     to_published_mdlm,
 )
-from genodiff.data.tokenizer import FileTokenizer, open_tokenizer
-from genodiff.errors import CheckpointError
-from genodiff.hub.archive import Opaque, Stored
-from genodiff.hub.published import BELONG, Source, at, culprit, judge_rows, listed_tokens, say_types, stand_ins
+from genodiff.hub.published import (
+    BELONG,
+    Source,
+    at,
+    culprit,
+    judge_rows,
+    listed_tokens,
+    say_types,
+    stand_ins,
+)
 from genodiff.hub.vocabulary import Vocabulary, of_tokenizer, vocabulary_of
 from genodiff.hub.weights import Weights, stamp
 
@@ -43,7 +52,9 @@ _LARGEST_TABLE_ERROR = 1e-5
 
 def is_mdlm(weights: Weights) -> bool:
     """Whether these are the tensors of a DiT or a DiMamba of the MDLM family."""
-    return prefix_of(weights.entries) is not None and not any(".mixer.submodule." in name for name in weights.entries)
+    return prefix_of(weights.entries) is not None and not any(
+        ".mixer.submodule." in name for name in weights.entries
+    )
 
 
 def read_mdlm(
@@ -75,9 +86,13 @@ def read_mdlm(
     settings, tensors = at(file, lambda: from_published_mdlm(state, config))
     _judge_table(state, settings, file)
     read = [stamp(f) for f in ([config_file] if config_file is not None else []) + weights.files]
-    ready = {name: inwards(name, x, vocabulary, rows).float().contiguous() for name, x in tensors.items()}
+    ready = {
+        name: inwards(name, x, vocabulary, rows).float().contiguous() for name, x in tensors.items()
+    }
     length = config.get("model_length") or (config.get("model") or {}).get("length")
-    return Source("mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files)
+    return Source(
+        "mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files
+    )
 
 
 def inwards(name: str, x: Tensor, vocabulary: Vocabulary, rows: int) -> Tensor:
@@ -96,17 +111,28 @@ def outwards(name: str, x: Tensor, vocabulary: Vocabulary) -> Tensor:
 
 
 def _judge_depth(weights: Weights, names: list[str]) -> None:
-    deepest = max((int(found[1]) for found in map(_INDEX.search, names) if found and len(found[1]) < 9), default=0)
-    if deepest > len(names) or any(found and len(found[1]) >= 9 for found in map(_INDEX.search, names)):
-        raise CheckpointError("names a layer that it cannot have: corrupt", file=weights.files[0], fix=BELONG)
+    deepest = max(
+        (int(found[1]) for found in map(_INDEX.search, names) if found and len(found[1]) < 9),
+        default=0,
+    )
+    if deepest > len(names) or any(
+        found and len(found[1]) >= 9 for found in map(_INDEX.search, names)
+    ):
+        raise CheckpointError(
+            "names a layer that it cannot have: corrupt", file=weights.files[0], fix=BELONG
+        )
 
 
-def _vocabulary(rows: int, folder: Path, file: Path, tokenizer: str | None, offline: bool) -> tuple[Vocabulary, dict[str, bytes]]:
+def _vocabulary(
+    rows: int, folder: Path, file: Path, tokenizer: str | None, offline: bool
+) -> tuple[Vocabulary, dict[str, bytes]]:
     if tokenizer is None:
         try:
             return vocabulary_of(rows, None, listed_tokens(folder) if folder.is_dir() else None), {}
         except CheckpointError as fault:
-            raise CheckpointError(fault.what, file=file, fix="give --tokenizer where it is a network of text") from None
+            raise CheckpointError(
+                fault.what, file=file, fix="give --tokenizer where it is a network of text"
+            ) from None
     found = open_tokenizer(tokenizer, offline=offline)
     vocabulary = at(file, lambda: of_tokenizer(found.vocabulary, rows))
     return vocabulary, found.files if isinstance(found, FileTokenizer) else {}
@@ -116,11 +142,20 @@ def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path
     for name, table in state.items():
         if name.endswith(TABLE) and isinstance(settings, DiTSettings):
             wanted = rotary_table(settings)
-            if table.shape != wanted.shape or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR:
-                raise CheckpointError(f"'{name}' holds other frequencies than rotary positions have", file=file, fix=BELONG)
+            if (
+                table.shape != wanted.shape
+                or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR
+            ):
+                raise CheckpointError(
+                    f"'{name}' holds other frequencies than rotary positions have",
+                    file=file,
+                    fix=BELONG,
+                )
 
 
-def _averages(weights: Weights, names: list[str], averaged: bool) -> tuple[dict[str, Tensor] | None, str]:
+def _averages(
+    weights: Weights, names: list[str], averaged: bool
+) -> tuple[dict[str, Tensor] | None, str]:
     """The averaged weights under the names of the raw ones; None where they are not there, or not asked for."""
     found = weights.extra.get("ema")
     if not isinstance(found, dict) or not isinstance(found.get("shadow_params"), list):
@@ -130,7 +165,9 @@ def _averages(weights: Weights, names: list[str], averaged: bool) -> tuple[dict[
     shadow, file = found["shadow_params"], weights.files[0]
     if not all(isinstance(x, Stored) for x in shadow):
         raise CheckpointError(
-            "ema.shadow_params is no list of tensors: corrupt", file=file, fix="give --raw to take the weights themselves"
+            "ema.shadow_params is no list of tensors: corrupt",
+            file=file,
+            fix="give --raw to take the weights themselves",
         )
     order = _parameters(weights, len(shadow))
     if len(order) != len(shadow):
@@ -143,24 +180,44 @@ def _averages(weights: Weights, names: list[str], averaged: bool) -> tuple[dict[
     numbers = dict(zip(order, weights.stored(shadow), strict=True))
     for name, tensor in numbers.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"the average of '{name}' is not finite", file=file, fix="give --raw to take the weights themselves")
+            raise CheckpointError(
+                f"the average of '{name}' is not finite",
+                file=file,
+                fix="give --raw to take the weights themselves",
+            )
     aliases = _aliases(weights)
-    missing = [name for name in names if name not in numbers and aliases.get(name, name) not in numbers]
-    state = weights.read(missing) | {n: numbers[aliases.get(n, n)] for n in names if aliases.get(n, n) in numbers}
-    _log.info("%s: averaged weights (EMA of %s updates); --raw takes the others", file, found.get("num_updates", "?"))
+    missing = [
+        name for name in names if name not in numbers and aliases.get(name, name) not in numbers
+    ]
+    state = weights.read(missing) | {
+        n: numbers[aliases.get(n, n)] for n in names if aliases.get(n, n) in numbers
+    }
+    _log.info(
+        "%s: averaged weights (EMA of %s updates); --raw takes the others",
+        file,
+        found.get("num_updates", "?"),
+    )
     return state, "averaged"
 
 
 def _aliases(weights: Weights) -> dict[str, str]:
     """Names of one and the same storage, each with the first of them."""
     first: dict[Any, str] = {}
-    return {name: first.setdefault((e.stored.key, e.stored.offset, e.shape), name) for name, e in weights.entries.items() if e.stored}
+    return {
+        name: first.setdefault((e.stored.key, e.stored.offset, e.shape), name)
+        for name, e in weights.entries.items()
+        if e.stored
+    }
 
 
 def _parameters(weights: Weights, n: int) -> list[str]:
     """The state dict's parameters in order, each tied tensor once: known by their storage, or else by their names."""
     aliases = _aliases(weights)
-    names = [name for name in weights.entries if not name.endswith((TABLE, "complement_map")) and aliases.get(name, name) == name]
+    names = [
+        name
+        for name in weights.entries
+        if not name.endswith((TABLE, "complement_map")) and aliases.get(name, name) == name
+    ]
     if len(names) == n:
         return names
     choices = [parameter_names(weights.entries, tied_head=tied) for tied in (False, True)]
@@ -176,7 +233,11 @@ def hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
     model = config.get("model")
     told = {key: config[key] for key in _READ if key in config}
     if isinstance(model, dict):
-        told["model"] = {k: v for k, v in model.items() if isinstance(v, int | float | str | bool | None) and "${" not in str(v)}
+        told["model"] = {
+            k: v
+            for k, v in model.items()
+            if isinstance(v, int | float | str | bool | None) and "${" not in str(v)
+        }
     return told
 
 
@@ -199,7 +260,11 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def published(
-    settings: MdlmSettings, tensors: Mapping[str, Tensor], vocabulary: Vocabulary, given: Mapping[str, Any], length: int
+    settings: MdlmSettings,
+    tensors: Mapping[str, Tensor],
+    vocabulary: Vocabulary,
+    given: Mapping[str, Any],
+    length: int,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of a published folder."""
     rows = {name: outwards(name, x, vocabulary) for name, x in tensors.items()}

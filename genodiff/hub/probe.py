@@ -28,7 +28,9 @@ class Probe(NamedTuple):
     """What was seen."""
 
     bits_per_base: float
-    strands_differ: float | None  # largest difference of logits(x) and the turned logits(rc x), relative; None without strands
+    strands_differ: (
+        float | None
+    )  # largest difference of logits(x) and the turned logits(rc x), relative; None without strands
 
 
 def sequence_of(alphabet: Alphabet) -> Tensor:
@@ -53,7 +55,9 @@ def look(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
     """The probe's figures. Raises `CheckpointError` for logits that are not finite, or strands that disagree where they may not."""
     logits = logits_on_probe(backbone, alphabet)
     if not bool(torch.isfinite(logits).all()):
-        raise CheckpointError("the network's logits are not finite on a probe sequence", fix="use undamaged weights")
+        raise CheckpointError(
+            "the network's logits are not finite on a probe sequence", fix="use undamaged weights"
+        )
     x0 = sequence_of(alphabet)
     logp = F.log_softmax(logits[..., list(alphabet.targets)].double(), -1)
     place = torch.searchsorted(torch.tensor(alphabet.targets), x0)
@@ -78,4 +82,8 @@ def _strands(backbone: nn.Module, alphabet: Alphabet, x0: Tensor) -> float:
 
 def summary(probe: Probe) -> dict[str, Any]:
     """The figures as plain values."""
-    return {"bits_per_base": round(probe.bits_per_base, 4), "strands_differ": probe.strands_differ, "sequence": "AluY consensus"}
+    return {
+        "bits_per_base": round(probe.bits_per_base, 4),
+        "strands_differ": probe.strands_differ,
+        "sequence": "AluY consensus",
+    }

@@ -65,7 +65,9 @@ def at(file: Path, work: Callable[[], Any], more: str = "") -> Any:
     try:
         return work()
     except CheckpointError as fault:
-        raise CheckpointError(f"{fault.what}{more}", file=fault.file or file, fix=fault.fix) from None
+        raise CheckpointError(
+            f"{fault.what}{more}", file=fault.file or file, fix=fault.fix
+        ) from None
     except GenodiffError as fault:
         raise CheckpointError(fault.what, file=file, fix=fault.fix) from None
 
@@ -84,12 +86,16 @@ def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: st
     """Raises `CheckpointError` where the config says another number of tokens than the embedding `name` has rows."""
     size, multiple = config.get("vocab_size", rows), config.get("pad_vocab_size_multiple") or 1
     if rows not in (size, -(-size // multiple) * multiple):
-        raise CheckpointError(f"vocab_size is {size}, but '{name}' has {rows} rows", file=config_file, fix=BELONG)
+        raise CheckpointError(
+            f"vocab_size is {size}, but '{name}' has {rows} rows", file=config_file, fix=BELONG
+        )
 
 
 def say_types(weights: Weights) -> None:
     """A word in the log where weights are not float32."""
-    others = {entry.dtype for entry in weights.entries.values() if entry.dtype.is_floating_point} - {torch.float32}
+    others = {
+        entry.dtype for entry in weights.entries.values() if entry.dtype.is_floating_point
+    } - {torch.float32}
     for dtype in sorted(map(str, others)):
         label = dtype.removeprefix("torch.").replace("bfloat", "BF").replace("float", "F")
         _log.warning("%s: weights of dtype %s are read as float32", weights.files[0], label)

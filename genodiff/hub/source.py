@@ -14,9 +14,9 @@ from genodiff.hub.mdlm import is_mdlm, read_mdlm
 from genodiff.hub.published import BELONG, CONFIG, Source
 from genodiff.hub.vocabulary import vocabulary_of
 from genodiff.hub.weights import Weights, json_of, open_weights, weight_files
-from genodiff.train.checkpoint import steps_of
-from genodiff.train.folder import CONFIG as RUN_CONFIG
-from genodiff.train.weights import CARD
+from genodiff.runs.checkpoint import steps_of
+from genodiff.runs.folder import CONFIG as RUN_CONFIG
+from genodiff.runs.weights import CARD
 
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"
 
@@ -25,10 +25,19 @@ def is_published(path: str | Path) -> bool:
     """Whether a folder holds a published config or bare weights, and is no run or checkpoint of ours."""
     path = Path(path)
     ours = any(os.path.lexists(path / name) for name in (CARD, RUN_CONFIG)) or bool(steps_of(path))
-    return path.is_dir() and not ours and any(p.name == CONFIG or p.suffix in (".safetensors", ".bin", ".ckpt") for p in path.iterdir())
+    return (
+        path.is_dir()
+        and not ours
+        and any(
+            p.name == CONFIG or p.suffix in (".safetensors", ".bin", ".ckpt")
+            for p in path.iterdir()
+        )
+    )
 
 
-def read_source(path: str | Path, *, averaged: bool = True, tokenizer: str | None = None, offline: bool = False) -> Source:
+def read_source(
+    path: str | Path, *, averaged: bool = True, tokenizer: str | None = None, offline: bool = False
+) -> Source:
     """The network in a published folder or file.
 
     `averaged` takes the averaged weights of a Lightning file that holds both; `tokenizer` (a name or a path) is needed
@@ -38,7 +47,9 @@ def read_source(path: str | Path, *, averaged: bool = True, tokenizer: str | Non
     if not os.path.lexists(path):
         raise CheckpointError("is not there (not found)", file=path, fix=_READABLE)
     if (path / CARD).exists():
-        raise CheckpointError("is a run folder already: nothing to import", file=path, fix="use it as it is")
+        raise CheckpointError(
+            "is a run folder already: nothing to import", file=path, fix="use it as it is"
+        )
     folder = path if path.is_dir() else path.parent
     files = weight_files(path) if path.is_dir() else [path]
     config_file = folder / CONFIG
@@ -47,17 +58,31 @@ def read_source(path: str | Path, *, averaged: bool = True, tokenizer: str | Non
     if with_config:
         config = judge(json_of(config_file), config_file)
     elif path.is_dir() and not (files and files[0].suffix == ".ckpt"):
-        raise CheckpointError("is missing (not found)", file=config_file, fix="give the whole published folder")
+        raise CheckpointError(
+            "is missing (not found)", file=config_file, fix="give the whole published folder"
+        )
     if not files:
         what = "holds no weights: neither model.safetensors nor pytorch_model.bin"
         raise CheckpointError(what, file=folder, fix="give the whole published folder")
     weights = open_weights(files)
     _judge_together(config, config_file, weights)
     if is_mdlm(weights):
-        return read_mdlm(path, config, config_file if with_config else None, weights, averaged, tokenizer, offline)
+        return read_mdlm(
+            path,
+            config,
+            config_file if with_config else None,
+            weights,
+            averaged,
+            tokenizer,
+            offline,
+        )
     if is_caduceus(weights):
         if not with_config:
-            raise CheckpointError("is missing (not found)", file=config_file, fix="put the published config beside the weights")
+            raise CheckpointError(
+                "is missing (not found)",
+                file=config_file,
+                fix="put the published config beside the weights",
+            )
         return read_caduceus(path, config, config_file, weights)
     first = min(weights.entries, default="none")
     raise CheckpointError(
@@ -70,7 +95,11 @@ def read_source(path: str | Path, *, averaged: bool = True, tokenizer: str | Non
 
 def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights) -> None:
     """What the config says of sizes, beside the headers: before anything knows the architecture, and before any allocation."""
-    tables = {name: entry for name, entry in weights.entries.items() if "embed" in name.lower() and len(entry.shape) == 2}
+    tables = {
+        name: entry
+        for name, entry in weights.entries.items()
+        if "embed" in name.lower() and len(entry.shape) == 2
+    }
     largest = max((side for entry in weights.entries.values() for side in entry.shape), default=0)
     width = config.get("d_model") or config.get("hidden_dim") or config.get("hidden_size")
     if isinstance(width, int) and width > largest:

@@ -9,11 +9,11 @@ from torch import nn
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.hub.probe import logits_on_probe
 from genodiff.hub.source import read_source
-from genodiff.train.checkpoint import load_model
-from genodiff.train.config import RunConfig, merge, read_config, spread
-from genodiff.train.folder import CONFIG
+from genodiff.runs.checkpoint import load_model
+from genodiff.runs.config import RunConfig, merge, read_config, spread
+from genodiff.runs.folder import CONFIG
+from genodiff.runs.weights import CARD, fill, own_tensors, sha256_of
 from genodiff.train.start import WarmStart
-from genodiff.train.weights import CARD, fill, own_tensors, sha256_of
 
 
 def warm_start(path: str | Path) -> WarmStart:
@@ -21,12 +21,22 @@ def warm_start(path: str | Path) -> WarmStart:
     path = Path(path)
     if (path / CARD).exists() or (path / CONFIG).exists():
         model = load_model(path)
-        network, settings, alphabet, tensors = model.backbone, model.config.backbone, model.alphabet, own_tensors(model.backbone)
+        network, settings, alphabet, tensors = (
+            model.backbone,
+            model.config.backbone,
+            model.alphabet,
+            own_tensors(model.backbone),
+        )
         digest = sha256_of(tensors)
         record: dict[str, Any] = {"path": str(path), "sha256": digest, "step": model.step}
     else:
         source = read_source(path)
-        settings, alphabet, tensors, digest = source.settings, source.vocabulary.alphabet, source.tensors, source.digest
+        settings, alphabet, tensors, digest = (
+            source.settings,
+            source.vocabulary.alphabet,
+            source.tensors,
+            source.digest,
+        )
         network = settings.build(alphabet.padded_size, alphabet.complement)
         fill(network, tensors)
         record = {"path": str(path), "sha256": digest, "files": source.files}
@@ -38,7 +48,9 @@ def warm_start(path: str | Path) -> WarmStart:
         candidate.train(was)
         return float((found - wanted).abs().max() / wanted.abs().max().clamp(min=1.0))
 
-    return WarmStart(os.path.abspath(path), digest, settings, alphabet.fingerprint(), tensors, parity, record)
+    return WarmStart(
+        os.path.abspath(path), digest, settings, alphabet.fingerprint(), tensors, parity, record
+    )
 
 
 def below(network: BackboneSettings, given: Any) -> Any:

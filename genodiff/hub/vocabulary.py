@@ -56,15 +56,21 @@ class Vocabulary(NamedTuple):
 
 def _caduceus(rows: int) -> Vocabulary:
     """The ids of published Caduceus are ours; a table that is not padded to 16 rows, or to more, differs in padding only."""
-    return Vocabulary("caduceus", DNA, tuple(i if i < rows else -1 for i in range(DNA.padded_size)), rows)
+    return Vocabulary(
+        "caduceus", DNA, tuple(i if i < rows else -1 for i in range(DNA.padded_size)), rows
+    )
 
 
 # [PAD] [MASK] [UNK] a c g t and a padding row; its tokenizer has no N and writes [UNK] instead.
-_PLANT = Vocabulary("plantcaduceus", DNA, (-1, -1, -1, 1, 0, -1, 2, 3, 4, 5, 6, 2, 7, -1, -1, -1), 8)
+_PLANT = Vocabulary(
+    "plantcaduceus", DNA, (-1, -1, -1, 1, 0, -1, 2, 3, 4, 5, 6, 2, 7, -1, -1, -1), 8
+)
 _PLANT_TOKENS = ("[PAD]", "[MASK]", "[UNK]", "A", "C", "G", "T")
 
 
-def vocabulary_of(rows: int, complement: Mapping[int, int] | None, tokens: list[str] | None = None) -> Vocabulary:
+def vocabulary_of(
+    rows: int, complement: Mapping[int, int] | None, tokens: list[str] | None = None
+) -> Vocabulary:
     """The vocabulary of a table of `rows` rows, known by its size, its complement map and, where they are given, its tokens.
 
     Raises `CheckpointError` for one that is not known: ids that mean something else make wrong DNA without a word.
@@ -72,14 +78,23 @@ def vocabulary_of(rows: int, complement: Mapping[int, int] | None, tokens: list[
     if DNA.size <= rows <= DNA.padded_size:
         found, names = _caduceus(rows), DNA.tokens
     elif rows in (_PLANT.size, _PLANT.size - 1):
-        found, names = _PLANT._replace(size=rows, rows=tuple(r if r < rows else -1 for r in _PLANT.rows)), _PLANT_TOKENS
+        found, names = (
+            _PLANT._replace(size=rows, rows=tuple(r if r < rows else -1 for r in _PLANT.rows)),
+            _PLANT_TOKENS,
+        )
     else:
         raise CheckpointError(
             f"a vocabulary of {rows} rows is none that is known: published Caduceus has 12 to 16, PlantCaduceus 8",
             fix="give a network of DNA with one of these vocabularies",
         )
-    if tokens is not None and [t.upper() for t in tokens[: len(names)]] != [t.upper() for t in names]:
-        where = next(i for i, name in enumerate([*names]) if i >= len(tokens) or tokens[i].upper() != name.upper())
+    if tokens is not None and [t.upper() for t in tokens[: len(names)]] != [
+        t.upper() for t in names
+    ]:
+        where = next(
+            i
+            for i, name in enumerate([*names])
+            if i >= len(tokens) or tokens[i].upper() != name.upper()
+        )
         what = f"the vocabulary differs from that of {found.name} in its order: id {where} is not '{names[where]}'"
         raise CheckpointError(what, fix="give weights with a known vocabulary")
     mine = found.complement()
@@ -93,10 +108,15 @@ def vocabulary_of(rows: int, complement: Mapping[int, int] | None, tokens: list[
 
 def of_tokenizer(alphabet: Alphabet, rows: int) -> Vocabulary:
     """The vocabulary of a network of text with this many rows. Raises `CheckpointError` where the tokenizer has others."""
-    if not alphabet.size <= rows <= alphabet.padded_size and rows not in (alphabet.size, alphabet.padded_size):
+    if not alphabet.size <= rows <= alphabet.padded_size and rows not in (
+        alphabet.size,
+        alphabet.padded_size,
+    ):
         what = f"the network has {rows} rows, the tokenizer {alphabet.name} {alphabet.size} tokens with its special ones"
         raise CheckpointError(what, fix="give the tokenizer that the network was trained with")
-    return Vocabulary(TEXT, alphabet, tuple(i if i < rows else -1 for i in range(alphabet.padded_size)), rows)
+    return Vocabulary(
+        TEXT, alphabet, tuple(i if i < rows else -1 for i in range(alphabet.padded_size)), rows
+    )
 
 
 def by_name(name: str, size: int, alphabet: Alphabet) -> Vocabulary:
@@ -107,7 +127,10 @@ def by_name(name: str, size: int, alphabet: Alphabet) -> Vocabulary:
         return _caduceus(size)
     if name == _PLANT.name:
         return vocabulary_of(size, None)
-    raise CheckpointError(f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}", fix="upgrade genodiff")
+    raise CheckpointError(
+        f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}",
+        fix="upgrade genodiff",
+    )
 
 
 def tokens_of(tokenizer: Mapping[str, Any]) -> list[str] | None:
@@ -118,6 +141,10 @@ def tokens_of(tokenizer: Mapping[str, Any]) -> list[str] | None:
         return None
     ids = {i: token for token, i in table.items()}
     for added in tokenizer.get("added_tokens") or ():
-        if isinstance(added, dict) and type(added.get("id")) is int and isinstance(added.get("content"), str):
+        if (
+            isinstance(added, dict)
+            and type(added.get("id")) is int
+            and isinstance(added.get("content"), str)
+        ):
             ids.setdefault(added["id"], added["content"])
     return [ids[i] for i in sorted(ids)] if sorted(ids) == list(range(len(ids))) else None

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
-from genodiff.train.weights import read_json
+from genodiff.runs.weights import read_json
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
 _INDEX = ".index.json"
@@ -39,7 +39,9 @@ class Entry(NamedTuple):
 class Weights:
     """The named tensors of one or several files, and what else an archive holds beside its state dict."""
 
-    def __init__(self, entries: dict[str, Entry], files: list[Path], archives: dict[Path, Archive]) -> None:
+    def __init__(
+        self, entries: dict[str, Entry], files: list[Path], archives: dict[Path, Archive]
+    ) -> None:
         self.entries, self.files, self._archives = entries, files, archives
 
     @property
@@ -56,13 +58,17 @@ class Weights:
             by_file.setdefault(self.entries[name].file, []).append(name)
         for path, here in by_file.items():
             if path in self._archives:
-                found |= {name: self._archives[path].tensor(_stored(self.entries[name])) for name in here}
+                found |= {
+                    name: self._archives[path].tensor(_stored(self.entries[name])) for name in here
+                }
                 continue
             try:
                 with safe_open(real(path), framework="pt") as file:
                     found |= {name: file.get_tensor(name) for name in here}
             except (SafetensorError, ValueError, RuntimeError, OSError) as fault:
-                raise CheckpointError(f"is no valid safetensors file: corrupt ({fault})", file=path, fix=_AGAIN) from None
+                raise CheckpointError(
+                    f"is no valid safetensors file: corrupt ({fault})", file=path, fix=_AGAIN
+                ) from None
         for name, tensor in found.items():
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
                 what = f"tensor '{name}' has values that are not finite (NaN or infinity)"
@@ -88,14 +94,24 @@ def real(path: Path) -> Path:
         found = Path(os.path.realpath(path, strict=True))
         mode = found.stat().st_mode
     except FileNotFoundError:
-        raise CheckpointError("is missing (not found)", file=path, fix="give a complete published folder") from None
+        raise CheckpointError(
+            "is missing (not found)", file=path, fix="give a complete published folder"
+        ) from None
     except OSError as fault:
-        raise CheckpointError(f"cannot be read ({fault.strerror})", file=path, fix="check the path and its permissions") from None
+        raise CheckpointError(
+            f"cannot be read ({fault.strerror})",
+            file=path,
+            fix="check the path and its permissions",
+        ) from None
     if path.is_symlink():
         home = path.parent.resolve()
         homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
         if not any(found.is_relative_to(folder) for folder in homes):
-            raise CheckpointError("is a symlink that leads outside of its folder: refused", file=path, fix="put the file itself there")
+            raise CheckpointError(
+                "is a symlink that leads outside of its folder: refused",
+                file=path,
+                fix="put the file itself there",
+            )
     if not stat.S_ISREG(mode):
         raise CheckpointError("is not a regular file", file=path, fix=_AGAIN)
     return found
@@ -126,11 +142,21 @@ def weight_files(folder: Path) -> list[Path]:
 
 def _shards(index: Path) -> list[Path]:
     table = json_of(index).get("weight_map")
-    if not isinstance(table, dict) or not table or not all(isinstance(name, str) for name in table.values()):
-        raise CheckpointError("has no weight_map from tensors to files: corrupt", file=index, fix=_AGAIN)
+    if (
+        not isinstance(table, dict)
+        or not table
+        or not all(isinstance(name, str) for name in table.values())
+    ):
+        raise CheckpointError(
+            "has no weight_map from tensors to files: corrupt", file=index, fix=_AGAIN
+        )
     for name in table.values():
         if Path(name).name != name or not name.endswith((".safetensors", ".bin")):
-            raise CheckpointError(f"names '{name}', a path outside the folder or no weight file: not allowed", file=index, fix=_AGAIN)
+            raise CheckpointError(
+                f"names '{name}', a path outside the folder or no weight file: not allowed",
+                file=index,
+                fix=_AGAIN,
+            )
     return [index.parent / name for name in sorted(set(table.values()))]
 
 
@@ -146,7 +172,9 @@ def open_weights(files: list[Path]) -> Weights:
             found = _header(path)
         twice = entries.keys() & found.keys()
         if twice:
-            raise CheckpointError(f"holds '{min(twice)}', which another shard has too", file=path, fix=_AGAIN)
+            raise CheckpointError(
+                f"holds '{min(twice)}', which another shard has too", file=path, fix=_AGAIN
+            )
         entries |= found
     return Weights(entries, files, archives)
 
@@ -160,28 +188,50 @@ def _header(path: Path) -> dict[str, Entry]:
     try:
         with safe_open(real(path), framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            found = {name: (tuple(part.get_shape()), str(part.get_dtype())) for name, part in slices.items()}
+            found = {
+                name: (tuple(part.get_shape()), str(part.get_dtype()))
+                for name, part in slices.items()
+            }
     except (SafetensorError, ValueError, OSError, OverflowError) as fault:
         with real(path).open("rb") as file:
             head = file.read(512)
-        if head[:1] == b"\x80" or head[257:262] == b"ustar" or path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt"):
+        if (
+            head[:1] == b"\x80"
+            or head[257:262] == b"ustar"
+            or path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt")
+        ):
             what = "is a bare pickle or an archive of an old format, which may run code: refused, no valid safetensors header"
-            raise CheckpointError(what, file=path, fix="save the weights as safetensors, or with torch.save of 1.6 or newer") from None
+            raise CheckpointError(
+                what,
+                file=path,
+                fix="save the weights as safetensors, or with torch.save of 1.6 or newer",
+            ) from None
         what = f"is no valid safetensors file: header or buffer truncated, invalid or corrupt ({fault})"
         raise CheckpointError(what, file=path, fix=_AGAIN) from None
     for name, (_, kind) in found.items():
         if kind not in _KINDS:
-            raise CheckpointError(f"tensor '{name}' has dtype {kind}, which is not read here", file=path, fix="save it as F32")
+            raise CheckpointError(
+                f"tensor '{name}' has dtype {kind}, which is not read here",
+                file=path,
+                fix="save it as F32",
+            )
     return {name: Entry(shape, _KINDS[kind], path) for name, (shape, kind) in found.items()}
 
 
 def _state_dict(archive: Archive) -> dict[str, Entry]:
     content = archive.content
     state = content.get("state_dict", content) if isinstance(content, dict) else None
-    if not isinstance(state, dict) or not state or not all(isinstance(k, str) and isinstance(v, Stored) for k, v in state.items()):
+    if (
+        not isinstance(state, dict)
+        or not state
+        or not all(isinstance(k, str) and isinstance(v, Stored) for k, v in state.items())
+    ):
         what = "is a pickle that holds no state dict of tensors: refused"
         raise CheckpointError(what, file=archive.path, fix="give weights as safetensors")
-    return {name: Entry(stored.shape, stored.dtype, archive.path, stored) for name, stored in state.items()}
+    return {
+        name: Entry(stored.shape, stored.dtype, archive.path, stored)
+        for name, stored in state.items()
+    }
 
 
 def stamp(path: Path) -> dict[str, Any]:

@@ -50,7 +50,9 @@ def write_error(path: str | Path, fault: OSError) -> MachineError:
     if fault.errno in _NO_ROOM:
         with suppress(OSError):
             what += f" ({shutil.disk_usage(_existing(Path(path).parent)).free:,} bytes free)"
-        return MachineError(what, file=path, fix="free some disk space (or quota), or write to another folder")
+        return MachineError(
+            what, file=path, fix="free some disk space (or quota), or write to another folder"
+        )
     return MachineError(what, file=path, fix="choose a path that you may write to")
 
 
@@ -82,7 +84,9 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     mode_bits = _mode_of(Path(path))
     if mode_bits is not None and stat.S_ISDIR(mode_bits):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
-    direct = (mode_bits is not None and not stat.S_ISREG(mode_bits)) or str(path).startswith(_DESCRIPTORS)
+    direct = (mode_bits is not None and not stat.S_ISREG(mode_bits)) or str(path).startswith(
+        _DESCRIPTORS
+    )
     target = Path(path) if direct else Path(os.path.realpath(path))
     temporary = target if direct else _temporary(target)
     try:
@@ -95,7 +99,9 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
         raise write_error(path, fault) from None
     _lock(raw.fileno())
     buffered = io.BufferedWriter(raw, _CHUNK)
-    file: IO[Any] = buffered if mode == "wb" else io.TextIOWrapper(buffered, encoding="utf-8", newline="\n")
+    file: IO[Any] = (
+        buffered if mode == "wb" else io.TextIOWrapper(buffered, encoding="utf-8", newline="\n")
+    )
     try:
         yield file
         file.flush()
@@ -161,10 +167,14 @@ def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Pa
             os.rename(temporary, target)
             _sync_folder(target.parent)
         except OSError as fault:
-            if fault.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and os.path.lexists(target):
+            if fault.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and os.path.lexists(
+                target
+            ):
                 if exist_ok and target.is_dir():
                     return
-                raise MachineError("already exists", file=path, fix="choose another name or remove it") from None
+                raise MachineError(
+                    "already exists", file=path, fix="choose another name or remove it"
+                ) from None
             raise write_error(path, fault) from None
     finally:
         if lock is not None:

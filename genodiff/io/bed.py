@@ -25,7 +25,13 @@ SCHEMA = {
 }  # fmt: skip
 """`name`, `score` and `strand` are null where the file has fewer columns; `line` is the row's line, from 1."""
 
-_SPLITS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
+_SPLITS = {
+    "train": "train",
+    "valid": "valid",
+    "val": "valid",
+    "validation": "valid",
+    "test": "test",
+}
 _LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
 _DIGITS = re.compile("[0-9]{1,13}")
 _Row = tuple[str, int, int, str | None, str | None, str | None, int]
@@ -48,7 +54,9 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
             raise _too_few(path, number, line)
         if columns and len(fields) != columns:
             what = f"has {len(fields)} columns where the rows before have {columns}"
-            raise _fault(path, number, what, "give every row the same columns ('.' for an unknown value)")
+            raise _fault(
+                path, number, what, "give every row the same columns ('.' for an unknown value)"
+            )
         columns = len(fields)
         row = _row(path, number, fields, contigs)
         if row[1] == row[2]:
@@ -56,8 +64,12 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
         else:
             rows.append(row)
     if not rows:
-        what = f"holds no interval with any base ({empty} empty)" if empty else "is empty: no interval"
-        raise DataError(what, file=shown_as(path), fix="give rows of CONTIG, START and END, separated by tabs")
+        what = (
+            f"holds no interval with any base ({empty} empty)" if empty else "is empty: no interval"
+        )
+        raise DataError(
+            what, file=shown_as(path), fix="give rows of CONTIG, START and END, separated by tabs"
+        )
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     again = table.height - table.n_unique(subset=["contig", "start", "end", "name", "strand"])
     if empty:
@@ -78,13 +90,19 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
     for name, line in zip(table["name"].to_list(), table["line"].to_list(), strict=True):
         if str(name).lower() not in _SPLITS:
             near = did_you_mean(str(name).lower(), ("train", "valid", "test"))
-            raise _fault(path, line, f"unknown split '{name}'", f"{near} (column 4 names the split)")
+            raise _fault(
+                path, line, f"unknown split '{name}'", f"{near} (column 4 names the split)"
+            )
     if "train" not in names:
-        raise DataError("has no interval of the split train", file=shown_as(path), fix="write train in some rows' 4th column")
+        raise DataError(
+            "has no interval of the split train",
+            file=shown_as(path),
+            fix="write train in some rows' 4th column",
+        )
     reach: dict[str, tuple[str, int, int]] = {}  # split → contig, furthest end, line
-    for contig, start, end, name, line in table.sort("contig", "start").select(
-        "contig", "start", "end", "name", "line"
-    ).iter_rows():
+    for contig, start, end, name, line in (
+        table.sort("contig", "start").select("contig", "start", "end", "name", "line").iter_rows()
+    ):
         split = _SPLITS[name.lower()]
         for other, (where, far, theirs) in reach.items():
             if other != split and where == contig and far > start:
@@ -99,19 +117,35 @@ def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, in
     contig = fields[0]
     name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
     if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
-        raise _fault(path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'")
-    start, end = (_position(path, number, fields[i], which) for i, which in ((1, "start"), (2, "end")))
+        raise _fault(
+            path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'"
+        )
+    start, end = (
+        _position(path, number, fields[i], which) for i, which in ((1, "start"), (2, "end"))
+    )
     if end < start:
-        raise _fault(path, number, f"the end {end} is before the start {start}", "exchange or correct them")
+        raise _fault(
+            path, number, f"the end {end} is before the start {start}", "exchange or correct them"
+        )
     if contigs is not None:
         if contig not in contigs:
-            raise _fault(path, number, f"unknown contig '{contig}': not in the FASTA", contig_hint(contig, contigs))
+            raise _fault(
+                path,
+                number,
+                f"unknown contig '{contig}': not in the FASTA",
+                contig_hint(contig, contigs),
+            )
         length = contigs[contig]
         if end > length:
             which = f"start {start} and the end {end} are" if start >= length else f"end {end} is"
             hint = "; is the file 1-based?" if end == length + 1 and start > 0 else ""
             what = f"the {which} past the end of {contig} (length {length}){hint}"
-            raise _fault(path, number, what, "BED is 0-based and half-open: correct the row, or give the right FASTA")
+            raise _fault(
+                path,
+                number,
+                what,
+                "BED is 0-based and half-open: correct the row, or give the right FASTA",
+            )
     if strand not in (None, "+", "-", "."):
         raise _fault(path, number, f"'{strand}' is no strand", "write +, - or . in column 6")
     return contig, start, end, name, score, strand, number
@@ -128,7 +162,10 @@ def _position(path: str | Path, number: int, text: str, which: str) -> int:
     elif re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
         what = f"the {which} '{text}' has thousands separators: not an integer"
     elif number == 1 and re.fullmatch(r"[A-Za-z_ ]+", text):
-        what, fix = f"the {which} '{text}' is not an integer", "start a line of column names with '#', or remove it"
+        what, fix = (
+            f"the {which} '{text}' is not an integer",
+            "start a line of column names with '#', or remove it",
+        )
     else:
         what = f"the {which} '{text}' is not an integer"
     return _refuse(path, number, what, fix)
@@ -137,12 +174,27 @@ def _position(path: str | Path, number: int, text: str, which: str) -> int:
 def _too_few(path: str | Path, number: int, line: str) -> DataError:
     if line.startswith((">", "@")):
         kind = "FASTA" if line[0] == ">" else "FASTQ or SAM"
-        return _fault(path, number, f"no BED: a row has fewer than 3 columns; this is {kind}", "give a BED file")
+        return _fault(
+            path,
+            number,
+            f"no BED: a row has fewer than 3 columns; this is {kind}",
+            "give a BED file",
+        )
     words = line.split()
     if "\t" not in line and len(words) >= 3:
-        return _fault(path, number, "columns are separated by blanks, not tabs", "BED needs tabs: tr -s ' ' '\\t'")
+        return _fault(
+            path,
+            number,
+            "columns are separated by blanks, not tabs",
+            "BED needs tabs: tr -s ' ' '\\t'",
+        )
     if "\t" not in line and line.count(",") >= 2:
-        return _fault(path, number, "columns are separated by commas, not tabs (CSV)", "BED needs tabs: tr , '\\t'")
+        return _fault(
+            path,
+            number,
+            "columns are separated by commas, not tabs (CSV)",
+            "BED needs tabs: tr , '\\t'",
+        )
     n = line.count("\t") + 1
     fix = "give CONTIG, START and END, separated by tabs"
     return _fault(path, number, f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)

@@ -73,19 +73,30 @@ class Genome:
 
         Raises `DataError` for an unknown contig, a range outside it, or a file that has changed since it was opened.
         """
-        if self._pid != os.getpid():  # a fork shares the file's position with its parent: each would read the other's
+        if (
+            self._pid != os.getpid()
+        ):  # a fork shares the file's position with its parent: each would read the other's
             self._open()
         length = self.contigs.get(contig)
         if length is None:
-            raise DataError(f"no contig '{contig}'", file=self.path, fix=contig_hint(contig, self.contigs))
+            raise DataError(
+                f"no contig '{contig}'", file=self.path, fix=contig_hint(contig, self.contigs)
+            )
         if not 0 <= start <= end <= length:
             what = f"{start}-{end} (0-based) is not within {contig} (length {length})"
             raise DataError(what, file=self.path, fix="give a range within the contig")
         if start == end:
             return b""
         letters: str = self._faidx.fetch(contig, start + 1, end)
-        if len(letters) != end - start or _stamp(os.fstat(self._faidx.file.fileno()))[:2] != self._stamp[:2]:
-            raise DataError("changed while in use", file=self.path, fix="bring the old file back, or start again")
+        if (
+            len(letters) != end - start
+            or _stamp(os.fstat(self._faidx.file.fileno()))[:2] != self._stamp[:2]
+        ):
+            raise DataError(
+                "changed while in use",
+                file=self.path,
+                fix="bring the old file back, or start again",
+            )
         return letters.encode("latin-1")
 
     def close(self) -> None:
@@ -104,7 +115,11 @@ class Genome:
     def __setstate__(self, state: dict[str, str]) -> None:
         self.__init__(state["path"])  # type: ignore[misc]
         if self.sha256 != state["sha256"]:
-            raise DataError("changed while in use", file=self.path, fix="bring the old file back, or start again")
+            raise DataError(
+                "changed while in use",
+                file=self.path,
+                fix="bring the old file back, or start again",
+            )
 
 
 class _Faidx(pyfaidx.Faidx):
@@ -113,7 +128,14 @@ class _Faidx(pyfaidx.Faidx):
     def __init__(self, path: str, places: dict[str, Place]) -> None:
         self._places = places
         nowhere = os.path.join(os.devnull, "none")
-        super().__init__(path, indexname=nowhere, as_raw=True, strict_bounds=True, rebuild=False, build_index=False)
+        super().__init__(
+            path,
+            indexname=nowhere,
+            as_raw=True,
+            strict_bounds=True,
+            rebuild=False,
+            build_index=False,
+        )
 
     def read_fai(self) -> None:
         for name, place in self._places.items():
@@ -124,7 +146,11 @@ def _opened(path: str, kept: ExitStack) -> tuple[_Faidx, dict[str, Place], str, 
     """pyfaidx on the file or its copy, the places, the file's sha256, and the opened file's stamp."""
     if path == STDIN:
         raise DataError("stdin cannot be read at random", fix="give a file")
-    home = cache_dir() / "genomes" / hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    home = (
+        cache_dir()
+        / "genomes"
+        / hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    )
     with _locked(home) as locked:
         index = _read_index(home, path)
         if index is None:
@@ -134,11 +160,17 @@ def _opened(path: str, kept: ExitStack) -> tuple[_Faidx, dict[str, Place], str, 
         try:
             faidx = _Faidx(opened, places)
         except (OSError, pyfaidx.FastaNotFoundError):
-            raise DataError("disappeared while it was opened", file=path, fix="bring the file back") from None
+            raise DataError(
+                "disappeared while it was opened", file=path, fix="bring the file back"
+            ) from None
     kept.callback(faidx.close)
     stamp = _stamp(os.fstat(faidx.file.fileno()))
     if stamp != tuple(index["copy_stamp"] or index["stamp"]):
-        raise DataError("changed while it was opened", file=path, fix="wait until it is complete, then start again")
+        raise DataError(
+            "changed while it was opened",
+            file=path,
+            fix="wait until it is complete, then start again",
+        )
     return faidx, places, index["sha256"], stamp
 
 
@@ -176,13 +208,19 @@ def _read_index(home: Path, path: str) -> dict[str, Any] | None:
         return None
     with open_source(path, digest=True) as source:
         young = index["read_ns"] - max(index["stamp"][1:3]) < _YOUNG
-        if source.stat.st_size != index["stamp"][0] or _sample(source.descriptor, index["stamp"][0]) != index["sample"]:
+        if (
+            source.stat.st_size != index["stamp"][0]
+            or _sample(source.descriptor, index["stamp"][0]) != index["sample"]
+        ):
             return None
         if _stamp(source.stat) == tuple(index["stamp"]) and not young:
             return index
         # Touched, moved or too young for its times to prove anything: the content decides.
         now, stamp = time.time_ns(), _stamp(source.stat)
-        if _sha256(source.descriptor) != index["sha256"] or _stamp(os.fstat(source.descriptor)) != stamp:
+        if (
+            _sha256(source.descriptor) != index["sha256"]
+            or _stamp(os.fstat(source.descriptor)) != stamp
+        ):
             return None
     renewed = {**index, "stamp": list(stamp), "read_ns": now, "copy": copy and copy.name}
     with suppress(MachineError):
@@ -216,7 +254,10 @@ def _build(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[str, An
             index["places"], index["copy_stamp"] = _write_copy(path, copy, sha)
         except MachineError as fault:
             log.warning("%s; the copy goes to a temporary folder", fault)
-            copy = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="genodiff-"))) / "genome.fa"
+            copy = (
+                Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="genodiff-")))
+                / "genome.fa"
+            )
             index["places"], index["copy_stamp"] = _write_copy(path, copy, sha)
         index["copy"] = copy.name
     else:
@@ -254,7 +295,9 @@ def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple
         for place in places:
             place[3:] = [place[1], place[1] + 1]
         if source.sha256 is None or source.sha256.hexdigest() != sha:
-            raise DataError("changed while it was being read", file=path, fix="wait until it is complete")
+            raise DataError(
+                "changed while it was being read", file=path, fix="wait until it is complete"
+            )
     return places, _stamp(copy.stat())
 
 
@@ -297,7 +340,9 @@ class _Layout:
         even = ends.count(b"\n") == len(ends) == body.count(b"\n")
         returns = body.count(b"\r")
         if self.end == 2:
-            even = even and body[stride - 2 - self.column :: stride].count(b"\r") == returns == len(ends)
+            even = even and body[stride - 2 - self.column :: stride].count(b"\r") == returns == len(
+                ends
+            )
         elif returns:
             even = False
         self.column = (self.column + len(body)) % stride

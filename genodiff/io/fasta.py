@@ -190,7 +190,9 @@ class _Scanner:
                 held = len(stretch)
                 stretch = stretch.rstrip(b" \t\r")
                 if held - len(stretch) > _LONGEST_BLANK:
-                    raise self._fault(f"more than {_LONGEST_BLANK:,} blanks in a row", "remove them")
+                    raise self._fault(
+                        f"more than {_LONGEST_BLANK:,} blanks in a row", "remove them"
+                    )
             at += len(stretch)
             if stretch and self.record is None:
                 self._preamble(stretch)
@@ -260,13 +262,17 @@ class _Scanner:
             raise self._fault(f"{what} in a header", fix, record=None)
         words = raw.split(None, 1)
         if not words:
-            raise self._fault("header without a name after '>'", "give the record a name", record=None)
+            raise self._fault(
+                "header without a name after '>'", "give the record a name", record=None
+            )
         try:
             name = words[0].decode()
         except UnicodeDecodeError:
             shown = words[0].decode("utf-8", "backslashreplace")
             what = f"the record's name {shown[:80]!r} is not UTF-8"
-            raise self._fault(what, "convert the file: iconv -f LATIN1 -t UTF-8", record=None) from None
+            raise self._fault(
+                what, "convert the file: iconv -f LATIN1 -t UTF-8", record=None
+            ) from None
         if not name.isprintable():
             hidden = next(c for c in name if not c.isprintable())
             what = f"the record's name has an invisible or control character {hidden!a}"
@@ -283,19 +289,33 @@ class _Scanner:
     def _finish_record(self, *, last: bool) -> None:
         if self.record is None:
             if last:
-                blank = "holds no record, only blank lines" if self.source.size else "is empty (0 bytes, no sequence)"
+                blank = (
+                    "holds no record, only blank lines"
+                    if self.source.size
+                    else "is empty (0 bytes, no sequence)"
+                )
                 raise DataError(blank, file=self.source.shown, fix=_NOTHING)
             return
         if self.ambiguous > _AMBIGUOUS_COUNT and self.ambiguous > self.letters * _AMBIGUOUS_SHARE:
             what = f"{self.ambiguous:,} of {self.letters:,} letters are ambiguity codes: is this protein, not DNA?"
-            raise self._fault(what, "give DNA (write unknown bases as N)", line=self.first_ambiguous)
+            raise self._fault(
+                what, "give DNA (write unknown bases as N)", line=self.first_ambiguous
+            )
         self.total += self.letters
         if last and not self.letters:
-            every = "no sequence: all records are empty" if not self.total else "the last record is empty (no sequence)"
-            raise self._fault(f"{every}; the file may be cut short", _NOTHING, line=self.record.line)
+            every = (
+                "no sequence: all records are empty"
+                if not self.total
+                else "the last record is empty (no sequence)"
+            )
+            raise self._fault(
+                f"{every}; the file may be cut short", _NOTHING, line=self.record.line
+            )
         self.letters = self.ambiguous = self.column = 0
 
-    def _fault(self, what: str, fix: str, *, line: int | None = None, record: str | None = "") -> DataError:
+    def _fault(
+        self, what: str, fix: str, *, line: int | None = None, record: str | None = ""
+    ) -> DataError:
         name = self.record.name if record == "" and self.record else record or None
         return DataError(what, fix=fix, file=self.source.shown, line=line or self.line, record=name)
 
@@ -306,7 +326,9 @@ def _search(letters: bytes, data: bytes) -> int:
     return found.start() if found else 0
 
 
-def write_fasta(target: str | Path | IO[bytes], records: Iterable[Record], *, line_width: int = 60) -> None:
+def write_fasta(
+    target: str | Path | IO[bytes], records: Iterable[Record], *, line_width: int = 60
+) -> None:
     """Write records as FASTA: atomically to a path (BGZF where it ends in .gz, stdout where it is "-"), or to a file.
 
     Raises `MachineError` where the path cannot be written and `UsageError` for a name that FASTA cannot hold.
@@ -322,7 +344,9 @@ def write_fasta(target: str | Path | IO[bytes], records: Iterable[Record], *, li
         sink = bgzf.BgzfWriter(fileobj=_StaysOpen(out)) if zipped else out
         for record in records:
             text = to_fasta(record, line_width)
-            for at in range(0, len(text), _STEP):  # Bio's writer copies all that it is given once per 64 KiB
+            for at in range(
+                0, len(text), _STEP
+            ):  # Bio's writer copies all that it is given once per 64 KiB
                 sink.write(text[at : at + _STEP])
         if zipped:
             sink.close()
@@ -332,8 +356,15 @@ def write_fasta(target: str | Path | IO[bytes], records: Iterable[Record], *, li
 def to_fasta(record: Record, line_width: int = 60) -> bytes:
     """One record as FASTA bytes. Raises `UsageError` for a name or description that would break the format."""
     name, description, sequence = record.name, record.description, record.sequence
-    if not name or not name.isprintable() or len(name.split()) != 1 or {"\n", "\r"} & set(description):
-        raise UsageError(f"{name!r} cannot be the name of a FASTA record", fix="give one printable word")
+    if (
+        not name
+        or not name.isprintable()
+        or len(name.split()) != 1
+        or {"\n", "\r"} & set(description)
+    ):
+        raise UsageError(
+            f"{name!r} cannot be the name of a FASTA record", fix="give one printable word"
+        )
     header = f">{name} {description}".rstrip().encode("utf-8", "surrogateescape")
     lines = (sequence[at : at + line_width] for at in range(0, len(sequence), line_width))
     return b"\n".join([header, *lines, b""])

@@ -25,7 +25,11 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\x28\xb5\x2f\xfd", "zstd data", "decompress it: zstd -d"),
     (b"\x04\x22\x4d\x18", "lz4 data", "decompress it: lz4 -d"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
-    (b"PK\x03\x04", "a ZIP archive (or an Office file, or a PyTorch checkpoint)", "unpack it and give the file inside"),
+    (
+        b"PK\x03\x04",
+        "a ZIP archive (or an Office file, or a PyTorch checkpoint)",
+        "unpack it and give the file inside",
+    ),
     (b"BAM\x01", "BAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"CRAM", "CRAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"BCF", "BCF (binary variants)", "convert it: bcftools view"),
@@ -40,7 +44,11 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG", "a PNG image", _OWN),
     (b"\x7fELF", "a program (binary data)", _OWN),
     (b"\xd0\xcf\x11\xe0", "an old Office document (binary data)", _OWN),
-    (b"version https://git-lfs", "a Git LFS pointer, not the file itself", "fetch the file: git lfs pull"),
+    (
+        b"version https://git-lfs",
+        "a Git LFS pointer, not the file itself",
+        "fetch the file: git lfs pull",
+    ),
 )
 _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"{\\rtf", "a rich-text document", "save it as plain text"),
@@ -57,7 +65,11 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"{", "JSON", _OWN),
     (b"[", "JSON", _OWN),
     (b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
-    (b";", "a ';' comment line (Pearson's old FASTA) before the first header", "remove the lines that start with ';'"),
+    (
+        b";",
+        "a ';' comment line (Pearson's old FASTA) before the first header",
+        "remove the lines that start with ';'",
+    ),
     (b"#", "a '#' comment line before the first header", "remove the comment lines"),
 )
 
@@ -107,7 +119,10 @@ def stranger(line: bytes, at: int) -> Diagnosis:
     byte = line[at : at + 1]
     before, bare = line[:at], line.strip(b" \t")
     if byte == b"\x00":
-        return "NUL byte in the sequence (binary data, or a file cut off by a crash)", "copy or download the file again"
+        return (
+            "NUL byte in the sequence (binary data, or a file cut off by a crash)",
+            "copy or download the file again",
+        )
     if byte == b"\r":
         return (
             "carriage return without a line feed (classic Mac or mixed line ends)",
@@ -115,37 +130,64 @@ def stranger(line: bytes, at: int) -> Diagnosis:
         )
     if byte in b" \t" and not before.strip(b" \t"):
         if bare.startswith(b">"):
-            return "a header indented by a blank: '>' must be the first character of its line", "remove the blank"
+            return (
+                "a header indented by a blank: '>' must be the first character of its line",
+                "remove the blank",
+            )
         if bare[:1].isdigit():
-            return "a numbered sequence line (GenBank style: blanks and digits)", "convert the file to FASTA"
+            return (
+                "a numbered sequence line (GenBank style: blanks and digits)",
+                "convert the file to FASTA",
+            )
     if byte in b" \t":
-        return f"{'blank' if byte == b' ' else 'tab'} (whitespace) inside the sequence", "remove blanks and tabs"
+        return (
+            f"{'blank' if byte == b' ' else 'tab'} (whitespace) inside the sequence",
+            "remove blanks and tabs",
+        )
     if byte == b">":
-        return "'>' inside a line (two files joined without a line end?)", "start the header on a line of its own"
+        return (
+            "'>' inside a line (two files joined without a line end?)",
+            "start the header on a line of its own",
+        )
     if byte in b";#" and not before.strip():
         return f"a comment line ('{byte.decode()}')", "remove comment lines"
     if byte in b"@+" and not before.strip():
-        return f"unexpected character '{byte.decode()}' at the start of a line (FASTQ?)", "give FASTA, not FASTQ"
+        return (
+            f"unexpected character '{byte.decode()}' at the start of a line (FASTQ?)",
+            "give FASTA, not FASTQ",
+        )
     if line[at : at + 3] == b"\xef\xbb\xbf":
         return "a byte order mark (BOM) inside the file (files joined?)", "remove it"
     if byte[0] >= 0x80:
-        return f"non-ASCII character {_shown(line[at:])}", "remove it, or save the file as plain ASCII"
+        return (
+            f"non-ASCII character {_shown(line[at:])}",
+            "remove it, or save the file as plain ASCII",
+        )
     if byte[0] < 0x20 or byte[0] == 0x7F:
         return f"control character {_shown(line[at:])}", "remove it"
     if byte.isdigit():
-        return f"digit '{byte.decode()}' in the sequence (numbered lines?)", "remove line numbers and positions"
+        return (
+            f"digit '{byte.decode()}' in the sequence (numbered lines?)",
+            "remove line numbers and positions",
+        )
     if set(line) & set(_PROTEIN_ONLY):
         letter = next(chr(c) for c in line if c in _PROTEIN_ONLY)
         return f"'{letter}' is not a DNA letter: this looks like protein, not DNA", _DNA_FASTA
     if byte in b"Uu":
         return f"'{byte.decode()}' is RNA, not DNA", "convert U to T"
     if byte in b"Xx":
-        return f"'{byte.decode()}' is not an IUPAC DNA letter (a masked base, or protein)", "write unknown bases as N"
+        return (
+            f"'{byte.decode()}' is not an IUPAC DNA letter (a masked base, or protein)",
+            "write unknown bases as N",
+        )
     if byte in b"-.~":
         return f"gap character '{byte.decode()}' (an alignment?)", "remove the gaps"
     if byte == b"*":
         return "'*' is not a DNA letter (a stop codon: protein?)", _DNA_FASTA
-    return f"invalid character {_shown(line[at:])} in the sequence", "give A, C, G, T, N or IUPAC codes"
+    return (
+        f"invalid character {_shown(line[at:])} in the sequence",
+        "give A, C, G, T, N or IUPAC codes",
+    )
 
 
 def _shown(tail: bytes) -> str:
@@ -157,6 +199,10 @@ def _shown(tail: bytes) -> str:
             continue
         if ord(character) < 0x20 or ord(character) == 0x7F:
             return f"0x{ord(character):02X}"
-        name = "" if ord(character) < 0x80 else f" (U+{ord(character):04X} {unicodedata.name(character, '')})"
+        name = (
+            ""
+            if ord(character) < 0x80
+            else f" (U+{ord(character):04X} {unicodedata.name(character, '')})"
+        )
         return f"'{character}'{re.sub(r' [)]$', ')', name)}"
     return f"byte 0x{tail[0]:02X}"

@@ -25,7 +25,12 @@ def text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
             if first:
                 known = binary_format(data[:4096])
                 if known:
-                    raise DataError(f"not {kind}: this is {known[0]}", file=source.shown, line=1, fix=known[1] or f"give {kind}")
+                    raise DataError(
+                        f"not {kind}: this is {known[0]}",
+                        file=source.shown,
+                        line=1,
+                        fix=known[1] or f"give {kind}",
+                    )
                 data, first = data.removeprefix(_BOM), False
             cut = data.rfind(b"\n") + 1
             rest = data[cut:]
@@ -47,7 +52,9 @@ def _decoded(data: bytes, number: int, shown: str, *, last: bool) -> list[str]:
     except UnicodeDecodeError as fault:
         line = number + data.count(b"\n", 0, fault.start)
         what = f"byte 0x{data[fault.start]:02X} is not UTF-8 text"
-        raise DataError(what, file=shown, line=line, fix="convert the encoding: iconv -f LATIN1 -t UTF-8") from None
+        raise DataError(
+            what, file=shown, line=line, fix="convert the encoding: iconv -f LATIN1 -t UTF-8"
+        ) from None
     lines = text.split("\n")
     if "\r" in text:
         ended = len(lines) - last
@@ -56,10 +63,15 @@ def _decoded(data: bytes, number: int, shown: str, *, last: bool) -> list[str]:
         for line, content in enumerate(lines, number):
             found = _CONTROL.search(content)
             if found and found[0] == "\r":
-                what, fix = "carriage return inside a line (classic Mac line ends)", "convert the line ends (mac2unix)"
+                what, fix = (
+                    "carriage return inside a line (classic Mac line ends)",
+                    "convert the line ends (mac2unix)",
+                )
                 raise DataError(what, file=shown, line=line, fix=fix)
             if found:
-                name = "NUL byte" if found[0] == "\0" else f"control character 0x{ord(found[0]):02X}"
+                name = (
+                    "NUL byte" if found[0] == "\0" else f"control character 0x{ord(found[0]):02X}"
+                )
                 what, fix = f"{name} (binary data?)", "remove it, or copy the file again"
                 raise DataError(what, file=shown, line=line, fix=fix)
     return lines

@@ -5,7 +5,9 @@ import re
 from genodiff.errors import UsageError
 from genodiff.settings import did_you_mean
 
-_RANGE = re.compile(r"(?P<contig>.+):(?P<start>[0-9][0-9,]*)(?:(?P<dash>-)(?P<end>[0-9][0-9,]*)?)?\Z", re.DOTALL)
+_RANGE = re.compile(
+    r"(?P<contig>.+):(?P<start>[0-9][0-9,]*)(?:(?P<dash>-)(?P<end>[0-9][0-9,]*)?)?\Z", re.DOTALL
+)
 _FORM = "write it as CONTIG:START-END, 1-based and inclusive, for example chr1:1,000-2,000"
 
 
@@ -53,7 +55,11 @@ def contig_hint(name: str, contigs: dict[str, int]) -> str:
             return f"did you mean '{other}'? rename the contigs so that both files agree"
     if len(contigs) > 25:
         hint = did_you_mean(name, contigs)
-        return hint if hint.startswith("did") else f"it is not among the {len(contigs):,} contigs of the FASTA"
+        return (
+            hint
+            if hint.startswith("did")
+            else f"it is not among the {len(contigs):,} contigs of the FASTA"
+        )
     return did_you_mean(name, contigs)
 
 

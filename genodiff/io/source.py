@@ -50,10 +50,17 @@ class Source:
             yield from raw
         else:
             self.compression = "bgzf" if _bgzf_size(head, 0) else "gzip"
-            yield from _joined(self._bgzf(head, raw) if self.compression == "bgzf" else self._gzip(head, raw))
+            yield from _joined(
+                self._bgzf(head, raw) if self.compression == "bgzf" else self._gzip(head, raw)
+            )
         now = os.fstat(self.descriptor)
-        if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns) and stat.S_ISREG(now.st_mode):
-            raise DataError("changed while it was being read", file=self.shown, fix="wait until it is complete")
+        if (now.st_size, now.st_mtime_ns) != (
+            self.stat.st_size,
+            self.stat.st_mtime_ns,
+        ) and stat.S_ISREG(now.st_mode):
+            raise DataError(
+                "changed while it was being read", file=self.shown, fix="wait until it is complete"
+            )
 
     def _raw(self) -> Iterator[bytes]:
         while True:
@@ -63,7 +70,9 @@ class Source:
                     piece = os.read(self.descriptor, BLOCK)
                 except OSError as fault:
                     what = f"cannot be read after byte {self.size:,}: {fault.strerror}"
-                    raise DataError(what, file=self.shown, fix="check the disk or the network mount") from None
+                    raise DataError(
+                        what, file=self.shown, fix="check the disk or the network mount"
+                    ) from None
                 if not piece:
                     break
                 pieces.append(piece)
@@ -126,18 +135,23 @@ class Source:
         if data[at : at + 2] == _GZIP and _bgzf_size(data, at) == 0:
             yield from self._gzip(data[at:], raw)
         elif at < len(data):
-            raise self._truncated("the compressed data stop in the middle") if _GZIP.startswith(
-                data[at : at + 2]
-            ) else self._trailing()
+            raise (
+                self._truncated("the compressed data stop in the middle")
+                if _GZIP.startswith(data[at : at + 2])
+                else self._trailing()
+            )
         elif not ended:
             raise self._truncated("the BGZF end-of-file block is missing")
 
     def _corrupt(self, fault: Exception | str) -> DataError:
         reason = re.sub(r"^Error -?\d+ while decompressing data: ", "", str(fault))
-        reason = {"incorrect data check": "CRC checksum mismatch", "incorrect length check": "wrong length"}.get(
-            reason, reason
+        reason = {
+            "incorrect data check": "CRC checksum mismatch",
+            "incorrect length check": "wrong length",
+        }.get(reason, reason)
+        return DataError(
+            f"the {self.compression} data are corrupt ({reason})", file=self.shown, fix=_AGAIN
         )
-        return DataError(f"the {self.compression} data are corrupt ({reason})", file=self.shown, fix=_AGAIN)
 
     def _truncated(self, why: str) -> DataError:
         return DataError(f"truncated {self.compression} file: {why}", file=self.shown, fix=_AGAIN)
@@ -212,10 +226,14 @@ def _open(path: str | Path, shown: str) -> int:
             descriptor = os.dup(int(inherited[1]) if inherited else 0)
             if os.isatty(descriptor):
                 os.close(descriptor)
-                raise DataError("is a terminal, not data", file=shown, fix="give a file, or pipe one in")
+                raise DataError(
+                    "is a terminal, not data", file=shown, fix="give a file, or pipe one in"
+                )
             return descriptor
         _regular(os.stat(path), shown)
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
         try:
             _regular(os.fstat(descriptor), shown)  # it may have been swapped since
         except DataError:
@@ -225,7 +243,9 @@ def _open(path: str | Path, shown: str) -> int:
     except OSError as fault:
         raise _absent(path, shown, fault) from None
     except ValueError:
-        raise DataError("is not a possible file name (NUL byte)", file=shown, fix="give the path of a file") from None
+        raise DataError(
+            "is not a possible file name (NUL byte)", file=shown, fix="give the path of a file"
+        ) from None
 
 
 def _regular(status: os.stat_result, shown: str) -> None:
@@ -238,13 +258,18 @@ def _regular(status: os.stat_result, shown: str) -> None:
         what = "is a named pipe (FIFO), not a regular file"
         raise DataError(what, file=shown, fix="give - as the file and redirect: < PIPE")
     kind = "device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "socket"
-    raise DataError(f"is a {kind}, not a regular file", file=shown, fix="give a regular file, or - for stdin")
+    raise DataError(
+        f"is a {kind}, not a regular file", file=shown, fix="give a regular file, or - for stdin"
+    )
 
 
 def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
     fix: Any = "check the path"
     if fault.errno == errno.ENOENT and os.path.islink(path):
-        what, fix = f"is a broken link to {os.readlink(path)} (no such file)", "point the link to an existing file"
+        what, fix = (
+            f"is a broken link to {os.readlink(path)} (no such file)",
+            "point the link to an existing file",
+        )
     elif fault.errno == errno.ENOENT:
         what, near = "no such file", _near(Path(path))
         fix = f"did you mean '{near}'?" if near else fix

@@ -34,7 +34,11 @@ def text_digest(path: str | Path) -> TextDigest:
     digest, blank = hashlib.sha256(), True
     for piece in json_texts(path) if _is_jsonl(path) else text_pieces(path):
         data = piece.encode()
-        characters, length, blank = characters + len(piece), length + len(data), blank and not piece.strip()
+        characters, length, blank = (
+            characters + len(piece),
+            length + len(data),
+            blank and not piece.strip(),
+        )
         digest.update(data)
     if blank:
         what = "holds only white space: no text" if length else "is empty: no text"
@@ -55,7 +59,11 @@ def text_pieces(path: str | Path) -> Iterator[str]:
             if first:
                 known = binary_format(block[:4096])
                 if known:
-                    raise DataError(f"not UTF-8 text: this is {known[0]}", file=source.shown, fix=known[1] or _FIX)
+                    raise DataError(
+                        f"not UTF-8 text: this is {known[0]}",
+                        file=source.shown,
+                        fix=known[1] or _FIX,
+                    )
                 block, first = block.removeprefix(_BOM), False
             pending = len(decoder.getstate()[0])
             try:
@@ -64,14 +72,23 @@ def text_pieces(path: str | Path) -> Iterator[str]:
                 bad, before = fault.object[fault.start], fault.object[: fault.start]
                 offset = done - pending + fault.start
                 what = f"byte 0x{bad:02X} at offset {offset:,} is not UTF-8: {fault.reason}"
-                raise DataError(what, file=source.shown, line=line + before.count(b"\n"), fix=_FIX) from None
+                raise DataError(
+                    what, file=source.shown, line=line + before.count(b"\n"), fix=_FIX
+                ) from None
             if "\0" in text:
                 at = line + text.count("\n", 0, text.index("\0"))
-                raise DataError("NUL byte (binary data?)", file=source.shown, line=at, fix="give a text file")
+                raise DataError(
+                    "NUL byte (binary data?)", file=source.shown, line=at, fix="give a text file"
+                )
             yield text
             line, done = line + text.count("\n"), done + len(block)
         if decoder.getstate()[0]:
-            raise DataError("ends in the middle of a UTF-8 character (truncated?)", file=source.shown, line=line, fix=_FIX)
+            raise DataError(
+                "ends in the middle of a UTF-8 character (truncated?)",
+                file=source.shown,
+                line=line,
+                fix=_FIX,
+            )
 
 
 def json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
@@ -84,7 +101,9 @@ def json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[
             value = json.loads(line)
         except (ValueError, RecursionError) as fault:
             reason = getattr(fault, "msg", "nested too deeply")
-            raise DataError(f"not JSON: {reason}", file=shown, line=number, fix="give one JSON object per line") from None
+            raise DataError(
+                f"not JSON: {reason}", file=shown, line=number, fix="give one JSON object per line"
+            ) from None
         parts: list[str] = [value.get(field) for field in fields] if isinstance(value, dict) else []  # type: ignore[misc]
         if not parts or not all(isinstance(part, str) for part in parts):
             there = isinstance(value, dict) and all(field in value for field in fields)
@@ -94,5 +113,10 @@ def json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise DataError(f"half of a surrogate pair in {named}", file=shown, line=number, fix="escape the pair") from None
+            raise DataError(
+                f"half of a surrogate pair in {named}",
+                file=shown,
+                line=number,
+                fix="escape the pair",
+            ) from None
         yield text

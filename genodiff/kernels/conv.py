@@ -17,8 +17,8 @@ from genodiff.kernels.mamba_ssm import published_conv, published_conv_fits
 from genodiff.kernels.native import native_conv, native_conv_fits
 from genodiff.kernels.parallel import each
 from genodiff.kernels.scan import chosen
-from genodiff.kernels.triton_mixer import fits as triton_fits
-from genodiff.kernels.triton_mixer import triton_conv
+from genodiff.kernels.triton.mixer import fits as triton_fits
+from genodiff.kernels.triton.mixer import triton_conv
 
 _NUMBERS = 2**17  # numbers in a block
 
@@ -58,16 +58,24 @@ def _blocks(x: Tensor) -> list[slice]:
     return [slice(start, min(start + steps, x.shape[1])) for start in range(0, x.shape[1], steps)]
 
 
-def _taps(width: int, reverse: bool, block: slice, length: int) -> Iterator[tuple[int, slice, slice]]:
+def _taps(
+    width: int, reverse: bool, block: slice, length: int
+) -> Iterator[tuple[int, slice, slice]]:
     """(k, the outputs of a block that tap k reaches, counted from its start, the inputs that it takes there)."""
     for k in range(width):
         offset = width - 1 - k if reverse else k - width + 1
         low, high = max(block.start, -offset), min(block.stop, length - offset)
         if low < high:
-            yield k, slice(low - block.start, high - block.start), slice(low + offset, high + offset)
+            yield (
+                k,
+                slice(low - block.start, high - block.start),
+                slice(low + offset, high + offset),
+            )
 
 
-def _before_activation(x: Tensor, taps: Tensor, bias: Tensor | None, spans: list[tuple[int, slice, slice]], steps: int) -> Tensor:
+def _before_activation(
+    x: Tensor, taps: Tensor, bias: Tensor | None, spans: list[tuple[int, slice, slice]], steps: int
+) -> Tensor:
     y = taps.new_zeros(steps, taps.shape[1]) if bias is None else bias.expand(steps, -1).clone()
     for k, here, there in spans:
         y[here].addcmul_(x[there], taps[k])
@@ -76,7 +84,9 @@ def _before_activation(x: Tensor, taps: Tensor, bias: Tensor | None, spans: list
 
 class _Conv(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool
+    ) -> Tensor:
         ctx.save_for_backward(x, weight, bias)
         ctx.reverse, ctx.silu = reverse, silu
         taps, length = weight.t().contiguous(), x.shape[1]
@@ -113,5 +123,7 @@ class _Conv(torch.autograd.Function):
                     sums[k] += (ones[:, here] @ (g[here] * x[row, there]))[0]
             return sums
 
-        sums = sum(each(work, range(len(x)), x.device), taps.new_zeros(len(taps) + 1, taps.shape[1]))
+        sums = sum(
+            each(work, range(len(x)), x.device), taps.new_zeros(len(taps) + 1, taps.shape[1])
+        )
         return dx.to(x.dtype), sums[:-1].t(), None if bias is None else sums[-1], None, None

@@ -54,13 +54,21 @@ def over_tokens(a: Float[Tensor, "T M"], b: Float[Tensor, "T N"]) -> Float[Tenso
     if pieces < 2 or a.device.type != "cpu":
         return a.t() @ b
     size = -(-len(a) // pieces)
-    first, *others = each(lambda piece: piece[0].t() @ piece[1], list(zip(a.split(size), b.split(size), strict=True)), a.device)
+    first, *others = each(
+        lambda piece: piece[0].t() @ piece[1],
+        list(zip(a.split(size), b.split(size), strict=True)),
+        a.device,
+    )
     for other in others:
         first += other
     return first
 
 
-def linear(x: Float[Tensor, "*rows N"], weight: Float[Tensor, "M N"], bias: Float[Tensor, " M"] | None = None) -> Float[Tensor, "*rows M"]:
+def linear(
+    x: Float[Tensor, "*rows N"],
+    weight: Float[Tensor, "M N"],
+    bias: Float[Tensor, " M"] | None = None,
+) -> Float[Tensor, "*rows M"]:
     """W x + b; the gradient of W is taken by `over_tokens`."""
     if x.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight, bias)
@@ -126,8 +134,16 @@ def _error() -> float:
     """The largest relative error of routed products of a mixer's shapes, forward and both gradients."""
     worst = 0.0
     with _precision(_ROUTED), torch.no_grad(), torch.autocast("cpu", enabled=False):
-        for rows, inputs, outputs in ((512, 118, 472), (512, 236, 118), (512, 236, 40), (512, 8, 236)):
-            x, w = (torch.sin(torch.arange(float(n * inputs)) * 0.37).view(n, inputs) for n in (rows, outputs))
+        for rows, inputs, outputs in (
+            (512, 118, 472),
+            (512, 236, 118),
+            (512, 236, 40),
+            (512, 8, 236),
+        ):
+            x, w = (
+                torch.sin(torch.arange(float(n * inputs)) * 0.37).view(n, inputs)
+                for n in (rows, outputs)
+            )
             g = torch.cos(torch.arange(float(rows * outputs)) * 0.73).view(rows, outputs)
             for a, b in ((x, w.t()), (g, w), (g.t(), x)):
                 exact = a.double() @ b.double()

@@ -19,7 +19,9 @@ _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --
 
 
 def _structure(pointers: str, numbers: str) -> type[ctypes.Structure]:
-    fields = [(name, ctypes.c_void_p) for name in pointers.split()] + [(name, ctypes.c_int64) for name in numbers.split()]
+    fields = [(name, ctypes.c_void_p) for name in pointers.split()] + [
+        (name, ctypes.c_int64) for name in numbers.split()
+    ]
     return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
 
 
@@ -40,9 +42,15 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ),
         ("x", "y", "p", "gy", "gp", "dx"),
     ),
-    "linear": (_structure("x w bias g y dx part", "rows K N piece x_l y_l g_l dx_l"), ("x", "g", "y", "dx")),
+    "linear": (
+        _structure("x w bias g y dx part", "rows K N piece x_l y_l g_l dx_l"),
+        ("x", "g", "y", "dx"),
+    ),
     "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
-    "gate": (_structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"), ("y", "z", "g", "out", "gy", "dz")),
+    "gate": (
+        _structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"),
+        ("y", "z", "g", "out", "gy", "dz"),
+    ),
 }
 
 
@@ -56,10 +64,16 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
             except OSError as fault:
                 return None, f"the C library cannot be loaded ({fault}): {_AGAIN}"
             if (found := _version(library)) != ABI:
-                return None, f"the C library is of another version (interface {found}, wanted {ABI}): {_AGAIN}"
+                return (
+                    None,
+                    f"the C library is of another version (interface {found}, wanted {ABI}): {_AGAIN}",
+                )
             for kernel, (structure, _) in _STRUCTURES.items():
                 function = getattr(library, f"genodiff_{kernel}")
-                function.argtypes, function.restype = [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int], ctypes.c_int
+                function.argtypes, function.restype = (
+                    [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int],
+                    ctypes.c_int,
+                )
             return library, ""
     return None, f"the C library was not built: {BUILD}"
 
@@ -67,7 +81,10 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
 def _version(library: Any) -> int:
     """The library's version; 0 where its structures are not ours, whatever it says."""
     try:
-        same = all(getattr(library, f"genodiff_{k}_size")() == ctypes.sizeof(s) for k, (s, _) in _STRUCTURES.items())
+        same = all(
+            getattr(library, f"genodiff_{k}_size")() == ctypes.sizeof(s)
+            for k, (s, _) in _STRUCTURES.items()
+        )
         version: int = library.genodiff_abi()
     except AttributeError:
         return 0
@@ -103,7 +120,10 @@ def multiply_adds(rounds: int) -> int:
     """Do this many rounds of multiply-adds on one core; how many vector operations that were. For benchmarks."""
     library = _library()[0]
     assert library is not None
-    library.genodiff_multiply_add.argtypes, library.genodiff_multiply_add.restype = [ctypes.c_int64], ctypes.c_float
+    library.genodiff_multiply_add.argtypes, library.genodiff_multiply_add.restype = (
+        [ctypes.c_int64],
+        ctypes.c_float,
+    )
     library.genodiff_multiply_add(rounds)
     return 12 * rounds
 
@@ -116,7 +136,9 @@ def lanes() -> int:
 
 def fits(*tensors: Tensor | None) -> bool:
     """Whether the library is here and can take these tensors: float32 on a CPU."""
-    return _library()[0] is not None and all(x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors)
+    return _library()[0] is not None and all(
+        x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors
+    )
 
 
 def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
@@ -133,5 +155,7 @@ def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **nu
         setattr(arguments, name, int(number))
     library = _library()[0]
     assert library is not None
-    if getattr(library, f"genodiff_{kernel}")(ctypes.byref(arguments), int(backward), torch.get_num_threads()):
+    if getattr(library, f"genodiff_{kernel}")(
+        ctypes.byref(arguments), int(backward), torch.get_num_threads()
+    ):
         raise MemoryError(f"no memory for the scratch space of the {kernel}")

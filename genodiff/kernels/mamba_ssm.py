@@ -25,7 +25,10 @@ def _published() -> tuple[Callable[..., Any] | None, str]:
     try:
         from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
     except Exception as fault:  # a broken extension raises anything
-        return None, f"cannot be imported ({type(fault).__name__}: {fault}): pip install --no-build-isolation 'genodiff[cuda]'"
+        return (
+            None,
+            f"cannot be imported ({type(fault).__name__}: {fault}): pip install --no-build-isolation 'genodiff[cuda]'",
+        )
     return selective_scan_fn, ""
 
 
@@ -84,14 +87,26 @@ def translated(
 
 def published_conv_fits(x: Tensor, weight: Tensor) -> bool:
     """Whether `published_conv` can take these tensors."""
-    return x.is_cuda and weight.shape[1] in _WIDTHS and x.dtype == weight.dtype and x.numel() > 0 and _published_conv() is not None
+    return (
+        x.is_cuda
+        and weight.shape[1] in _WIDTHS
+        and x.dtype == weight.dtype
+        and x.numel() > 0
+        and _published_conv() is not None
+    )
 
 
 def published_conv(
-    x: Float[Tensor, "B L E"], weight: Float[Tensor, "E K"], bias: Float[Tensor, " E"] | None, reverse: bool, activation: str | None
+    x: Float[Tensor, "B L E"],
+    weight: Float[Tensor, "E K"],
+    bias: Float[Tensor, " E"] | None,
+    reverse: bool,
+    activation: str | None,
 ) -> Float[Tensor, "B L E"]:
     """As `causal_conv1d`, for tensors that `published_conv_fits`."""
     conv = _published_conv()
     assert conv is not None
-    y: Tensor = conv(_channels_first(x, reverse), weight, bias, activation=activation).transpose(1, 2)
+    y: Tensor = conv(_channels_first(x, reverse), weight, bias, activation=activation).transpose(
+        1, 2
+    )
     return y.flip(1) if reverse else y

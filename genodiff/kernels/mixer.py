@@ -25,8 +25,8 @@ from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.gemm import linear
 from genodiff.kernels.library import fits
 from genodiff.kernels.scan import chosen, selective_scan
-from genodiff.kernels.triton_mixer import fits as triton_fits
-from genodiff.kernels.triton_mixer import triton_mixer
+from genodiff.kernels.triton.mixer import fits as triton_fits
+from genodiff.kernels.triton.mixer import triton_mixer
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ def mixer(
         return triton_mixer(h, in_weight, in_bias, out_weight, mask, tuple(reverse), weights, keep)
     if provider not in ("native", "triton") or not fits(*inputs) or not h.numel() or autocast:
         return mixer_by_parts(h, in_weight, in_bias, out_weight, readings, reverse, mask)
-    out: Tensor = _Mixer.apply(h, in_weight, in_bias, out_weight, mask, tuple(reverse), keep, *weights)
+    out: Tensor = _Mixer.apply(
+        h, in_weight, in_bias, out_weight, mask, tuple(reverse), keep, *weights
+    )
     return out
 
 
@@ -82,11 +84,18 @@ def mixer_by_parts(
     x, z = linear(h, in_weight, in_bias).chunk(2, -1)
     if mask is not None:
         x = x * mask
-    first, *others = (read(x, reading, back, mask) for reading, back in zip(readings, reverse, strict=True))
+    first, *others = (
+        read(x, reading, back, mask) for reading, back in zip(readings, reverse, strict=True)
+    )
     return linear(sum(others, first) * F.silu(z), out_weight)
 
 
-def read(x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, mask: Float[Tensor, "B L 1"] | None = None) -> Float[Tensor, "B L E"]:
+def read(
+    x: Float[Tensor, "B L E"],
+    reading: Reading,
+    reverse: bool,
+    mask: Float[Tensor, "B L 1"] | None = None,
+) -> Float[Tensor, "B L E"]:
     """y_d of one direction, under autograd."""
     c = causal_conv1d(x, reading.conv_weight, reading.conv_bias, reverse)
     return _scan(c if mask is None else c * mask, reading, reverse)[0]
@@ -102,10 +111,14 @@ class Edge(NamedTuple):
 def no_edge(reading: Reading, batch: int = 1) -> Edge:
     """What comes into the first piece: nothing."""
     (channels, width), n = reading.conv_weight.shape, reading.A.shape[1]
-    return Edge(reading.D.new_zeros(batch, width - 1, channels), reading.D.new_zeros(batch, channels, n))
+    return Edge(
+        reading.D.new_zeros(batch, width - 1, channels), reading.D.new_zeros(batch, channels, n)
+    )
 
 
-def carry(x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, edge: Edge) -> tuple[Float[Tensor, "B L E"], Edge]:
+def carry(
+    x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, edge: Edge
+) -> tuple[Float[Tensor, "B L E"], Edge]:
     """y_d of one direction on one piece of a sequence, and what it carries on in the direction of reading."""
     length, before = x.shape[1], edge.inputs.shape[1]
     joined = torch.cat([x, edge.inputs] if reverse else [edge.inputs, x], 1)
@@ -114,7 +127,9 @@ def carry(x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, edge: Edge
     return y, Edge(joined[:, :before] if reverse else joined[:, length:], state)
 
 
-def _scan(c: Tensor, reading: Reading, reverse: bool, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def _scan(
+    c: Tensor, reading: Reading, reverse: bool, h0: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     rank, n = reading.dt_weight.shape[1], reading.A.shape[1]
     r, B, C = linear(c, reading.x_weight).split([rank, n, n], -1)
     found = selective_scan(
@@ -134,11 +149,22 @@ def _readings(weights: Sequence[Tensor | None]) -> list[Reading]:
 class _Inputs:
     """What a direction computes from x in both passes: the inputs of its scan."""
 
-    def __init__(self, reading: Reading, x: Tensor, reverse: bool, mask: Tensor | None, projected: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        x: Tensor,
+        reverse: bool,
+        mask: Tensor | None,
+        projected: Tensor | None = None,
+    ) -> None:
         rank, self.n = reading.dt_weight.shape[1], reading.A.shape[1]
-        self.projected = x.new_empty(*x.shape[:2], len(reading.x_weight)) if projected is None else projected
+        self.projected = (
+            x.new_empty(*x.shape[:2], len(reading.x_weight)) if projected is None else projected
+        )
         into = {"v": reading.x_weight, "p": self.projected} if projected is None else {}
-        self.c = native.conv_forward(x, reading.conv_weight, reading.conv_bias, reverse=reverse, silu=True, **into)
+        self.c = native.conv_forward(
+            x, reading.conv_weight, reading.conv_bias, reverse=reverse, silu=True, **into
+        )
         if mask is not None:
             self.c.mul_(mask)
             if projected is None:
@@ -183,13 +209,25 @@ class _Mixer(torch.autograd.Function):
         x, z = xz[:, :channels].unflatten(0, (batch, length)), xz[:, channels:]
         g_out, dxz = g_out.reshape(tokens, -1).contiguous(), torch.empty_like(xz)
         dx = dxz[:, :channels].unflatten(0, (batch, length))
-        gy, d_out_weight = native.gate_backward(g_out, y.view(tokens, channels), z, dxz[:, channels:], out_weight)
+        gy, d_out_weight = native.gate_backward(
+            g_out, y.view(tokens, channels), z, dxz[:, channels:], out_weight
+        )
         gy, grads = gy.view(y.shape), []
         for i, (reading, back) in enumerate(zip(_readings(weights), ctx.reverse, strict=True)):
             projected, states = kept[2 * i : 2 * i + 2]
             s = _Inputs(reading, x, back, mask, projected)
             g = native.scan_backward(
-                gy, s.c, s.delta, reading.A.t().contiguous(), s.B, s.C, reading.D, reading.dt_bias, states, softplus=True, reverse=back
+                gy,
+                s.c,
+                s.delta,
+                reading.A.t().contiguous(),
+                s.B,
+                s.C,
+                reading.D,
+                reading.dt_bias,
+                states,
+                softplus=True,
+                reverse=back,
             )
             assert isinstance(g.delta, native.LowRank)
             d_projected = torch.cat([g.delta.r, g.B, g.C], -1)
@@ -204,5 +242,7 @@ class _Mixer(torch.autograd.Function):
             grads += [of_conv.weight, d_conv_bias, of_conv.v, g.delta.w.t(), g.bias, g.A.t(), g.D]
         if mask is not None:
             dx.mul_(mask)
-        dh, d_in_weight, d_in_bias = native.linear_backward(dxz, h.reshape(tokens, -1).contiguous(), in_weight, in_bias)
+        dh, d_in_weight, d_in_bias = native.linear_backward(
+            dxz, h.reshape(tokens, -1).contiguous(), in_weight, in_bias
+        )
         return dh.view(h.shape), d_in_weight, d_in_bias, d_out_weight, None, None, None, *grads

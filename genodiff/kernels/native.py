@@ -12,15 +12,17 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.chunked import chunked_scan
 from genodiff.kernels.library import call, fits
+from genodiff.kernels.torch_scan import chunked_scan
 
 CHUNK = 64  # steps between saved states, as in native.c
 _PIECE = 256  # steps of a task of the convolution, rows of one of the gate
 _SUM = 1024  # rows of a task of the gate that has a share of a weight's gradient
 _SHARES = 64  # of a gradient that tasks may have, about: each is as large as the weight
 _FEW_SEQUENCES = 8  # below this many, channels are divided over tasks as well
-_LEAST_GROUP = 64  # channels of a task: what is done once a task and step would weigh too much with fewer
+_LEAST_GROUP = (
+    64  # channels of a task: what is done once a task and step would weigh too much with fewer
+)
 
 
 def rows(x: Tensor) -> Tensor:
@@ -46,7 +48,15 @@ class LowRank(NamedTuple):
 def _shape(u: Tensor, A: Tensor, delta: Tensor | LowRank) -> dict[str, int]:
     batch, length, channels = u.shape
     rank = delta.w.shape[0] if isinstance(delta, LowRank) else 0
-    return {"batch": batch, "L": length, "E": channels, "N": A.shape[0], "R": rank, "group": _group(batch, channels), "chunk": CHUNK}
+    return {
+        "batch": batch,
+        "L": length,
+        "E": channels,
+        "N": A.shape[0],
+        "R": rank,
+        "group": _group(batch, channels),
+        "chunk": CHUNK,
+    }
 
 
 def _steps(delta: Tensor | LowRank) -> dict[str, Tensor | None]:
@@ -65,8 +75,18 @@ def scan_forward(
 ) -> None:  # fmt: skip
     """Write y, or add to it; fill `states` for the backward pass and `last` (B, E, N) where they are given."""
     if u.numel():
-        tensors = _steps(delta) | dict(u=u, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last)
-        call("scan", tensors, backward=False, softplus=softplus, reverse=reverse, accumulate=accumulate, **_shape(u, A, delta))
+        tensors = _steps(delta) | dict(
+            u=u, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last
+        )
+        call(
+            "scan",
+            tensors,
+            backward=False,
+            softplus=softplus,
+            reverse=reverse,
+            accumulate=accumulate,
+            **_shape(u, A, delta),
+        )
 
 
 class ScanGradients(NamedTuple):
@@ -93,16 +113,27 @@ def scan_backward(
     dB, dC = (u.new_empty(parts, batch, length, n) for _ in range(2))
     dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
     dh0 = None if h0 is None else torch.empty_like(h0)
-    tensors = _steps(delta) | dict(u=u, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last)
+    tensors = _steps(delta) | dict(
+        u=u, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last
+    )
     tensors |= dict(du=du, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
     rank = len(delta.w) if isinstance(delta, LowRank) else 0
     low = LowRank(u.new_empty(parts, batch, length, rank), u.new_empty(batch, rank, channels))
     full = u.new_empty(u.shape if not rank else 0)
     tensors |= dict(dr=low.r, dw=low.w) if rank else dict(ddelta=full)
     if u.numel():
-        call("scan", tensors, backward=True, softplus=softplus, reverse=reverse, **_shape(u, A, delta))
+        call(
+            "scan",
+            tensors,
+            backward=True,
+            softplus=softplus,
+            reverse=reverse,
+            **_shape(u, A, delta),
+        )
     ddelta = LowRank(_whole(low.r), low.w.sum(0)) if rank else full
-    return ScanGradients(du, ddelta, dA.sum(0), _whole(dB), _whole(dC), dD.sum(0), dbias.sum(0), dh0)
+    return ScanGradients(
+        du, ddelta, dA.sum(0), _whole(dB), _whole(dC), dD.sum(0), dbias.sum(0), dh0
+    )
 
 
 def _whole(parts: Float[Tensor, "parts *shape"]) -> Float[Tensor, "*shape"]:
@@ -121,7 +152,21 @@ class _Scan(torch.autograd.Function):
         A = A.t().contiguous()
         y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], u.shape[2], A.shape[0])
         states = new_states(u, A.shape[0]) if keep else None
-        scan_forward(y, u, delta, A, B, C, D, bias, softplus=softplus, reverse=reverse, states=states, h0=h0, last=last)
+        scan_forward(
+            y,
+            u,
+            delta,
+            A,
+            B,
+            C,
+            D,
+            bias,
+            softplus=softplus,
+            reverse=reverse,
+            states=states,
+            h0=h0,
+            last=last,
+        )
         ctx.save_for_backward(u, delta, A, B, C, D, bias, h0, states)
         ctx.softplus, ctx.reverse = softplus, reverse
         return y, last
@@ -162,11 +207,25 @@ def native_scan(
 
 
 def conv_forward(
-    x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool, v: Tensor | None = None, p: Tensor | None = None
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    reverse: bool,
+    silu: bool,
+    v: Tensor | None = None,
+    p: Tensor | None = None,
 ) -> Float[Tensor, "B L E"]:
     """The convolution's outputs; with v (P, E), their projection goes to `p` (B, L, P)."""
     y = x.new_empty(x.shape)
-    _run_conv(dict(x=x, bias=bias, y=y, p=p), weight, None if v is None else v.t(), reverse=reverse, silu=silu, backward=False)
+    _run_conv(
+        dict(x=x, bias=bias, y=y, p=p),
+        weight,
+        None if v is None else v.t(),
+        reverse=reverse,
+        silu=silu,
+        backward=False,
+    )
     return y
 
 
@@ -191,14 +250,25 @@ def conv_backward(
     return ConvGradients(sums[:width].t(), sums[width], sums[width + 1 :])
 
 
-def _run_conv(tensors: dict[str, Tensor | None], weight: Tensor, v: Tensor | None, **numbers: Any) -> None:
+def _run_conv(
+    tensors: dict[str, Tensor | None], weight: Tensor, v: Tensor | None, **numbers: Any
+) -> None:
     x = tensors["x"]
     assert x is not None
     if x.numel():
         tensors |= {"w": weight.t().contiguous(), "v": None if v is None else v.contiguous()}
         numbers["P"] = v.numel() // x.shape[2] if v is not None else 0
         batch, length, channels = x.shape
-        call("conv", tensors, batch=batch, L=length, E=channels, K=weight.shape[1], piece=_steps_of_a_task(x), **numbers)
+        call(
+            "conv",
+            tensors,
+            batch=batch,
+            L=length,
+            E=channels,
+            K=weight.shape[1],
+            piece=_steps_of_a_task(x),
+            **numbers,
+        )
 
 
 def _steps_of_a_task(x: Float[Tensor, "B L E"]) -> int:
@@ -213,7 +283,9 @@ def _at_least(piece: int, rows: int) -> int:
 
 class _Conv(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool
+    ) -> Tensor:
         x, weight, bias = rows(x), weight.contiguous(), None if bias is None else bias.contiguous()
         ctx.save_for_backward(x, weight, bias)
         ctx.reverse, ctx.silu = reverse, silu
@@ -234,13 +306,19 @@ def native_conv_fits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def native_conv(
-    x: Float[Tensor, "B L E"], weight: Float[Tensor, "E K"], bias: Float[Tensor, " E"] | None, reverse: bool, silu: bool
+    x: Float[Tensor, "B L E"],
+    weight: Float[Tensor, "E K"],
+    bias: Float[Tensor, " E"] | None,
+    reverse: bool,
+    silu: bool,
 ) -> Float[Tensor, "B L E"]:
     """As `causal_conv1d`, for tensors that `native_conv_fits`."""
     return _Conv.apply(x, weight, bias, reverse, silu)
 
 
-def gate_forward(y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], weight: Float[Tensor, "D E"] | None = None) -> Float[Tensor, "T D_or_E"]:
+def gate_forward(
+    y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], weight: Float[Tensor, "D E"] | None = None
+) -> Float[Tensor, "T D_or_E"]:
     """y silu(z), projected where there is a weight; z's rows may lie apart."""
     out = torch.empty_like(y) if weight is None else y.new_empty(len(y), len(weight))
     tensors = dict(y=y, z=z, out=out, w=None if weight is None else weight.t().contiguous())
@@ -264,29 +342,58 @@ def gate_backward(
     return gy, part.sum(0)
 
 
-def _run_gate(tensors: dict[str, Tensor | None], *, backward: bool, outputs: int = 0, piece: int = _PIECE) -> None:
+def _run_gate(
+    tensors: dict[str, Tensor | None], *, backward: bool, outputs: int = 0, piece: int = _PIECE
+) -> None:
     y = tensors["y"]
     assert y is not None
     if y.numel():
-        call("gate", tensors, backward=backward, rows=y.shape[0], E=y.shape[1], D=outputs, piece=piece)
+        call(
+            "gate",
+            tensors,
+            backward=backward,
+            rows=y.shape[0],
+            E=y.shape[1],
+            D=outputs,
+            piece=piece,
+        )
 
 
-def linear_forward(x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Float[Tensor, "T N"]:
+def linear_forward(
+    x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None
+) -> Float[Tensor, "T N"]:
     """x Wᵀ + b."""
     y, bias = x.new_empty(len(x), len(weight)), None if bias is None else bias.contiguous()
-    _run_linear(dict(x=x, w=weight.t().contiguous(), bias=bias, y=y), len(weight), backward=False, piece=_PIECE)
+    _run_linear(
+        dict(x=x, w=weight.t().contiguous(), bias=bias, y=y),
+        len(weight),
+        backward=False,
+        piece=_PIECE,
+    )
     return y
 
 
 def linear_backward(
-    g: Float[Tensor, "T N"], x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None
+    g: Float[Tensor, "T N"],
+    x: Float[Tensor, "T K"],
+    weight: Float[Tensor, "N K"],
+    bias: Float[Tensor, " N"] | None,
 ) -> tuple[Float[Tensor, "T K"], Float[Tensor, "N K"], Float[Tensor, " N"] | None]:
     """The gradients of x, of the weight and of the bias, where there is one."""
     dx, piece = torch.empty_like(x), _at_least(_SUM, len(x))
     part = x.new_empty(-(-len(x) // piece), weight.numel() + (0 if bias is None else len(bias)))
-    _run_linear(dict(x=x, w=weight.contiguous(), bias=bias, g=g, dx=dx, part=part), len(weight), backward=True, piece=piece)
+    _run_linear(
+        dict(x=x, w=weight.contiguous(), bias=bias, g=g, dx=dx, part=part),
+        len(weight),
+        backward=True,
+        piece=piece,
+    )
     sums = part.sum(0)
-    return dx, sums[: weight.numel()].view(weight.shape), None if bias is None else sums[weight.numel() :]
+    return (
+        dx,
+        sums[: weight.numel()].view(weight.shape),
+        None if bias is None else sums[weight.numel() :],
+    )
 
 
 class _Linear(torch.autograd.Function):
@@ -302,16 +409,28 @@ class _Linear(torch.autograd.Function):
         return linear_backward(g.contiguous(), *ctx.saved_tensors)
 
 
-def native_linear(x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None) -> Float[Tensor, "T N"]:
+def native_linear(
+    x: Float[Tensor, "T K"], weight: Float[Tensor, "N K"], bias: Float[Tensor, " N"] | None
+) -> Float[Tensor, "T N"]:
     """x Wᵀ + b, for tensors that `fits`."""
     return _Linear.apply(x, weight, bias)
 
 
-def _run_linear(tensors: dict[str, Tensor | None], outputs: int, *, backward: bool, piece: int) -> None:
+def _run_linear(
+    tensors: dict[str, Tensor | None], outputs: int, *, backward: bool, piece: int
+) -> None:
     x = tensors["x"]
     assert x is not None
     if x.numel():
-        call("linear", tensors, backward=backward, rows=x.shape[0], K=x.shape[1], N=outputs, piece=piece)
+        call(
+            "linear",
+            tensors,
+            backward=backward,
+            rows=x.shape[0],
+            K=x.shape[1],
+            N=outputs,
+            piece=piece,
+        )
 
 
 class _Gate(torch.autograd.Function):

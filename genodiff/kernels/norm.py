@@ -13,7 +13,9 @@ from genodiff.kernels.scan import chosen
 _PIECE = 256  # rows of a task, as in native.c
 
 
-def rms_norm(x: Float[Tensor, "*shape D"], weight: Float[Tensor, " D"], eps: float) -> Float[Tensor, "*shape D"]:
+def rms_norm(
+    x: Float[Tensor, "*shape D"], weight: Float[Tensor, " D"], eps: float
+) -> Float[Tensor, "*shape D"]:
     """y in the dtype of x, which is the weight's."""
     if fits(x, weight) and x.numel() and chosen().name == "native":
         y: Tensor = _Native.apply(x, weight, eps)
@@ -28,7 +30,13 @@ class _Native(torch.autograd.Function):
         x, weight = x.contiguous(), weight.contiguous()
         y, rows = torch.empty_like(x), x.numel() // x.shape[-1]
         scale, least = x.new_empty(rows), x.new_tensor([eps])
-        call("norm", dict(x=x, w=weight, scale=scale, eps=least, y=y), backward=False, rows=rows, D=x.shape[-1])
+        call(
+            "norm",
+            dict(x=x, w=weight, scale=scale, eps=least, y=y),
+            backward=False,
+            rows=rows,
+            D=x.shape[-1],
+        )
         ctx.save_for_backward(x, weight, scale)
         return y
 
@@ -38,7 +46,13 @@ class _Native(torch.autograd.Function):
         x, weight, scale = ctx.saved_tensors
         gy, dx, rows = gy.contiguous(), torch.empty_like(x), len(scale)
         part = x.new_empty(-(-rows // _PIECE), x.shape[-1])
-        call("norm", dict(x=x, w=weight, scale=scale, gy=gy, dx=dx, part=part), backward=True, rows=rows, D=x.shape[-1])
+        call(
+            "norm",
+            dict(x=x, w=weight, scale=scale, gy=gy, dx=dx, part=part),
+            backward=True,
+            rows=rows,
+            D=x.shape[-1],
+        )
         return dx, part.sum(0), None
 
 
@@ -47,7 +61,13 @@ class _Torch(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
-        scale = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(eps).rsqrt_()
+        scale = (
+            torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+            .square_()
+            .div_(x.shape[-1])
+            .add_(eps)
+            .rsqrt_()
+        )
         ctx.save_for_backward(x, weight, scale)
         return (x * scale).mul_(weight)
 

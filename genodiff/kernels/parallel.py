@@ -18,7 +18,9 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def each(work: Callable[[Part], Result], parts: Sequence[Part], device: torch.device) -> list[Result]:
+def each(
+    work: Callable[[Part], Result], parts: Sequence[Part], device: torch.device
+) -> list[Result]:
     """`work(part)` of every part, in order; without gradients. On a CPU, over as many threads as torch may use."""
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or device.type != "cpu":

@@ -18,14 +18,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.errors import UsageError
-from genodiff.kernels.chunked import chunked_scan
 from genodiff.kernels.library import instruction_set, why_not
 from genodiff.kernels.mamba_ssm import mamba_ssm_scan, missing
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.native import native_scan
-from genodiff.kernels.triton_scan import fits as triton_fits
-from genodiff.kernels.triton_scan import triton_scan
-from genodiff.kernels.triton_scan import why_not as why_not_triton
+from genodiff.kernels.torch_scan import chunked_scan
+from genodiff.kernels.triton.scan import fits as triton_fits
+from genodiff.kernels.triton.scan import triton_scan
+from genodiff.kernels.triton.scan import why_not as why_not_triton
 
 ScanFunction = Callable[..., tuple[Tensor, Tensor]]
 
@@ -52,8 +52,19 @@ class _Entry:
 
 # In the order of preference.
 _PROVIDERS: dict[str, _Entry] = {
-    "triton": _Entry(triton_scan, "Triton kernels on an NVIDIA GPU; elsewhere as native", why_not_triton, "cuda", tests_itself=True),
-    "mamba_ssm": _Entry(mamba_ssm_scan, "the published kernel, on float32 and a CUDA device; elsewhere as native", missing, "cuda"),
+    "triton": _Entry(
+        triton_scan,
+        "Triton kernels on an NVIDIA GPU; elsewhere as native",
+        why_not_triton,
+        "cuda",
+        tests_itself=True,
+    ),
+    "mamba_ssm": _Entry(
+        mamba_ssm_scan,
+        "the published kernel, on float32 and a CUDA device; elsewhere as native",
+        missing,
+        "cuda",
+    ),
     "native": _Entry(native_scan, "in C, on float32 and a CPU; elsewhere as torch", why_not, "cpu"),
     "torch": _Entry(chunked_scan, "block by block in pure torch, with its own backward"),
     "naive": _Entry(naive_scan, "step by step, for checking the others: slow"),
@@ -83,7 +94,11 @@ def selective_scan(
     """
     scan = _PROVIDERS[chosen(provider, u.device.type).name].scan
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
-    dtype = torch.float64 if any(x is not None and x.dtype == torch.float64 for x in inputs) else torch.float32
+    dtype = (
+        torch.float64
+        if any(x is not None and x.dtype == torch.float64 for x in inputs)
+        else torch.float32
+    )
     with torch.autocast(u.device.type, enabled=False):
         own = scan is triton_scan and triton_fits(*inputs)  # takes low precision as it is
         cast: list[Any] = [x if x is None or own else x.to(dtype) for x in inputs]
@@ -108,7 +123,14 @@ def prefer(name: str | None) -> None:
 def chosen(provider: str = "auto", device: str = "cpu") -> Provider:
     """The provider that `selective_scan` uses on a device: the argument, else the preferred one, else GENODIFF_SCAN, else the first
     one available. Raises `UsageError` for an unknown or unavailable provider."""
-    name = next((n for n in (provider, _preferred, os.environ.get("GENODIFF_SCAN") or "auto") if n != "auto"), None)
+    name = next(
+        (
+            n
+            for n in (provider, _preferred, os.environ.get("GENODIFF_SCAN") or "auto")
+            if n != "auto"
+        ),
+        None,
+    )
     if name is None:
         suited = (n for n, entry in _PROVIDERS.items() if entry.device in (None, device))
         return next(found for found in map(_probe, suited) if found.available)
@@ -118,7 +140,9 @@ def chosen(provider: str = "auto", device: str = "cpu") -> Provider:
         raise UsageError(f"no scan '{name}'", fix=f"{guess}known: auto, {', '.join(_PROVIDERS)}")
     found = _probe(name)
     if not found.available:
-        raise UsageError(f"the scan '{name}' cannot run here: {found.reason}", fix="use --scan auto")
+        raise UsageError(
+            f"the scan '{name}' cannot run here: {found.reason}", fix="use --scan auto"
+        )
     return found
 
 
@@ -136,7 +160,12 @@ def _self_test(scan: ScanFunction, device: str) -> str | None:
     """What is wrong with `scan` on a small problem, or None."""
     # It may run inside a checkpointed block, whose hooks count the tensors that are saved.
     unhooked = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device, enabled=False), unhooked:
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.autocast(device, enabled=False),
+        unhooked,
+    ):
         for reverse in (False, True):
             wanted = _small_problem(naive_scan, reverse, "cpu")
             try:
@@ -158,7 +187,15 @@ def _small_problem(scan: ScanFunction, reverse: bool, device: str) -> list[Tenso
 
     u, delta, z = (wave(batch, length, channels, phase=p) for p in (0.0, 1.0, 2.0))
     B, C = (wave(batch, length, states, phase=p) for p in (3.0, 4.0))
-    log_a, D, bias = wave(channels, states, phase=5.0), wave(channels, phase=6.0), wave(channels, phase=7.0)
+    log_a, D, bias = (
+        wave(channels, states, phase=5.0),
+        wave(channels, phase=6.0),
+        wave(channels, phase=7.0),
+    )
     y, state = scan(u, delta, -torch.exp(log_a), B, C, D, z, bias, True, reverse, None)
     (F.silu(y).sum() + state.sum()).backward()
-    return [y.detach(), state.detach(), *(x.grad for x in (u, delta, z, B, C, log_a, D, bias) if x.grad is not None)]
+    return [
+        y.detach(),
+        state.detach(),
+        *(x.grad for x in (u, delta, z, B, C, log_a, D, bias) if x.grad is not None),
+    ]

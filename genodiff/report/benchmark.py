@@ -15,16 +15,16 @@ from markupsafe import Markup
 
 from genodiff import __version__
 from genodiff.errors import GenodiffError
-from genodiff.finetune import metrics
-from genodiff.finetune.audit import audit_lines
-from genodiff.finetune.published import Value, published
 from genodiff.finetune.results import read_results
 from genodiff.finetune.sweep import SESSIONS, read_tasks
 from genodiff.finetune.unit import RESULT, UNITS, predictions
 from genodiff.io import atomic
 from genodiff.report import benchmark_figures as figures
 from genodiff.report.blocks import duration
-from genodiff.train.weights import read_json
+from genodiff.runs.weights import read_json
+from genodiff.tasks import metrics
+from genodiff.tasks.audit import audit_lines
+from genodiff.tasks.published_scores import Value, published
 
 RESULTS, PAGE = "RESULTS.md", "report.html"
 _DRAWN = 5  # models in a figure of one task
@@ -63,12 +63,20 @@ class Panel(NamedTuple):
     predictions: dict[str, tuple[Any, Any, Any]]
 
 
-def grouped(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str, str], dict[tuple[str, ...], list[dict[str, Any]]]]:
+def grouped(
+    rows: Sequence[dict[str, Any]],
+) -> dict[tuple[str, str, str, str], dict[tuple[str, ...], list[dict[str, Any]]]]:
     """Rows by task and data, then by model, method and settings."""
     found: dict[tuple[str, str, str, str], dict[tuple[str, ...], list[dict[str, Any]]]] = {}
     for row in rows:
         where = (row["suite"], row["task"], row["split"], row["data"])
-        who = (row["model"], row["method"], row["setting"], row.get("digest", ""), json.dumps(row.get("settings"), sort_keys=True))
+        who = (
+            row["model"],
+            row["method"],
+            row["setting"],
+            row.get("digest", ""),
+            json.dumps(row.get("settings"), sort_keys=True),
+        )
         found.setdefault(where, {}).setdefault(who, []).append(row)
     return found
 
@@ -85,13 +93,20 @@ def names_of(groups: dict[tuple[str, ...], list[dict[str, Any]]]) -> list[str]:
             more.insert(0, "probe")
         found.append(f"{key[0]} ({', '.join(more)})" if more else key[0])
     twice = {name for name in found if found.count(name) > 1}
-    return [f"{name} #{found[:i].count(name) + 1}" if name in twice else name for i, name in enumerate(found)]
+    return [
+        f"{name} #{found[:i].count(name) + 1}" if name in twice else name
+        for i, name in enumerate(found)
+    ]
 
 
 def _apart(own: str, all_of_them: Sequence[str]) -> list[str]:
     """What tells settings (as JSON) from the others, as words: `rc none`, `lr 0.002`."""
     mine, *others = [json.loads(settings) or {} for settings in (own, *all_of_them)]
-    return [f"{name} {value}" for name, value in mine.items() if any(other.get(name, value) != value for other in others)]
+    return [
+        f"{name} {value}"
+        for name, value in mine.items()
+        if any(other.get(name, value) != value for other in others)
+    ]
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -101,7 +116,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(f"{task}, split {split}, {next(iter(groups.values()))[0]['metric']}")
         for name, of in zip(names_of(groups), groups.values(), strict=True):
             line = Line(name, "", of, None, [])
-            lines.append(f"  {name:34s} {line.mean:.4f} ± {line.range:.4f} (max − min, {len(of)} seeds)")
+            lines.append(
+                f"  {name:34s} {line.mean:.4f} ± {line.range:.4f} (max − min, {len(of)} seeds)"
+            )
     return lines
 
 
@@ -110,7 +127,10 @@ def read_sweep(out: Path) -> list[Panel]:
     tasks = read_tasks(out)
     panels = []
     for (suite, task, split, data), groups in grouped(read_results(out)).items():
-        about = tasks.get(f"{suite} {task} {split} {data}", {"kind": "binary", "classes": [], "metric": "", "audit": None, "notes": []})
+        about = tasks.get(
+            f"{suite} {task} {split} {data}",
+            {"kind": "binary", "classes": [], "metric": "", "audit": None, "notes": []},
+        )
         lines, seen = [], {}
         for name, rows in zip(names_of(groups), groups.values(), strict=True):
             folders = [out / UNITS / row["key"] for row in rows]
@@ -123,7 +143,9 @@ def read_sweep(out: Path) -> list[Panel]:
                     units.append({})
             spread = None
             if len(given) == len(rows):
-                spread = metrics.spread(rows[0]["metric"], about["kind"], given[0][1], [g[0] for g in given])
+                spread = metrics.spread(
+                    rows[0]["metric"], about["kind"], given[0][1], [g[0] for g in given]
+                )
                 seen[name] = given[0]
             role = {"checkpoint": "model", "scratch": "scratch"}.get(rows[0]["kind"], "baseline")
             lines.append(Line(name, role, rows, spread, units))
@@ -175,7 +197,15 @@ def table_of(panel: Panel) -> list[dict[str, str]]:
     empty = dict.fromkeys(("interval", "seeds", "valid", "others", "seconds"), "")
     for value in sorted(panel.published, key=lambda v: v.mean):
         shown = f"{value.mean:.3f}" + ("" if value.range is None else f" ± {value.range:.3f}")
-        rows.append({"role": "published", "name": value.name, "value": shown, **empty, "setting": value.source})
+        rows.append(
+            {
+                "role": "published",
+                "name": value.name,
+                "value": shown,
+                **empty,
+                "setting": value.source,
+            }
+        )
     return rows
 
 
@@ -222,18 +252,32 @@ def audited(panel: Panel) -> list[str]:
 def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> list[str]:
     """RESULTS.md as lines."""
     out = ["# Fine-tuning results", ""]
-    out.append("Mean over seeds ± (max − min), as the papers print it; the interval is a bootstrap over test examples of that mean.")
-    out.append("The test part is scored once for each line and seed; validation alone chose a line's epoch, and what --grid tried.")
+    out.append(
+        "Mean over seeds ± (max − min), as the papers print it; the interval is a bootstrap over test examples of that mean."
+    )
+    out.append(
+        "The test part is scored once for each line and seed; validation alone chose a line's epoch, and what --grid tried."
+    )
     for split in dict.fromkeys((p.suite, p.split) for p in panels):
         some = [p for p in panels if (p.suite, p.split) == split]
         names = list(dict.fromkeys(line.name for p in some for line in p.lines))
-        out += ["", f"## {split[0]}, split {split[1]}", "", f"| task | metric | {' | '.join(names)} |", f"|---|---|{'---|' * len(names)}"]
+        out += [
+            "",
+            f"## {split[0]}, split {split[1]}",
+            "",
+            f"| task | metric | {' | '.join(names)} |",
+            f"|---|---|{'---|' * len(names)}",
+        ]
         for p in some:
             cells = {line.name: cell(line) for line in p.lines}
-            out.append(f"| {p.task} | {p.about['metric']} | {' | '.join(cells.get(name, '') for name in names)} |")
+            out.append(
+                f"| {p.task} | {p.about['metric']} | {' | '.join(cells.get(name, '') for name in names)} |"
+            )
     for p in panels:
         out += ["", f"### {p.suite} · {p.task} · split {p.split}", ""]
-        out.append(f"| model | {p.about['metric']} | 95 % interval | seeds | validation | other metrics | setting or source | time |")
+        out.append(
+            f"| model | {p.about['metric']} | 95 % interval | seeds | validation | other metrics | setting or source | time |"
+        )
         out.append("|---|---|---|---|---|---|---|---|")
         out += [
             f"| {r['name']}{' (published)' if r['role'] == 'published' else ''} | {r['value']} | {r['interval']} | {r['seeds']} "
@@ -245,16 +289,27 @@ def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> lis
     for session in sessions:
         commit, version = str(session.get("git") or "not known")[:12], session.get("genodiff", "")
         where = f"{session.get('hardware', '')}, {session.get('threads', '?')} threads"
-        out.append(f"- `{session.get('command', '')}`: commit {commit}, genodiff {version}, {where}, {session.get('started', '')}")
+        out.append(
+            f"- `{session.get('command', '')}`: commit {commit}, genodiff {version}, {where}, {session.get('started', '')}"
+        )
     return out
 
 
 def page(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]], name: str) -> str:
     """report.html as text."""
     environment = Environment(
-        loader=PackageLoader("genodiff", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("genodiff", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    context = {"version": __version__, "name": name, "panels": [_shown(p, i) for i, p in enumerate(panels)], "sessions": list(sessions)}
+    context = {
+        "version": __version__,
+        "name": name,
+        "panels": [_shown(p, i) for i, p in enumerate(panels)],
+        "sessions": list(sessions),
+    }
     return environment.get_template("benchmark.html.jinja").render(context)
 
 
@@ -262,7 +317,10 @@ def _shown(panel: Panel, number: int) -> dict[str, Any]:
     """What the template shows of a task."""
     best = sorted(panel.lines, key=lambda line: -line.mean)
     networks = [line for line in best if line.role != "baseline"]
-    drawn = [line.name for line in (networks + [line for line in best if line.role == "baseline"])[:_DRAWN]]
+    drawn = [
+        line.name
+        for line in (networks + [line for line in best if line.role == "baseline"])[:_DRAWN]
+    ]
     return {
         "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split, "metric": panel.about["metric"],
         "rows": table_of(panel), "audit": audited(panel), "cuts": cuts(panel),
@@ -282,15 +340,22 @@ def _figures(panel: Panel, name: str, networks: list[Line], drawn: list[str]) ->
         if np.isfinite(x.mean)
     ]  # fmt: skip
     if dots:
-        dots += [figures.Dot(v.name, v.mean, None, [v.mean], "published") for v in sorted(panel.published, key=lambda v: v.mean)]
+        dots += [
+            figures.Dot(v.name, v.mean, None, [v.mean], "published")
+            for v in sorted(panel.published, key=lambda v: v.mean)
+        ]
         found["dots"] = figures.dots(name, metric, dots)
-    curves = {x.name: [u["history"] for u in x.units if u.get("history")] for x in networks[:_DRAWN]}
+    curves = {
+        x.name: [u["history"] for u in x.units if u.get("history")] for x in networks[:_DRAWN]
+    }
     curves = {k: v for k, v in curves.items() if v}
     if curves:
         found["learning"] = figures.learning(name, metric, curves)
     seen = {k: panel.predictions[k] for k in drawn if k in panel.predictions}
     if seen and kind in ("binary", "multiclass"):
-        found["calibration"] = figures.reliability(name, {k: metrics.calibration(truth, p) for k, (p, truth, _) in seen.items()})
+        found["calibration"] = figures.reliability(
+            name, {k: metrics.calibration(truth, p) for k, (p, truth, _) in seen.items()}
+        )
     if seen:
         groups = {}
         for k, (p, truth, lengths) in seen.items():
@@ -300,8 +365,12 @@ def _figures(panel: Panel, name: str, networks: list[Line], drawn: list[str]) ->
 
             groups[k] = metrics.by_length(lengths, of)
         if max(len(g) for g in groups.values()) > 1:
-            found["length"] = figures.by_length(name, metric, groups, "bytes" if panel.about.get("domain") == "text" else "bases")
-    saliency = next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None)
+            found["length"] = figures.by_length(
+                name, metric, groups, "bytes" if panel.about.get("domain") == "text" else "bases"
+            )
+    saliency = next(
+        (u["saliency"] for line in networks for u in line.units if "saliency" in u), None
+    )
     if saliency:
         found["logo"] = figures.logo(name, saliency["bases"], saliency["cost"], saliency["start"])
     return found
@@ -317,7 +386,13 @@ def _confusions(panel: Panel, names: Sequence[str]) -> list[dict[str, Any]]:
         counts = metrics.confusion(truth, predicted.argmax(1), predicted.shape[1])
         shares = counts / np.maximum(1, counts.sum(1, keepdims=True))
         rows = [
-            {"name": c, "cells": [{"n": f"{n:,}", "share": f"{100 * s:.0f}"} for n, s in zip(row, part, strict=True)]}
+            {
+                "name": c,
+                "cells": [
+                    {"n": f"{n:,}", "share": f"{100 * s:.0f}"}
+                    for n, s in zip(row, part, strict=True)
+                ],
+            }
             for c, row, part in zip(panel.about["classes"], counts, shares, strict=True)
         ]
         found.append({"name": name, "rows": rows})

@@ -38,9 +38,25 @@ def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
             if row.ci95 is not None:
                 ax.plot(row.ci95, [y, y], color=colour, linewidth=1.2)
             if row.role == "published":
-                ax.plot([row.mean], [y], marker="D", markersize=5, markerfacecolor=PAPER, markeredgecolor=colour, linestyle="none")
+                ax.plot(
+                    [row.mean],
+                    [y],
+                    marker="D",
+                    markersize=5,
+                    markerfacecolor=PAPER,
+                    markeredgecolor=colour,
+                    linestyle="none",
+                )
             else:
-                ax.plot(row.seeds, [y] * len(row.seeds), marker="|", markersize=7, color=colour, alpha=0.6, linestyle="none")
+                ax.plot(
+                    row.seeds,
+                    [y] * len(row.seeds),
+                    marker="|",
+                    markersize=7,
+                    color=colour,
+                    alpha=0.6,
+                    linestyle="none",
+                )
                 ax.plot([row.mean], [y], marker="o", markersize=5, color=colour, linestyle="none")
         ax.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
         ax.set_ylim(-0.6, len(rows) - 0.4)
@@ -49,7 +65,9 @@ def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
         return to_svg(figure, f"{name}-dots", title)
 
 
-def learning(name: str, metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]) -> str:
+def learning(
+    name: str, metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
+) -> str:
     """Losses (left: training dashed, validation whole) and the validation metric (right) by epoch; a line for each seed."""
     with canvas(WIDE, TALL) as figure:
         left, right = figure.subplots(1, 2)
@@ -57,9 +75,26 @@ def learning(name: str, metric: str, models: Mapping[str, Sequence[Sequence[Mapp
             for i, epochs in enumerate(seeds):
                 at = [e["epoch"] + 1 for e in epochs]
                 label = model if i == 0 else None
-                left.plot(at, _numbers(epochs, "train_loss"), color=colour, linewidth=0.9, linestyle="--", alpha=0.7)
-                left.plot(at, _numbers(epochs, "valid_loss"), color=colour, linewidth=1.2, label=label)
-                right.plot(at, _numbers(epochs, "valid"), color=colour, linewidth=1.2, marker="o", markersize=2.5, label=label)
+                left.plot(
+                    at,
+                    _numbers(epochs, "train_loss"),
+                    color=colour,
+                    linewidth=0.9,
+                    linestyle="--",
+                    alpha=0.7,
+                )
+                left.plot(
+                    at, _numbers(epochs, "valid_loss"), color=colour, linewidth=1.2, label=label
+                )
+                right.plot(
+                    at,
+                    _numbers(epochs, "valid"),
+                    color=colour,
+                    linewidth=1.2,
+                    marker="o",
+                    markersize=2.5,
+                    label=label,
+                )
         for ax, title in ((left, "loss (training dashed)"), (right, f"validation {metric}")):
             ax.set_xlabel("epoch")
             ax.set_ylabel(title)
@@ -81,9 +116,19 @@ def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
     with canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
-        for i, (colour, (model, found)) in enumerate(zip(_cycle(len(models)), models.items(), strict=True)):
+        for i, (colour, (model, found)) in enumerate(
+            zip(_cycle(len(models)), models.items(), strict=True)
+        ):
             label = f"{model} (error {found['ece']:.3f})"
-            ax.plot(found["confidence"], found["accuracy"], color=colour, marker="o", markersize=3, linestyle=_DASHES[i % 4], label=label)
+            ax.plot(
+                found["confidence"],
+                found["accuracy"],
+                color=colour,
+                marker="o",
+                markersize=3,
+                linestyle=_DASHES[i % 4],
+                label=label,
+            )
         low = min((min(found["confidence"], default=0.5) for found in models.values()), default=0.5)
         ax.set_xlim(max(0, low - 0.05), 1.02)
         ax.set_ylim(0, 1.05)
@@ -93,13 +138,25 @@ def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
         return to_svg(figure, f"{name}-calibration", "Calibration of " + ", ".join(models))
 
 
-def by_length(name: str, metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]], unit: str = "bases") -> str:
+def by_length(
+    name: str, metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]], unit: str = "bases"
+) -> str:
     """The metric in groups of sequences of like length, which is in `unit`."""
     with canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
-        for i, (colour, (model, groups)) in enumerate(zip(_cycle(len(models)), models.items(), strict=True)):
+        for i, (colour, (model, groups)) in enumerate(
+            zip(_cycle(len(models)), models.items(), strict=True)
+        ):
             at = [(g["from"] + g["to"]) / 2 for g in groups]
-            ax.plot(at, [g["value"] for g in groups], color=colour, marker="o", markersize=3, linestyle=_DASHES[i % 4], label=model)
+            ax.plot(
+                at,
+                [g["value"] for g in groups],
+                color=colour,
+                marker="o",
+                markersize=3,
+                linestyle=_DASHES[i % 4],
+                label=model,
+            )
         ax.set_xlabel(f"length, {unit}")
         ax.set_ylabel(metric)
         ax.legend(loc="best")
@@ -127,5 +184,12 @@ def logo(name: str, bases: str, cost: Sequence[float], start: int) -> str:
 def _letter(ax: Axes, base: str, at: int, height: float) -> None:
     path = TextPath((0, 0), base, size=1, prop=_LETTERS)
     box = path.get_extents()
-    flat = Affine2D().translate(-box.x0, -box.y0).scale(0.9 / box.width, height / box.height).translate(at + 0.05, 0)
-    ax.add_patch(PathPatch(flat.transform_path(path), facecolor=_BASES.get(base, MUTED), linewidth=0))
+    flat = (
+        Affine2D()
+        .translate(-box.x0, -box.y0)
+        .scale(0.9 / box.width, height / box.height)
+        .translate(at + 0.05, 0)
+    )
+    ax.add_patch(
+        PathPatch(flat.transform_path(path), facecolor=_BASES.get(base, MUTED), linewidth=0)
+    )

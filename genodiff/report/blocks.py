@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from genodiff.alphabet import BYTES, DNA
 from genodiff.generate.scorecard import Summary
-from genodiff.report.compare import Comparison
+from genodiff.report.comparison import Comparison
 from genodiff.report.figures import Line, Series
 from genodiff.report.findings import BASES, gap_closed
 from genodiff.report.folder import Evaluation, Folder, Group, Sample, dump
@@ -55,7 +55,11 @@ def commands(folder: Folder) -> dict[str, str]:
         "train": f"genodiff train {shlex.quote(recipe)} --out {run}",
         "eval": f"genodiff eval {run}",
         "sample": f"genodiff sample --checkpoint {run} "
-        + (f"--out {quoted(folder.path / 'samples.txt')}" if folder.is_text else f"--fasta {quoted(folder.path / 'samples.fa')} --n 64"),
+        + (
+            f"--out {quoted(folder.path / 'samples.txt')}"
+            if folder.is_text
+            else f"--fasta {quoted(folder.path / 'samples.fa')} --n 64"
+        ),
     }
 
 
@@ -66,7 +70,9 @@ def subtitle(folder: Folder) -> str:
         parts.append(Path(str(folder.config["fasta"])).name)
     if folder.settings is not None:
         network = folder.settings.backbone
-        parts.append(folder.settings.preset or f"{network.kind} {network.d_model} × {network.n_layer}")
+        parts.append(
+            folder.settings.preset or f"{network.kind} {network.d_model} × {network.n_layer}"
+        )
         parts.append(f"{network.n_parameters(_rows(folder)):,} parameters")
         parts.append(f"windows of {folder.settings.data.seq_len:,} {folder.settings.unit}s")
     return " · ".join(p for p in parts if p)
@@ -74,7 +80,11 @@ def subtitle(folder: Folder) -> str:
 
 def _rows(folder: Folder) -> int:
     """Rows of the vocabulary: DNA's, or as the model's own description has them."""
-    found = ((folder.model or {}).get("alphabet") or {}).get("padded_size") if folder.is_text else DNA.padded_size
+    found = (
+        ((folder.model or {}).get("alphabet") or {}).get("padded_size")
+        if folder.is_text
+        else DNA.padded_size
+    )
     return found if isinstance(found, int) else BYTES.padded_size
 
 
@@ -116,7 +126,9 @@ def line_rows(e: Evaluation, shown: list[Line]) -> list[dict[str, str]]:
 
 def headline(e: Evaluation) -> dict[str, str]:
     """The first thing a reader sees."""
-    size = f"{e.tokens:,} {e.unit}s" + (f" in {e.windows:,} windows" if e.windows is not None else "")
+    size = f"{e.tokens:,} {e.unit}s" + (
+        f" in {e.windows:,} windows" if e.windows is not None else ""
+    )
     markov = e.markov()
     share = gap_closed(e)
     said = f"Measured on {size} of the held-out {e.split} split; {_perplexity(e)}."
@@ -153,14 +165,19 @@ def validations(folder: Folder) -> list[tuple[float, float, float]]:
     """(step, bits, half-width of the interval) of each validation."""
     m = folder.metrics or {}
     nothing = [math.nan] * len(m.get("step", []))
-    rows = zip(m.get("step", []), m.get("valid_bits", nothing), m.get("valid_ci", nothing), strict=True)
+    rows = zip(
+        m.get("step", []), m.get("valid_bits", nothing), m.get("valid_ci", nothing), strict=True
+    )
     return [row for row in rows if math.isfinite(row[1])]
 
 
 def training(folder: Folder) -> str:
     """How long and how fast, in one line."""
     m = folder.metrics or {}
-    last = {name: next((x for x in reversed(column) if math.isfinite(x)), None) for name, column in m.items()}
+    last = {
+        name: next((x for x in reversed(column) if math.isfinite(x)), None)
+        for name, column in m.items()
+    }
     parts = []
     if (step := last.get("step")) is not None:
         parts.append(f"{step:,.0f} steps")
@@ -182,11 +199,17 @@ def duration(seconds: float) -> str:
 
 def curve(e: Evaluation) -> list[tuple[float, float, float]]:
     """(mask rate, bits, half-width of a 95 % interval) of each bin that has a figure."""
-    return [((p.rate_lo + p.rate_hi) / 2, p.nats / _LN2, 1.96 * (p.se or 0.0) / _LN2) for p in e.curve if p.nats is not None]
+    return [
+        ((p.rate_lo + p.rate_hi) / 2, p.nats / _LN2, 1.96 * (p.se or 0.0) / _LN2)
+        for p in e.curve
+        if p.nats is not None
+    ]
 
 
 def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
-    markov = {int(k): b for k, b in (g.markov_bits or {}).items() if b is not None and k.isdecimal()}
+    markov = {
+        int(k): b for k, b in (g.markov_bits or {}).items() if b is not None and k.isdecimal()
+    }
     return {
         "name": name, "what": what, "tokens": f"{g.tokens:,}",
         "bits": "" if g.bits_per_base is None else f"{g.bits_per_base:.3f}",
@@ -210,7 +233,10 @@ def region_rows(e: Evaluation) -> list[dict[str, str]]:
 def contig_rows(e: Evaluation) -> list[dict[str, str]]:
     """The contigs with the most bases."""
     scored = [(name, g) for name, g in e.contigs.items() if g is not None]
-    return [_group_row(name, g) for name, g in sorted(scored, key=lambda item: -item[1].tokens)[:MOST_CONTIGS]]
+    return [
+        _group_row(name, g)
+        for name, g in sorted(scored, key=lambda item: -item[1].tokens)[:MOST_CONTIGS]
+    ]
 
 
 def sample(s: Sample, is_text: bool = False) -> dict[str, Any]:
@@ -219,9 +245,14 @@ def sample(s: Sample, is_text: bool = False) -> dict[str, Any]:
     if is_text:
         left = len(s.sequence) - len(shown)
         return {"title": s.name, "runs": [("text", shown)], "left": f"{left:,}" if left else ""}
-    runs = [(letter, "".join(run)) for letter, run in groupby(shown, key=lambda c: c.upper() if c in BASES else "N")]
+    runs = [
+        (letter, "".join(run))
+        for letter, run in groupby(shown, key=lambda c: c.upper() if c in BASES else "N")
+    ]
     left = len(s.sequence) - len(shown)
-    title = s.description if s.description.startswith(s.name) else f"{s.name} {s.description}".strip()
+    title = (
+        s.description if s.description.startswith(s.name) else f"{s.name} {s.description}".strip()
+    )
     return {"title": title, "runs": runs, "left": f"{left:,}" if left else ""}
 
 
@@ -229,7 +260,9 @@ def series(comparison: Comparison, what: Literal["gc", "homopolymers"]) -> list[
     """One figure of each set: real first, so that the others are drawn over it."""
     found = [Series("real", "real", getattr(comparison.card.real, what))]
     if comparison.card.markov is not None:
-        found.append(Series("markov", comparison.markov_name, getattr(comparison.card.markov, what)))
+        found.append(
+            Series("markov", comparison.markov_name, getattr(comparison.card.markov, what))
+        )
     return [*found, Series("samples", "samples", getattr(comparison.card.samples, what))]
 
 
@@ -288,7 +321,11 @@ def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> 
 def _tables(key: str, value: object) -> list[Block]:
     """An object as one table, a list of objects (the sessions of a run) as one each; anything else is no table."""
     if isinstance(value, dict):
-        return [Block(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])] if value else []
+        return (
+            [Block(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])]
+            if value
+            else []
+        )
     if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
         name = _name(key).removesuffix("s")
         many = len(value) > 1

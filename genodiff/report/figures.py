@@ -11,10 +11,28 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
-from genodiff.report.svg import BAD, GRID, INK, MARKOV, MODEL, MUTED, PAPER, REAL, SOURCE, canvas, to_svg
+from genodiff.report.svg import (
+    BAD,
+    GRID,
+    INK,
+    MARKOV,
+    MODEL,
+    MUTED,
+    PAPER,
+    REAL,
+    SOURCE,
+    canvas,
+    to_svg,
+)
 
 Role = Literal["uniform", "composition", "markov", "model", "source"]
-_COLOUR: dict[str, str] = {"uniform": MUTED, "composition": MUTED, "markov": MARKOV, "model": MODEL, "source": SOURCE}
+_COLOUR: dict[str, str] = {
+    "uniform": MUTED,
+    "composition": MUTED,
+    "markov": MARKOV,
+    "model": MODEL,
+    "source": SOURCE,
+}
 _DASH: dict[str, tuple[float, ...]] = {
     "uniform": (1, 2),
     "composition": (4, 2),
@@ -48,7 +66,9 @@ _SET_MARKER = {"samples": "o", "real": "s", "markov": "^"}
 _SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
 
 
-def spread(places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf) -> list[float]:
+def spread(
+    places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf
+) -> list[float]:
     """The `places`, in their order, moved until labels of these `sizes` do not overlap, inside low..high if they fit."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = [places[i] for i in order]
@@ -98,7 +118,9 @@ def number_line(lines: Sequence[Line], closed: float | None = None, unit: str = 
             )
             ax.plot([line.bits, place], [0.36, 0.62], color=colour, linewidth=0.8, zorder=2)
             if line.low is not None and line.high is not None:
-                ax.fill_betweenx([0, 0.34], line.low, line.high, color=colour, alpha=0.25, linewidth=0, zorder=2)
+                ax.fill_betweenx(
+                    [0, 0.34], line.low, line.high, color=colour, alpha=0.25, linewidth=0, zorder=2
+                )
             ax.text(
                 place,
                 0.92,
@@ -121,11 +143,21 @@ def number_line(lines: Sequence[Line], closed: float | None = None, unit: str = 
             )
         source = [x.bits for x in lines if x.role == "source"]
         if source:
-            ax.axvspan(left, source[0], ymax=_fraction(ax, 0.34), ymin=_fraction(ax, 0), color=BAD, alpha=0.13, linewidth=0)
+            ax.axvspan(
+                left,
+                source[0],
+                ymax=_fraction(ax, 0.34),
+                ymin=_fraction(ax, 0),
+                color=BAD,
+                alpha=0.13,
+                linewidth=0,
+            )
         if closed is not None and source:
             start = next(x.bits for x in lines if x.role == "composition")
             here = next(x.bits for x in lines if x.role == "model")
-            ax.plot([start, source[0]], [-0.46, -0.46], color=GRID, linewidth=13, solid_capstyle="butt")
+            ax.plot(
+                [start, source[0]], [-0.46, -0.46], color=GRID, linewidth=13, solid_capstyle="butt"
+            )
             ax.plot([start, here], [-0.46, -0.46], color=MODEL, linewidth=13, solid_capstyle="butt")
             inside = closed >= 0.4
             ax.text(
@@ -144,9 +176,13 @@ def _reference_lines(ax: Axes, lines: Sequence[Line]) -> None:
     """Horizontal lines with their names at the right edge, kept from running into one another."""
     low, high = ax.get_ylim()
     shown = [x for x in lines if low <= x.bits <= high]
-    for line, place in zip(shown, spread([x.bits for x in shown], [(high - low) * 0.075] * len(shown)), strict=True):
+    for line, place in zip(
+        shown, spread([x.bits for x in shown], [(high - low) * 0.075] * len(shown)), strict=True
+    ):
         colour = _COLOUR[line.role]
-        ax.axhline(line.bits, color=colour, linewidth=1.1, dashes=_DASH.get(line.role, (1, 0)), zorder=1.5)
+        ax.axhline(
+            line.bits, color=colour, linewidth=1.1, dashes=_DASH.get(line.role, (1, 0)), zorder=1.5
+        )
         ax.annotate(
             f"{line.name} {line.bits:.3f}",
             xy=(1.0, line.bits), xycoords=("axes fraction", "data"),
@@ -187,12 +223,20 @@ def curves(
                 capsize=2, label="validation bound (EMA weights), 95 %",
             )  # fmt: skip
         if accent is not None and len(y):
-            bars = None if accent.low is None or accent.high is None else [[accent.bits - accent.low], [accent.high - accent.bits]]
+            bars = (
+                None
+                if accent.low is None or accent.high is None
+                else [[accent.bits - accent.low], [accent.high - accent.bits]]
+            )
             ax.errorbar(
                 [x[-1]], [accent.bits], yerr=bars, color=MODEL, marker="D", markersize=6, markeredgecolor=PAPER,
                 linestyle="none", capsize=3, label="test bound, 95 %", zorder=5,
             )  # fmt: skip
-        _bits_limits(ax, [x.bits for x in lines], np.concatenate([y, np.asarray(valid, float).reshape(-1, 3)[:, 1]]))
+        _bits_limits(
+            ax,
+            [x.bits for x in lines],
+            np.concatenate([y, np.asarray(valid, float).reshape(-1, 3)[:, 1]]),
+        )
         _reference_lines(ax, lines)
         ax.set_xlabel("optimizer step")
         ax.set_ylabel(f"bits per {unit}")
@@ -228,12 +272,27 @@ def _running_mean(y: np.ndarray, half: int) -> np.ndarray:
 
 
 def mask_rate_curve(
-    rate: Sequence[float], bits: Sequence[float], half: Sequence[float], bound: float, lines: Sequence[Line], unit: str = "base"
+    rate: Sequence[float],
+    bits: Sequence[float],
+    half: Sequence[float],
+    bound: float,
+    lines: Sequence[Line],
+    unit: str = "base",
 ) -> str:
     """C_k/k against the masked share k/n: how hard a masked base is, by how much of its window is hidden."""
     with canvas(WIDE, TALL) as figure:
         ax = figure.add_subplot()
-        ax.errorbar(rate, bits, yerr=half, color=MODEL, marker="o", markersize=4, linewidth=1.5, elinewidth=0.9, capsize=2)
+        ax.errorbar(
+            rate,
+            bits,
+            yerr=half,
+            color=MODEL,
+            marker="o",
+            markersize=4,
+            linewidth=1.5,
+            elinewidth=0.9,
+            capsize=2,
+        )
         ax.fill_between([0, 1], 0, bound, color=MODEL, alpha=0.08, linewidth=0)
         ax.axhline(bound, color=MODEL, linewidth=1.0)
         ax.set_xlim(0, 1)
@@ -242,7 +301,11 @@ def mask_rate_curve(
         ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         ax.set_xlabel("share of the window that is masked (k/n)")
         ax.set_ylabel(f"bits per masked {unit} (Cₖ/k)")
-        return to_svg(figure, "fig-mask-rate", f"Bits per masked {unit} by mask rate; the mean is the bound, {bound:.3f}")
+        return to_svg(
+            figure,
+            "fig-mask-rate",
+            f"Bits per masked {unit} by mask rate; the mean is the bound, {bound:.3f}",
+        )
 
 
 def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
@@ -274,7 +337,9 @@ def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
         ax.grid(visible=False, axis="x")
         ax.set_ylabel("% of 3-mers")
         ax.legend(loc="upper right")
-        return to_svg(figure, "fig-kmers", "3-mer frequencies of " + ", ".join(s.name for s in sets))
+        return to_svg(
+            figure, "fig-kmers", "3-mer frequencies of " + ", ".join(s.name for s in sets)
+        )
 
 
 def distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:
@@ -298,7 +363,9 @@ def gc_histogram(sets: Sequence[Series]) -> str:
     """GC per sequence in each set, as shares of its sequences."""
     everything = np.concatenate([np.asarray(s.values, float) for s in sets])
     everything = everything[np.isfinite(everything)]
-    low, high = (float(everything.min()), float(everything.max())) if len(everything) else (0.0, 1.0)
+    low, high = (
+        (float(everything.min()), float(everything.max())) if len(everything) else (0.0, 1.0)
+    )
     width = next(w for w in (0.01, 0.02, 0.05, 0.1) if (high - low) / w <= 16 or w == 0.1)
     edges = np.arange(np.floor(low / width) - 1, np.ceil(high / width) + 2) * width
     with canvas(WIDE / 2, TALL) as figure:

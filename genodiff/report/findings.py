@@ -37,7 +37,10 @@ def below_source(e: Evaluation) -> bool:
 
 def findings(folder: Folder) -> list[Finding]:
     """All warnings about a run, the gravest first."""
-    found = [Finding("warn", f"A part of the run could not be read. {trouble}") for trouble in folder.troubles]
+    found = [
+        Finding("warn", f"A part of the run could not be read. {trouble}")
+        for trouble in folder.troubles
+    ]
     for evaluation in folder.evaluations.values():
         found += _of_evaluation(evaluation)
     found += _of_training(folder) + _of_samples(folder) + _of_match(folder)
@@ -57,9 +60,13 @@ def _of_evaluation(e: Evaluation) -> list[Finding]:
         )
         bad.append(Finding("bad", text))
     if 0 in markov and e.bits_per_base >= markov[0]:
-        said.append(f"On {e.split} the model is no better than composition alone (order 0: {markov[0]:.3f} bits).")
+        said.append(
+            f"On {e.split} the model is no better than composition alone (order 0: {markov[0]:.3f} bits)."
+        )
     elif best is not None and e.bits_per_base >= best[1]:
-        said.append(f"On {e.split} counting {words} is as good or better ({best[0]}: {best[1]:.3f} bits).")
+        said.append(
+            f"On {e.split} counting {words} is as good or better ({best[0]}: {best[1]:.3f} bits)."
+        )
     if e.ci95_bits is None:
         said.append(f"The figure on {e.split} has no interval: fewer than two windows were scored.")
     if e.windows is not None and e.windows_total is not None and e.windows < e.windows_total:
@@ -91,8 +98,14 @@ def _of_training(folder: Folder) -> list[Finding]:
     asked = limits.get("max_steps")
     steps = [x for x in metrics.get("step", []) if math.isfinite(x)]
     if isinstance(asked, int) and steps and steps[-1] < asked:
-        why = "a limit of time may have ended it" if limits.get("max_minutes") else "the same command goes on"
-        found.append(Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}: {why}."))
+        why = (
+            "a limit of time may have ended it"
+            if limits.get("max_minutes")
+            else "the same command goes on"
+        )
+        found.append(
+            Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}: {why}.")
+        )
     return found
 
 
@@ -121,5 +134,10 @@ def _of_match(folder: Folder) -> list[Finding]:
         text = "was made from other weights than model.safetensors: make it again."
         return [Finding("warn", f"{name} {text}") for name in stale]
     if len(digests) > 1:
-        return [Finding("warn", "The evaluation and the samples were made from different weights: make them again.")]
+        return [
+            Finding(
+                "warn",
+                "The evaluation and the samples were made from different weights: make them again.",
+            )
+        ]
     return []

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from genodiff.errors import CheckpointError, GenodiffError, printable
 from genodiff.io.fasta import read_fasta
+from genodiff.runs.config import RunConfig
 from genodiff.settings import read_yaml
-from genodiff.train.config import RunConfig
 
 MOST_SAMPLES = 4096
 
@@ -107,7 +107,11 @@ class Evaluation(_Part):
 
     def markov(self) -> dict[int, float]:
         """Markov orders and their bits per base."""
-        return {int(k): b for k, b in sorted((self.markov_bits or {}).items(), key=lambda x: int(x[0])) if b is not None}
+        return {
+            int(k): b
+            for k, b in sorted((self.markov_bits or {}).items(), key=lambda x: int(x[0]))
+            if b is not None
+        }
 
     def best_markov(self) -> tuple[str, float] | None:
         """The best Markov line of order 1 and more, fixed or fitted: its name and bits per base."""
@@ -151,15 +155,25 @@ class Folder:
     @property
     def evaluation(self) -> Evaluation | None:
         """The held-out test split; valid, or whatever there is, where test was not scored."""
-        return self.evaluations.get("test") or self.evaluations.get("valid") or next(iter(self.evaluations.values()), None)
+        return (
+            self.evaluations.get("test")
+            or self.evaluations.get("valid")
+            or next(iter(self.evaluations.values()), None)
+        )
 
 
 def read_folder(path: Path) -> Folder:
     """The run at `path`. Raises CheckpointError where there is no run at all, that is no readable config.yaml."""
     if not path.is_dir():
-        raise CheckpointError("is not a run folder", file=path, fix="give the folder that `genodiff train` wrote, such as runs/demo")
+        raise CheckpointError(
+            "is not a run folder",
+            file=path,
+            fix="give the folder that `genodiff train` wrote, such as runs/demo",
+        )
     if not (path / "config.yaml").is_file():
-        raise CheckpointError("holds no config.yaml", file=path, fix="give the folder that `genodiff train` wrote")
+        raise CheckpointError(
+            "holds no config.yaml", file=path, fix="give the folder that `genodiff train` wrote"
+        )
     config = read_yaml(path / "config.yaml", error=CheckpointError)
     troubles: list[str] = []
 
@@ -174,7 +188,9 @@ def read_folder(path: Path) -> Folder:
         settings=_settings(config, troubles),
         metrics=_read_metrics(path / "metrics.csv", troubles),
         evaluations=_read_evaluations(json_part("eval.json"), troubles),
-        samples=_read_texts(path / "samples.txt", troubles) if is_text else _read_samples(path / "samples.fa", troubles),
+        samples=_read_texts(path / "samples.txt", troubles)
+        if is_text
+        else _read_samples(path / "samples.fa", troubles),
         sidecar=json_part("samples.txt.json" if is_text else "samples.fa.json"),
         provenance=json_part("provenance.json"),
         model=json_part("model.json"),
@@ -212,9 +228,15 @@ def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict
             evaluations[split].markov()
         except (ValidationError, ValueError) as fault:
             evaluations.pop(split, None)
-            first = fault.errors()[0] if isinstance(fault, ValidationError) else {"loc": ("markov_bits",), "msg": str(fault)}
+            first = (
+                fault.errors()[0]
+                if isinstance(fault, ValidationError)
+                else {"loc": ("markov_bits",), "msg": str(fault)}
+            )
             where = ".".join(str(p) for p in first["loc"])
-            troubles.append(f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: {printable(first['msg'], 80)}")
+            troubles.append(
+                f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: {printable(first['msg'], 80)}"
+            )
     return evaluations
 
 
@@ -261,7 +283,10 @@ def _read_samples(path: Path, troubles: list[str]) -> list[Sample] | None:
     if not path.is_file():
         return None
     try:
-        found = [Sample(r.name, r.description, r.sequence.decode("ascii")) for r in islice(read_fasta(path), MOST_SAMPLES)]
+        found = [
+            Sample(r.name, r.description, r.sequence.decode("ascii"))
+            for r in islice(read_fasta(path), MOST_SAMPLES)
+        ]
     except GenodiffError as fault:
         troubles.append(f"samples.fa cannot be read: {fault}")
         return None
@@ -273,9 +298,18 @@ def _read_texts(path: Path, troubles: list[str]) -> list[Sample] | None:
     if not path.is_file():
         return None
     try:
-        raw, sidecar = path.read_bytes(), json.loads(path.with_name(f"{path.name}.json").read_text(encoding="utf-8"))
+        raw, sidecar = (
+            path.read_bytes(),
+            json.loads(path.with_name(f"{path.name}.json").read_text(encoding="utf-8")),
+        )
         records = sidecar["records"][:MOST_SAMPLES]
-        parts = [(str(r["name"]), raw[int(r["start"]) : int(r["start"]) + int(r["bytes"])].decode(errors="replace")) for r in records]
+        parts = [
+            (
+                str(r["name"]),
+                raw[int(r["start"]) : int(r["start"]) + int(r["bytes"])].decode(errors="replace"),
+            )
+            for r in records
+        ]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as fault:
         troubles.append(f"samples.txt cannot be read: {printable(fault, 120)}")
         return None
@@ -286,4 +320,6 @@ def dump(value: object) -> str:
     """`value` as short YAML text for a table cell."""
     if isinstance(value, str | int | float) or value is None:
         return "" if value is None else str(value)
-    return yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True, sort_keys=False).strip()
+    return yaml.safe_dump(
+        value, default_flow_style=True, width=10**6, allow_unicode=True, sort_keys=False
+    ).strip()

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from genodiff import __version__
 from genodiff.io import atomic
 from genodiff.report import blocks, figures
-from genodiff.report.compare import Comparison
+from genodiff.report.comparison import Comparison
 from genodiff.report.findings import findings, gap_closed
 from genodiff.report.folder import Folder, read_folder
 from genodiff.report.reference import open_reference
@@ -35,7 +35,12 @@ def write_report(run: Path, out: Path | None = None, *, offline: bool = True) ->
     return target
 
 
-def render(folder: Folder, comparison: Comparison | None = None, note: str = "", windows: Sequence[tuple[str, str]] = ()) -> str:
+def render(
+    folder: Folder,
+    comparison: Comparison | None = None,
+    note: str = "",
+    windows: Sequence[tuple[str, str]] = (),
+) -> str:
     """The page as text. `comparison`: samples beside real DNA; `note`: why there is none; `windows`: of each split."""
     environment = Environment(
         loader=PackageLoader("genodiff", "report"),
@@ -44,10 +49,14 @@ def render(folder: Folder, comparison: Comparison | None = None, note: str = "",
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.jinja").render(context(folder, comparison, note, list(windows)))
+    return environment.get_template("page.html.jinja").render(
+        context(folder, comparison, note, list(windows))
+    )
 
 
-def context(folder: Folder, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]) -> dict[str, Any]:
+def context(
+    folder: Folder, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]
+) -> dict[str, Any]:
     """Everything that the template shows, as strings, numbers and lists."""
     evaluation = folder.evaluation
     lines = blocks.lines(evaluation) if evaluation is not None else []
@@ -76,7 +85,9 @@ def context(folder: Folder, comparison: Comparison | None, note: str, windows: l
         "training": blocks.training(folder),
         "regions": blocks.region_rows(evaluation) if evaluation is not None else [],
         "contigs": blocks.contig_rows(evaluation) if evaluation is not None else [],
-        "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS) if evaluation is not None else 0,
+        "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS)
+        if evaluation is not None
+        else 0,
         "card": blocks.card(comparison) if comparison is not None else None,
         "card_note": note,
         "samples": [blocks.sample(s, folder.is_text) for s in samples[: blocks.MOST_SAMPLES]],
@@ -86,11 +97,15 @@ def context(folder: Folder, comparison: Comparison | None, note: str, windows: l
     }
 
 
-def _figures(folder: Folder, comparison: Comparison | None, lines: list[figures.Line]) -> dict[str, str]:
+def _figures(
+    folder: Folder, comparison: Comparison | None, lines: list[figures.Line]
+) -> dict[str, str]:
     """The figures that the parts at hand allow; the others are empty strings."""
     drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
     evaluation = folder.evaluation
-    anchors = [x for x in lines if x.role != "model"] or [figures.Line("uniform", "uniform", 8.0 if folder.is_text else 2.0)]
+    anchors = [x for x in lines if x.role != "model"] or [
+        figures.Line("uniform", "uniform", 8.0 if folder.is_text else 2.0)
+    ]
     unit = "byte" if folder.is_text else "base"
     scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
     model = next((x for x in lines if x.role == "model"), None)
@@ -98,17 +113,23 @@ def _figures(folder: Folder, comparison: Comparison | None, lines: list[figures.
         drawn["line"] = figures.number_line(lines, gap_closed(evaluation), unit)
     if folder.metrics is not None and folder.metrics.get("loss_bits"):
         loss = [scale * bits for bits in folder.metrics["loss_bits"]]
-        valid = [(step, scale * bits, scale * half) for step, bits, half in blocks.validations(folder)]
+        valid = [
+            (step, scale * bits, scale * half) for step, bits, half in blocks.validations(folder)
+        ]
         drawn["curves"] = figures.curves(folder.metrics["step"], loss, valid, anchors, model, unit)
     if evaluation is not None and (curve := blocks.curve(evaluation)):
         rate, bits, half = zip(*curve, strict=True)
-        drawn["mask_rate"] = figures.mask_rate_curve(rate, bits, half, evaluation.bits_per_base, anchors, unit)
+        drawn["mask_rate"] = figures.mask_rate_curve(
+            rate, bits, half, evaluation.bits_per_base, anchors, unit
+        )
     if comparison is not None:
         drawn["kmers"] = figures.trinucleotides(comparison.words, comparison.spectra)
         card = comparison.card
         sets = [(figures.Series("samples", "samples", card.js_samples), "samples")]
         if card.js_markov is not None:
-            sets.append((figures.Series("markov", "markov", card.js_markov), comparison.markov_name))
+            sets.append(
+                (figures.Series("markov", "markov", card.js_markov), comparison.markov_name)
+            )
         sets.append((figures.Series("real", "real", card.js_floor), "other real sequence (floor)"))
         drawn["js"] = figures.distances(card.kmer_sizes, sets)
         drawn["gc"] = figures.gc_histogram(blocks.series(comparison, "gc"))

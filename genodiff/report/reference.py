@@ -18,17 +18,19 @@ from genodiff.data.store import Store, build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import GenodiffError
-from genodiff.report.compare import Comparison, Ids, compare_sequences
+from genodiff.report.comparison import Comparison, Ids, compare_sequences
 from genodiff.report.folder import Folder
+from genodiff.runs.config import RunConfig
+from genodiff.runs.feed import recipe_of
 from genodiff.score.lines import MARKOV_ORDER, split_stretches, train_counts
 from genodiff.score.markov import LETTERS, base_codes, fit
 from genodiff.score.repeats import shared_cover, shared_kmers
-from genodiff.train.config import RunConfig
-from genodiff.train.feed import recipe_of
 
 MOST_REAL = 512  # windows
 MOST_LENGTH = 1 << 14  # bases of each, and of each Markov sequence
-MOST_COPIED = 1 << 27  # bases of a train split in which copies are looked for: beyond, it takes a minute or more
+MOST_COPIED = (
+    1 << 27
+)  # bases of a train split in which copies are looked for: beyond, it takes a minute or more
 ORDER = 5  # of the Markov sequence where no evaluation says which order is best
 
 
@@ -55,16 +57,27 @@ class Reference(NamedTuple):
         if not samples:
             return None
         evaluation = folder.evaluation
-        split = evaluation.split if evaluation is not None and evaluation.split in SPLITS else "test"
+        split = (
+            evaluation.split if evaluation is not None and evaluation.split in SPLITS else "test"
+        )
         length = min(int(np.median([len(s) for s in samples])), MOST_LENGTH)
         tiles = self._windows(split, length).spread(MOST_REAL)
         if len(tiles) < 2:
             return None
-        real = [_plain(self.store.flat[a : a + n]) for a, n in zip(tiles.flat_start, tiles.length, strict=True)]
-        lines = {k: b for k, b in evaluation.markov().items() if k > 0} if evaluation is not None else {}
+        real = [
+            _plain(self.store.flat[a : a + n])
+            for a, n in zip(tiles.flat_start, tiles.length, strict=True)
+        ]
+        lines = (
+            {k: b for k, b in evaluation.markov().items() if k > 0}
+            if evaluation is not None
+            else {}
+        )
         order = min(lines, key=lambda k: lines[k], default=ORDER)
         markov = fit(train_counts(self.store, MARKOV_ORDER, legacy_caduceus_tiling=tiles.legacy))
-        drawn = markov.sample(len(samples), length, generator(self.config.seed, Purpose.BASELINE), order)
+        drawn = markov.sample(
+            len(samples), length, generator(self.config.seed, Purpose.BASELINE), order
+        )
         toy = self.recipe.generator == "toy" and self.store.source.path is None
         return compare_sequences(
             samples,
@@ -72,13 +85,17 @@ class Reference(NamedTuple):
             [DNA.encode(LETTERS[row].tobytes()) for row in drawn],
             markov_name=f"Markov {order}",
             source_bits=source_bits if toy else None,
-            copied=None if toy or self.store.splits.intervals["train"].n_bases > MOST_COPIED else self._copied,
+            copied=None
+            if toy or self.store.splits.intervals["train"].n_bases > MOST_COPIED
+            else self._copied,
         )
 
     def _copied(self, sequences: Sequence[Ids]) -> float:
         """The share of the bases of `sequences` in 24-mers that the train split has too, on either strand."""
         codes = [base_codes(ids) for ids in sequences]
-        train = split_stretches(self.store, "train", legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling)
+        train = split_stretches(
+            self.store, "train", legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling
+        )
         share = shared_cover(codes, shared_kmers(codes, train))
         return float(np.average(share, weights=[max(len(c), 1) for c in codes]))
 
@@ -90,7 +107,10 @@ class Reference(NamedTuple):
 def open_reference(folder: Folder, *, offline: bool = True) -> tuple[Reference | None, str]:
     """The data of the run in `folder`; where they are not at hand, None and why, in words."""
     if folder.settings is None:
-        return None, "The samples are not compared with real sequence: the run's configuration cannot be read."
+        return (
+            None,
+            "The samples are not compared with real sequence: the run's configuration cannot be read.",
+        )
     config = folder.settings
     if config.domain == "text":
         return None, ""
@@ -99,7 +119,10 @@ def open_reference(folder: Folder, *, offline: bool = True) -> tuple[Reference |
         fasta = None if config.fasta is None else Path(config.fasta)
         return Reference(recipe, build_store(recipe, fasta, offline=offline), config), ""
     except (GenodiffError, OSError) as fault:
-        return None, f"The samples are not compared with real sequence, which is not at hand: {fault}"
+        return (
+            None,
+            f"The samples are not compared with real sequence, which is not at hand: {fault}",
+        )
 
 
 def source_bits(sequences: Sequence[Ids]) -> float:

@@ -79,7 +79,11 @@ def to_svg(figure: Figure, name: str, title: str) -> str:
     raw = io.BytesIO()
     figure.savefig(raw, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     root = ET.fromstring(raw.getvalue())
-    wanted = {m for e in root.iter() for m in re.findall(r"#(\w+)", f"{e.get(_XLINK, '')} {e.get('clip-path', '')}")}
+    wanted = {
+        m
+        for e in root.iter()
+        for m in re.findall(r"#(\w+)", f"{e.get(_XLINK, '')} {e.get('clip-path', '')}")
+    }
     for parent in root.iter():
         for child in list(parent):
             if child.tag.rsplit("}", 1)[-1] in ("metadata", "style"):
@@ -108,7 +112,9 @@ def _attributes(old: dict[str, str], name: str, wanted: set[str]) -> dict[str, s
         elif key == "style":
             new[key] = _style(value)
         elif key in ("d", "points", "x", "y", "width", "height", "transform"):
-            text = re.sub(r"-?\d+\.\d+", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value)
+            text = re.sub(
+                r"-?\d+\.\d+", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), value
+            )
             if not re.fullmatch(r"rotate\(-?0 [^)]*\)", text):
                 new[key] = " ".join(text.split())
         else:
@@ -118,7 +124,9 @@ def _attributes(old: dict[str, str], name: str, wanted: set[str]) -> dict[str, s
 
 def _style(value: str) -> str:
     """A style without font families (the page gives one) and with CSS variables for the stand-in colours."""
-    parts = [p.strip() for p in value.split(";") if p.strip() and not p.strip().startswith("font-family")]
+    parts = [
+        p.strip() for p in value.split(";") if p.strip() and not p.strip().startswith("font-family")
+    ]
     text = "; ".join(parts)
     return re.sub(r"#00000[1-9]", lambda m: f"var({_VARIABLES[m[0]]})", text)
 

@@ -51,19 +51,27 @@ def contig_bound(
         maskable = torch.from_numpy(np.isin(x0.numpy(), DNA.targets))
         soft = data >= SOFT
         row_of = _row_of(windows, rows, start, len(data))
-        place = np.where(soft, len(rows) + 1, 0) + row_of  # what lies in no window has the row after the last
+        place = (
+            np.where(soft, len(rows) + 1, 0) + row_of
+        )  # what lies in no window has the row after the last
         width = 2 * (len(rows) + 1)
-        tokens[:, rows] = np.bincount(place[maskable.numpy()[0]], minlength=width).reshape(2, -1)[:, :-1]
+        tokens[:, rows] = np.bincount(place[maskable.numpy()[0]], minlength=width).reshape(2, -1)[
+            :, :-1
+        ]
         n = maskable.sum(-1)
         for repeat in range(repeats):
-            slot = repeat * len(spans) + number  # so that an interval's own rates are spread as all of them are
+            slot = (
+                repeat * len(spans) + number
+            )  # so that an interval's own rates are spread as all of them are
             k = counts(t[slot : slot + 1], n)
             u = torch.from_numpy(uniforms(seed, Purpose.EVAL_MASK, slot, len(data), _OF_INTERVALS))
             masked = exact_count_mask(maskable, k, u[None])
             sums = np.zeros(width)
             for at, logits in streamer(diffusion.mask(x0, masked)[0].to(device)):
                 piece = slice(at, at + len(logits))
-                ce = diffusion.nll(logits[None], x0[:, piece].to(device), masked[:, piece].to(device))[0]
+                ce = diffusion.nll(
+                    logits[None], x0[:, piece].to(device), masked[:, piece].to(device)
+                )[0]
                 sums += np.bincount(place[piece], ce.double().cpu().numpy(), width)
             scale = float(n / k.clamp(min=1))
             nats[:, repeat, rows] = scale * sums.reshape(2, -1)[:, :-1]
@@ -79,10 +87,16 @@ def _spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:
     end = first + windows.intervals.end - windows.intervals.start
     order = np.argsort(first)
     owner = order[np.searchsorted(first[order], windows.flat_start, "right") - 1]
-    return [(int(first[i]), int(end[i]), np.flatnonzero(owner == i)) for i in order.tolist() if (owner == i).any()]
+    return [
+        (int(first[i]), int(end[i]), np.flatnonzero(owner == i))
+        for i in order.tolist()
+        if (owner == i).any()
+    ]
 
 
-def _row_of(windows: Windows, rows: NDArray[np.int64], start: int, length: int) -> NDArray[np.int64]:
+def _row_of(
+    windows: Windows, rows: NDArray[np.int64], start: int, length: int
+) -> NDArray[np.int64]:
     """For each base of an interval, which of its windows holds it; len(rows) where none does."""
     found = np.full(length, len(rows), np.int64)
     for i, row in enumerate(rows.tolist()):

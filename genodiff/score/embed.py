@@ -67,16 +67,23 @@ class Reading(NamedTuple):
         return ["base" if self.pool == "none" else "window", *strands, *layers, "channel"]
 
 
-def reading(backbone: Backbone, alphabet: Alphabet, layers: Sequence[int], pool: str, strand: str) -> Reading:
+def reading(
+    backbone: Backbone, alphabet: Alphabet, layers: Sequence[int], pool: str, strand: str
+) -> Reading:
     """The choices, resolved for a network. Raises `UsageError` for one that it does not have."""
     n = backbone.settings.n_layer
     for layer in layers:
         if not -n - 1 <= layer <= n:
-            raise UsageError(f"layer {layer} is none of 0 to {n} (or -1 to {-n - 1} from the end)", fix="give one of these")
+            raise UsageError(
+                f"layer {layer} is none of 0 to {n} (or -1 to {-n - 1} from the end)",
+                fix="give one of these",
+            )
     if not layers or len({layer % (n + 1) for layer in layers}) < len(layers):
         raise UsageError("no layer, or one of them twice", fix="give each layer once")
     if alphabet.domain != "dna":
-        raise UsageError(f"the model is of {alphabet.domain}, and embeddings are of DNA", fix="give a run of DNA")
+        raise UsageError(
+            f"the model is of {alphabet.domain}, and embeddings are of DNA", fix="give a run of DNA"
+        )
     if strand != "forward" and alphabet.complement is None:
         raise UsageError("the alphabet has no second strand", fix="give --strand forward")
     return Reading(tuple(layer % (n + 1) for layer in layers), pool, strand)
@@ -108,11 +115,16 @@ def windows_of(
             yield from _pieces(whole, window, stride, _letters_of(record))
         return
     if str(fasta) == "-":
-        raise UsageError("--bed and --regions need a FASTA file, not a stream", fix="give the file itself")
+        raise UsageError(
+            "--bed and --regions need a FASTA file, not a stream", fix="give the file itself"
+        )
     genome = Genome(fasta)
     if bed is not None:
         table = read_bed(bed, genome.contigs)
-        places = [(c, s, e, n or "") for c, s, e, n in table.select("contig", "start", "end", "name").iter_rows()]
+        places = [
+            (c, s, e, n or "")
+            for c, s, e, n in table.select("contig", "start", "end", "name").iter_rows()
+        ]
     else:
         places = [(*parse_region(text, genome.contigs), text) for text in regions]
     for contig, start, end, name in places:
@@ -124,7 +136,9 @@ def _letters_of(record: Record) -> Fetch:
     return lambda start, end: record.sequence[start:end]
 
 
-def _pieces(whole: Window, window: int | None, stride: int | None, fetch: Fetch) -> Iterator[Window]:
+def _pieces(
+    whole: Window, window: int | None, stride: int | None, fetch: Fetch
+) -> Iterator[Window]:
     length = whole.end - whole.start
     if window is None:
         if length > LONGEST:
@@ -140,7 +154,12 @@ def _pieces(whole: Window, window: int | None, stride: int | None, fetch: Fetch)
 
 
 def embed(
-    backbone: Backbone, alphabet: Alphabet, windows: Iterable[Window], how: Reading, *, batch_size: int = 32
+    backbone: Backbone,
+    alphabet: Alphabet,
+    windows: Iterable[Window],
+    how: Reading,
+    *,
+    batch_size: int = 32,
 ) -> Iterator[tuple[Window, Array]]:
     """Each window with its embedding, in order: (*axes) of `Reading.shape`, with a first axis of bases unpooled.
 
@@ -153,7 +172,9 @@ def embed(
     for some in _batches(windows, batch_size):
         ids = [torch.from_numpy(_encode(alphabet, w).astype(np.int64)) for w in some]
         lengths = torch.tensor([len(row) for row in ids])
-        xt = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=alphabet.pad_id).to(device)
+        xt = torch.nn.utils.rnn.pad_sequence(
+            ids, batch_first=True, padding_value=alphabet.pad_id
+        ).to(device)
         even = bool((lengths == xt.shape[1]).all())
         states = read(backbone, alphabet, xt, None if even else lengths.to(device), how)
         if not bool(torch.isfinite(states).all()):
@@ -165,7 +186,9 @@ def embed(
 
 def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:
     if not window.letters:
-        raise DataError("has no base", record=window.contig, fix="give sequences of at least one base")
+        raise DataError(
+            "has no base", record=window.contig, fix="give sequences of at least one base"
+        )
     return alphabet.encode(window.letters)
 
 
@@ -183,7 +206,11 @@ def _batches(windows: Iterable[Window], batch_size: int) -> Iterator[list[Window
 
 @torch.no_grad()
 def read(
-    backbone: Backbone, alphabet: Alphabet, xt: Int[Tensor, "B L"], lengths: Int[Tensor, " B"] | None, how: Reading
+    backbone: Backbone,
+    alphabet: Alphabet,
+    xt: Int[Tensor, "B L"],
+    lengths: Int[Tensor, " B"] | None,
+    how: Reading,
 ) -> Float[Tensor, "B L S N D"]:
     """The network's states on one or both strands (S), of one or several layers (N), base by base of the given strand."""
     if how.strand == "forward":
@@ -194,12 +221,20 @@ def read(
     else:
         complement = torch.tensor(alphabet.complement, device=xt.device)
         twice = None if lengths is None else torch.cat([lengths, lengths])
-        given, turned = _states(backbone, both_strands(xt, complement, lengths), twice, how.layers).chunk(2)
+        given, turned = _states(
+            backbone, both_strands(xt, complement, lengths), twice, how.layers
+        ).chunk(2)
         other = flip_positions(turned, lengths)
-    return torch.stack([given, other], 2) if how.strand == "both" else ((given + other) / 2)[:, :, None]
+    return (
+        torch.stack([given, other], 2)
+        if how.strand == "both"
+        else ((given + other) / 2)[:, :, None]
+    )
 
 
-def _states(backbone: Backbone, xt: Tensor, lengths: Tensor | None, layers: tuple[int, ...]) -> Float[Tensor, "B L N D"]:
+def _states(
+    backbone: Backbone, xt: Tensor, lengths: Tensor | None, layers: tuple[int, ...]
+) -> Float[Tensor, "B L N D"]:
     sigma = torch.zeros(xt.shape[0], device=xt.device)
     if layers == (backbone.settings.n_layer,):
         return backbone.features(xt, sigma, lengths)[:, :, None]
@@ -208,14 +243,22 @@ def _states(backbone: Backbone, xt: Tensor, lengths: Tensor | None, layers: tupl
 
 
 def _pooled(states: Tensor, lengths: Tensor, how: Reading) -> Iterator[Array]:
-    shape = tuple(n for n, kept in zip(states.shape[2:], (how.strand == "both", len(how.layers) > 1, True), strict=True) if kept)
+    shape = tuple(
+        n
+        for n, kept in zip(
+            states.shape[2:], (how.strand == "both", len(how.layers) > 1, True), strict=True
+        )
+        if kept
+    )
     for row, length in zip(states, lengths.tolist(), strict=True):
         bases = row[:length]
         if how.pool == "mean":
             bases = bases.double().mean(0)
         elif how.pool == "max":
             bases = bases.amax(0)
-        elif how.pool == "center":  # of an even number the middle is two bases, so that rc x has the same
+        elif (
+            how.pool == "center"
+        ):  # of an even number the middle is two bases, so that rc x has the same
             bases = bases[(length - 1) // 2 : length // 2 + 1].double().mean(0)
         out = bases.float().cpu().numpy()
         yield out.reshape(length, *shape) if how.pool == "none" else out.reshape(shape)

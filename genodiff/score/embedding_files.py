@@ -38,11 +38,16 @@ class Written(NamedTuple):
 def format_of(path: Path) -> str:
     """The format that a file's name asks for. Raises `UsageError`."""
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"'{path.name}' ends in none of {', '.join(FORMATS)}", fix="name the output after its format")
+        raise UsageError(
+            f"'{path.name}' ends in none of {', '.join(FORMATS)}",
+            fix="name the output after its format",
+        )
     return path.suffix.lower()
 
 
-def write_embeddings(path: Path, found: Iterable[tuple[Window, Array]], how: Reading, shape: tuple[int, ...]) -> Written:
+def write_embeddings(
+    path: Path, found: Iterable[tuple[Window, Array]], how: Reading, shape: tuple[int, ...]
+) -> Written:
     """Write all of `found`, whole or not at all; `shape` is that of one row. Raises `MachineError`, `DataError`."""
     writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[format_of(path)]
     rows = iter(found)
@@ -50,7 +55,9 @@ def write_embeddings(path: Path, found: Iterable[tuple[Window, Array]], how: Rea
     if first is None:
         raise DataError("there is no window to embed", fix="give a FASTA with at least one base")
     windows: list[Window] = []
-    written = writer(path, _counted(chain([first], rows), windows), windows, how.pool == "none", shape, how)
+    written = writer(
+        path, _counted(chain([first], rows), windows), windows, how.pool == "none", shape, how
+    )
     return Written(len(windows), sum(w.end - w.start for w in windows), written)
 
 
@@ -68,12 +75,19 @@ def _columns(windows: list[Window], unpooled: bool) -> dict[str, Any]:
         "name": np.array([w.name for w in windows], dtype=np.str_),
     }
     if unpooled:
-        columns["offsets"] = np.concatenate([[0], np.cumsum(columns["end"] - columns["start"])]).astype(np.int64)
+        columns["offsets"] = np.concatenate(
+            [[0], np.cumsum(columns["end"] - columns["start"])]
+        ).astype(np.int64)
     return columns
 
 
 def _write_npz(
-    path: Path, rows: Iterable[Array], windows: list[Window], unpooled: bool, shape: tuple[int, ...], how: Reading
+    path: Path,
+    rows: Iterable[Array],
+    windows: list[Window],
+    unpooled: bool,
+    shape: tuple[int, ...],
+    how: Reading,
 ) -> tuple[int, ...]:
     """The numbers go to a nameless file first, since an .npy begins with how many there will be."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,9 +100,14 @@ def _write_npz(
                 raise atomic.write_error(path, fault) from None
             n += row.shape[0] if unpooled else 1
         full = (n, *shape)
-        with atomic.open_atomic(path) as file, zipfile.ZipFile(file, "w", allowZip64=True) as archive:
+        with (
+            atomic.open_atomic(path) as file,
+            zipfile.ZipFile(file, "w", allowZip64=True) as archive,
+        ):
             with archive.open("embeddings.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array_header_2_0(member, {"descr": "<f4", "fortran_order": False, "shape": full})
+                np.lib.format.write_array_header_2_0(
+                    member, {"descr": "<f4", "fortran_order": False, "shape": full}
+                )
                 spool.seek(0)
                 shutil.copyfileobj(spool, member, _COPY)
             for name, column in _columns(windows, unpooled).items():
@@ -102,7 +121,12 @@ def _as_file(member: IO[bytes]) -> Any:
 
 
 def _write_parquet(
-    path: Path, rows: Iterable[Array], windows: list[Window], unpooled: bool, shape: tuple[int, ...], how: Reading
+    path: Path,
+    rows: Iterable[Array],
+    windows: list[Window],
+    unpooled: bool,
+    shape: tuple[int, ...],
+    how: Reading,
 ) -> tuple[int, ...]:
     """Parts of bounded size, which polars then joins into one file as a stream."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +139,9 @@ def _write_parquet(
             nonlocal held, size, parts
             if held:
                 first = len(windows) - len(held)
-                _part(held, windows[first:], names, shape, unpooled).write_parquet(Path(folder) / f"{parts:06d}.parquet")
+                _part(held, windows[first:], names, shape, unpooled).write_parquet(
+                    Path(folder) / f"{parts:06d}.parquet"
+                )
                 held, size, parts = [], 0, parts + 1
 
         for row in rows:
@@ -134,10 +160,20 @@ def _names(how: Reading) -> list[str]:
     """A column for each (strand, layer), in the order of the axes."""
     strands = ["forward", "reverse"] if how.strand == "both" else [""]
     layers = [f"layer{layer}" for layer in how.layers] if len(how.layers) > 1 else [""]
-    return ["_".join(part for part in ("embedding", strand, layer) if part) for strand in strands for layer in layers]
+    return [
+        "_".join(part for part in ("embedding", strand, layer) if part)
+        for strand in strands
+        for layer in layers
+    ]
 
 
-def _part(held: list[Array], windows: list[Window], names: list[str], shape: tuple[int, ...], unpooled: bool) -> pl.DataFrame:
+def _part(
+    held: list[Array],
+    windows: list[Window],
+    names: list[str],
+    shape: tuple[int, ...],
+    unpooled: bool,
+) -> pl.DataFrame:
     table = pl.DataFrame(
         {
             "contig": [w.contig for w in windows],
@@ -149,24 +185,42 @@ def _part(held: list[Array], windows: list[Window], names: list[str], shape: tup
     vector = pl.Array(pl.Float32, shape[-1])
     for i, name in enumerate(names):
         if unpooled:
-            values = [row.reshape(row.shape[0], len(names), shape[-1])[:, i].tolist() for row in held]
+            values = [
+                row.reshape(row.shape[0], len(names), shape[-1])[:, i].tolist() for row in held
+            ]
             table = table.with_columns(pl.Series(name, values, dtype=pl.List(vector)))
         else:
-            table = table.with_columns(pl.Series(name, np.stack([row.reshape(len(names), shape[-1])[i] for row in held]), dtype=vector))
+            table = table.with_columns(
+                pl.Series(
+                    name,
+                    np.stack([row.reshape(len(names), shape[-1])[i] for row in held]),
+                    dtype=vector,
+                )
+            )
     return table
 
 
 def _write_zarr(
-    path: Path, rows: Iterable[Array], windows: list[Window], unpooled: bool, shape: tuple[int, ...], how: Reading
+    path: Path,
+    rows: Iterable[Array],
+    windows: list[Window],
+    unpooled: bool,
+    shape: tuple[int, ...],
+    how: Reading,
 ) -> tuple[int, ...]:
     try:
         import zarr
     except ImportError:
-        raise MachineError("writing .zarr needs the package zarr", fix="pip install 'genodiff[zarr]', or write .npz or .parquet") from None
+        raise MachineError(
+            "writing .zarr needs the package zarr",
+            fix="pip install 'genodiff[zarr]', or write .npz or .parquet",
+        ) from None
     chunk = max(1, (4 << 20) // (4 * int(np.prod(shape))))
     with atomic.atomic_directory(path) as folder:
         group = zarr.open_group(folder, mode="w")
-        array = group.create_array("embeddings", shape=(0, *shape), chunks=(chunk, *shape), dtype="float32")
+        array = group.create_array(
+            "embeddings", shape=(0, *shape), chunks=(chunk, *shape), dtype="float32"
+        )
         held: list[Array] = []
         n = 0
 
@@ -184,7 +238,9 @@ def _write_zarr(
         put(1)
         columns = _columns(windows, unpooled)
         contigs, codes = np.unique(columns["contig"], return_inverse=True)
-        group.attrs.update({"contigs": contigs.tolist(), "names": columns.pop("name").tolist(), "axes": how.axes()})
+        group.attrs.update(
+            {"contigs": contigs.tolist(), "names": columns.pop("name").tolist(), "axes": how.axes()}
+        )
         for name, column in (columns | {"contig": codes.astype(np.int64)}).items():
             group.create_array(name, data=column)
     return (n, *shape)

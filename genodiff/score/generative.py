@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from genodiff.diffusion.left_to_right import shifted
 from genodiff.errors import DataError, UsageError
+from genodiff.runs.checkpoint import Model
 from genodiff.score.interval import ratio
-from genodiff.train.checkpoint import Model
 
 Ids = NDArray[Any]
 _DISTINCT = {"dna": (4, 8, 12, 16), "text": (1, 2, 3, 4)}
@@ -44,7 +44,9 @@ def token_nats(model: Model, sequences: Sequence[Ids]) -> list[NDArray[np.float6
     check_judge(model)
     window, device = model.config.data.seq_len, next(model.backbone.parameters()).device
     stride, found = max(1, window // 2), [np.zeros(len(ids)) for ids in sequences]
-    pieces: list[tuple[int, int, int]] = []  # sequence, start of the window, first token that counts
+    pieces: list[
+        tuple[int, int, int]
+    ] = []  # sequence, start of the window, first token that counts
     for i, ids in enumerate(sequences):
         for start in range(0, max(1, len(ids) - window + stride), stride):
             pieces.append((i, start, 0 if start == 0 else start + window - stride))
@@ -54,14 +56,20 @@ def token_nats(model: Model, sequences: Sequence[Ids]) -> list[NDArray[np.float6
         part = pieces[first : first + rows]
         cut = [sequences[i][start : start + window] for i, start, _ in part]
         lengths = torch.tensor([len(ids) for ids in cut], device=device)
-        x0 = torch.full((len(part), int(lengths.max())), model.alphabet.pad_id, dtype=torch.long, device=device)
+        x0 = torch.full(
+            (len(part), int(lengths.max())), model.alphabet.pad_id, dtype=torch.long, device=device
+        )
         for row, ids in zip(x0, cut, strict=True):
             row[: len(ids)] = torch.from_numpy(np.asarray(ids, np.int64)).to(device)
         inside = torch.arange(x0.shape[1], device=device) < lengths[:, None]
         sigma = torch.zeros(len(x0), device=device)
         full = bool(inside.all())
-        logits = model.backbone(shifted(x0, model.diffusion.mask_id), sigma, None if full else lengths)
-        nats = model.diffusion.nll(logits, x0, inside & torch.isin(x0, targets)).double().cpu().numpy()
+        logits = model.backbone(
+            shifted(x0, model.diffusion.mask_id), sigma, None if full else lengths
+        )
+        nats = (
+            model.diffusion.nll(logits, x0, inside & torch.isin(x0, targets)).double().cpu().numpy()
+        )
         for (i, start, begin), row, length in zip(part, nats, lengths.tolist(), strict=True):
             found[i][max(start, begin) : start + length] = row[max(start, begin) - start : length]
     return found
@@ -75,7 +83,9 @@ def figures(model: Model, sequences: Sequence[Ids]) -> dict[str, Any]:
     targets = np.array(model.diffusion.targets)
     scored = np.array([float(np.isin(ids, targets).sum()) for ids in sequences])
     if not scored.any():
-        raise DataError("no token of the samples can be scored", fix="give samples that are not all N")
+        raise DataError(
+            "no token of the samples can be scored", fix="give samples that are not all N"
+        )
     nats = np.array([part.sum() for part in token_nats(model, sequences)])
     found = ratio(nats, scored)
     return {
@@ -86,7 +96,8 @@ def figures(model: Model, sequences: Sequence[Ids]) -> dict[str, Any]:
         "ci95_perplexity": None if found.ci95 is None else [math.exp(end) for end in found.ci95],
         "entropy_nats": float(np.mean([unigram_entropy(ids) for ids in sequences])),
         "distinct": {str(n): distinct(sequences, n) for n in _DISTINCT[model.alphabet.domain]},
-        "duplicates": len(sequences) - len({np.asarray(ids, np.int64).tobytes() for ids in sequences}),
+        "duplicates": len(sequences)
+        - len({np.asarray(ids, np.int64).tobytes() for ids in sequences}),
     }
 
 

@@ -21,7 +21,17 @@ from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
-from genodiff.score.markov import LETTERS, Coded, Codes, Counts, Markov, base_codes, count, fit, fit_pseudo
+from genodiff.score.markov import (
+    LETTERS,
+    Coded,
+    Codes,
+    Counts,
+    Markov,
+    base_codes,
+    count,
+    fit,
+    fit_pseudo,
+)
 from genodiff.score.mixture import MAX_ORDER, TABLED, Seen, fit_mixture, look_up, mixture_nll
 from genodiff.score.repeats import shared_cover, shared_kmers
 
@@ -33,16 +43,22 @@ _BASES_AT_A_TIME = 1 << 18
 _LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 400 bytes each
 _FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
 _PIECE = 1 << 12
-_MIXTURE_WORTH = 10**8  # train bases that are streamed past without being asked for: about a minute and a half
+_MIXTURE_WORTH = (
+    10**8
+)  # train bases that are streamed past without being asked for: about a minute and a half
 
 
 class MarkovLines(NamedTuple):
     """−ln P of windows, nats: [..., 0, :] is upper case, [..., 1, :] soft-masked."""
 
     fixed: NDArray[np.float64]  # (MARKOV_ORDER + 1, 2, windows): orders 0 .. 8, λ = 20
-    fitted: NDArray[np.float64] | None  # (2, windows): order and λs fitted on the valid split; None where it is empty
+    fitted: (
+        NDArray[np.float64] | None
+    )  # (2, windows): order and λs fitted on the valid split; None where it is empty
     pseudo: list[float]  # the fitted λ of each order from 0 up to the fitted order
-    mixture: NDArray[np.float64] | None = None  # (2, windows): the mixture of orders 0 .. 24, fitted on the valid split
+    mixture: NDArray[np.float64] | None = (
+        None  # (2, windows): the mixture of orders 0 .. 24, fitted on the valid split
+    )
 
 
 def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
@@ -60,7 +76,9 @@ def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
     if not held_out.bases:
         return MarkovLines(fixed, None, [])
     pseudo = fit_pseudo(counts, held_out)
-    quick = _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH  # counted on both strands; of a genome in pieces the rest is N
+    quick = (
+        _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH
+    )  # counted on both strands; of a genome in pieces the rest is N
     mixed = mixture_nats(windows) if mixture or (mixture is None and quick) else None
     return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo, mixed)
 
@@ -111,7 +129,9 @@ def _passes(windows: Windows) -> int:
     return 1 + -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
 
 
-def split_stretches(store: Store, split: str, *, legacy_caduceus_tiling: bool = False) -> list[Coded]:
+def split_stretches(
+    store: Store, split: str, *, legacy_caduceus_tiling: bool = False
+) -> list[Coded]:
     """The intervals of a split, as a model saw them in training, as codes that are read as they are used."""
     intervals = store.splits.intervals[split]
     if legacy_caduceus_tiling:
@@ -133,7 +153,9 @@ def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = Fal
     except (OSError, ValueError, EOFError):
         pass
     log.info("counting k-mers of the train split")
-    counts = count(split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling), order)
+    counts = count(
+        split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling), order
+    )
     buffer = io.BytesIO()
     np.save(buffer, np.concatenate(counts.tables))
     atomic.write_bytes(path, buffer.getvalue())
@@ -144,7 +166,9 @@ def markov_nats(markov: Markov, windows: Windows) -> NDArray[np.float64]:
     """−ln P_k of each window's bases, nats: (order + 1, 2, windows); [:, 0] is upper case, [:, 1] soft-masked."""
     out = np.empty((markov.order + 1, 2, len(windows)))
     for rows, data, before in _chunks(windows, markov.order):
-        nll = markov.nll(base_codes(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[:, :, before:]
+        nll = markov.nll(base_codes(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
+            :, :, before:
+        ]
         soft = data[:, before:] >= SOFT
         out[:, 0, rows] = np.where(soft, np.float32(0), nll).sum(-1, dtype=np.float64)
         out[:, 1, rows] = np.where(soft, nll, np.float32(0)).sum(-1, dtype=np.float64)
@@ -170,7 +194,9 @@ def _codes(windows: Windows) -> Iterator[Codes]:
         yield from base_codes(data)
 
 
-def _chunks(windows: Windows, before: int, bases: int = _BASES_AT_A_TIME) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
+def _chunks(
+    windows: Windows, before: int, bases: int = _BASES_AT_A_TIME
+) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
     """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left; 0 where none is."""
     flat, contig_start = windows.store.flat, windows.store.offsets[windows.contig_index]
     step = max(1, bases // windows.seq_len)
@@ -179,4 +205,8 @@ def _chunks(windows: Windows, before: int, bases: int = _BASES_AT_A_TIME) -> Ite
         start = windows.flat_start[rows, None]
         place = start + np.arange(-before, windows.seq_len)
         inside = (place >= contig_start[rows, None]) & (place < start + windows.length[rows, None])
-        yield rows, np.where(inside, flat[np.where(inside, place, start)], 0).astype(np.uint8), before
+        yield (
+            rows,
+            np.where(inside, flat[np.where(inside, place, start)], 0).astype(np.uint8),
+            before,
+        )

@@ -154,7 +154,9 @@ class Markov:
         out[:, run < 0] = 0
         return out
 
-    def sample(self, n: int, length: int, generator: np.random.Generator, order: int | None = None) -> Codes:
+    def sample(
+        self, n: int, length: int, generator: np.random.Generator, order: int | None = None
+    ) -> Codes:
         """`n` sequences (n, length) of codes drawn from order `order` (default: the highest); see LETTERS."""
         order = self.order if order is None else order
         cdfs = [np.exp(t.astype(np.float64)).cumsum(1) for t in self.tables[: order + 1]]
@@ -170,9 +172,16 @@ class Markov:
 
 def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
     """The model of the module's equation; `pseudo` is λ: one for all orders, or one for each order from 0 up."""
-    lambdas = [float(pseudo)] * len(counts.tables) if isinstance(pseudo, (int, float)) else [float(p) for p in pseudo]
+    lambdas = (
+        [float(pseudo)] * len(counts.tables)
+        if isinstance(pseudo, (int, float))
+        else [float(p) for p in pseudo]
+    )
     if counts.bases == 0:
-        raise DataError("the train split holds no base to count", fix="check the recipe's splits and the FASTA file")
+        raise DataError(
+            "the train split holds no base to count",
+            fix="check the recipe's splits and the FASTA file",
+        )
     below = np.full((1, 4), 0.25)
     tables = []
     for table, lam in zip(counts.tables[: len(lambdas)], lambdas, strict=True):
@@ -181,31 +190,44 @@ def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
     return Markov(tuple(tables))
 
 
-def _interpolate(table: NDArray[np.int64], below: NDArray[np.float64], lam: float) -> NDArray[np.float64]:
+def _interpolate(
+    table: NDArray[np.int64], below: NDArray[np.float64], lam: float
+) -> NDArray[np.float64]:
     # Dropping the oldest base drops the highest digit: contexts that share a shorter one lie 4^(k-1) rows apart.
-    shorter = np.broadcast_to(below, (table.shape[0] // below.shape[0], *below.shape)).reshape(table.shape)
+    shorter = np.broadcast_to(below, (table.shape[0] // below.shape[0], *below.shape)).reshape(
+        table.shape
+    )
     return _blend(table, shorter, lam)
 
 
-def _blend(table: NDArray[np.int64], shorter: NDArray[np.float64], lam: float) -> NDArray[np.float64]:
+def _blend(
+    table: NDArray[np.int64], shorter: NDArray[np.float64], lam: float
+) -> NDArray[np.float64]:
     return (table + lam * shorter) / (table.sum(1, keepdims=True) + lam)
 
 
-def fit_pseudo(counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(13))) -> list[float]:
+def fit_pseudo(
+    counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(13))
+) -> list[float]:
     """λ of the orders 0, 1, … up to the best one: those that give the held-out counts the highest likelihood.
 
     Each λ is from `grid`, chosen order by order; the best order is the one with the highest held-out likelihood.
     Raises `DataError` where nothing is held out.
     """
     if held_out.bases == 0:
-        raise DataError("the valid split holds no base to fit with", fix="check the recipe's splits and the FASTA file")
+        raise DataError(
+            "the valid split holds no base to fit with",
+            fix="check the recipe's splits and the FASTA file",
+        )
     below = np.full((1, 4), 0.25)
     chosen: list[float] = []
     losses: list[float] = []
     for table, seen in zip(counts.tables, held_out.tables, strict=True):
         rows = np.flatnonzero(seen.any(1))
         n, weight, shorter = table[rows], seen[rows], below[rows % len(below)]
-        tried = [-float((weight * np.log(_blend(n, shorter, lam))).sum() / weight.sum()) for lam in grid]
+        tried = [
+            -float((weight * np.log(_blend(n, shorter, lam))).sum() / weight.sum()) for lam in grid
+        ]
         losses.append(min(tried))
         chosen.append(grid[tried.index(losses[-1])])
         below = _interpolate(table, below, chosen[-1])

@@ -50,7 +50,9 @@ class Mixture:
 class Seen:
     """What the train split tells of the contexts of some bases: rows are the scored bases, columns the orders 0 .. 24."""
 
-    def __init__(self, hits: NDArray[np.int32], total: NDArray[np.int32], most: NDArray[np.int32]) -> None:
+    def __init__(
+        self, hits: NDArray[np.int32], total: NDArray[np.int32], most: NDArray[np.int32]
+    ) -> None:
         self.hits, self.total = hits, total  # n(c_k a) of the base that stands there, n(c_k)
         self.longest = (total > 0).sum(1) - 1
         row = np.arange(len(total))
@@ -90,12 +92,16 @@ def look_up(codes: Codes, where: NDArray[np.bool_], tables: Counts, train: Train
             rows = _count_contexts(wanted, k, train())[inverse]
         total[alive, k] = np.minimum(rows.sum(1), np.iinfo(np.int32).max)
         most[alive, k] = np.minimum(rows.max(1), np.iinfo(np.int32).max)
-        hits[alive, k] = np.minimum(rows[np.arange(len(alive)), base[alive]], np.iinfo(np.int32).max)
+        hits[alive, k] = np.minimum(
+            rows[np.arange(len(alive)), base[alive]], np.iinfo(np.int32).max
+        )
         alive = alive[total[alive, k] > 0]
     return Seen(hits, total, most)
 
 
-def _count_contexts(wanted: NDArray[np.uint64], k: int, train: Iterable[Stretch]) -> NDArray[np.int64]:
+def _count_contexts(
+    wanted: NDArray[np.uint64], k: int, train: Iterable[Stretch]
+) -> NDArray[np.int64]:
     """(len(wanted), 4): how often each base follows each of the sorted contexts, on either strand."""
     bits = max(int(8 * len(wanted) - 1).bit_length(), 10)
     shift = np.uint64(64 - min(bits, 30))
@@ -115,20 +121,27 @@ def _count_contexts(wanted: NDArray[np.uint64], k: int, train: Iterable[Stretch]
                 likely = likely[others[likely + k + 1] == others[likely]]
                 place = np.minimum(np.searchsorted(wanted, words[likely]), len(wanted) - 1)
                 same = wanted[place] == words[likely]
-                found += np.bincount(place[same] * 4 + strand[likely[same] + k], minlength=len(found))
+                found += np.bincount(
+                    place[same] * 4 + strand[likely[same] + k], minlength=len(found)
+                )
     return found.reshape(-1, 4)
 
 
 def fit_mixture(held_out: Seen) -> Mixture:
     """The λs and the weights that give the held-out bases the highest likelihood. Raises `DataError` where there are none."""
     if not len(held_out):
-        raise DataError("the valid split holds no base to fit with", fix="check the recipe's splits and the FASTA file")
+        raise DataError(
+            "the valid split holds no base to fit with",
+            fix="check the recipe's splits and the FASTA file",
+        )
     pseudo = np.zeros(MAX_ORDER + 1)
     below = np.full(len(held_out), 0.25)
     for k in range(MAX_ORDER + 1):
         rows = held_out.total[:, k] > 0
         tried = {lam: _blend(held_out, k, below, lam) for lam in _GRID}
-        pseudo[k] = max(_GRID, key=lambda lam: float(np.log(tried[lam][rows]).sum())) if rows.any() else 1.0
+        pseudo[k] = (
+            max(_GRID, key=lambda lam: float(np.log(tried[lam][rows]).sum())) if rows.any() else 1.0
+        )
         below = _blend(held_out, k, below, pseudo[k])
     p = probabilities(held_out, pseudo)
     orders = np.arange(MAX_ORDER + 1)

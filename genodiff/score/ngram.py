@@ -37,7 +37,9 @@ class Table:
 
     def found(self, words: Ids, bits: int) -> tuple[Floats, Floats]:
         """n(c a) and n(c) of words; 0 where they were not seen."""
-        return _look_up(self.words, self.counts, words), _look_up(self.contexts, self.totals, words >> np.uint64(bits))
+        return _look_up(self.words, self.counts, words), _look_up(
+            self.contexts, self.totals, words >> np.uint64(bits)
+        )
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ def order_of(padded_size: int) -> int:
     return min(ORDER, 64 // max(1, (padded_size - 1).bit_length()) - 1)
 
 
-def count(stretches: Iterable[NDArray[np.unsignedinteger]], padded_size: int, size: int, most: int = MOST) -> Counts:
+def count(
+    stretches: Iterable[NDArray[np.unsignedinteger]], padded_size: int, size: int, most: int = MOST
+) -> Counts:
     """The counts of the stretches, each read on its own; `size` is the number of tokens that may be predicted.
 
     Raises `DataError` where nothing is there to count.
@@ -103,7 +107,9 @@ def nll(counts: Counts, lambdas: Sequence[float], words: Ids, known: NDArray[np.
     below = np.full(len(words), 1 / counts.size)
     out = np.empty((len(lambdas), len(words)))
     for k, lam in enumerate(lambdas):
-        mine, context = counts.tables[k].found(words & np.uint64((1 << counts.bits * (k + 1)) - 1), counts.bits)
+        mine, context = counts.tables[k].found(
+            words & np.uint64((1 << counts.bits * (k + 1)) - 1), counts.bits
+        )
         below = np.where(known >= k, (mine + lam * below) / (context + lam), below)
         out[k] = -np.log(below)
     return out
@@ -113,12 +119,18 @@ def fit(counts: Counts, held_out: Ids) -> list[float]:
     """λ of each order from 0 to the highest, by the likelihood of held-out tokens; 4 for all where there are none."""
     if len(held_out) <= counts.order:
         return [4.0] * (counts.order + 1)
-    words = packed(held_out[:_HELD_OUT].astype(np.uint64), counts.bits, counts.order)[counts.order :]
+    words = packed(held_out[:_HELD_OUT].astype(np.uint64), counts.bits, counts.order)[
+        counts.order :
+    ]
     below = np.full(len(words), 1 / counts.size)
     chosen = []
     for k, table in enumerate(counts.tables):
-        mine, context = table.found(words & np.uint64((1 << counts.bits * (k + 1)) - 1), counts.bits)
-        chosen.append(min(_GRID, key=lambda lam: -np.log((mine + lam * below) / (context + lam)).sum()))
+        mine, context = table.found(
+            words & np.uint64((1 << counts.bits * (k + 1)) - 1), counts.bits
+        )
+        chosen.append(
+            min(_GRID, key=lambda lam: -np.log((mine + lam * below) / (context + lam)).sum())
+        )
         below = (mine + chosen[-1] * below) / (context + chosen[-1])
     return chosen
 
@@ -126,7 +138,11 @@ def fit(counts: Counts, held_out: Ids) -> list[float]:
 def _summed(words: Ids, counts: NDArray[np.int64]) -> tuple[Ids, NDArray[np.int64]]:
     order = np.argsort(words, kind="stable")
     words, counts = words[order], counts[order]
-    first = np.flatnonzero(np.concatenate(([True], words[1:] != words[:-1]))) if len(words) else np.zeros(0, np.int64)
+    first = (
+        np.flatnonzero(np.concatenate(([True], words[1:] != words[:-1])))
+        if len(words)
+        else np.zeros(0, np.int64)
+    )
     return words[first], np.add.reduceat(counts, first) if len(first) else counts
 
 

@@ -79,14 +79,14 @@ from genodiff.diffusion.mdlm import Mdlm
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
+from genodiff.runs.checkpoint import Model
+from genodiff.runs.feed import recipe_of
+from genodiff.runs.folder import PROVENANCE
+from genodiff.runs.weights import read_json
 from genodiff.score.contigs import contig_bound
 from genodiff.score.lines import markov_lines, source_nats, train_cover
 from genodiff.score.steps import step_bits
 from genodiff.score.summary import Lines, summarise
-from genodiff.train.checkpoint import Model
-from genodiff.train.feed import recipe_of
-from genodiff.train.folder import PROVENANCE
-from genodiff.train.weights import read_json
 
 log = logging.getLogger("genodiff")
 
@@ -104,7 +104,9 @@ class Bound(NamedTuple):
 
     nats: Floats  # (2, repeats, windows)
     tokens: Floats  # (2, windows)
-    rate: Floats | None  # (repeats, windows): masked share k / n, 0 where a window has no base; None without a curve
+    rate: (
+        Floats | None
+    )  # (repeats, windows): masked share k / n, 0 where a window has no base; None without a curve
 
 
 class Data(NamedTuple):
@@ -141,26 +143,43 @@ def bound_of(
 
 def _checked(bound: Bound) -> Bound:
     if not np.isfinite(bound.nats).all():
-        raise GenodiffError("the model's bound is not finite on some windows", fix="train with a lower --lr")
+        raise GenodiffError(
+            "the model's bound is not finite on some windows", fix="train with a lower --lr"
+        )
     return bound
 
 
-def _batch_bound(objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str) -> tuple[Floats, Floats, Floats]:
-    x0, maskable, u_mask, soft = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft))
+def _batch_bound(
+    objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
+) -> tuple[Floats, Floats, Floats]:
+    x0, maskable, u_mask, soft = (
+        part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft)
+    )
     draws = Draws(u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     full = bool((batch.lengths == x0.shape[1]).all())
-    found = objective.bound(batch.denoiser(denoiser), x0, maskable, draws, None if full else batch.lengths.to(device))
+    found = objective.bound(
+        batch.denoiser(denoiser), x0, maskable, draws, None if full else batch.lengths.to(device)
+    )
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
     return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
 
 
-def open_data(model: Model, split: str = "test", *, fasta: str | None = None, bed: str | None = None, offline: bool = False) -> Data:
+def open_data(
+    model: Model,
+    split: str = "test",
+    *,
+    fasta: str | None = None,
+    bed: str | None = None,
+    offline: bool = False,
+) -> Data:
     """The windows of a split of the model's own data, or of `fasta` and `bed` in their place. Raises `DataError`."""
     given = {name: value for name, value in (("fasta", fasta), ("bed", bed)) if value is not None}
     config = model.config.model_copy(update=given)
     recipe = recipe_of(config)
-    store = build_store(recipe, None if config.fasta is None else Path(config.fasta), offline=offline)
+    store = build_store(
+        recipe, None if config.fasta is None else Path(config.fasta), offline=offline
+    )
     legacy = config.data.legacy_caduceus_tiling
     windows = Windows(store, recipe, split, config.data.seq_len, legacy_caduceus_tiling=legacy)
     return Data(recipe, store, windows, len(windows))
@@ -191,17 +210,29 @@ def evaluate(
     `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
     where the data is missing or has no usable window, `UsageError` for numbers that cannot be meant.
     """
-    for name, value in (("repeats", repeats), ("batch-size", batch_size), ("max-windows", max_windows)):
+    for name, value in (
+        ("repeats", repeats),
+        ("batch-size", batch_size),
+        ("max-windows", max_windows),
+    ):
         if value is not None and value < 1:
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if max_minutes is not None and not 0 < max_minutes < math.inf:
-        raise UsageError(f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes")
+        raise UsageError(
+            f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes"
+        )
     backbone = model.backbone
     if context == "contig":
         if max_windows is not None or max_minutes is not None:
-            raise UsageError("--context contig scores all windows of a split", fix="leave out --max-windows and --max-minutes")
+            raise UsageError(
+                "--context contig scores all windows of a split",
+                fix="leave out --max-windows and --max-minutes",
+            )
         if not isinstance(backbone, Caduceus) or not isinstance(model.objective, Mdlm):
-            raise UsageError("--context contig streams a Caduceus trained with the objective mdlm", fix="leave it out")
+            raise UsageError(
+                "--context contig streams a Caduceus trained with the objective mdlm",
+                fix="leave it out",
+            )
     began = time.monotonic()
     recipe, store, windows, total = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
     device = next(model.backbone.parameters()).device
@@ -215,10 +246,24 @@ def evaluate(
     log.info("scoring %d of %d windows of the split %s", len(windows), total, split)
     if context == "contig" and isinstance(backbone, Caduceus):
         streamer = partial(stream, backbone)
-        found = contig_bound(model.diffusion, streamer, windows, repeats=repeats, seed=seed, device=device, progress=progress)
+        found = contig_bound(
+            model.diffusion,
+            streamer,
+            windows,
+            repeats=repeats,
+            seed=seed,
+            device=device,
+            progress=progress,
+        )
         bound = _checked(Bound(*found))
     else:
-        bound = bound_of(model.objective, model.backbone, EvalBatches(windows, batch_size, seed, repeats), device, progress)
+        bound = bound_of(
+            model.objective,
+            model.backbone,
+            EvalBatches(windows, batch_size, seed, repeats),
+            device,
+            progress,
+        )
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     if baselines:
@@ -249,8 +294,22 @@ def evaluate(
         "windows": len(windows),
         "windows_total": total,
         "dropped": windows.dropped,
-        **summarise(bound.nats, bound.tokens, bound.rate, contig, store.names, lines, soft_masked=soft_masked),
-        "t_steps": step_bits(model.objective, bound.nats[counted].sum(0), bound.tokens.sum(0), rate, bound.tokens[counted].sum(0)),
+        **summarise(
+            bound.nats,
+            bound.tokens,
+            bound.rate,
+            contig,
+            store.names,
+            lines,
+            soft_masked=soft_masked,
+        ),
+        "t_steps": step_bits(
+            model.objective,
+            bound.nats[counted].sum(0),
+            bound.tokens.sum(0),
+            rate,
+            bound.tokens[counted].sum(0),
+        ),
         "seconds": round(time.monotonic() - began, 3),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -260,7 +319,9 @@ def evaluate(
 def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float:
     """How long one window takes here: the median of a few small batches, after one to warm up."""
     device = next(model.backbone.parameters()).device
-    sample = windows.spread(min(len(windows), batch_size, batch_size if device.type == "cuda" else _SMALL))
+    sample = windows.spread(
+        min(len(windows), batch_size, batch_size if device.type == "cuda" else _SMALL)
+    )
     elapsed = []
     for seed in range(_PACED + 1):
         start = time.monotonic()
@@ -269,7 +330,9 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 
 
-def scoring_plan(model: Model, split: str, windows: Windows, total: int, repeats: int, batch_size: int) -> dict[str, Any]:
+def scoring_plan(
+    model: Model, split: str, windows: Windows, total: int, repeats: int, batch_size: int
+) -> dict[str, Any]:
     """What scoring these of a split's `total` windows would take: network, windows, tokens, seconds, files."""
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
@@ -278,7 +341,9 @@ def scoring_plan(model: Model, split: str, windows: Windows, total: int, repeats
         "windows": len(windows),
         "windows_total": total,
         "tokens": int(windows.length.sum()) * repeats,
-        "seconds": round(seconds_per_window(model, windows, batch_size) * len(windows) * repeats, 1),
+        "seconds": round(
+            seconds_per_window(model, windows, batch_size) * len(windows) * repeats, 1
+        ),
         "files": [str(model.run / EVAL)],
     }
 

@@ -29,7 +29,9 @@ _BITS = 1 / np.log(2)
 Floats = NDArray[np.float64]
 
 
-def step_weight(n: NDArray[np.int64], k: NDArray[np.int64], schedule: Schedule, steps: int) -> Floats:
+def step_weight(
+    n: NDArray[np.int64], k: NDArray[np.int64], schedule: Schedule, steps: int
+) -> Floats:
     """w(k) of windows with n tokens, 1 <= k <= n; needs alpha(1) = 0 to be all of the chain."""
     grid = torch.arange(steps + 1, dtype=torch.float64) / steps
     masked = schedule.masked(grid).clamp(max=1).numpy()
@@ -49,7 +51,11 @@ def step_weight(n: NDArray[np.int64], k: NDArray[np.int64], schedule: Schedule, 
 
 
 def step_bits(
-    objective: Objective, nats: Floats, tokens: Floats, rate: Floats | None, size: Floats | None = None
+    objective: Objective,
+    nats: Floats,
+    tokens: Floats,
+    rate: Floats | None,
+    size: Floats | None = None,
 ) -> dict[str, dict[str, Any]]:
     """{"10": {"bits", "ci95"}, ...}: NELBO_T in bits per token (or per unit of `size`), under the objective's schedule.
 
@@ -62,7 +68,12 @@ def step_bits(
     k = np.rint(rate * n).astype(np.int64).clip(1)
     found = {}
     for steps in STEPS:
-        factor = k * step_weight(np.maximum(n, 1).reshape(-1), k.reshape(-1), objective.diffusion.schedule, steps).reshape(k.shape)
+        factor = k * step_weight(
+            np.maximum(n, 1).reshape(-1), k.reshape(-1), objective.diffusion.schedule, steps
+        ).reshape(k.shape)
         figure = ratio((factor * nats).mean(0), tokens if size is None else size).scaled(_BITS)
-        found[str(steps)] = {"bits": figure.value, "ci95": None if figure.ci95 is None else list(figure.ci95)}
+        found[str(steps)] = {
+            "bits": figure.value,
+            "ci95": None if figure.ci95 is None else list(figure.ci95),
+        }
     return found

@@ -42,13 +42,19 @@ class _Table(NamedTuple):
     lines: dict[str, Floats]
 
     def rows(self, of: NDArray[np.bool_]) -> "_Table":
-        return _Table(self.nats[of], self.tokens[of], {name: line[of] for name, line in self.lines.items()})
+        return _Table(
+            self.nats[of], self.tokens[of], {name: line[of] for name, line in self.lines.items()}
+        )
 
     def line_bits(self) -> dict[str, float]:
-        return {name: float(line.sum() / self.tokens.sum()) * _BITS for name, line in self.lines.items()}
+        return {
+            name: float(line.sum() / self.tokens.sum()) * _BITS for name, line in self.lines.items()
+        }
 
     def minus_model(self, line: str) -> dict[str, Any] | None:
-        return _difference(self.lines[line] - self.nats, self.tokens) if line in self.lines else None
+        return (
+            _difference(self.lines[line] - self.nats, self.tokens) if line in self.lines else None
+        )
 
     def part(self) -> dict[str, Any] | None:
         """The figures of a contig or region; None where it has no base."""
@@ -107,17 +113,27 @@ def summarise(
         "mask_se_bits": mask_se,
         "uniform_bits": 2.0,
         **_markov_keys(table),
-        "markov_minus_model_bits": {name: table.minus_model(name) for name in table.lines if name.isdigit()},
+        "markov_minus_model_bits": {
+            name: table.minus_model(name) for name in table.lines if name.isdigit()
+        },
         "markov_fitted": _fitted(table, lines.markov),
         "markov_mixture": _mixture(table),
         "source_bits": None if source is None else float(source.sum() / total) * _BITS,
-        "source_ci95_bits": None if source is None else _pair(ratio(source, table.tokens).scaled(_BITS), 0.0),
-        "model_minus_source_bits": None if source is None else _difference(table.nats - source, table.tokens),
+        "source_ci95_bits": None
+        if source is None
+        else _pair(ratio(source, table.tokens).scaled(_BITS), 0.0),
+        "model_minus_source_bits": None
+        if source is None
+        else _difference(table.nats - source, table.tokens),
         "contigs": {name: part for name, part in by_contig.items() if part is not None},
         "regions": {name: part for name, part in regions.items() if part is not None},
         "repeat_kmer": None if lines.cover is None else K,
-        "repeat_share": None if lines.cover is None else float((lines.cover >= REPEAT_COVER).mean()),
-        "touched_share": None if lines.cover is None else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
+        "repeat_share": None
+        if lines.cover is None
+        else float((lines.cover >= REPEAT_COVER).mean()),
+        "touched_share": None
+        if lines.cover is None
+        else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
         "curve": curve,
     }
 
@@ -156,7 +172,10 @@ def _base_regions(classes: list[_Table]) -> dict[str, dict[str, Any] | None]:
 
 def _markov_keys(table: _Table) -> dict[str, Any]:
     bits = {name: value for name, value in table.line_bits().items() if name.isdigit()}
-    return {"markov_bits": bits, "markov_perplexity": {name: 2**value for name, value in bits.items()}}
+    return {
+        "markov_bits": bits,
+        "markov_perplexity": {name: 2**value for name, value in bits.items()},
+    }
 
 
 def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
@@ -174,7 +193,11 @@ def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
 
 def _mixture(table: _Table) -> dict[str, Any] | None:
     bits = table.line_bits().get(MIXTURE)
-    return None if bits is None else {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(MIXTURE)}
+    return (
+        None
+        if bits is None
+        else {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(MIXTURE)}
+    )
 
 
 def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
@@ -186,7 +209,9 @@ def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
     return None if found.ci95 is None else [max(end, least) for end in found.ci95]
 
 
-def rate_curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> tuple[list[dict[str, Any]], float | None]:
+def rate_curve(
+    by_repeat: Floats, tokens: Floats, rate: Floats | None
+) -> tuple[list[dict[str, Any]], float | None]:
     """Nats per masked base in equal bins of the masked share, and the bound's standard error due to masks, in bits.
 
     Windows weigh as they do in the bound. The error is the spread of a window's repeats about the curve: the rates
@@ -200,12 +225,20 @@ def rate_curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> tuple[
     for i in range(RATE_BINS):
         inside = (place == i) & (weights > 0)
         y, n = by_repeat[inside], weights[inside]
-        point = {"rate_lo": i / RATE_BINS, "rate_hi": (i + 1) / RATE_BINS, "nats": None, "se": None, "n": len(n)}
+        point = {
+            "rate_lo": i / RATE_BINS,
+            "rate_hi": (i + 1) / RATE_BINS,
+            "nats": None,
+            "se": None,
+            "n": len(n),
+        }
         if len(n):
             mean = float(y.sum() / n.sum())
             point["nats"], about[inside] = mean, y - mean * n
         if len(n) > 1:
-            point["se"] = float(np.sqrt(len(n) / (len(n) - 1) * np.square(about[inside]).sum()) / n.sum())
+            point["se"] = float(
+                np.sqrt(len(n) / (len(n) - 1) * np.square(about[inside]).sum()) / n.sum()
+            )
         points.append(point)
     return points, _mask_se(about, tokens)
 

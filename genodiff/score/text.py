@@ -37,14 +37,14 @@ from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.text_windows import PackedWindows, PaddedWindows
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.runs.checkpoint import Model
+from genodiff.runs.feed import text_recipe_of, windows_of
+from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.score import ngram
 from genodiff.score.interval import Interval, ratio
 from genodiff.score.perplexity import Progress, bound_of, seconds_per_window
 from genodiff.score.steps import step_bits
 from genodiff.score.summary import rate_curve
-from genodiff.train.checkpoint import Model
-from genodiff.train.feed import text_recipe_of, windows_of
-from genodiff.train.tokenizer_files import model_tokenizer
 
 log = logging.getLogger("genodiff")
 
@@ -66,14 +66,21 @@ class TextData(NamedTuple):
 
 
 def open_text(
-    model: Model, split: str = "test", *, text: str | None = None, recipe: str | None = None, offline: bool = False
+    model: Model,
+    split: str = "test",
+    *,
+    text: str | None = None,
+    recipe: str | None = None,
+    offline: bool = False,
 ) -> TextData:
     """The windows of a split of the model's own text, or of another recipe, or of `text` in either's place.
 
     Raises `DataError`, `UsageError`, `CheckpointError`.
     """
     if model.alphabet.domain != "text":
-        raise CheckpointError(f"is a {model.alphabet.domain} model", file=model.run, fix="give a text run")
+        raise CheckpointError(
+            f"is a {model.alphabet.domain} model", file=model.run, fix="give a text run"
+        )
     given: dict[str, Any] = {} if text is None else {"text": str(Path(text).absolute())}
     if recipe is not None:
         given |= {"recipe": recipe, "text": given.get("text")}
@@ -104,11 +111,17 @@ def evaluate_text(
 
     As `perplexity.evaluate`. Raises `DataError`, `UsageError`.
     """
-    for name, value in (("repeats", repeats), ("batch-size", batch_size), ("max-windows", max_windows)):
+    for name, value in (
+        ("repeats", repeats),
+        ("batch-size", batch_size),
+        ("max-windows", max_windows),
+    ):
         if value is not None and value < 1:
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if max_minutes is not None and not 0 < max_minutes < math.inf:
-        raise UsageError(f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes")
+        raise UsageError(
+            f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes"
+        )
     began = time.monotonic()
     data = open_text(model, split, text=text, recipe=recipe, offline=offline)
     windows, store = data.windows, data.store
@@ -120,7 +133,13 @@ def evaluate_text(
         left = 60 * max_minutes * _SAFETY - (time.monotonic() - began)
         windows = windows.spread(max(1, int(left / (pace * repeats))))
     log.info("scoring %d of %d windows of the split %s", len(windows), data.total, split)
-    found = bound_of(model.objective, model.backbone, EvalBatches(windows, batch_size, seed, repeats), device, progress)
+    found = bound_of(
+        model.objective,
+        model.backbone,
+        EvalBatches(windows, batch_size, seed, repeats),
+        device,
+        progress,
+    )
     by_repeat, tokens, size = found.nats.sum(0), found.tokens.sum(0), windows.bytes()
     nats = by_repeat.mean(0)
     per_token, per_byte = ratio(nats, tokens), ratio(nats, size)
@@ -157,7 +176,9 @@ def evaluate_text(
         "bits_per_token": bits.value,
         "ci95_bits_per_token": _pair(bits),
         "perplexity": math.exp(per_token.value),
-        "ci95_perplexity": None if (ends := _pair(per_token)) is None else [math.exp(end) for end in ends],
+        "ci95_perplexity": None
+        if (ends := _pair(per_token)) is None
+        else [math.exp(end) for end in ends],
         "uniform_bits": math.log2(len(store.vocabulary.targets)) * float(tokens.sum() / size.sum()),
         **_ngram_keys(ngrams, nats, tokens, size),
         "source_bits": None,
@@ -180,7 +201,9 @@ class NgramLines(NamedTuple):
 def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> NgramLines:
     """The n-gram lines of the store's train split on these windows. A context may reach back over a window's start."""
     vocabulary = store.vocabulary
-    counts = ngram.count(_stretches(store, "train"), vocabulary.padded_size, len(vocabulary.targets))
+    counts = ngram.count(
+        _stretches(store, "train"), vocabulary.padded_size, len(vocabulary.targets)
+    )
     held_out = next(iter(_stretches(store, "valid")), np.zeros(0, np.uint64))
     lambdas = ngram.fit(counts, np.asarray(held_out[: 1 << 18]).astype(np.uint64))
     out = np.zeros((len(lambdas), len(windows)))
@@ -191,7 +214,9 @@ def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> Ngra
         start, length = windows.flat_start[rows], windows.length[rows]
         place = start[:, None] + np.arange(-order, int(length.max()))
         inside = (place >= contig[rows, None]) & (place < (start + length)[:, None])
-        ids = np.where(inside, store.flat[np.where(inside, place, start[:, None])], 0).astype(np.uint64)
+        ids = np.where(inside, store.flat[np.where(inside, place, start[:, None])], 0).astype(
+            np.uint64
+        )
         words = ngram.packed(ids.reshape(-1), counts.bits, order).reshape(ids.shape)[:, order:]
         known = np.minimum(place[:, order:] - contig[rows, None], order)
         scored = inside[:, order:]
@@ -205,16 +230,25 @@ def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> Ngra
 def _stretches(store: TextStore, split: str) -> list[NDArray[Any]]:
     i = store.splits.intervals[split]
     start = store.offsets[i.contig] + i.start
-    return [store.flat[a:b] for a, b in zip(start.tolist(), (start + i.end - i.start).tolist(), strict=True)]
+    return [
+        store.flat[a:b]
+        for a, b in zip(start.tolist(), (start + i.end - i.start).tolist(), strict=True)
+    ]
 
 
-def _ngram_keys(found: NgramLines | None, nats: Floats, tokens: Floats, size: Floats) -> dict[str, Any]:
+def _ngram_keys(
+    found: NgramLines | None, nats: Floats, tokens: Floats, size: Floats
+) -> dict[str, Any]:
     lines = [] if found is None else list(enumerate(found.nats))
     differences = {str(k): ratio(line - nats, size).scaled(_BITS) for k, line in lines}
     return {
         "markov_bits": {str(k): float(line.sum() / size.sum()) * _BITS for k, line in lines},
-        "markov_perplexity": {str(k): math.exp(float(line.sum() / tokens.sum())) for k, line in lines},
-        "markov_minus_model_bits": {k: {"bits": d.value, "ci95": _pair(d)} for k, d in differences.items()},
+        "markov_perplexity": {
+            str(k): math.exp(float(line.sum() / tokens.sum())) for k, line in lines
+        },
+        "markov_minus_model_bits": {
+            k: {"bits": d.value, "ci95": _pair(d)} for k, d in differences.items()
+        },
         "markov_pseudo": [] if found is None else found.lambdas,
         "markov_tokens": 0 if found is None else found.tokens,
     }

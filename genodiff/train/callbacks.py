@@ -19,16 +19,16 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError, MachineError
-from genodiff.train.checkpoint import State
-from genodiff.train.config import RunConfig
-from genodiff.train.folder import RunFolder
+from genodiff.runs.checkpoint import State
+from genodiff.runs.config import RunConfig
+from genodiff.runs.folder import RunFolder
+from genodiff.runs.weights import own_tensors
+from genodiff.train.horizon import Plan
 from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import learning_rate, moments, set_moments
-from genodiff.train.plan import Plan
 from genodiff.train.progress import Reporter
 from genodiff.train.signals import Signals
 from genodiff.train.validation import validate
-from genodiff.train.weights import own_tensors
 
 _log = logging.getLogger("genodiff")
 
@@ -82,7 +82,9 @@ class Boundary(pl.Callback):
         self.begun = (self.counters.step, self.counters.seconds)
         self.plan.begin(*self.begun)
         if self.folder is not None:
-            self.reporter = Reporter(self.counters.step, self.plan.horizon(self.counters.step), self.config.unit)
+            self.reporter = Reporter(
+                self.counters.step, self.plan.horizon(self.counters.step), self.config.unit
+            )
 
     def on_train_batch_start(  # type: ignore[override]
         self, trainer: pl.Trainer, module: Pretraining, batch: Any, batch_idx: int
@@ -90,7 +92,9 @@ class Boundary(pl.Callback):
         """At a step's first micro-batch: its learning rate."""
         if batch_idx % self.config.train.accumulate == 0:
             module.begin_step(self.counters.step)
-            self.rate = learning_rate(self.counters.step, self.config.optim, self.plan.horizon(self.counters.step))
+            self.rate = learning_rate(
+                self.counters.step, self.config.optim, self.plan.horizon(self.counters.step)
+            )
             for group in trainer.optimizers[0].param_groups:
                 group["lr"] = self.rate
 
@@ -145,13 +149,18 @@ class Boundary(pl.Callback):
         assert isinstance(averaged, Backbone)
         found = validate(self.objective, averaged, self.valid, module.device)
         if not math.isfinite(found[0]):
-            raise GenodiffError(f"step {step}: the validation bound is not finite", fix="lower --lr; resume goes back a little")
+            raise GenodiffError(
+                f"step {step}: the validation bound is not finite",
+                fix="lower --lr; resume goes back a little",
+            )
         self.last_valid = found
         if self.reporter is not None:
             self.reporter.valid(step, *found)
         return found
 
-    def _record(self, folder: RunFolder, module: Pretraining, took: float, valid: tuple[float, float] | None) -> None:
+    def _record(
+        self, folder: RunFolder, module: Pretraining, took: float, valid: tuple[float, float] | None
+    ) -> None:
         nats, unweighted, bases, weights = module.totals.tolist()
         step, seconds = self.counters.step, self.counters.seconds
         bits = unweighted / bases / math.log(2) if bases else math.nan
@@ -175,7 +184,9 @@ class Boundary(pl.Callback):
             left = None if horizon is None else pace * (horizon - step)
             self.reporter.step(step, horizon, bits, bases / took, left)
 
-    def _save(self, folder: RunFolder, trainer: pl.Trainer, module: Pretraining, last: bool) -> None:
+    def _save(
+        self, folder: RunFolder, trainer: pl.Trainer, module: Pretraining, last: bool
+    ) -> None:
         optimizer = trainer.optimizers[0]
         assert isinstance(optimizer, AdamW)
         raw = {f"weights.{name}": tensor for name, tensor in own_tensors(module.backbone).items()}
@@ -183,11 +194,14 @@ class Boundary(pl.Callback):
             self.counters.step,
             own_tensors(self.average.module),
             raw | moments(optimizer, module.backbone),
-            asdict(self.counters) | {"averaged": int(self.average.n_averaged), "plan": self.plan.values()},
+            asdict(self.counters)
+            | {"averaged": int(self.average.n_averaged), "plan": self.plan.values()},
         )
         try:
             folder.save(state)
         except MachineError as fault:
             if last:
                 raise
-            _log.warning("%s; training goes on without this checkpoint, the one before it stands", fault)
+            _log.warning(
+                "%s; training goes on without this checkpoint, the one before it stands", fault
+            )

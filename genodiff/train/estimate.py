@@ -10,11 +10,11 @@ from torch import Tensor
 from genodiff.alphabet import ALPHABETS, BYTES, TEXT8, Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.tokenizer import vocabulary_of
-from genodiff.train import checkpoint
-from genodiff.train.config import RunConfig
+from genodiff.runs import checkpoint
+from genodiff.runs.config import RunConfig
+from genodiff.runs.weights import build
 from genodiff.train.optimizer import adamw
 from genodiff.train.progress import clock
-from genodiff.train.weights import build
 
 _FILES = (
     "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/", "model.safetensors", "model.json",
@@ -37,7 +37,9 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
     rows = config.train.batch_size // config.train.accumulate
     tokens = config.train.batch_size * config.data.seq_len
     weights = 4 * parameters
-    evaluations = checkpoint.objective_of(config, checkpoint.diffusion_of(config, alphabet)).evaluations
+    evaluations = checkpoint.objective_of(
+        config, checkpoint.diffusion_of(config, alphabet)
+    ).evaluations
     found: dict[str, Any] = {
         "run": str(out),
         "recipe": config.recipe,
@@ -59,14 +61,20 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "files": [*_FILES, *(["tokenizer/"] if is_text and alphabet not in (BYTES, TEXT8) else [])],
     }
     if is_text:
-        found |= {"tokenizer": alphabet.name, "vocabulary_size": alphabet.size, "packing": config.data.packing}
+        found |= {
+            "tokenizer": alphabet.name,
+            "vocabulary_size": alphabet.size,
+            "packing": config.data.packing,
+        }
     if parameters <= _LARGEST:
         backbone = build(config, alphabet).to(device)
         pace = evaluations * seconds_per_base(backbone, config, alphabet, device)
         saved = evaluations * saved_bytes_per_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens
         # Beside the logits that autograd keeps there are, for a while, their log-softmax and its gradient.
-        found["memory_bytes"] = int(5 * weights + (saved + 8 * alphabet.padded_size) * rows * config.data.seq_len)
+        found["memory_bytes"] = int(
+            5 * weights + (saved + 8 * alphabet.padded_size) * rows * config.data.seq_len
+        )
     steps, minutes = config.train.max_steps, config.train.max_minutes
     if found["seconds_per_step"] and minutes is not None:
         fitting = max(1, int(60 * minutes / found["seconds_per_step"]))
@@ -81,13 +89,21 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
 
 def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device: str) -> Tensor:
     targets = torch.tensor((*alphabet.targets, alphabet.mask_id), device=device)
-    return targets[torch.arange(rows * length, device=device).remainder(7919).remainder(len(targets))].view(rows, length)
+    return targets[
+        torch.arange(rows * length, device=device).remainder(7919).remainder(len(targets))
+    ].view(rows, length)
 
 
-def seconds_per_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str) -> float:
+def seconds_per_base(
+    backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
+) -> float:
     """Seconds of forward, backward and update per base, from the faster of two small steps after a warm-up one."""
     size = sum(p.numel() for p in backbone.parameters())
-    probe = _PROBE_BASES if device == "cuda" else max(64, min(_PROBE_BASES, int(_PROBE_FLOP / (6 * size))))
+    probe = (
+        _PROBE_BASES
+        if device == "cuda"
+        else max(64, min(_PROBE_BASES, int(_PROBE_FLOP / (6 * size))))
+    )
     length = min(config.data.seq_len, probe)
     rows = max(1, min(config.train.batch_size // config.train.accumulate, probe // length))
     x = _bases(config, alphabet, rows, length, device)
@@ -105,7 +121,9 @@ def seconds_per_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, 
     return min(took[1:]) / (rows * length)
 
 
-def saved_bytes_per_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str) -> float:
+def saved_bytes_per_base(
+    backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
+) -> float:
     """Bytes that autograd keeps between forward and backward, per base."""
     length = min(config.data.seq_len, 512)
     kept: dict[int, int] = {}
@@ -124,21 +142,28 @@ def saved_bytes_per_base(backbone: Backbone, config: RunConfig, alphabet: Alphab
 
 def lines(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
-    step, total, seconds, memory = (found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes"))
+    step, total, seconds, memory = (
+        found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes")
+    )
     where = f"on {found['device']} ({found['threads']} threads), without validation and checkpoints"
     amounts = {
         "run folder": found["run"] + (f" (goes on from step {step})" if step else ""),
         "network": f"{found['preset'] or 'custom'}, {found['parameters']:,} parameters",
-        "tokens": f"{found['tokens_per_step']:,} per step" + (f", {total:,} in all" if total else ""),
+        "tokens": f"{found['tokens_per_step']:,} per step"
+        + (f", {total:,} in all" if total else ""),
         "steps": f"{found['steps']:,}" if found["steps"] else "as many as fit",
         "time": "not measured" if seconds is None else f"about {clock(seconds)} {where}",
         "compute": _compute(found["flop"], found["evaluations_per_step"]),
-        "memory": "not measured" if memory is None else f"about {memory / 1e9:.2f} GB and torch itself",
+        "memory": "not measured"
+        if memory is None
+        else f"about {memory / 1e9:.2f} GB and torch itself",
         "disk": f"about {found['disk_bytes'] / 1e6:.1f} MB",
         "files": ", ".join(found["files"]),
     }
     if "tokenizer" in found:
-        amounts["network"] += f"; {found['tokenizer']} ({found['vocabulary_size']:,} tokens), {found['packing']}"
+        amounts["network"] += (
+            f"; {found['tokenizer']} ({found['vocabulary_size']:,} tokens), {found['packing']}"
+        )
     return [f"{name:11s} {value}" for name, value in amounts.items()]
 
 

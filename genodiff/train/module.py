@@ -21,28 +21,41 @@ from genodiff.data.loader import Batch
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import GenodiffError
-from genodiff.train.config import RunConfig
+from genodiff.runs.config import RunConfig
 from genodiff.train.optimizer import adamw
 
 _log = logging.getLogger("genodiff")
 
 
-def batch_loss(objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float) -> tuple[LossTerms, Tensor]:
+def batch_loss(
+    objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float
+) -> tuple[LossTerms, Tensor]:
     """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's own uniforms."""
     weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
     draws = Draws(batch.u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
-    return objective.loss(batch.denoiser(backbone), batch.x0, batch.maskable, weight, draws, lengths), weight.sum()
+    return objective.loss(
+        batch.denoiser(backbone), batch.x0, batch.maskable, weight, draws, lengths
+    ), weight.sum()
 
 
 class Pretraining(pl.LightningModule):
     """The network in training. `totals` and `grad_norm` describe the step that has just been taken."""
 
-    def __init__(self, backbone: Backbone, objective: Objective, config: RunConfig, soft_weight: float, world_size: int = 1) -> None:
+    def __init__(
+        self,
+        backbone: Backbone,
+        objective: Objective,
+        config: RunConfig,
+        soft_weight: float,
+        world_size: int = 1,
+    ) -> None:
         super().__init__()
         self.backbone = backbone
         self._objective, self._config, self._soft_weight = objective, config, soft_weight
-        self._bases = config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
+        self._bases = (
+            config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
+        )
         self.skipped = 0
         self.grad_norm = 0.0
         self.skip = False
@@ -63,7 +76,9 @@ class Pretraining(pl.LightningModule):
         if getattr(self._config.backbone, "dropout", 0.0):
             self.backbone.dropout_keys = dropout_keys(self._config.seed, batch.index)
         terms, weights = batch_loss(self._objective, self.backbone, batch, self._soft_weight)
-        found = torch.stack([terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]).double()
+        found = torch.stack(
+            [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
+        ).double()
         self.totals = self.totals.to(found.device) + found
         self.samples.append(batch.index)
         return terms.nats / self._bases
@@ -78,10 +93,16 @@ class Pretraining(pl.LightningModule):
         if self.skip:
             self._refuse()
         elif not self.totals[2]:
-            raise GenodiffError(f"step {self.step + 1} has no base to score", fix="use data with fewer N")
+            raise GenodiffError(
+                f"step {self.step + 1} has no base to score", fix="use data with fewer N"
+            )
 
     def _refuse(self) -> None:
-        named = [n for n, p in self.backbone.named_parameters() if p.grad is not None and not torch.isfinite(p.grad).all()]
+        named = [
+            n
+            for n, p in self.backbone.named_parameters()
+            if p.grad is not None and not torch.isfinite(p.grad).all()
+        ]
         samples = torch.cat(self.samples).tolist()
         self.skipped += 1
         where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
@@ -92,7 +113,9 @@ class Pretraining(pl.LightningModule):
                 f"{what}; {self.skipped - 1} such steps were skipped before, and no more may be",
                 fix="lower --lr, use --precision fp32, or raise --max-skipped; the last checkpoint is sound",
             )
-        _log.warning("%s: skipped, %d of at most %d", what, self.skipped, self._config.train.max_skipped)
+        _log.warning(
+            "%s: skipped, %d of at most %d", what, self.skipped, self._config.train.max_skipped
+        )
         for parameter in self.backbone.parameters():
             parameter.grad = None
 

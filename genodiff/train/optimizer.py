@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.swa_utils import AveragedModel
 
-from genodiff.train.config import OptimSettings
+from genodiff.runs.config import OptimSettings
 
 _EMBEDDINGS = ("embedding", "head")
 
@@ -33,7 +33,13 @@ def adamw(backbone: nn.Module, settings: OptimSettings) -> AdamW:
         {"params": [p for n, p in named if decays(n, p)], "weight_decay": settings.weight_decay},
         {"params": [p for n, p in named if not decays(n, p)], "weight_decay": 0.0},
     ]
-    return AdamW([g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
+    return AdamW(
+        [g for g in groups if g["params"]],
+        lr=settings.lr,
+        betas=settings.betas,
+        eps=settings.eps,
+        fused=True,
+    )
 
 
 def learning_rate(step: int, settings: OptimSettings, horizon: int | None) -> float:
@@ -66,7 +72,9 @@ def average_of(backbone: nn.Module, decay: float) -> AveragedModel:
         torch._foreach_lerp_(list(averaged), list(current), 1 - ema_decay(int(done), decay))
 
     average = AveragedModel(backbone, multi_avg_fn=move)
-    average.update_parameters(backbone)  # the first call copies; the j-th update then sees n_averaged = j
+    average.update_parameters(
+        backbone
+    )  # the first call copies; the j-th update then sees n_averaged = j
     return average.eval().requires_grad_(False)
 
 
@@ -82,6 +90,12 @@ def moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:
 def set_moments(optimizer: AdamW, backbone: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put back what `moments` gave."""
     for name, parameter in backbone.named_parameters():
-        state = {key: tensors[f"{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq") if f"{key}.{name}" in tensors}
+        state = {
+            key: tensors[f"{key}.{name}"]
+            for key in ("step", "exp_avg", "exp_avg_sq")
+            if f"{key}.{name}" in tensors
+        }
         if state:
-            optimizer.state[parameter] = {key: value.to(parameter.device).clone() for key, value in state.items()}
+            optimizer.state[parameter] = {
+                key: value.to(parameter.device).clone() for key, value in state.items()
+            }

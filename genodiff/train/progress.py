@@ -21,12 +21,19 @@ class Reporter:
         self._bits: float | None = None
         console = Console(stderr=True)
         if console.is_terminal and _log.isEnabledFor(logging.INFO):
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+            columns = (
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+            )
             self._bar = Progress(*columns, console=console, refresh_per_second=4, transient=True)
             self._task = self._bar.add_task("training", total=horizon, completed=step)
             self._bar.start()
 
-    def step(self, step: int, horizon: int | None, bits: float, pace: float, left: float | None) -> None:
+    def step(
+        self, step: int, horizon: int | None, bits: float, pace: float, left: float | None
+    ) -> None:
         """After a step: `bits` per base of its windows, `pace` in bases per second, `left` seconds to go if known."""
         self._bits = bits if self._bits is None else 0.9 * self._bits + 0.1 * bits
         of = f"/{horizon}" if horizon is not None else ""

@@ -24,20 +24,20 @@ from genodiff.errors import CheckpointError, GenodiffError, Interrupted, Machine
 from genodiff.io.atomic import clear_leftovers
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
-from genodiff.train import checkpoint, folder
+from genodiff.runs import checkpoint, folder
+from genodiff.runs.checkpoint import State, diffusion_of, objective_of
+from genodiff.runs.config import RunConfig
+from genodiff.runs.feed import Feed, feed_of, train_batches, valid_batches
+from genodiff.runs.folder import RunFolder
+from genodiff.runs.lock import forget, hold
+from genodiff.runs.tokenizer_files import write_tokenizer
+from genodiff.runs.weights import CARD, build, fill
 from genodiff.train.callbacks import Boundary, Counters
-from genodiff.train.checkpoint import State, diffusion_of, objective_of
-from genodiff.train.config import RunConfig
-from genodiff.train.feed import Feed, feed_of, train_batches, valid_batches
-from genodiff.train.folder import RunFolder
-from genodiff.train.lock import forget, hold
+from genodiff.train.horizon import open_plan
 from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import average_of
-from genodiff.train.plan import open_plan
 from genodiff.train.signals import Signals, calm_child
 from genodiff.train.start import WarmStart, begin
-from genodiff.train.tokenizer_files import write_tokenizer
-from genodiff.train.weights import CARD, build, fill
 
 try:
     import resource
@@ -108,24 +108,43 @@ def train(
             what = "holds weights only, without the state of an optimizer: training cannot go on from it"
             raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
         if state is None and config.init_sha256 != (start.digest if start else None):
-            what = "the weights to begin from are not those that the configuration names (init_sha256)"
-            raise CheckpointError(what, file=config.init, fix="give the same --init as when the run was begun")
+            what = (
+                "the weights to begin from are not those that the configuration names (init_sha256)"
+            )
+            raise CheckpointError(
+                what, file=config.init, fix="give the same --init as when the run was begun"
+            )
         counters = Counters() if state is None else _counters(out, state)
         if world.rank == 0 and state is not None:
             done = _finished(config, out, state, counters)
             if done is not None:
                 return done
-        feed = feed_of(config, offline=offline, remembered=None if state is None else state.counters["data"], run=out)
+        feed = feed_of(
+            config,
+            offline=offline,
+            remembered=None if state is None else state.counters["data"],
+            run=out,
+        )
         if state is not None:
             feed.store.check_same(state.counters["data"])
-        return _fit(config, out, device, argv or sys.argv, world, signals, feed, state, counters, start)
+        return _fit(
+            config, out, device, argv or sys.argv, world, signals, feed, state, counters, start
+        )
 
 
 def _counters(out: Path, state: State) -> Counters:
-    lacking = [key for key in (*Counters.__annotations__, "data", "plan", "averaged") if key not in state.counters]
+    lacking = [
+        key
+        for key in (*Counters.__annotations__, "data", "plan", "averaged")
+        if key not in state.counters
+    ]
     if lacking:
         what = f"lacks '{lacking[0]}', without which training cannot go on exactly"
-        raise CheckpointError(what, file=checkpoint.folder_of(out, state.step) / checkpoint.STATE_CARD, fix="use an undamaged checkpoint")
+        raise CheckpointError(
+            what,
+            file=checkpoint.folder_of(out, state.step) / checkpoint.STATE_CARD,
+            fix="use an undamaged checkpoint",
+        )
     return Counters(**{key: state.counters[key] for key in Counters.__annotations__})
 
 
@@ -135,7 +154,9 @@ def _finished(config: RunConfig, out: Path, state: State, counters: Counters) ->
         return None
     if not folder.published(out, state.step):
         checkpoint.publish(out, state.step)
-    _log.info("%s: already at step %d of %d: nothing to do", out, state.step, plan.horizon(state.step))
+    _log.info(
+        "%s: already at step %d of %d: nothing to do", out, state.step, plan.horizon(state.step)
+    )
     return RunResult(out, state.step, counters.seconds, counters.tokens, None, True)
 
 
@@ -159,11 +180,20 @@ def _fit(
         _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
     average = average_of(backbone, config.optim.ema_decay)
     if state is not None:
-        fill(backbone, {n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")})
+        fill(
+            backbone,
+            {
+                n.removeprefix("weights."): t
+                for n, t in state.tensors.items()
+                if n.startswith("weights.")
+            },
+        )
         fill(average.module, state.weights)
         average.n_averaged.fill_(state.counters["averaged"])
         _log.info("%s: going on from step %d", out, state.step)
-    plan = open_plan(out, config.train, counters.step, counters.seconds, state and state.counters["plan"])
+    plan = open_plan(
+        out, config.train, counters.step, counters.seconds, state and state.counters["plan"]
+    )
     files = session = None
     if world.rank == 0:
         folder.write_config(out, config)
@@ -173,7 +203,17 @@ def _fit(
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
     else:
         plan.path = None
-    boundary = Boundary(config, plan, average, objective, valid_batches(feed, config), signals, files, counters, state)
+    boundary = Boundary(
+        config,
+        plan,
+        average,
+        objective,
+        valid_batches(feed, config),
+        signals,
+        files,
+        counters,
+        state,
+    )
     soft = feed.recipe.soft_mask_weight
     module = Pretraining(backbone, objective, config, soft, world.size)
     batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
@@ -187,7 +227,11 @@ def _fit(
         pin_memory=device == "cuda",
     )
     trainer = _trainer(config, device, world, boundary)
-    _log.info("%s: %s", out, f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows")
+    _log.info(
+        "%s: %s",
+        out,
+        f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows",
+    )
     try:
         keep_freed_memory()
         with routed_matmul():
@@ -203,7 +247,11 @@ def _fit(
         raise Interrupted(what, boundary.stopped_by, fix="run the same command again to go on")
     if files is not None and session is not None:
         checkpoint.publish(out, counters.step)
-        ending = {"ended": folder.now(), "to_step": counters.step, "training_seconds": round(counters.seconds, 3)}
+        ending = {
+            "ended": folder.now(),
+            "to_step": counters.step,
+            "training_seconds": round(counters.seconds, 3),
+        }
         folder.record(out, config, feed.store.identity(), session | ending)
     bits = boundary.last_valid[0] if boundary.last_valid else None
     return RunResult(out, counters.step, counters.seconds, counters.tokens, bits, False)
@@ -243,9 +291,16 @@ def world_of() -> World:
     size = os.environ.get("WORLD_SIZE", "1")
     if size == "1":
         return World(0, 1, 1)
-    missing = [name for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    missing = [
+        name
+        for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        if name not in os.environ
+    ]
     if missing or not size.isdecimal():
-        raise UsageError(f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set", fix="start with torchrun, or unset it")
+        raise UsageError(
+            f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set",
+            fix="start with torchrun, or unset it",
+        )
     return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
 
 
@@ -275,7 +330,12 @@ def _named(fault: BaseException) -> BaseException:
     """The user's error behind an exception of torch, or the exception itself."""
     text = str(fault)
     if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
-        return MachineError("out of memory in training", fix="give a larger --accumulate, or a smaller --batch-size or --seq-len")
+        return MachineError(
+            "out of memory in training",
+            fix="give a larger --accumulate, or a smaller --batch-size or --seq-len",
+        )
     if "DataLoader worker" in text or "DataLoader timed out" in text:
-        return GenodiffError(text.splitlines()[0], fix="run the same command again; the last checkpoint stands")
+        return GenodiffError(
+            text.splitlines()[0], fix="run the same command again; the last checkpoint stands"
+        )
     return fault

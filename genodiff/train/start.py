@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.train.config import RunConfig
-from genodiff.train.weights import fill
+from genodiff.runs.config import RunConfig
+from genodiff.runs.weights import fill
 
 TOLERANCE = 1e-5
 _OF_TRAINING = {"checkpointing", "dropout"}  # settings that change no weight and no logit
@@ -32,14 +32,25 @@ class WarmStart(NamedTuple):
 
     def check(self, config: RunConfig) -> None:
         """Raises `UsageError` where the configuration's network is not that of the weights."""
-        theirs, ours = (s.model_dump(mode="json", exclude=_OF_TRAINING) for s in (self.settings, config.backbone))
+        theirs, ours = (
+            s.model_dump(mode="json", exclude=_OF_TRAINING)
+            for s in (self.settings, config.backbone)
+        )
         if theirs.get("kind") != ours.get("kind"):
             differing = [f"a {theirs['kind']}, not a {ours['kind']}"]
         else:
-            differing = [f"{name}: {value}, not {ours.get(name)}" for name, value in theirs.items() if value != ours.get(name)]
+            differing = [
+                f"{name}: {value}, not {ours.get(name)}"
+                for name, value in theirs.items()
+                if value != ours.get(name)
+            ]
         if differing:
             what = f"--init holds another network than was asked for ({'; '.join(differing[:3])})"
-            raise UsageError(what, file=self.path, fix="leave out --preset and the network's settings, or give other weights")
+            raise UsageError(
+                what,
+                file=self.path,
+                fix="leave out --preset and the network's settings, or give other weights",
+            )
 
 
 def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
@@ -54,5 +65,7 @@ def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
     differ = start.parity(backbone)
     if not differ <= TOLERANCE:
         what = f"the network that would be trained answers a probe otherwise than its source (by {differ:.1e})"
-        raise CheckpointError(what, file=start.path, fix="give settings that leave the network as it was")
+        raise CheckpointError(
+            what, file=start.path, fix="give settings that leave the network as it was"
+        )
     return differ

@@ -10,15 +10,21 @@ from genodiff.diffusion.objective import Draws, Objective
 
 
 @torch.no_grad()
-def validate(objective: Objective, backbone: Backbone, batches: EvalBatches, device: torch.device | str) -> tuple[float, float]:
+def validate(
+    objective: Objective, backbone: Backbone, batches: EvalBatches, device: torch.device | str
+) -> tuple[float, float]:
     """Bits per token (times or counts systematic over the windows) and its 95 % half-width over windows.
 
     `backbone` is used as it is; hand in the averaged one. The half-width takes windows as independent draws.
     """
     nats, bases = [], []
     for batch in batches:
-        x0, maskable, u_mask = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask))
-        draws = Draws(u_mask, batch.u_time.to(device), batch.u_shared, batch.slot.to(device), batch.n_slots)
+        x0, maskable, u_mask = (
+            part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask)
+        )
+        draws = Draws(
+            u_mask, batch.u_time.to(device), batch.u_shared, batch.slot.to(device), batch.n_slots
+        )
         lengths = None if bool((batch.lengths == x0.shape[1]).all()) else batch.lengths.to(device)
         found = objective.bound(batch.denoiser(backbone), x0, maskable, draws, lengths)
         nats.append((found.scale * found.ce.sum(-1)).cpu())

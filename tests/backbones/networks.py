@@ -24,7 +24,9 @@ def network(seed: int = 0, *, scale: float = 1.0, **settings: object) -> Caduceu
 def bases(batch: int, length: int, seed: int = 0) -> Tensor:
     """Random ids among mask, bases, N and special tokens."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.tensor([3, 7, 8, 9, 10, 7, 8, 9, 10, 11, 6])[torch.randint(0, 11, (batch, length), generator=generator)]
+    return torch.tensor([3, 7, 8, 9, 10, 7, 8, 9, 10, 11, 6])[
+        torch.randint(0, 11, (batch, length), generator=generator)
+    ]
 
 
 def reverse_complement(x: Tensor) -> Tensor:

@@ -19,16 +19,35 @@ VARIANTS = [
     {"strands": "paired"},
     {"strands": "single"},
     {"strands": "paired", "alternate_strands": True},
-    {"strands": "paired", "alternate_strands": True, "n_layer": 3, "norm": "layer", "proj_bias": True},
+    {
+        "strands": "paired",
+        "alternate_strands": True,
+        "n_layer": 3,
+        "norm": "layer",
+        "proj_bias": True,
+    },
     {"strands": "paired", "tie_directions": False, "bidirectional_strategy": "ew_multiply"},
     {"strands": "single", "bidirectional": False, "norm": "layer"},
-    {"strands": "single", "tie_head": False, "conv_bias": False, "d_conv": 2, "expand": 1, "dt_rank": 3},
+    {
+        "strands": "single",
+        "tie_head": False,
+        "conv_bias": False,
+        "d_conv": 2,
+        "expand": 1,
+        "dt_rank": 3,
+    },
 ]
 
 
 @settings(max_examples=30)
-@given(st.sampled_from([v for v in VARIANTS if v["strands"] == "paired"]), st.integers(1, 40), st.integers(0, 99))
-def test_the_other_strand_gives_the_complement_of_the_reversed_logits(variant: dict[str, object], length: int, seed: int) -> None:
+@given(
+    st.sampled_from([v for v in VARIANTS if v["strands"] == "paired"]),
+    st.integers(1, 40),
+    st.integers(0, 99),
+)
+def test_the_other_strand_gives_the_complement_of_the_reversed_logits(
+    variant: dict[str, object], length: int, seed: int
+) -> None:
     model, x = network(seed, **variant), bases(2, length, seed)
     with torch.no_grad():
         logits, other = model(x), model(reverse_complement(x))
@@ -41,7 +60,9 @@ def test_the_other_strand_gives_the_complement_of_the_reversed_logits(variant: d
 def test_the_470k_preset_is_equivariant_at_its_training_length(length: int) -> None:
     model, x = PRESETS["caduceus-ps-470k"].build(16, COMPLEMENT, seed=5), bases(1, length)
     with torch.no_grad():
-        torch.testing.assert_close(model(reverse_complement(x)), model(x).flip(1)[..., MAP], rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            model(reverse_complement(x)), model(x).flip(1)[..., MAP], rtol=0, atol=1e-5
+        )
 
 
 def test_a_single_strand_is_not_equivariant() -> None:
@@ -55,7 +76,8 @@ def test_the_loss_of_a_masked_window_is_that_of_its_other_strand() -> None:
     masked = torch.rand(2, 33, generator=torch.Generator().manual_seed(1)) < 0.4
     with torch.no_grad():
         losses = [
-            F.cross_entropy(model(torch.where(m, 3, x))[m], x[m]) for x, m in ((x0, masked), (reverse_complement(x0), masked.flip(1)))
+            F.cross_entropy(model(torch.where(m, 3, x))[m], x[m])
+            for x, m in ((x0, masked), (reverse_complement(x0), masked.flip(1)))
         ]
     assert float(losses[0]) == pytest.approx(float(losses[1]), abs=1e-5)
 
@@ -71,14 +93,22 @@ def test_padding_and_company_change_nothing(variant: dict[str, object]) -> None:
         hidden = model.hidden_states(x, lengths=lengths)
         for row, length in enumerate(lengths.tolist()):
             alone = x[row : row + 1, :length]
-            torch.testing.assert_close(logits[row : row + 1, :length], model(alone), rtol=0, atol=1e-5)
-            torch.testing.assert_close(features[row : row + 1, :length], model.features(alone), rtol=0, atol=1e-5)
+            torch.testing.assert_close(
+                logits[row : row + 1, :length], model(alone), rtol=0, atol=1e-5
+            )
+            torch.testing.assert_close(
+                features[row : row + 1, :length], model.features(alone), rtol=0, atol=1e-5
+            )
             for h, h_alone in zip(hidden, model.hidden_states(alone), strict=True):
                 torch.testing.assert_close(h[row : row + 1, :length], h_alone, rtol=0, atol=1e-5)
         assert torch.isfinite(logits).all()
         rubbish = torch.where(torch.arange(30) < lengths[:, None], x, 8)
         torch.testing.assert_close(
-            model(rubbish, lengths=lengths)[0, :17], logits[0, :17], rtol=0, atol=1e-5, msg="what the padding is made of matters"
+            model(rubbish, lengths=lengths)[0, :17],
+            logits[0, :17],
+            rtol=0,
+            atol=1e-5,
+            msg="what the padding is made of matters",
         )
 
 
@@ -95,7 +125,15 @@ def test_gradients_reach_every_weight_and_checkpointing_does_not_change_them(
     for checkpointing in (False, True):
         model = network(**variant, checkpointing=checkpointing)
         loss = model(x, lengths=lengths)[:, :11].logsumexp(-1).square().sum()
-        grads.append(dict(zip([n for n, _ in model.named_parameters()], torch.autograd.grad(loss, list(model.parameters())), strict=True)))
+        grads.append(
+            dict(
+                zip(
+                    [n for n, _ in model.named_parameters()],
+                    torch.autograd.grad(loss, list(model.parameters())),
+                    strict=True,
+                )
+            )
+        )
     for name, grad in grads[0].items():
         assert grad.abs().max() > 0, name
         torch.testing.assert_close(grad, grads[1][name], rtol=1e-4, atol=1e-5)
@@ -116,9 +154,13 @@ def test_checkpointing_saves_less() -> None:
     assert saved(True) < saved(False) / 3
 
 
-def test_a_checkpointed_network_gives_all_its_hidden_states_however_long_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpointed_network_gives_all_its_hidden_states_however_long_the_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(caduceus, "_LONG", 1)
-    kept, recomputed = (network(checkpointing=c, n_layer=3).hidden_states(bases(2, 20)) for c in (False, True))
+    kept, recomputed = (
+        network(checkpointing=c, n_layer=3).hidden_states(bases(2, 20)) for c in (False, True)
+    )
     assert len(recomputed) == len(kept) == 4
     for a, b in zip(kept, recomputed, strict=True):
         torch.testing.assert_close(a, b)
@@ -155,7 +197,9 @@ def halves(model: Caduceus, x: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize("n_layer", [1, 2, 3, 4])
 @pytest.mark.parametrize("norm", ["rms", "layer"])
 def test_alternating_strands_is_the_published_exchange_of_halves(n_layer: int, norm: str) -> None:
-    model = network(strands="paired", alternate_strands=True, n_layer=n_layer, norm=norm, proj_bias=True).double()
+    model = network(
+        strands="paired", alternate_strands=True, n_layer=n_layer, norm=norm, proj_bias=True
+    ).double()
     x = bases(2, 13)
     with torch.no_grad():
         wanted = halves(model, x)
@@ -165,7 +209,9 @@ def test_alternating_strands_is_the_published_exchange_of_halves(n_layer: int, n
         logits = first @ model.embedding.t() + second.flip(2) @ model.embedding[MAP].t()
         torch.testing.assert_close(model(x), logits, rtol=1e-10, atol=1e-10)
         plain = network(strands="paired", n_layer=n_layer, norm=norm, proj_bias=True).double()
-        assert float((plain(x) - model(x)).abs().max()) > 0.01, "fused and unfused are different functions"
+        assert float((plain(x) - model(x)).abs().max()) > 0.01, (
+            "fused and unfused are different functions"
+        )
 
 
 def test_features_are_what_the_head_reads_and_the_last_hidden_state() -> None:
@@ -193,7 +239,10 @@ def test_under_autocast_the_residual_stream_stays_float32() -> None:
     model, x = network(d_model=32, n_layer=3), bases(2, 64)
     with torch.no_grad():
         exact = model(x)
-        seen = [block.norm.register_forward_hook(lambda _, args, __: kinds.append(args[0].dtype)) for block in model.blocks]
+        seen = [
+            block.norm.register_forward_hook(lambda _, args, __: kinds.append(args[0].dtype))
+            for block in model.blocks
+        ]
         kinds: list[torch.dtype] = []
         with torch.autocast("cpu", dtype=torch.bfloat16):
             low = model(x)
@@ -203,7 +252,10 @@ def test_under_autocast_the_residual_stream_stays_float32() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = model(x).float().logsumexp(-1).mean()
     loss.backward()
-    assert all(p.grad is not None and p.grad.dtype == torch.float32 and torch.isfinite(p.grad).all() for p in model.parameters())
+    assert all(
+        p.grad is not None and p.grad.dtype == torch.float32 and torch.isfinite(p.grad).all()
+        for p in model.parameters()
+    )
 
 
 def test_a_network_depends_on_its_seed_and_on_nothing_else() -> None:
@@ -218,8 +270,12 @@ def test_a_network_depends_on_its_seed_and_on_nothing_else() -> None:
     assert not torch.equal(a.embedding, c.embedding)
 
 
-@pytest.mark.parametrize("complement", [None, COMPLEMENT[:-1], (0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 14)])
-def test_paired_strands_need_a_complement_for_every_token(complement: tuple[int, ...] | None) -> None:
+@pytest.mark.parametrize(
+    "complement", [None, COMPLEMENT[:-1], (0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 14)]
+)
+def test_paired_strands_need_a_complement_for_every_token(
+    complement: tuple[int, ...] | None,
+) -> None:
     with pytest.raises(UsageError, match="paired strands need a complement"):
         CaduceusSettings(d_model=8, n_layer=1).build(16, complement)
     CaduceusSettings(d_model=8, n_layer=1, strands="single").build(16, complement)
@@ -233,7 +289,10 @@ def test_the_number_of_weights_is_known_before_they_are_built(variant: dict[str,
 
 def test_the_presets_have_the_published_sizes() -> None:
     for letters in ("ps", "ph"):
-        sizes = {name: PRESETS[f"caduceus-{letters}-{name}"].n_parameters(16) for name in ("470k", "1.9m", "7.7m")}
+        sizes = {
+            name: PRESETS[f"caduceus-{letters}-{name}"].n_parameters(16)
+            for name in ("470k", "1.9m", "7.7m")
+        }
         assert sizes == {"470k": 470_702, "1.9m": 1_934_592, "7.7m": 7_725_312}
     assert {s.strands for name, s in PRESETS.items() if "-ps-" in name} == {"paired"}
     assert {s.strands for name, s in PRESETS.items() if "-ph-" in name} == {"single"}

@@ -13,7 +13,11 @@ POOLINGS = get_args(Pooling)
 
 
 def classifier(strands: str = "single", **settings: Any) -> SequenceClassifier:
-    model = SequenceClassifier(network(strands=strands), 3, complement=COMPLEMENT, **settings).double().eval()
+    model = (
+        SequenceClassifier(network(strands=strands), 3, complement=COMPLEMENT, **settings)
+        .double()
+        .eval()
+    )
     with torch.no_grad():
         model.score.mul_(50)
     return model
@@ -26,14 +30,24 @@ def test_pooling_is_over_each_rows_own_positions(how: Pooling) -> None:
     found = pool(h, how, lengths)
     for row, n in enumerate(lengths.tolist()):
         part = h[row, :n]
-        wanted = {"mean": part.mean(0), "max": part.amax(0), "first": part[0], "last": part[-1], "sum": part.sum(0)}[how]
+        wanted = {
+            "mean": part.mean(0),
+            "max": part.amax(0),
+            "first": part[0],
+            "last": part[-1],
+            "sum": part.sum(0),
+        }[how]
         torch.testing.assert_close(found[row], wanted)
         torch.testing.assert_close(pool(h[row : row + 1, :n], how)[0], wanted)
 
 
 @pytest.mark.parametrize("how", POOLINGS)
-@pytest.mark.parametrize(("strands", "conjoin"), [("paired", False), ("single", True), ("single", False)])
-def test_padding_changes_no_score_and_the_strand_none_where_both_are_read(how: Pooling, strands: str, conjoin: bool) -> None:
+@pytest.mark.parametrize(
+    ("strands", "conjoin"), [("paired", False), ("single", True), ("single", False)]
+)
+def test_padding_changes_no_score_and_the_strand_none_where_both_are_read(
+    how: Pooling, strands: str, conjoin: bool
+) -> None:
     model = classifier(strands, pooling=how, conjoin_eval=conjoin)
     x, n = bases(2, 9), 6
     lengths = torch.tensor([9, n])

@@ -19,12 +19,16 @@ V = 12
 
 def dimamba(seed: int = 0, **changed: Any) -> DiMamba:
     """A DiMamba of width 12 with two blocks, every weight perturbed, in float64."""
-    shape = DiMambaSettings.parse({"d_model": 12, "n_layer": 2, "d_cond": 6, "d_state": 4} | changed)
+    shape = DiMambaSettings.parse(
+        {"d_model": 12, "n_layer": 2, "d_cond": 6, "d_state": 4} | changed
+    )
     model = shape.build(V, None, seed=seed).eval().double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.2)
+            parameter.add_(
+                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.2
+            )
     return model
 
 
@@ -74,11 +78,15 @@ def test_sigma_and_label_matter_where_they_are_asked_for_and_only_there() -> Non
     x, sigma = bases(2, 6), torch.tensor([0.5, 2.0]).double()
     with torch.no_grad():
         for conditioning in ("adaln", "add", "concat"):
-            told, deaf = (dimamba(conditioning=conditioning, time_conditioning=t) for t in (True, False))
+            told, deaf = (
+                dimamba(conditioning=conditioning, time_conditioning=t) for t in (True, False)
+            )
             assert not torch.allclose(told(x, sigma), told(x))
             assert torch.equal(deaf(x, sigma), deaf(x))
         known = dimamba(n_classes=3)
-        found = [known(x, sigma, labels=torch.full((2,), label)) for label in (0, 1, 3)] + [known(x, sigma)]
+        found = [known(x, sigma, labels=torch.full((2,), label)) for label in (0, 1, 3)] + [
+            known(x, sigma)
+        ]
         assert all(not torch.allclose(a, b) for i, a in enumerate(found) for b in found[:i])
     with pytest.raises(UsageError, match="no classes"):
         dimamba()(x, sigma, labels=torch.tensor([0, 1]))
@@ -86,13 +94,23 @@ def test_sigma_and_label_matter_where_they_are_asked_for_and_only_there() -> Non
 
 def test_without_a_condition_the_clean_form_is_caduceus_on_one_strand() -> None:
     caduceus = network(strands="single", tie_head=False).double()
-    clean = DiMambaSettings.parse({"d_model": 12, "n_layer": 2, "d_state": 4, "conditioning": "none", "time_conditioning": False})
+    clean = DiMambaSettings.parse(
+        {
+            "d_model": 12,
+            "n_layer": 2,
+            "d_state": 4,
+            "conditioning": "none",
+            "time_conditioning": False,
+        }
+    )
     model = clean.build(16, None).double()
     model.load_state_dict(caduceus.state_dict())
     x = bases(2, 9)
     with torch.no_grad():
         torch.testing.assert_close(model(x), caduceus(x), rtol=0, atol=1e-12)
-        published = DiMambaSettings.parse(clean.model_dump() | {"residual": False}).build(16, None).double()
+        published = (
+            DiMambaSettings.parse(clean.model_dump() | {"residual": False}).build(16, None).double()
+        )
         published.load_state_dict(caduceus.state_dict())
         assert not torch.allclose(published(x), caduceus(x))
 

@@ -26,7 +26,9 @@ def dit(seed: int = 0, **settings: Any) -> DiT:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3)
+            parameter.add_(
+                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3
+            )
     return model
 
 
@@ -51,8 +53,13 @@ def test_padding_on_the_right_changes_nothing(form: str, lengths: list[int], see
     with torch.no_grad():
         together = model(x, lengths=torch.tensor(lengths))
         for row, n in enumerate(lengths):
-            torch.testing.assert_close(together[row, :n], model(x[row : row + 1, :n])[0], rtol=0, atol=1e-12)
-        again = model(torch.where(torch.arange(12) < torch.tensor(lengths)[:, None], x, (x + 1) % V), lengths=torch.tensor(lengths))
+            torch.testing.assert_close(
+                together[row, :n], model(x[row : row + 1, :n])[0], rtol=0, atol=1e-12
+            )
+        again = model(
+            torch.where(torch.arange(12) < torch.tensor(lengths)[:, None], x, (x + 1) % V),
+            lengths=torch.tensor(lengths),
+        )
     for row, n in enumerate(lengths):
         assert torch.equal(again[row, :n], together[row, :n])
 
@@ -67,7 +74,9 @@ def test_documents_packed_into_a_row_are_as_if_alone(form: dict[str, Any]) -> No
         alone = torch.cat([model(part) for part in parts], 1)
         assert not torch.allclose(model(torch.cat(parts, 1)), alone)
         longer = torch.cat([segments, segments[:, -3:]], 1)
-        with_padding = model(torch.cat([*parts, ids(1, 3)], 1), lengths=torch.tensor([13]), segments=longer)
+        with_padding = model(
+            torch.cat([*parts, ids(1, 3)], 1), lengths=torch.tensor([13]), segments=longer
+        )
     torch.testing.assert_close(packed, alone, rtol=0, atol=1e-12)
     torch.testing.assert_close(with_padding[:, :13], alone, rtol=0, atol=1e-12)
 
@@ -102,11 +111,19 @@ def test_a_causal_network_does_not_see_what_comes() -> None:
         assert not torch.allclose(dit()(x)[:, :6], dit()(changed)[:, :6])
 
 
-@pytest.mark.parametrize("form", [{}, {"adaln": False, "tie_head": True}, {"time_conditioning": True, "n_classes": 3}], ids=str)
+@pytest.mark.parametrize(
+    "form",
+    [{}, {"adaln": False, "tie_head": True}, {"time_conditioning": True, "n_classes": 3}],
+    ids=str,
+)
 @pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 4], [9], [1, 8]], ids=str)
-def test_the_cache_gives_what_the_whole_sequence_gives(form: dict[str, Any], chunks: list[int]) -> None:
+def test_the_cache_gives_what_the_whole_sequence_gives(
+    form: dict[str, Any], chunks: list[int]
+) -> None:
     model, x = dit(causal=True, **form), ids(3, 9)
-    told: dict[str, Any] = {"sigma": torch.tensor([0.1, 1.0, 3.0]).double()} if form.get("time_conditioning") else {}
+    told: dict[str, Any] = (
+        {"sigma": torch.tensor([0.1, 1.0, 3.0]).double()} if form.get("time_conditioning") else {}
+    )
     told |= {"labels": torch.tensor([0, 3, 1])} if form.get("n_classes") else {}
     cache = model.cache(9)
     with torch.no_grad():
@@ -123,7 +140,9 @@ def test_a_cache_can_be_wound_back_and_reordered_and_says_when_it_is_full() -> N
             model.decode(x[:, :1], cache)
         cache.rewind(3)
         cache.reorder(torch.tensor([1, 0]))
-        torch.testing.assert_close(model.decode(x[:, 3:].flip(0), cache), model(x)[:, 3:].flip(0), rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            model.decode(x[:, 3:].flip(0), cache), model(x)[:, 3:].flip(0), rtol=0, atol=1e-12
+        )
     with pytest.raises(UsageError, match="causal"):
         dit().cache(4)
 
@@ -188,7 +207,11 @@ def test_presets_have_the_published_sizes(name: str, vocab_size: int, n: int) ->
     assert PRESETS[name].n_parameters(vocab_size) == n
 
 
-@pytest.mark.parametrize("form", [*FORMS, {"n_classes": 4, "time_conditioning": True, "norm": "rms"}, {"mlp_ratio": 3}], ids=str)
+@pytest.mark.parametrize(
+    "form",
+    [*FORMS, {"n_classes": 4, "time_conditioning": True, "norm": "rms"}, {"mlp_ratio": 3}],
+    ids=str,
+)
 def test_the_size_is_known_before_the_network_is_built(form: dict[str, Any]) -> None:
     model = dit(**form)
     assert sum(p.numel() for p in model.parameters()) == model.settings.n_parameters(V)
@@ -204,8 +227,12 @@ def test_a_fresh_published_network_gives_every_token_the_same_chance_and_learns_
     assert model.head_bias.grad.abs().sum() > 0
 
 
-def test_without_adaln_the_first_gradient_reaches_every_weight_and_the_chances_are_nearly_equal() -> None:
-    model = DiTSettings.parse({"d_model": 64, "n_layer": 2, "n_head": 4, "adaln": False, "qk_bias": True}).build(V, None)
+def test_without_adaln_the_first_gradient_reaches_every_weight_and_the_chances_are_nearly_equal() -> (
+    None
+):
+    model = DiTSettings.parse(
+        {"d_model": 64, "n_layer": 2, "n_head": 4, "adaln": False, "qk_bias": True}
+    ).build(V, None)
     x = ids(4, 12)
     logp = model(x).log_softmax(-1)
     assert float((logp.detach() + np.log(V)).abs().max()) < 2.5
@@ -220,7 +247,11 @@ def test_heads_look_at_their_neighbours_first_whatever_is_there(causal: bool) ->
     width, length = 32, 40
     q, k = near(4, width, causal)
     turn = rotation(0, length, width, q)
-    logits = rotate(q.expand(4, length, width)[None], turn)[0] @ rotate(k.expand(4, length, width)[None], turn)[0].mT / width**0.5
+    logits = (
+        rotate(q.expand(4, length, width)[None], turn)[0]
+        @ rotate(k.expand(4, length, width)[None], turn)[0].mT
+        / width**0.5
+    )
     for head, distance in enumerate([1, 2, 3, 4] if causal else [1, -1, 2, -2]):
         middle = logits[head, 20]
         assert int(middle.argmax()) == 20 - distance
@@ -231,12 +262,18 @@ def test_heads_look_at_their_neighbours_first_whatever_is_there(causal: bool) ->
 def test_biases_of_queries_and_keys_need_rotary_positions_and_take_no_decay() -> None:
     with pytest.raises(UsageError, match="qk_bias needs rotary"):
         dit(qk_bias=True, rotary=False)
-    assert not any(decays(n, p) for n, p in dit(qk_bias=True).named_parameters() if n.endswith("qk_bias"))
+    assert not any(
+        decays(n, p) for n, p in dit(qk_bias=True).named_parameters() if n.endswith("qk_bias")
+    )
 
 
 @pytest.mark.parametrize(
     ("form", "named"),
-    [({"n_head": 3}, "multiple of n_head"), ({"d_model": 15, "n_head": 5}, "odd width"), ({"adaln": False, "n_classes": 2}, "need adaln")],
+    [
+        ({"n_head": 3}, "multiple of n_head"),
+        ({"d_model": 15, "n_head": 5}, "odd width"),
+        ({"adaln": False, "n_classes": 2}, "need adaln"),
+    ],
 )
 def test_shapes_that_cannot_be_are_refused(form: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError, match=named):
@@ -250,7 +287,9 @@ def test_what_is_dropped_is_a_function_of_seed_sample_layer_and_place() -> None:
     assert torch.equal(dropped[2:], drop(x[2:], 0.25, dropout_keys(7, torch.tensor([12, 13])), 3))
     assert not torch.equal(dropped[0], dropped[1])
     assert not torch.equal(dropped, drop(x, 0.25, keys, 4))
-    assert not torch.equal(dropped, drop(x, 0.25, dropout_keys(8, torch.tensor([10, 11, 12, 13])), 3))
+    assert not torch.equal(
+        dropped, drop(x, 0.25, dropout_keys(8, torch.tensor([10, 11, 12, 13])), 3)
+    )
     assert set(dropped.unique().tolist()) == {0.0, float(torch.tensor(1.0) / 0.75)}
     for axis in (0, 1, 2):
         share = (dropped == 0).double().mean([a for a in range(3) if a != axis])
@@ -271,7 +310,9 @@ def test_nothing_is_dropped_without_keys_and_in_evaluation() -> None:
 
 def test_a_masked_denoiser_finds_its_neighbours_within_150_small_steps() -> None:
     """ln 32 = 3.47 is knowing nothing. It ends at 1.92; without `qk_bias` at 2.82, with a head of zeros too at 3.16."""
-    network = DiTSettings(d_model=64, n_layer=2, n_head=4, adaln=False, norm="rms", qk_bias=True).build(33)
+    network = DiTSettings(
+        d_model=64, n_layer=2, n_head=4, adaln=False, norm="rms", qk_bias=True
+    ).build(33)
     optimizer = torch.optim.AdamW(network.parameters())
     generator = torch.Generator().manual_seed(0)
     follower = torch.randperm(32, generator=generator)
@@ -280,8 +321,12 @@ def test_a_masked_denoiser_finds_its_neighbours_within_150_small_steps() -> None
         optimizer.param_groups[0]["lr"] = 2e-3 * min(1, (step + 1) / 20)
         x = torch.randint(0, 32, (8, 32), generator=generator)
         for i in range(1, 32):
-            x[:, i] = torch.where(torch.rand(8, generator=generator) < 0.8, follower[x[:, i - 1]], x[:, i])
-        masked = torch.rand(8, 32, generator=generator) < torch.rand(8, 1, generator=generator).clamp(min=0.1)
+            x[:, i] = torch.where(
+                torch.rand(8, generator=generator) < 0.8, follower[x[:, i - 1]], x[:, i]
+            )
+        masked = torch.rand(8, 32, generator=generator) < torch.rand(
+            8, 1, generator=generator
+        ).clamp(min=0.1)
         logits = network(torch.where(masked, 32, x))[..., :32]
         loss = torch.nn.functional.cross_entropy(logits[masked], x[masked])
         optimizer.zero_grad()

@@ -10,33 +10,45 @@ from networks import COMPLEMENT
 
 from genodiff.backbones.layers import Draws
 from genodiff.backbones.presets import PRESETS
-from genodiff.backbones.published import name_map, published_shape
+from genodiff.hub.caduceus_names import name_map, published_shape
 
 
 def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
-    stats = json.loads((shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text())["stats"]
+    stats = json.loads(
+        (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
+    )["stats"]
     settings = PRESETS["caduceus-ps-470k"]
     model, names = settings.build(16, COMPLEMENT, seed=1), name_map(settings)
     ours = {names[here]: published_shape(names[here], p) for here, p in model.named_parameters()}
-    assert set(ours) == {name for name in stats if "complement_map" not in name and "lm_head" not in name}
+    assert set(ours) == {
+        name for name in stats if "complement_map" not in name and "lm_head" not in name
+    }
     for name, p in ours.items():
         wanted, x = stats[name], p.detach().double()
         assert list(x.shape) == wanted["shape"], name
         n, spread = x.numel(), wanted["max"] - wanted["min"]
         if wanted["std"] == 0 or name.endswith("A_log"):
             for statistic in ("mean", "std", "min", "max"):
-                assert float(getattr(x, statistic)()) == pytest.approx(wanted[statistic], abs=1e-6), name
+                assert float(getattr(x, statistic)()) == pytest.approx(
+                    wanted[statistic], abs=1e-6
+                ), name
             continue
         # Both are samples of n: their means differ by sqrt(2/n) deviations, their deviations by less than sqrt(2/n) of themselves.
         assert abs(float(x.mean()) - wanted["mean"]) < 5 * wanted["std"] * math.sqrt(2 / n), name
         assert float(x.std()) == pytest.approx(wanted["std"], rel=5 / math.sqrt(n)), name
-        edge = spread * (0.25 if "embedding" in name else 20 / n)  # a normal has no edge; a uniform's extremes come within 1/n of it
+        edge = spread * (
+            0.25 if "embedding" in name else 20 / n
+        )  # a normal has no edge; a uniform's extremes come within 1/n of it
         assert abs(float(x.min()) - wanted["min"]) < edge, name
         assert abs(float(x.max()) - wanted["max"]) < edge, name
 
 
-def test_the_references_marks_against_weight_decay_are_there_and_step_sizes_are_marked_as_well(shared: Path) -> None:
-    stats = json.loads((shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text())["stats"]
+def test_the_references_marks_against_weight_decay_are_there_and_step_sizes_are_marked_as_well(
+    shared: Path,
+) -> None:
+    stats = json.loads(
+        (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
+    )["stats"]
     settings = PRESETS["caduceus-ps-470k"]
     names = name_map(settings)
     for here, p in settings.build(16, COMPLEMENT).named_parameters():
@@ -46,7 +58,9 @@ def test_the_references_marks_against_weight_decay_are_there_and_step_sizes_are_
 
 def test_the_projections_out_shrink_with_depth_and_biases_of_projections_start_at_zero() -> None:
     for n_layer in (1, 9):
-        settings = PRESETS["caduceus-ph-470k"].model_copy(update={"n_layer": n_layer, "proj_bias": True})
+        settings = PRESETS["caduceus-ph-470k"].model_copy(
+            update={"n_layer": n_layer, "proj_bias": True}
+        )
         mixer = settings.build(16, None).blocks[0].mixer
         bound = 1 / math.sqrt(236 * n_layer)
         assert 0.99 * bound < float(mixer.out_proj.weight.detach().abs().max()) <= bound  # type: ignore[union-attr, operator]
@@ -54,7 +68,13 @@ def test_the_projections_out_shrink_with_depth_and_biases_of_projections_start_a
 
 
 def test_the_initial_steps_lie_between_a_thousandth_and_a_tenth() -> None:
-    bias = PRESETS["caduceus-ps-1.9m"].build(16, COMPLEMENT).blocks[0].mixer.ahead.dt_bias.detach().double()  # type: ignore[union-attr]
+    bias = (
+        PRESETS["caduceus-ps-1.9m"]
+        .build(16, COMPLEMENT)
+        .blocks[0]
+        .mixer.ahead.dt_bias.detach()
+        .double()
+    )  # type: ignore[union-attr]
     steps = torch.nn.functional.softplus(bias)  # type: ignore[arg-type]
     assert float(steps.min()) == pytest.approx(1e-3, rel=0.05)
     assert float(steps.max()) == pytest.approx(0.1, rel=0.05)

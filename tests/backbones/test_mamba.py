@@ -35,7 +35,9 @@ def one_way(m: Mamba, d: Direction, h: Tensor, back: bool) -> Tensor:
     w_in, w_out = getattr(m, f"in_proj{suffix}"), getattr(m, f"out_proj{suffix}")
     x, z = w_in(h.flip(1) if back else h).chunk(2, -1)
     width = d.conv_weight.shape[1]
-    c = F.conv1d(x.transpose(1, 2), d.conv_weight[:, None], d.conv_bias, padding=width - 1, groups=x.shape[2])[..., : x.shape[1]]
+    c = F.conv1d(
+        x.transpose(1, 2), d.conv_weight[:, None], d.conv_bias, padding=width - 1, groups=x.shape[2]
+    )[..., : x.shape[1]]
     c = F.silu(c).transpose(1, 2)
     r, B, C = d.x_proj(c).split([d.dt_rank, d.d_state, d.d_state], -1)
     y, _ = naive_scan(c, r @ d.dt_weight.t(), -torch.exp(d.A_log), B, C, d.D, z, d.dt_bias, True)
@@ -75,14 +77,19 @@ def test_a_norm_is_the_formula_and_mirrored_is_the_flip_of_the_norm_of_the_flip(
         wanted = F.layer_norm(x, (7,), norm.weight, norm.bias, 1e-3)
     torch.testing.assert_close(norm(x), wanted, rtol=1e-12, atol=1e-12)
     gy = torch.randn(2, 3, 7, dtype=torch.float64)
-    for got, right in zip(*(torch.autograd.grad(y, [x, *norm.parameters()], gy) for y in (norm(x), wanted)), strict=True):
+    for got, right in zip(
+        *(torch.autograd.grad(y, [x, *norm.parameters()], gy) for y in (norm(x), wanted)),
+        strict=True,
+    ):
         torch.testing.assert_close(got, right, rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(norm(x, True), norm(x.flip(-1)).flip(-1), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_what_stands_on_padding_has_no_influence(options: dict[str, object], mirrored: bool) -> None:
+def test_what_stands_on_padding_has_no_influence(
+    options: dict[str, object], mirrored: bool
+) -> None:
     m, h = mixer(**options), torch.randn(2, 12, 6, dtype=torch.float64)
     mask = (torch.arange(12) < 9).double()[None, :, None].expand(2, 12, 1)
     alone = m(h[:, :9], None, mirrored)
@@ -92,5 +99,9 @@ def test_what_stands_on_padding_has_no_influence(options: dict[str, object], mir
 
 
 def test_step_sizes_decays_and_skips_are_marked_as_not_to_be_decayed() -> None:
-    marked = {name for name, p in mixer().named_parameters() if getattr(p, "_no_weight_decay", False)}
-    assert marked == {f"{way}.{name}" for way in ("ahead", "back") for name in ("A_log", "D", "dt_bias")}
+    marked = {
+        name for name, p in mixer().named_parameters() if getattr(p, "_no_weight_decay", False)
+    }
+    assert marked == {
+        f"{way}.{name}" for way in ("ahead", "back") for name in ("A_log", "D", "dt_bias")
+    }

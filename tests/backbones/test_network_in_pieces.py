@@ -26,17 +26,28 @@ SHAPES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_pieces_give_what_the_whole_gives(shape: dict[str, Any], keep: int) -> None:
     settings = CaduceusSettings(**{"d_model": 12, "n_layer": 2, "d_state": 4} | shape)
-    network = settings.build(16, DNA.complement if settings.strands == "paired" else None, seed=3).double().eval()
+    network = (
+        settings.build(16, DNA.complement if settings.strands == "paired" else None, seed=3)
+        .double()
+        .eval()
+    )
     with torch.no_grad():
         for parameter in network.parameters():
-            parameter.add_(torch.sin(torch.arange(parameter.numel(), dtype=torch.float64)).reshape(parameter.shape) * 0.3)
+            parameter.add_(
+                torch.sin(torch.arange(parameter.numel(), dtype=torch.float64)).reshape(
+                    parameter.shape
+                )
+                * 0.3
+            )
     xt = torch.from_numpy(DNA.encode("ACGTNACCGTTGACGTATGCA")).long()
     xt[5:9] = DNA.mask_id
     whole = network(xt[None])[0]
     for piece in (2, 10) if keep else (11, 1000):
         found = list(stream(network, xt, piece=piece, keep=keep))
         assert [start for start, _ in found] == list(range(0, len(xt), piece))
-        assert torch.cat([logits for _, logits in found]) == pytest.approx(whole.detach(), abs=1e-10)
+        assert torch.cat([logits for _, logits in found]) == pytest.approx(
+            whole.detach(), abs=1e-10
+        )
 
 
 def test_a_sequence_without_bases_has_no_pieces_and_a_piece_has_bases() -> None:

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from networks import COMPLEMENT, PAD, bases, reverse_complement
 
-from genodiff.backbones.strand import both_strands, exchange_strands, flip_positions, side_by_side, vote
+from genodiff.backbones.strand import (
+    both_strands,
+    exchange_strands,
+    flip_positions,
+    side_by_side,
+    vote,
+)
 
 MAP = torch.tensor(COMPLEMENT)
 
@@ -49,5 +55,7 @@ def test_exchanging_strands_swaps_the_halves_side_by_side() -> None:
     lengths = torch.tensor([2, 5])
     for of in (None, lengths):
         given_, other = side_by_side(rows, of).chunk(2, -1)
-        assert torch.equal(side_by_side(exchange_strands(rows, of), of), torch.cat([other, given_], -1))
+        assert torch.equal(
+            side_by_side(exchange_strands(rows, of), of), torch.cat([other, given_], -1)
+        )
         assert torch.equal(exchange_strands(exchange_strands(rows, of), of), rows)

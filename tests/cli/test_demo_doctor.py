@@ -14,9 +14,9 @@ import torch
 from genodiff.cli import main
 from genodiff.cli.demo import summary
 from genodiff.errors import GenodiffError
-from genodiff.report import demo
-from genodiff.report.demo import Outcome, config, judge, run_demo
 from genodiff.report.folder import Evaluation, read_folder
+from genodiff.studies import demo
+from genodiff.studies.demo import Outcome, config, judge, run_demo
 from tests.commands import exit_code
 
 MINI = {
@@ -24,7 +24,13 @@ MINI = {
     "data": {"seq_len": 64},
     "backbone": {"d_model": 16, "n_layer": 1},
     "optim": {"lr": 5e-3, "warmup_steps": 2},
-    "train": {"batch_size": 4, "max_steps": 20, "validate_every": 10, "validate_windows": 4, "checkpoint_every": 10},
+    "train": {
+        "batch_size": 4,
+        "max_steps": 20,
+        "validate_every": 10,
+        "validate_windows": 4,
+        "checkpoint_every": 10,
+    },
 }
 
 
@@ -51,24 +57,40 @@ def mini(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def content(run: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in sorted(run.iterdir()) if p.is_file() and p.name != ".lock"}
+    return {
+        p.name: p.read_bytes() for p in sorted(run.iterdir()) if p.is_file() and p.name != ".lock"
+    }
 
 
 def test_the_demo_trains_scores_samples_and_reports(tmp_path: Path, mini: Any) -> None:
     run = tmp_path / "demo"
     outcome = run_demo(run, mini)
-    assert {"config.yaml", "metrics.csv", "model.safetensors", "eval.json", "samples.fa", "report.html"} <= set(content(run))
+    assert {
+        "config.yaml",
+        "metrics.csv",
+        "model.safetensors",
+        "eval.json",
+        "samples.fa",
+        "report.html",
+    } <= set(content(run))
     assert outcome.steps == outcome.max_steps == 20
     assert (outcome.samples, outcome.sampled_bases) == (2, 160)
     e = outcome.evaluation
     assert e.source_bits is not None
     assert e.source_bits < e.markov()[0] < 2.0
     text = (run / "report.html").read_text(encoding="utf-8")
-    for said in (f"{e.bits_per_base:.3f}", f"{e.source_bits:.3f}", f"{e.markov()[0]:.3f}", "of the gap closed"):
+    for said in (
+        f"{e.bits_per_base:.3f}",
+        f"{e.source_bits:.3f}",
+        f"{e.markov()[0]:.3f}",
+        "of the gap closed",
+    ):
         assert said in text, said
 
 
-def test_the_demo_again_finds_everything_done(tmp_path: Path, mini: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_again_finds_everything_done(
+    tmp_path: Path, mini: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "demo"
     first = run_demo(run, mini)
     before = content(run)
@@ -94,7 +116,9 @@ def test_what_was_made_from_other_weights_is_made_again(tmp_path: Path, mini: An
     first = run_demo(run, mini)
     samples = (run / "samples.fa").read_bytes()
     for name in ("eval.json", "samples.fa.json"):
-        (run / name).write_text((run / name).read_text().replace(str(first.evaluation.checkpoint), "0" * 12))
+        (run / name).write_text(
+            (run / name).read_text().replace(str(first.evaluation.checkpoint), "0" * 12)
+        )
     (run / "samples.fa").write_text(">old\nACGT\n")
     second = run_demo(run, mini)
     assert (run / "samples.fa").read_bytes() == samples
@@ -109,11 +133,19 @@ def test_the_same_seed_gives_the_same_weights_score_and_samples(tmp_path: Path, 
     assert one.evaluation.bits_per_base == two.evaluation.bits_per_base
 
 
-def outcome(run: Path, bits: float, *, closed: float = 0.95, steps: int = 20, samples: str | None = None) -> Outcome:
+def outcome(
+    run: Path, bits: float, *, closed: float = 0.95, steps: int = 20, samples: str | None = None
+) -> Outcome:
     run.mkdir(exist_ok=True)
     (run / "config.yaml").write_text("recipe: toy\n")
     (run / "samples.fa").write_text(samples or "".join(f">{i}\n{'ACGT' * 20}\n" for i in range(2)))
-    value = {"split": "test", "tokens": 10, "bits_per_base": bits, "perplexity": 2**bits, "ci95_bits": [bits - 0.1, bits + 0.1]}
+    value = {
+        "split": "test",
+        "tokens": 10,
+        "bits_per_base": bits,
+        "perplexity": 2**bits,
+        "ci95_bits": [bits - 0.1, bits + 0.1],
+    }
     known = {"source_bits": 1.2, "markov_bits": {"0": 2.0, "3": 1.5}}
     return Outcome(run, steps, 20, Evaluation.model_validate(value | known), closed, 2, 160, 1.0)
 
@@ -132,10 +164,16 @@ def test_claims_that_hold_pass(tmp_path: Path, mini: Any) -> None:
         (1.9, {"closed": 0.89}, "less than 90%"),
         (1.3, {"closed": float("nan")}, "less than 90%"),
         (1.3, {"samples": ">a\n" + "ACGT" * 20 + "\n"}, "is not 2 sequences"),
-        (1.3, {"samples": ">a\n" + "ACGT" * 20 + "\n>b\n" + "ACGN" * 20 + "\n"}, "is not 2 sequences"),
+        (
+            1.3,
+            {"samples": ">a\n" + "ACGT" * 20 + "\n>b\n" + "ACGN" * 20 + "\n"},
+            "is not 2 sequences",
+        ),
     ],
 )
-def test_a_claim_that_does_not_hold_is_an_error(tmp_path: Path, mini: Any, bits: float, changed: dict[str, Any], said: str) -> None:
+def test_a_claim_that_does_not_hold_is_an_error(
+    tmp_path: Path, mini: Any, bits: float, changed: dict[str, Any], said: str
+) -> None:
     with pytest.raises(GenodiffError, match=said) as caught:
         judge(outcome(tmp_path, bits, **changed))
     assert caught.value.exit_code == 1
@@ -143,13 +181,22 @@ def test_a_claim_that_does_not_hold_is_an_error(tmp_path: Path, mini: Any, bits:
 
 def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path: Path) -> None:
     text = summary(outcome(tmp_path, 1.3))
-    for said in ("2.000", "1.300   95 % interval 1.200 to 1.400", "1.200", "95%", "samples.fa", "report.html"):
+    for said in (
+        "2.000",
+        "1.300   95 % interval 1.200 to 1.400",
+        "1.200",
+        "95%",
+        "samples.fa",
+        "report.html",
+    ):
         assert said in text
     assert "slow" not in text
     assert "stopped at step 7 of 20" in summary(outcome(tmp_path, 1.3, steps=7))
 
 
-def test_the_demo_asks_for_a_time_above_0(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_demo_asks_for_a_time_above_0(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["demo", "--minutes", "0", "--out", str(tmp_path / "x")])
     assert ended.value.code == 2
@@ -157,7 +204,9 @@ def test_the_demo_asks_for_a_time_above_0(capsys: pytest.CaptureFixture[str], tm
     assert not (tmp_path / "x").exists()
 
 
-def test_the_report_is_written_again_and_its_place_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_is_written_again_and_its_place_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text("recipe: toy\n")
     with pytest.raises(SystemExit) as ended:
@@ -193,7 +242,9 @@ def test_the_doctor_says_what_fails_and_exits_with_5(tmp_path: Path) -> None:
 
 
 def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path: Path) -> None:
-    (tmp_path / "torch.py").write_text("raise ImportError('libtorch_cpu.so: cannot open shared object file')\n")
+    (tmp_path / "torch.py").write_text(
+        "raise ImportError('libtorch_cpu.so: cannot open shared object file')\n"
+    )
     done = genodiff("doctor", "--json", PYTHONPATH=str(tmp_path))
     assert done.returncode == 5
     value = json.loads(done.stdout)

@@ -22,7 +22,9 @@ def called(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
     return code, *capfd.readouterr()
 
 
-def test_json_is_one_object_with_the_keys_of_the_contract(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_object_with_the_keys_of_the_contract(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     code, out, _ = called(capfd, run, "--json")
     assert code == 0
     found = json.loads(out)
@@ -36,7 +38,9 @@ def test_json_is_one_object_with_the_keys_of_the_contract(run: Path, capfd: pyte
     assert json.loads((run / "eval.json").read_text())["test"] == found
 
 
-def test_the_table_shows_the_bound_its_interval_and_the_lines(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_the_bound_its_interval_and_the_lines(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     code, out, _ = called(capfd, run)
     found = json.loads((run / "eval.json").read_text())["test"]
     assert code == 0
@@ -47,14 +51,18 @@ def test_the_table_shows_the_bound_its_interval_and_the_lines(run: Path, capfd: 
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_a_checkpoint_folder_is_scored_like_its_run(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_folder_is_scored_like_its_run(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     step = next((run / "checkpoints").iterdir())
     one, other = (json.loads(called(capfd, path, "--json")[1]) for path in (run, step))
     assert one["bits_per_base"] == other["bits_per_base"]
     assert not (step / "eval.json").exists()
 
 
-def test_a_plan_says_what_would_be_done_and_does_nothing(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_says_what_would_be_done_and_does_nothing(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (run / "eval.json").unlink(missing_ok=True)
     code, out, _ = called(capfd, run, "--plan", "--max-windows", 5)
     assert code == 0
@@ -65,9 +73,27 @@ def test_a_plan_says_what_would_be_done_and_does_nothing(run: Path, capfd: pytes
 
 
 def test_flags_reach_the_evaluation(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    words = ("--split", "valid", "--repeats", 3, "--seed", 5, "--soft-masked", 0, "--max-windows", 4, "--no-baselines")
+    words = (
+        "--split",
+        "valid",
+        "--repeats",
+        3,
+        "--seed",
+        5,
+        "--soft-masked",
+        0,
+        "--max-windows",
+        4,
+        "--no-baselines",
+    )
     found = json.loads(called(capfd, run, "--json", *words)[1])
-    asked = (found["split"], found["repeats"], found["seed"], found["soft_masked"], found["windows"])
+    asked = (
+        found["split"],
+        found["repeats"],
+        found["seed"],
+        found["soft_masked"],
+        found["windows"],
+    )
     assert asked == ("valid", 3, 5, 0, 4)
     assert found["markov_bits"] == {}
     assert found["mask_se_bits"] is not None
@@ -97,12 +123,16 @@ def test_what_cannot_be_is_one_line_and_its_exit_code(
     assert "Traceback" not in err
 
 
-def test_a_folder_that_is_no_run_is_a_checkpoint_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_no_run_is_a_checkpoint_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert called(capfd, tmp_path)[0] == 4
     assert called(capfd, tmp_path / "absent")[0] == 4
 
 
-def test_data_that_has_gone_is_named_with_a_remedy(run: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_data_that_has_gone_is_named_with_a_remedy(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     fasta = run.parent / "genome.fa"
     text = fasta.read_text()
     fasta.unlink()

@@ -10,7 +10,9 @@ import pytest
 
 from tests.commands import command
 
-_spec = importlib.util.spec_from_file_location("labelled_files", Path(__file__).parent.parent / "finetune" / "labelled_files.py")
+_spec = importlib.util.spec_from_file_location(
+    "labelled_files", Path(__file__).parent.parent / "finetune" / "labelled_files.py"
+)
 assert _spec is not None
 assert _spec.loader is not None
 labelled = importlib.util.module_from_spec(_spec)
@@ -41,12 +43,16 @@ def test_a_sound_folder_is_accepted_and_nothing_is_written(genodiff: Run, tmp_pa
     before = sorted(tmp_path.rglob("*"))
     done = genodiff("check", folder)
     assert done.returncode == 0
-    assert "sound; classes negative, positive; train 6 + 6; test 6 + 6; 30 to 30 bases" in done.stdout
+    assert (
+        "sound; classes negative, positive; train 6 + 6; test 6 + 6; 30 to 30 bases" in done.stdout
+    )
     assert done.stderr == ""
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(genodiff: Run, tmp_path: Path) -> None:
+def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(
+    genodiff: Run, tmp_path: Path
+) -> None:
     folder = labelled.write_folder(tmp_path / "gb")
     (folder / "test/positive/0.txt").write_text((folder / "train/negative/0.txt").read_text())
     (folder / "train/positive/1.txt").write_text("ACGT" * 20)
@@ -71,10 +77,23 @@ def test_leaks_conflicts_and_long_sequences_are_warned_of_with_their_counts(geno
         (["check", "nowhere"], 3, "nowhere: no such file"),
         (["list", "gui"], 2, "did you mean 'gue'"),
         (["check", "gue/tf/0", "--data", "nowhere"], 3, "nowhere: the data of gue are not here"),
-        (["audit", "genomic-benchmarks/human_enhancers_cohn", "--reference", "hg38", "--data", "."], 2, "expected NAME=FASTA"),
+        (
+            [
+                "audit",
+                "genomic-benchmarks/human_enhancers_cohn",
+                "--reference",
+                "hg38",
+                "--data",
+                ".",
+            ],
+            2,
+            "expected NAME=FASTA",
+        ),
     ],
 )
-def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(genodiff: Run, words: list[str], code: int, message: str) -> None:
+def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(
+    genodiff: Run, words: list[str], code: int, message: str
+) -> None:
     done = genodiff(*words)
     assert done.returncode == code
     assert message in done.stderr
@@ -83,29 +102,53 @@ def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(genodiff: Run,
 
 def test_suites_and_tasks_are_listed(genodiff: Run) -> None:
     assert "genomic-benchmarks     9 tasks" in genodiff("list").stdout
-    rows = [json.loads(line) for line in genodiff("list", "genomic-benchmarks", "--json").stdout.splitlines()]
-    assert [row["name"] for row in rows][:2] == ["dummy_mouse_enhancers_ensembl", "demo_coding_vs_intergenomic_seqs"]
+    rows = [
+        json.loads(line)
+        for line in genodiff("list", "genomic-benchmarks", "--json").stdout.splitlines()
+    ]
+    assert [row["name"] for row in rows][:2] == [
+        "dummy_mouse_enhancers_ensembl",
+        "demo_coding_vs_intergenomic_seqs",
+    ]
 
 
 def test_a_table_is_audited_with_its_places(genodiff: Run, tmp_path: Path) -> None:
     rows = labelled.random_dna(8, 30)
     for part, at in (("train", 0), ("test", 4)):
-        lines = [f"{rows[at + i]},{i % 2},chr1,{100 * i + (5 if at else 0)},{100 * i + 30}" for i in range(4)]
-        (tmp_path / f"{part}.csv").write_text("\n".join(["seq,label,chrom,start,end", *lines]) + "\n")
+        lines = [
+            f"{rows[at + i]},{i % 2},chr1,{100 * i + (5 if at else 0)},{100 * i + 30}"
+            for i in range(4)
+        ]
+        (tmp_path / f"{part}.csv").write_text(
+            "\n".join(["seq,label,chrom,start,end", *lines]) + "\n"
+        )
     done = genodiff("audit", tmp_path / "train.csv", "--test", tmp_path / "test.csv", "--json")
     found = json.loads(done.stdout)
     assert found["leaks"]["overlap"]["all"] == [4, 4]
     assert found["accuracy"]["lookup_overlap"] == 1.0
-    assert "overlap a train interval (100.0%: 0 100.0%, 1 100.0%)" in genodiff("audit", tmp_path).stdout
+    assert (
+        "overlap a train interval (100.0%: 0 100.0%, 1 100.0%)"
+        in genodiff("audit", tmp_path).stdout
+    )
 
 
-def test_every_published_bad_data_set_is_judged_as_it_should_be(genodiff: Run, shared: Path) -> None:
-    cases = [c for c in json.loads((shared / "badinput/cases.json").read_text()) if c["id"].startswith("G")]
+def test_every_published_bad_data_set_is_judged_as_it_should_be(
+    genodiff: Run, shared: Path
+) -> None:
+    cases = [
+        c
+        for c in json.loads((shared / "badinput/cases.json").read_text())
+        if c["id"].startswith("G")
+    ]
     assert len(cases) >= 9
     for case in cases:
         done = genodiff("check", shared / "badinput" / case["dir"] / case["target"])
         assert "Traceback" not in done.stderr
-        assert done.returncode == 0 if case["expected"] == "accept" else case["expected"] == "either" or done.returncode == 3, case["id"]
+        assert (
+            done.returncode == 0
+            if case["expected"] == "accept"
+            else case["expected"] == "either" or done.returncode == 3
+        ), case["id"]
         if done.returncode:
             assert all(word in done.stderr for word in case["message_must_name"])
             assert case["locus"] is None or case["locus"] in done.stderr

@@ -13,21 +13,46 @@ from tests.finetune.motif_task import examples
 def home(tmp_path: Path) -> Path:
     for part, n, seed in (("train", 24, 1), ("test", 12, 2)):
         some = examples(n, seed, (20, 30))
-        rows = "".join(f"{s.decode()},{y}\n" for s, y in zip(some.sequences, some.labels, strict=True))
+        rows = "".join(
+            f"{s.decode()},{y}\n" for s, y in zip(some.sequences, some.labels, strict=True)
+        )
         (tmp_path / f"{part}.csv").write_text("seq,label\n" + rows)
     return tmp_path
 
 
 def own(home: Path, *more: object) -> list[object]:
-    return ["finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv", "--out", home / "out", "--threads", 1, *more]
+    return [
+        "finetune",
+        "table",
+        "--train",
+        home / "train.csv",
+        "--test",
+        home / "test.csv",
+        "--out",
+        home / "out",
+        "--threads",
+        1,
+        *more,
+    ]
 
 
-def test_your_own_table_is_fitted_and_reported(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = command(capsys, *own(home, "--model", "majority", "--model", "length-tree", "--seeds", 2, "--json"))
+def test_your_own_table_is_fitted_and_reported(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = command(
+        capsys, *own(home, "--model", "majority", "--model", "length-tree", "--seeds", 2, "--json")
+    )
     assert code == 0, err
     rows = [json.loads(line) for line in out.splitlines()]
-    assert [(r["model"], r["seed"]) for r in rows] == [("length-tree", 1), ("length-tree", 2), ("majority", 1), ("majority", 2)]
-    assert rows == [json.loads(line) for line in (home / "out" / "results.jsonl").read_text().splitlines()]
+    assert [(r["model"], r["seed"]) for r in rows] == [
+        ("length-tree", 1),
+        ("length-tree", 2),
+        ("majority", 1),
+        ("majority", 2),
+    ]
+    assert rows == [
+        json.loads(line) for line in (home / "out" / "results.jsonl").read_text().splitlines()
+    ]
     before = (home / "out" / "RESULTS.md").read_text()
     (home / "out" / "RESULTS.md").unlink()
     assert command(capsys, "finetune", "report", home / "out")[0] == 0
@@ -35,7 +60,9 @@ def test_your_own_table_is_fitted_and_reported(home: Path, capsys: pytest.Captur
 
 
 def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = command(capsys, *own(home, "--model", "scratch:caduceus-ps-tiny", "--plan", "--json"))
+    code, out, _ = command(
+        capsys, *own(home, "--model", "scratch:caduceus-ps-tiny", "--plan", "--json")
+    )
     assert code == 0
     found = json.loads(out)
     assert found["units"] == 5
@@ -57,7 +84,9 @@ def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -
         (["--metric", "speed"], 2, "metric"),
     ],
 )
-def test_what_cannot_be_meant_is_one_line(home: Path, capsys: pytest.CaptureFixture[str], more: list[object], code: int, said: str) -> None:
+def test_what_cannot_be_meant_is_one_line(
+    home: Path, capsys: pytest.CaptureFixture[str], more: list[object], code: int, said: str
+) -> None:
     found, out, err = command(capsys, *own(home, *more))
     assert (found, out) == (code, "")
     lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
@@ -65,17 +94,33 @@ def test_what_cannot_be_meant_is_one_line(home: Path, capsys: pytest.CaptureFixt
     assert said in lines[0]
 
 
-def test_unknown_tasks_missing_data_and_foreign_folders_are_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_tasks_missing_data_and_foreign_folders_are_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, _, err = command(capsys, "finetune", "gue", "--task", "mouse/9", "--model", "majority")
     assert code == 2
     assert "no task 'mouse/9' in gue" in err
-    words = ["finetune", "gue", "--task", "mouse/3", "--data", home, "--model", "majority", "--out", home / "o", "--offline"]
+    words = [
+        "finetune",
+        "gue",
+        "--task",
+        "mouse/3",
+        "--data",
+        home,
+        "--model",
+        "majority",
+        "--out",
+        home / "o",
+        "--offline",
+    ]
     code, _, err = command(capsys, *words)
     assert code == 3
     assert "the published data 952" in err
     code, _, err = command(capsys, "finetune", "report", home)
     assert code == 3
     assert "results.jsonl" in err
-    code, _, err = command(capsys, "finetune", "genomic-benchmarks", "--reference", "hg38", "--model", "majority")
+    code, _, err = command(
+        capsys, "finetune", "genomic-benchmarks", "--reference", "hg38", "--model", "majority"
+    )
     assert code == 2
     assert "NAME=FASTA" in err

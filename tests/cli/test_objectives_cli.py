@@ -7,18 +7,58 @@ import pytest
 
 from genodiff.cli import app, main
 
-SMALL = ("--seq-len", "64", "--d-model", "16", "--n-layer", "1", "--d-state", "4", "--batch-size", "4", "--max-steps", "4")
+SMALL = (
+    "--seq-len",
+    "64",
+    "--d-model",
+    "16",
+    "--n-layer",
+    "1",
+    "--d-state",
+    "4",
+    "--batch-size",
+    "4",
+    "--max-steps",
+    "4",
+)
 
 
 def call(*words: object) -> None:
-    app([*(str(word) for word in words), "--threads", "1"], exit_on_error=False, print_error=False, result_action="return_value")
+    app(
+        [*(str(word) for word in words), "--threads", "1"],
+        exit_on_error=False,
+        print_error=False,
+        result_action="return_value",
+    )
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
-    call("train", "toy", "--preset", "mamba-tiny", "--objective", "ar", *SMALL, "--out", folder / "ar", "-q")
-    call("train", "toy", "--preset", "caduceus-ps-tiny", "--objective", "sedd", *SMALL, "--out", folder / "sedd", "-q")
+    call(
+        "train",
+        "toy",
+        "--preset",
+        "mamba-tiny",
+        "--objective",
+        "ar",
+        *SMALL,
+        "--out",
+        folder / "ar",
+        "-q",
+    )
+    call(
+        "train",
+        "toy",
+        "--preset",
+        "caduceus-ps-tiny",
+        "--objective",
+        "sedd",
+        *SMALL,
+        "--out",
+        folder / "sedd",
+        "-q",
+    )
     return folder
 
 
@@ -41,7 +81,9 @@ def test_samples_of_one_model_are_judged_by_another_with_entropy_and_real_dna_be
     assert "entropy" in capsys.readouterr().out
 
 
-def test_an_exact_likelihood_is_called_so_and_a_bound_has_its_steps(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exact_likelihood_is_called_so_and_a_bound_has_its_steps(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
     for name, figure in (("ar", "exact"), ("sedd", "bound")):
         call("eval", runs / name, "--json", "--no-baselines", "--max-windows", 8, "-q")
@@ -59,13 +101,35 @@ def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(
     outputs = []
     for size in (1, 3):
         out = tmp_path / f"b{size}.fa"
-        call("sample", "--checkpoint", runs / "ar", "--fasta", out, "--n", 3, "--length", 90, "--batch-size", size, "-q")
+        call(
+            "sample",
+            "--checkpoint",
+            runs / "ar",
+            "--fasta",
+            out,
+            "--n",
+            3,
+            "--length",
+            90,
+            "--batch-size",
+            size,
+            "-q",
+        )
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
     assert b"sampler=left-to-right steps=90 nfe=90" in outputs[0]
     template = tmp_path / "t.fa"
     template.write_text(">a\nACGTACGTNNNN\n")
-    call("sample", "--checkpoint", runs / "ar", "--fasta", tmp_path / "on.fa", "--template", template, "-q")
+    call(
+        "sample",
+        "--checkpoint",
+        runs / "ar",
+        "--fasta",
+        tmp_path / "on.fa",
+        "--template",
+        template,
+        "-q",
+    )
     assert "\nACGTACGT" in (tmp_path / "on.fa").read_text()
     template.write_text(">a\nACGTNNNNACGT\n")
     for words, said in (
@@ -73,12 +137,27 @@ def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(
         (("--sampler", "ancestral"), "does not go with objective ar"),
     ):
         with pytest.raises(SystemExit) as ending:
-            main([str(w) for w in ("sample", "--checkpoint", runs / "ar", "--fasta", tmp_path / "no.fa", *words, "-q")])
+            main(
+                [
+                    str(w)
+                    for w in (
+                        "sample",
+                        "--checkpoint",
+                        runs / "ar",
+                        "--fasta",
+                        tmp_path / "no.fa",
+                        *words,
+                        "-q",
+                    )
+                ]
+            )
         assert ending.value.code == 2
         assert said in capsys.readouterr().err
 
 
-def test_a_judge_must_be_autoregressive(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_must_be_autoregressive(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "s.fa").write_text(">a\nACGT\n")
     with pytest.raises(SystemExit) as ending:
         main(["judge", str(tmp_path / "s.fa"), "--judge", str(runs / "sedd")])

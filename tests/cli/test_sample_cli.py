@@ -61,8 +61,12 @@ def sequences(path: Path) -> list[bytes]:
     return [record.sequence for record in read_fasta(path)]
 
 
-def test_samples_are_valid_fasta_of_the_length_asked_for_and_say_where_they_come_from(run: Path, call: Call, here: Path) -> None:
-    code, out, _ = call("--checkpoint", run, "--fasta", "out.fa", "--n", 5, "--length", 50, "--steps", 8)
+def test_samples_are_valid_fasta_of_the_length_asked_for_and_say_where_they_come_from(
+    run: Path, call: Call, here: Path
+) -> None:
+    code, out, _ = call(
+        "--checkpoint", run, "--fasta", "out.fa", "--n", 5, "--length", 50, "--steps", 8
+    )
     assert (code, out) == (0, "")
     records = list(read_fasta(here / "out.fa"))
     told = json.loads((here / "out.fa.json").read_text())
@@ -79,9 +83,13 @@ def test_samples_are_valid_fasta_of_the_length_asked_for_and_say_where_they_come
     assert sorted(p.name for p in here.iterdir()) == ["out.fa", "out.fa.json"]
 
 
-def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_are_asked_for(run: Path, call: Call, here: Path) -> None:
+def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_are_asked_for(
+    run: Path, call: Call, here: Path
+) -> None:
     def drawn(name: str, *words: object, n: int = 64) -> bytes:
-        code, _, err = call("--checkpoint", run, "--fasta", name, "--n", n, "--length", 150, "--steps", 16, *words)
+        code, _, err = call(
+            "--checkpoint", run, "--fasta", name, "--n", n, "--length", 150, "--steps", 16, *words
+        )
         assert code == 0, err
         return (here / name).read_bytes()
 
@@ -91,13 +99,23 @@ def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_
     drawn("4.fa", "--seed", 2, n=9)
     assert not set(sequences(here / "4.fa")) & set(sequences(here / "1.fa"))
     words = f"--fasta 5.fa --n 7 --length 150 --steps 16 --batch-size 7 --threads 2 --checkpoint '{run}'"
-    patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # threads that spin starve each other on a busy machine
-    subprocess.run(f"{sys.executable} -m genodiff sample {words}", shell=True, check=True, env=patient, timeout=300)
+    patient = os.environ | {
+        "OMP_WAIT_POLICY": "PASSIVE"
+    }  # threads that spin starve each other on a busy machine
+    subprocess.run(
+        f"{sys.executable} -m genodiff sample {words}",
+        shell=True,
+        check=True,
+        env=patient,
+        timeout=300,
+    )
     assert first.startswith((here / "5.fa").read_bytes())
 
 
 @pytest.mark.parametrize("sampler", ["first-hitting", "confidence"])
-def test_every_sampler_gives_the_same_bytes_in_any_batch(run: Path, call: Call, here: Path, sampler: str) -> None:
+def test_every_sampler_gives_the_same_bytes_in_any_batch(
+    run: Path, call: Call, here: Path, sampler: str
+) -> None:
     flags = ("--checkpoint", run, "--sampler", sampler, "--length", 40, "--steps", 10, "--n", 7)
     assert call(*flags, "--fasta", "1.fa", "--batch-size", 7)[0] == 0
     assert call(*flags, "--fasta", "2.fa", "--batch-size", 2)[0] == 0
@@ -106,20 +124,31 @@ def test_every_sampler_gives_the_same_bytes_in_any_batch(run: Path, call: Call, 
     assert nfe == ({40} if sampler == "first-hitting" else {10})
 
 
-def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(run: Path, call: Call, here: Path) -> None:
-    assert call("--checkpoint", run, "--fasta", "out.fa", "--n", 200, "--length", 60, "--steps", 32)[0] == 0
-    nfe = np.array([entry["nfe"] for entry in json.loads((here / "out.fa.json").read_text())["records"]])
+def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(
+    run: Path, call: Call, here: Path
+) -> None:
+    assert (
+        call("--checkpoint", run, "--fasta", "out.fa", "--n", 200, "--length", 60, "--steps", 32)[0]
+        == 0
+    )
+    nfe = np.array(
+        [entry["nfe"] for entry in json.loads((here / "out.fa.json").read_text())["records"]]
+    )
     assert abs(nfe.mean() - 32 * (1 - (1 - 1 / 32) ** 60)) < 4 * nfe.std() / np.sqrt(len(nfe))
 
 
-def test_without_flags_it_takes_the_only_run_and_the_trained_length(run: Path, call: Call, here: Path) -> None:
+def test_without_flags_it_takes_the_only_run_and_the_trained_length(
+    run: Path, call: Call, here: Path
+) -> None:
     (here / "runs").mkdir()
     (here / "runs" / "mine").symlink_to(run)
     assert call("--fasta", "out.fa", "--steps", 4)[0] == 0
     assert [len(s) for s in sequences(here / "out.fa")] == [SEQ_LEN] * 16
 
 
-def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(run: Path, call: Call, here: Path) -> None:
+def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(
+    run: Path, call: Call, here: Path
+) -> None:
     code, _, err = call("--fasta", "out.fa")
     assert (code, err.count("\n")) == (4, 1)
     assert "there is no run" in err
@@ -137,7 +166,9 @@ def test_without_a_run_or_with_a_choice_of_runs_it_says_what_to_give(run: Path, 
     assert "runs/c" in err
 
 
-def test_a_length_far_beyond_the_trained_one_is_exact_and_starts_as_a_shorter_request_does(run: Path, call: Call, here: Path) -> None:
+def test_a_length_far_beyond_the_trained_one_is_exact_and_starts_as_a_shorter_request_does(
+    run: Path, call: Call, here: Path
+) -> None:
     flags = ("--checkpoint", run, "--n", 2, "--steps", 4)
     assert call(*flags, "--fasta", "long.fa", "--length", 333)[0] == 0
     assert call(*flags, "--fasta", "short.fa", "--length", SEQ_LEN)[0] == 0
@@ -146,7 +177,9 @@ def test_a_length_far_beyond_the_trained_one_is_exact_and_starts_as_a_shorter_re
     assert [s[:SEQ_LEN] for s in long] == short
 
 
-def test_stdout_carries_fasta_only_and_the_sidecar_goes_where_it_is_told(run: Path, call: Call, here: Path) -> None:
+def test_stdout_carries_fasta_only_and_the_sidecar_goes_where_it_is_told(
+    run: Path, call: Call, here: Path
+) -> None:
     flags = ("--checkpoint", run, "--n", 3, "--length", 70, "--steps", 4)
     code, out, err = call(*flags, "--fasta", "-")
     assert code == 0
@@ -161,11 +194,15 @@ def test_stdout_carries_fasta_only_and_the_sidecar_goes_where_it_is_told(run: Pa
 
 def test_line_width_is_kept_and_0_means_one_line(run: Path, call: Call) -> None:
     for width, lines in ((7, [7] * 4 + [2]), (0, [30])):
-        out = call("--checkpoint", run, "--fasta", "-", "--n", 1, "--length", 30, "--line-width", width)[1]
+        out = call(
+            "--checkpoint", run, "--fasta", "-", "--n", 1, "--length", 30, "--line-width", width
+        )[1]
         assert [len(line) for line in out.splitlines()[1:]] == lines
 
 
-def test_a_name_that_ends_in_gz_is_bgzf_with_the_same_content(run: Path, call: Call, here: Path) -> None:
+def test_a_name_that_ends_in_gz_is_bgzf_with_the_same_content(
+    run: Path, call: Call, here: Path
+) -> None:
     flags = ("--checkpoint", run, "--n", 3, "--length", 70, "--steps", 4)
     assert call(*flags, "--fasta", "out.fa.gz")[0] == 0
     assert call(*flags, "--fasta", "out.fa")[0] == 0
@@ -175,7 +212,9 @@ def test_a_name_that_ends_in_gz_is_bgzf_with_the_same_content(run: Path, call: C
     assert (here / "out.fa.gz.json").exists()
 
 
-def test_a_template_keeps_its_name_and_every_letter_but_n_and_question_marks(run: Path, call: Call, here: Path) -> None:
+def test_a_template_keeps_its_name_and_every_letter_but_n_and_question_marks(
+    run: Path, call: Call, here: Path
+) -> None:
     (here / "in.fa").write_text(">one of two\nACNNgtnRY??\nacgtK\n>two\nACGTACGT\n")
     assert call("--checkpoint", run, "--fasta", "out.fa", "--template", "in.fa")[0] == 0
     one, two = read_fasta(here / "out.fa")
@@ -195,13 +234,34 @@ def test_a_template_can_be_filled_more_than_once(run: Path, call: Call, here: Pa
     records = list(read_fasta(here / "out.fa"))
     assert [r.name for r in records] == ["a.1", "a.2", "a.3", "b.1", "b.2", "b.3"]
     assert len({r.sequence for r in records}) == 6
-    assert call("--checkpoint", run, "--fasta", "1.fa", "--template", "in.fa", "--n", 3, "--batch-size", 1)[0] == 0
-    assert (here / "1.fa").read_bytes() == (here / "out.fa").read_bytes(), "shorter texts were not padded away"
+    assert (
+        call(
+            "--checkpoint",
+            run,
+            "--fasta",
+            "1.fa",
+            "--template",
+            "in.fa",
+            "--n",
+            3,
+            "--batch-size",
+            1,
+        )[0]
+        == 0
+    )
+    assert (here / "1.fa").read_bytes() == (here / "out.fa").read_bytes(), (
+        "shorter texts were not padded away"
+    )
 
 
-def test_a_thousand_templates_are_filled_with_no_kept_base_changed(run: Path, call: Call, here: Path) -> None:
+def test_a_thousand_templates_are_filled_with_no_kept_base_changed(
+    run: Path, call: Call, here: Path
+) -> None:
     rng = np.random.default_rng(5)
-    texts = ["".join(rng.choice(list("ACGTACGTacgtNNNNn?RYk"), rng.integers(1, 120))) for _ in range(1000)]
+    texts = [
+        "".join(rng.choice(list("ACGTACGTacgtNNNNn?RYk"), rng.integers(1, 120)))
+        for _ in range(1000)
+    ]
     (here / "in.fa").write_text("".join(f">t{i}\n{text}\n" for i, text in enumerate(texts)))
     flags = ("--checkpoint", run, "--template", "in.fa", "--steps", 3, "--batch-size", 100)
     assert call(*flags, "--fasta", "out.fa")[0] == 0
@@ -275,14 +335,20 @@ def test_a_folder_without_permission_is_refused_before_any_work(call: Call, here
     assert "permission" in err
 
 
-def test_what_the_checkpoint_cannot_do_is_one_line_too(run: Path, call: Call, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_checkpoint_cannot_do_is_one_line_too(
+    run: Path, call: Call, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, _, err = call("--checkpoint", run, "--fasta", "out.fa", "--stride", 65)
     assert (code, err.count("\n")) == (2, 1)
     assert "stride" in err
     code, _, err = call("--checkpoint", run, "--fasta", "out.fa", "--seed", 1 << 64)
     assert (code, err.count("\n")) == (2, 1)
     loaded = verb.load_model
-    monkeypatch.setattr(verb, "load_model", lambda *a, **k: loaded(*a, **k)._replace(alphabet=replace(DNA, domain="text")))
+    monkeypatch.setattr(
+        verb,
+        "load_model",
+        lambda *a, **k: loaded(*a, **k)._replace(alphabet=replace(DNA, domain="text")),
+    )
     code, _, err = call("--checkpoint", run, "--fasta", "out.fa")
     assert (code, err.count("\n")) == (4, 1)
     assert "text" in err
@@ -290,13 +356,24 @@ def test_what_the_checkpoint_cannot_do_is_one_line_too(run: Path, call: Call, he
 
 
 def test_a_plan_tells_and_writes_nothing(run: Path, call: Call, here: Path) -> None:
-    code, out, _ = call("--checkpoint", run, "--fasta", "out.fa", "--n", 10, "--length", 128, "--steps", 8, "--plan")
+    code, out, _ = call(
+        "--checkpoint", run, "--fasta", "out.fa", "--n", 10, "--length", 128, "--steps", 8, "--plan"
+    )
     assert code == 0
-    for word in ("parameters", "10 of 128", "1,280 bases in 30 windows", "evaluations", "out.fa.json"):
+    for word in (
+        "parameters",
+        "10 of 128",
+        "1,280 bases in 30 windows",
+        "evaluations",
+        "out.fa.json",
+    ):
         assert word in out
     assert "bits per 1,000 bases" not in out
     assert list(here.iterdir()) == []
-    curve = [{"rate_lo": 0.0, "rate_hi": 0.02, "nats": 0.0}, {"rate_lo": 0.98, "rate_hi": 1.0, "nats": 1.4}]
+    curve = [
+        {"rate_lo": 0.0, "rate_hi": 0.02, "nats": 0.0},
+        {"rate_lo": 0.98, "rate_hi": 1.0, "nats": 1.4},
+    ]
     shutil.copytree(run, here / "scored")
     (here / "scored" / "eval.json").write_text(json.dumps({"test": {"curve": curve}}))
     out = call("--checkpoint", "scored", "--fasta", "out.fa", "--steps", 8, "--plan")[1]
@@ -309,7 +386,20 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
     """Killed at every I/O operation, the target holds the old bytes or the new ones, never a part."""
 
     def flags(seed: int) -> list[object]:
-        return ["--checkpoint", run, "--fasta", "out.fa", "--n", 3, "--length", 40, "--steps", 3, "--seed", seed]
+        return [
+            "--checkpoint",
+            run,
+            "--fasta",
+            "out.fa",
+            "--n",
+            3,
+            "--length",
+            40,
+            "--steps",
+            3,
+            "--seed",
+            seed,
+        ]
 
     assert call(*flags(2))[0] == 0
     new = (here / "out.fa").read_bytes()
@@ -322,7 +412,9 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
         sidecar = here / "out.fa.json"
         told = json.loads(sidecar.read_text())["seed"] if sidecar.exists() else None
         assert now in (old, new)
-        assert told in (None, 1 if now == old else 2), "a sidecar beside a file that it does not describe"
+        assert told in (None, 1 if now == old else 2), (
+            "a sidecar beside a file that it does not describe"
+        )
         states.add((now == new, told))
         for path in here.glob(".genodiff-*"):
             path.unlink()
@@ -334,9 +426,24 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it_with_its_own_code_and_leaves_nothing(run: Path, here: Path, signum: int, code: int) -> None:
-    words = ["sample", "--checkpoint", str(run), "--fasta", "out.fa", "--n", "100000", "--threads", "1", "-q"]
-    child = subprocess.Popen([sys.executable, "-m", "genodiff", *words], cwd=here, stderr=subprocess.PIPE, text=True)
+def test_a_signal_ends_it_with_its_own_code_and_leaves_nothing(
+    run: Path, here: Path, signum: int, code: int
+) -> None:
+    words = [
+        "sample",
+        "--checkpoint",
+        str(run),
+        "--fasta",
+        "out.fa",
+        "--n",
+        "100000",
+        "--threads",
+        "1",
+        "-q",
+    ]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "genodiff", *words], cwd=here, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 120
     while not list(here.glob(".genodiff-*")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -375,7 +482,9 @@ def forked(words: list[str], crash_at: int) -> int:
     return ended(fork(words, crash_at))
 
 
-def test_a_pipe_that_is_closed_early_and_a_full_stdout_end_without_a_traceback(run: Path, here: Path) -> None:
+def test_a_pipe_that_is_closed_early_and_a_full_stdout_end_without_a_traceback(
+    run: Path, here: Path
+) -> None:
     words = f"sample --fasta - --n 300 --length 64 --steps 1 --threads 1 -q --checkpoint '{run}'"
     shell = f"set -o pipefail; {sys.executable} -m genodiff {words} | head -1; echo code $? >&2"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=120)

@@ -13,7 +13,7 @@ import yaml
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.presets import PRESETS
-from genodiff.train.config import resolve, sections, short_names
+from genodiff.runs.config import resolve, sections, short_names
 from tests.commands import exit_code
 
 TINY = (
@@ -32,7 +32,9 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
     return lines[0]
 
 
-def test_train_then_train_again_then_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_then_train_again_then_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     assert exit_code("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
     said = capsys.readouterr()
@@ -40,7 +42,14 @@ def test_train_then_train_again_then_check(tmp_path: Path, capsys: pytest.Captur
     assert "done at step 4" in said.err
     assert "validation" in said.err
     names = {p.name for p in run.iterdir()}
-    wanted = {"config.yaml", "metrics.csv", "checkpoints", "model.safetensors", "model.json", "provenance.json"}
+    wanted = {
+        "config.yaml",
+        "metrics.csv",
+        "checkpoints",
+        "model.safetensors",
+        "model.json",
+        "provenance.json",
+    }
     assert wanted <= names
     assert exit_code("train", "toy", *TINY, "--steps", "4", "--out", str(run)) == 0
     assert "already at step 4 of 4" in capsys.readouterr().err
@@ -94,7 +103,12 @@ def test_a_users_own_fasta_needs_no_recipe(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_what_cannot_be_meant_is_one_line_and_its_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    code: int,
+    said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert exit_code(*words) == code
@@ -121,16 +135,27 @@ def test_half_a_torchrun_environment_is_refused(
     assert "RANK" in one_line(capsys)
 
 
-def test_the_plan_is_told_and_nothing_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_is_told_and_nothing_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert exit_code("train", "hg38", *TINY, "--steps", "50", "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
-    assert plan["parameters"] == resolve({"recipe": "hg38", "d_model": 16, "n_layer": 1, "d_state": 4}).backbone.n_parameters(16)
+    assert plan["parameters"] == resolve(
+        {"recipe": "hg38", "d_model": 16, "n_layer": 1, "d_state": 4}
+    ).backbone.n_parameters(16)
     assert (plan["tokens_per_step"], plan["steps"], plan["tokens"]) == (256, 50, 12800)
     assert plan["seconds"] > 0
     assert plan["memory_bytes"] > 0
-    assert exit_code("train", "hg38", *TINY, "--steps", "50", "--objective", "d3pm", "--plan", "--json") == 0
-    twice = json.loads(capsys.readouterr().out)  # D3PM's reconstruction is a second pass of the network
+    assert (
+        exit_code(
+            "train", "hg38", *TINY, "--steps", "50", "--objective", "d3pm", "--plan", "--json"
+        )
+        == 0
+    )
+    twice = json.loads(
+        capsys.readouterr().out
+    )  # D3PM's reconstruction is a second pass of the network
     assert twice["flop"] == 2 * plan["flop"]
     assert twice["memory_bytes"] > 1.5 * plan["memory_bytes"]
     assert exit_code("train", "hg38", *TINY, "--max-minutes", "0.5", "--plan") == 0
@@ -145,23 +170,50 @@ def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str
             value = getattr(getattr(before, section), name)
             if isinstance(value, bool | dict | tuple) or name in ("kind", "objective"):
                 continue
-            assert exit_code("config", "show", "toy", f"--{section}.{name.replace('_', '-')}", "null" if value is None else str(value)) == 0
+            assert (
+                exit_code(
+                    "config",
+                    "show",
+                    "toy",
+                    f"--{section}.{name.replace('_', '-')}",
+                    "null" if value is None else str(value),
+                )
+                == 0
+            )
             shown = yaml.safe_load(capsys.readouterr().out)
             assert resolve(shown) == before
-    assert exit_code("config", "show", "--betas", "0.5", "0.6", "--no-exact-count", "--schedule-options.eps", "0.25", "--lr", "3e-4") == 0
+    assert (
+        exit_code(
+            "config",
+            "show",
+            "--betas",
+            "0.5",
+            "0.6",
+            "--no-exact-count",
+            "--schedule-options.eps",
+            "0.25",
+            "--lr",
+            "3e-4",
+        )
+        == 0
+    )
     shown = resolve(yaml.safe_load(capsys.readouterr().out))
     assert (shown.optim.betas, shown.optim.lr) == ((0.5, 0.6), 3e-4)
     assert (shown.diffusion.exact_count, shown.diffusion.schedule_options) == (False, {"eps": 0.25})
     assert "lr" in short_names()
 
 
-def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert exit_code("config", "presets", "--json") == 0
     rows = {row["preset"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}
     assert list(rows) == list(PRESETS)
     for name in ("caduceus-ps-tiny", "mamba-tiny", "dit-470k", "dimamba-470k"):
         built = PRESETS[name].build(DNA.padded_size, DNA.complement)
-        assert rows[name]["parameters"] == sum({p.data_ptr(): p.numel() for p in built.parameters()}.values())
+        assert rows[name]["parameters"] == sum(
+            {p.data_ptr(): p.numel() for p in built.parameters()}.values()
+        )
     assert exit_code("config", "presets") == 0
     assert "470,702 parameters" in capsys.readouterr().out
 
@@ -169,13 +221,18 @@ def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(caps
 def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("config", "schema") == 0
     schema = json.loads(capsys.readouterr().out)
-    assert {"recipe", "data", "backbone", "diffusion", "optim", "train"} <= schema["properties"].keys()
+    assert {"recipe", "data", "backbone", "diffusion", "optim", "train"} <= schema[
+        "properties"
+    ].keys()
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("seq_len: 128\nsteps: 20\nlr: 0.001\nseed: 1\nmodel: caduceus\nd_model: 8\nn_layer: 1\nbatch_size: 4\n", 0),
+        (
+            "seq_len: 128\nsteps: 20\nlr: 0.001\nseed: 1\nmodel: caduceus\nd_model: 8\nn_layer: 1\nbatch_size: 4\n",
+            0,
+        ),
         ("recipe: toy\noptim:\n  lr: 0.1\n", 0),
         ("recipe: toi\n", 2),
         ("seq_len: 128\nbacth_size: 4\n", 2),
@@ -185,7 +242,9 @@ def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> N
         ("lr: 1\nlr: 2\n", 2),
     ],
 )
-def test_config_check_judges_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int) -> None:
+def test_config_check_judges_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, code: int
+) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(text)
     assert exit_code("config", "check", str(path)) == code
@@ -199,7 +258,11 @@ def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path: Path) -> No
     words = ["train", "toy", *TINY, "--steps", "100000", "--out", str(run)]
     env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "genodiff", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        [sys.executable, "-m", "genodiff", *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
     )
     assert process.stderr is not None
     while not (run / "checkpoints" / "step_00000002").exists():

@@ -19,7 +19,15 @@ from genodiff.diffusion.loss import continuous_time_loss, decompose
 from genodiff.diffusion.masked import MaskedDiffusion, times
 from genodiff.diffusion.mdlm import log1mexp, log_mask_chance, step_cost
 from genodiff.diffusion.mlm import show
-from genodiff.diffusion.schedule import Cosine, CosineSquared, Geometric, Linear, LogLinear, Schedule, SigmaLinear
+from genodiff.diffusion.schedule import (
+    Cosine,
+    CosineSquared,
+    Geometric,
+    Linear,
+    LogLinear,
+    Schedule,
+    SigmaLinear,
+)
 from genodiff.diffusion.sedd import score_entropy
 
 Case = SimpleNamespace
@@ -34,7 +42,9 @@ def run(case: Case) -> Tensors:
     kind = _kind(case)
     if kind is None:
         return {}
-    found = {"noise": _noise_schedules, "process": _process, "sampling": _sampling, "bert": _bert}[kind](case)
+    found = {"noise": _noise_schedules, "process": _process, "sampling": _sampling, "bert": _bert}[
+        kind
+    ](case)
     return {name: value for name, value in found.items() if name in case.wanted}
 
 
@@ -44,7 +54,9 @@ def _kind(case: Case) -> str | None:
         return "noise"
     if "sample_categorical" in meta and {"noise", "mask_index", "vocab_size"} <= set(meta):
         return "process"
-    if meta.get("parameterization") in ("subs", "sedd") and str(meta.get("sampler", "")).startswith(("ddpm", "analytic")):
+    if meta.get("parameterization") in ("subs", "sedd") and str(meta.get("sampler", "")).startswith(
+        ("ddpm", "analytic")
+    ):
         return "sampling"
     if {"bern_select", "rand_choice", "eligible"} <= set(case.inputs):
         return "bert"
@@ -72,7 +84,9 @@ def _noise_schedules(case: Case) -> Tensors:
         noise = _schedule(name, _eps(case.meta.get("eps")))
         end = torch.ones_like(t[:1])
         sigma_max = noise.sigma(end)
-        sigma_min = end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end)  # the reference's own (21)
+        sigma_min = (
+            end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end)
+        )  # the reference's own (21)
         out |= {
             f"out/{name}/total": noise.sigma(t),
             f"out/{name}/rate": noise.rate(t),
@@ -80,7 +94,9 @@ def _noise_schedules(case: Case) -> Tensors:
             f"out/{name}/loss_weight_dsigma_over_expm1sigma": _weight(noise, t),
             f"out/{name}/sigma_min": sigma_min,
             f"out/{name}/sigma_max": sigma_max,
-            f"out/{name}/importance_sampling_transformation": _importance_time(noise, t, sigma_min, sigma_max),
+            f"out/{name}/importance_sampling_transformation": _importance_time(
+                noise, t, sigma_min, sigma_max
+            ),
         }
     return out
 
@@ -104,7 +120,9 @@ def _log_masked(t: Tensor, sigma_min: Tensor, sigma_max: Tensor) -> Tensor:
 
 def _diffusion(case: Case, noise: Schedule, time_conditioning: bool = True) -> MaskedDiffusion:
     mask_id = case.meta["mask_index"]
-    targets = tuple(i for i in range(case.meta["vocab_size"]) if i != mask_id)  # SUBS there forbids the mask only (17)
+    targets = tuple(
+        i for i in range(case.meta["vocab_size"]) if i != mask_id
+    )  # SUBS there forbids the mask only (17)
     return MaskedDiffusion(noise, mask_id, targets, time_conditioning)
 
 
@@ -123,7 +141,9 @@ def _with_mask(diffusion: MaskedDiffusion, logits: Tensor) -> Tensor:
     whole = logits.new_zeros(logits.shape, dtype=log_target.dtype)
     return whole.index_copy(-1, torch.tensor(diffusion.targets), log_target).index_fill(
         -1, torch.tensor([diffusion.mask_id]), 0.0
-    ) + log_mask[..., None] * torch.nn.functional.one_hot(torch.tensor(diffusion.mask_id), logits.shape[-1])
+    ) + log_mask[..., None] * torch.nn.functional.one_hot(
+        torch.tensor(diffusion.mask_id), logits.shape[-1]
+    )
 
 
 def _process(case: Case) -> Tensors:
@@ -144,23 +164,33 @@ def _process(case: Case) -> Tensors:
         "out/subs_log_p": logp,
         "out/subs_nelbo_per_token": noise.weight(t)[:, None] * nll,
         "out/subs_reconstruction_loss": torch.zeros_like(nll)
-        + decompose(diffusion, lambda x, s: logits, x0, everywhere, t, given["u_move"]).reconstruction[:, None],
+        + decompose(
+            diffusion, lambda x, s: logits, x0, everywhere, t, given["u_move"]
+        ).reconstruction[:, None],
         "out/rev/subs/denoiser/probs": logp.exp(),
-        "out/rev/subs/denoiser/x_next": _gumbel(logp.exp(), given["u_categorical"], xt, diffusion.mask_id),
+        "out/rev/subs/denoiser/x_next": _gumbel(
+            logp.exp(), given["u_categorical"], xt, diffusion.mask_id
+        ),
     }
     for key in given:
         if found := re.fullmatch(r"t_T(\d+)", key):
-            out[f"out/subs_loss_T{found.group(1)}"] = _discrete_loss(given[key], int(found.group(1)), nll)
+            out[f"out/subs_loss_T{found.group(1)}"] = _discrete_loss(
+                given[key], int(found.group(1)), nll
+            )
     s = t - given["dt"]
     for sampler, chain in (("ddpm", noise), ("ddpm_cache", Linear())):
         p = _reverse(_diffusion(case, chain), logp, xt, t, s)
         out[f"out/rev/subs/{sampler}/probs"] = p
-        out[f"out/rev/subs/{sampler}/x_next"] = _gumbel(p, given["u_categorical"], xt, diffusion.mask_id)
+        out[f"out/rev/subs/{sampler}/x_next"] = _gumbel(
+            p, given["u_categorical"], xt, diffusion.mask_id
+        )
     d3pm_logp, d3pm_nll = _d3pm(diffusion, logits, x0, masked)
     x_mask = log_mask_chance(diffusion, logits).exp()
     out |= {
         "out/d3pm_log_p": d3pm_logp,
-        "out/d3pm_subsmask_log_p": diffusion.log_x0(logits, torch.full_like(xt, diffusion.mask_id)).clamp(min=-1e6),
+        "out/d3pm_subsmask_log_p": diffusion.log_x0(
+            logits, torch.full_like(xt, diffusion.mask_id)
+        ).clamp(min=-1e6),
         "out/d3pm_reconstruction_loss": -d3pm_logp.gather(-1, x0[..., None])[..., 0],
     }
     for key in given:
@@ -169,7 +199,10 @@ def _process(case: Case) -> Tensors:
             out[f"out/d3pm_loss_T{n_steps}"] = _discrete_loss(given[key], n_steps, d3pm_nll, x_mask)
             out[f"out/d3pm_subsmask_loss_T{n_steps}"] = _discrete_loss(given[key], n_steps, nll)
     p = _reverse(diffusion, d3pm_logp, xt, t, s, keep_mask=False)
-    out |= {"out/rev/d3pm/ddpm/probs": p, "out/rev/d3pm/ddpm/x_next": _gumbel(p, given["u_categorical"], xt, diffusion.mask_id)}
+    out |= {
+        "out/rev/d3pm/ddpm/probs": p,
+        "out/rev/d3pm/ddpm/x_next": _gumbel(p, given["u_categorical"], xt, diffusion.mask_id),
+    }
     out |= adapter_score.process(diffusion, logits, x0, xt, t, s, given["u_categorical"])
     cached = _diffusion(case, Linear())
     score = adapter_score.log_score(diffusion, logits, xt, t)
@@ -180,7 +213,9 @@ def _process(case: Case) -> Tensors:
     for variant, description in meta.get("variants", {}).items():
         kw = description["kw"]
         found = _forward_pass(case, noise, kw)
-        if "T" in kw and logits.dtype == torch.float64:  # the reference leaves double precision there
+        if (
+            "T" in kw and logits.dtype == torch.float64
+        ):  # the reference leaves double precision there
             found = {"t_sampled": found["t_sampled"]}
         out |= {f"out/fwd/{variant}/{name}": value for name, value in found.items()}
     return out
@@ -194,7 +229,10 @@ def _forward_pass(case: Case, noise: Schedule, kw: dict[str, object]) -> Tensors
     method = "stratified" if kw.get("antithetic", True) else "iid"
     t = (1 - eps) * times(method, u, 0.0, torch.arange(n), n) + eps
     end = torch.ones_like(t[:1])
-    sigma_min, sigma_max = end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end), noise.sigma(end)
+    sigma_min, sigma_max = (
+        end * noise.eps if isinstance(noise, LogLinear) else noise.sigma(0 * end),
+        noise.sigma(end),
+    )
     if kw.get("importance"):
         t = _importance_time(noise, t, sigma_min, sigma_max)
     sampled, n_steps = t, int(kw.get("T", 0))
@@ -208,23 +246,35 @@ def _forward_pass(case: Case, noise: Schedule, kw: dict[str, object]) -> Tensors
     nll, kind = diffusion.nll(logits, x0, masked), kw.get("parameterization", "subs")
     if kind == "sedd":  # without time conditioning the reference divides by expm1(0) (16)
         blind = not kw.get("time_conditioning", True)
-        loss = torch.where(masked & torch.tensor(blind), torch.nan, noise.weight(t)[:, None] * score_entropy(diffusion, logits, x0, masked))
+        loss = torch.where(
+            masked & torch.tensor(blind),
+            torch.nan,
+            noise.weight(t)[:, None] * score_entropy(diffusion, logits, x0, masked),
+        )
     elif kind == "d3pm":
         logp, nll_all = _d3pm(diffusion, logits, x0, masked)
         x_mask = log_mask_chance(diffusion, logits).exp()
         if kw.get("subs_masking"):
-            logp, nll_all, x_mask = diffusion.log_x0(logits, torch.full_like(x0, diffusion.mask_id)), nll, torch.zeros_like(nll)
+            logp, nll_all, x_mask = (
+                diffusion.log_x0(logits, torch.full_like(x0, diffusion.mask_id)),
+                nll,
+                torch.zeros_like(nll),
+            )
         loss = _discrete_loss(t, n_steps, nll_all, x_mask) - logp.gather(-1, x0[..., None])[..., 0]
     elif n_steps:
         loss = _discrete_loss(t, n_steps, nll)
     elif kw.get("importance") or kw.get("cov"):
-        loss = -torch.log1p(-torch.exp(-sigma_min)) * nll  # the weight is the whole range of ln(1 - alpha), one end of it
+        loss = (
+            -torch.log1p(-torch.exp(-sigma_min)) * nll
+        )  # the weight is the whole range of ln(1 - alpha), one end of it
     else:
         loss = noise.weight(t)[:, None] * nll
     mean = (loss * attended).sum() / attended.sum()
     if kind == "subs" and not (n_steps or kw.get("importance") or kw.get("cov")):
         weight = attended.to(loss.dtype)
-        terms = continuous_time_loss(diffusion, lambda x, s: logits, x0, everywhere, weight, t, given["u_move"])
+        terms = continuous_time_loss(
+            diffusion, lambda x, s: logits, x0, everywhere, weight, t, given["u_move"]
+        )
         mean = terms.nats / attended.sum()
     return {
         "t_sampled": sampled,
@@ -234,13 +284,22 @@ def _forward_pass(case: Case, noise: Schedule, kw: dict[str, object]) -> Tensors
     }
 
 
-def _d3pm(diffusion: MaskedDiffusion, logits: Tensor, x0: Tensor, masked: Tensor) -> tuple[Tensor, Tensor]:
+def _d3pm(
+    diffusion: MaskedDiffusion, logits: Tensor, x0: Tensor, masked: Tensor
+) -> tuple[Tensor, Tensor]:
     """D3PM's log x_theta, and -log of it at the clean token where `masked`; a clean token that is a mask counts there too."""
     logp = _with_mask(diffusion, logits)
     return logp, torch.where(masked, -logp.gather(-1, x0[..., None])[..., 0], 0.0)
 
 
-def _reverse(diffusion: MaskedDiffusion, logp: Tensor, xt: Tensor, t: Tensor, s: Tensor, keep_mask: bool = True) -> Tensor:
+def _reverse(
+    diffusion: MaskedDiffusion,
+    logp: Tensor,
+    xt: Tensor,
+    t: Tensor,
+    s: Tensor,
+    keep_mask: bool = True,
+) -> Tensor:
     """The reverse kernel as the reference leaves it: times 1 - alpha(t), and visible rows treated like masked ones.
 
     Without `keep_mask` logp is no SUBS: its chance of the mask is overwritten.
@@ -276,7 +335,9 @@ def _bert(case: Case) -> Tensors:
     randomised = selected & ~masked & given["bern_random"].bool()
     mask_id, pad_id = DNA.mask_id, DNA.pad_id
     return {
-        "out/data": show(given["ids"], masked, randomised, given["eligible"][given["rand_choice"]], mask_id),
+        "out/data": show(
+            given["ids"], masked, randomised, given["eligible"][given["rand_choice"]], mask_id
+        ),
         "out/target": torch.where(selected, given["ids"], pad_id),
     }
 
@@ -289,7 +350,9 @@ def _sampling(case: Case) -> Tensors:
     chain = _diffusion(case, Linear()) if meta["sampler"] == "ddpm_cache" else process
     denoiser, x = _toy_backbone(case), torch.full((batch, length), process.mask_id)
     if meta["sampler"] == "analytic":
-        return adapter_score.sampling(process, denoiser, x, u, steps, eps, meta["parameterization"] == "sedd")
+        return adapter_score.sampling(
+            process, denoiser, x, u, steps, eps, meta["parameterization"] == "sedd"
+        )
     grid = torch.linspace(1, eps, steps + 1, dtype=u.dtype)
     dt, path = (1 - eps) / steps, []
     for i in range(steps):

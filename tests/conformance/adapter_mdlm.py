@@ -16,7 +16,7 @@ from genodiff.backbones.conditioning import NoiseLevel, sinusoid
 from genodiff.backbones.dimamba import DiMamba
 from genodiff.backbones.dit import DiT
 from genodiff.backbones.layers import Draws
-from genodiff.backbones.published_mdlm import from_published_mdlm, mdlm_names, prefix_of, published_shape
+from genodiff.hub.mdlm_names import from_published_mdlm, mdlm_names, prefix_of, published_shape
 
 Case = SimpleNamespace
 Tensors = dict[str, Tensor]
@@ -33,7 +33,13 @@ def handles(case: Case) -> bool:
 
 
 def run(case: Case) -> Tensors:
-    found = _sinusoids(case) if not case.params else _classifier(case) if _is_classifier(case) else _network(case)
+    found = (
+        _sinusoids(case)
+        if not case.params
+        else _classifier(case)
+        if _is_classifier(case)
+        else _network(case)
+    )
     return {name: value for name, value in found.items() if name in case.wanted}
 
 
@@ -45,13 +51,19 @@ def _sinusoids(case: Case) -> Tensors:
     out = {}
     for name in case.wanted:
         width, kind = name.removeprefix("out/emb_").split("_")
-        out[name] = sinusoid(case.inputs["sigma"].to({"f64": torch.float64, "f32": torch.float32}[kind]), int(width))
+        out[name] = sinusoid(
+            case.inputs["sigma"].to({"f64": torch.float64, "f32": torch.float32}[kind]), int(width)
+        )
     return out
 
 
 def build(case: Case, dtype: torch.dtype) -> tuple[DiT | DiMamba, dict[str, str]]:
     """The network of a case and, for each of its parameters, the reference's name."""
-    state = {name: x for name, x in case.params.items() if not (_is_classifier(case) and name.startswith(_HEAD))}
+    state = {
+        name: x
+        for name, x in case.params.items()
+        if not (_is_classifier(case) and name.startswith(_HEAD))
+    }
     settings, tensors = from_published_mdlm(state, case.meta["config"])
     if getattr(settings, "conditioning", "") != "none":
         settings = settings.model_copy(update={"time_conditioning": True})
@@ -63,13 +75,20 @@ def build(case: Case, dtype: torch.dtype) -> tuple[DiT | DiMamba, dict[str, str]
 
 def _dtypes(case: Case) -> list[tuple[torch.dtype, str]]:
     found = [(torch.float64, "_f64"), (torch.float32, "")]
-    return [(dtype, suffix) for dtype, suffix in found if any(name.endswith("_f64") == bool(suffix) for name in case.wanted)]
+    return [
+        (dtype, suffix)
+        for dtype, suffix in found
+        if any(name.endswith("_f64") == bool(suffix) for name in case.wanted)
+    ]
 
 
 def _level(case: Case, sigma: Tensor) -> Tensor:
     """silu of the map of the noise level; there also where the network does not read it."""
     root = prefix_of(case.params)
-    weights = {name: case.params[f"{root}sigma_map.mlp.{at}"] for name, at in (("first", "0.weight"), ("second", "2.weight"))}
+    weights = {
+        name: case.params[f"{root}sigma_map.mlp.{at}"]
+        for name, at in (("first", "0.weight"), ("second", "2.weight"))
+    }
     level = NoiseLevel(weights["first"].shape[0], Draws(0)).to(sigma.dtype)
     with torch.no_grad():
         for layer, at in ((level.first, 0), (level.second, 2)):
@@ -87,20 +106,31 @@ def _network(case: Case) -> Tensors:
         told = {"": sigma, "_sigma0": torch.zeros_like(sigma)}
         with torch.no_grad():
             for level, s in told.items():
-                out[f"out/logits{level}{suffix}"] = out[f"out/logits{level}_nocond{suffix}"] = model(ids, s)
+                out[f"out/logits{level}{suffix}"] = out[f"out/logits{level}_nocond{suffix}"] = (
+                    model(ids, s)
+                )
                 if labels is not None:
                     none = torch.full_like(labels, model.settings.n_classes)
                     out[f"out/logits{level}_cond{suffix}"] = model(ids, s, labels=labels)
                     out[f"out/logits{level}_uncond{suffix}"] = model(ids, s, labels=none)
             if isinstance(model, DiMamba):
-                out[f"out/logits_onehot{suffix}"] = model(F.one_hot(ids, model.vocab_size).to(dtype), sigma)
+                out[f"out/logits_onehot{suffix}"] = model(
+                    F.one_hot(ids, model.vocab_size).to(dtype), sigma
+                )
             out[f"out/cond_silu{suffix}"] = _level(case, sigma)
-        if "grad_weight" in given and any(name.startswith(f"grad{suffix}/") for name in case.wanted):
+        if "grad_weight" in given and any(
+            name.startswith(f"grad{suffix}/") for name in case.wanted
+        ):
             logits = model(ids, sigma, labels=labels) if labels is not None else model(ids, sigma)
             parameters = dict(model.named_parameters())
-            grads = torch.autograd.grad((logits * given["grad_weight"].to(dtype)).sum(), list(parameters.values()))
+            grads = torch.autograd.grad(
+                (logits * given["grad_weight"].to(dtype)).sum(), list(parameters.values())
+            )
             theirs = [names[here] for here in parameters]
-            out |= {f"grad{suffix}/{name}": published_shape(name, g) for name, g in zip(theirs, grads, strict=True)}
+            out |= {
+                f"grad{suffix}/{name}": published_shape(name, g)
+                for name, g in zip(theirs, grads, strict=True)
+            }
     return out
 
 
@@ -113,13 +143,24 @@ def _classifier(case: Case) -> Tensors:
         weight, bias = (case.params[f"{_HEAD}{kind}"].to(dtype) for kind in ("weight", "bias"))
         ids, sigma = given["input_ids"], given["sigma"].to(dtype)
 
-        def scores(x: Tensor, model: DiMamba = model, sigma: Tensor = sigma, weight: Tensor = weight, bias: Tensor = bias) -> Tensor:
+        def scores(
+            x: Tensor,
+            model: DiMamba = model,
+            sigma: Tensor = sigma,
+            weight: Tensor = weight,
+            bias: Tensor = bias,
+        ) -> Tensor:
             h = model.features(x, sigma)
-            return F.linear(h if how == "no_pooling" else pool(h, _POOLS.get(how, how)), weight, bias)
+            return F.linear(
+                h if how == "no_pooling" else pool(h, _POOLS.get(how, how)), weight, bias
+            )
 
         onehot = F.one_hot(ids, model.vocab_size).to(dtype).requires_grad_()
         of_onehot = scores(onehot)
-        out |= {f"out/logits{suffix}": scores(ids).detach(), f"out/logits_onehot{suffix}": of_onehot.detach()}
+        out |= {
+            f"out/logits{suffix}": scores(ids).detach(),
+            f"out/logits_onehot{suffix}": of_onehot.detach(),
+        }
         for name in case.wanted:
             if asked := re.fullmatch(rf"grad{suffix}/onehot_of_logprob_class(\d+)", name):
                 wanted = of_onehot.log_softmax(-1)[..., int(asked[1])].sum()

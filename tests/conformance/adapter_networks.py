@@ -15,7 +15,12 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.classifier import SequenceClassifier, pool
 from genodiff.backbones.layers import Norm
 from genodiff.backbones.mamba import Mamba
-from genodiff.backbones.published import from_published, map_of, published_complement, published_shape
+from genodiff.hub.caduceus_names import (
+    from_published,
+    map_of,
+    published_complement,
+    published_shape,
+)
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.scan import selective_scan
 
@@ -51,13 +56,19 @@ def _scan(case: Case) -> Tensors | None:
         return None
     out: Tensors = {}
     for dtype in (torch.float64, torch.float32):
-        x = {name: value.requires_grad_() for name, value in _to(case.inputs, dtype).items() if name != "grad_out"}
+        x = {
+            name: value.requires_grad_()
+            for name, value in _to(case.inputs, dtype).items()
+            if name != "grad_out"
+        }
         y, state = _grouped_scan(x, bool(case.meta.get("delta_softplus", False)))
         if dtype == torch.float32:
             out |= {"out/y_f32": y, "out/last_state_f32": state}
             continue
         grads = torch.autograd.grad(y, list(x.values()), case.inputs["grad_out"].to(dtype))
-        out |= {"out/y_f64": y, "out/last_state_f64": state} | {f"grad_f64/{name}": g for name, g in zip(x, grads, strict=True)}
+        out |= {"out/y_f64": y, "out/last_state_f64": state} | {
+            f"grad_f64/{name}": g for name, g in zip(x, grads, strict=True)
+        }
     return out
 
 
@@ -78,9 +89,23 @@ def _grouped_scan(x: Tensors, softplus: bool) -> tuple[Tensor, Tensor]:
 
     ys, states = [], []
     for i in range(n):
-        part = {name: m[:, i * width : (i + 1) * width].transpose(1, 2) for name, m in x.items() if name in ("u", "delta", "z")}
-        part |= {name: m[i * width : (i + 1) * width] for name, m in x.items() if name in ("A", "D", "delta_bias")}
-        y, state = selective_scan(**part, B=of_group(x["B"], i), C=of_group(x["C"], i), delta_softplus=softplus, return_state=True)
+        part = {
+            name: m[:, i * width : (i + 1) * width].transpose(1, 2)
+            for name, m in x.items()
+            if name in ("u", "delta", "z")
+        }
+        part |= {
+            name: m[i * width : (i + 1) * width]
+            for name, m in x.items()
+            if name in ("A", "D", "delta_bias")
+        }
+        y, state = selective_scan(
+            **part,
+            B=of_group(x["B"], i),
+            C=of_group(x["C"], i),
+            delta_softplus=softplus,
+            return_state=True,
+        )
         ys.append(y.transpose(1, 2))
         states.append(state)
     return torch.cat(ys, 1), torch.cat(states, 1)
@@ -92,7 +117,12 @@ def _conv(case: Case) -> Tensors | None:
     out = {}
     for dtype, suffix in ((torch.float64, "_f64"), (torch.float32, "_f32")):
         x = _to(case.inputs, dtype)
-        y = causal_conv1d(x["x"].transpose(1, 2), x["weight"], x.get("bias"), activation=case.meta.get("activation"))
+        y = causal_conv1d(
+            x["x"].transpose(1, 2),
+            x["weight"],
+            x.get("bias"),
+            activation=case.meta.get("activation"),
+        )
         out[f"out/y{suffix}"] = y.transpose(1, 2)
     return out
 
@@ -123,7 +153,10 @@ def _mixer(case: Case) -> Tensors | None:
         return None
     names = {"bias": "proj_bias"}
     known = {"d_model", "d_state", "d_conv", "expand", "dt_rank", "conv_bias", "bias"}
-    mixer = Mamba(**{names.get(k, k): v for k, v in case.meta["kwargs"].items() if k in known}, bidirectional=False)
+    mixer = Mamba(
+        **{names.get(k, k): v for k, v in case.meta["kwargs"].items() if k in known},
+        bidirectional=False,
+    )
     theirs = {here: _published_name(here) for here, _ in mixer.named_parameters()}
     out: Tensors = {}
     for dtype in (torch.float64, torch.float32):
@@ -139,7 +172,10 @@ def _mixer(case: Case) -> Tensors | None:
         grads = torch.autograd.grad(y, [x, *parameters.values()], case.inputs["grad_out"].to(dtype))
         out[f"out/y{_suffix(dtype)}"] = y
         names_out = ["x", *(theirs[here] for here in parameters)]
-        out |= {f"grad{_suffix(dtype)}/{name}": published_shape(name, g) for name, g in zip(names_out, grads, strict=True)}
+        out |= {
+            f"grad{_suffix(dtype)}/{name}": published_shape(name, g)
+            for name, g in zip(names_out, grads, strict=True)
+        }
     return out
 
 
@@ -161,14 +197,22 @@ def _model(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
     model = settings.build(ours["embedding"].shape[0], complement).eval().to(dtype)
     model.load_state_dict(ours)
     if config.get("residual_in_fp32") and not config.get("fused_add_norm", True):
-        model.residual_dtype = torch.float32  # the reference stores it so even in a float64 run (12)
+        model.residual_dtype = (
+            torch.float32
+        )  # the reference stores it so even in a float64 run (12)
     return model, map_of(state, settings)
 
 
-def _gradients(loss: Tensor, model: Caduceus, names: dict[str, str], prefix: str, more: Tensors | None = None) -> Tensors:
+def _gradients(
+    loss: Tensor, model: Caduceus, names: dict[str, str], prefix: str, more: Tensors | None = None
+) -> Tensors:
     parameters = dict(model.named_parameters()) | (more or {})
-    grads = torch.autograd.grad(loss, list(parameters.values()), retain_graph=True, allow_unused=True)
-    found = {names.get(here, here): g for here, g in zip(parameters, grads, strict=True) if g is not None}
+    grads = torch.autograd.grad(
+        loss, list(parameters.values()), retain_graph=True, allow_unused=True
+    )
+    found = {
+        names.get(here, here): g for here, g in zip(parameters, grads, strict=True) if g is not None
+    }
     return {f"{prefix}/{theirs}": published_shape(theirs, g) for theirs, g in found.items()}
 
 
@@ -184,12 +228,16 @@ def _masked_lm(case: Case) -> Tensors | None:
         logits = model(ids)
         with torch.no_grad():
             hidden = model.hidden_states(ids)
-            out |= {f"out/last_hidden{suffix}": model.features(ids)} | {f"out/hidden_{i}{suffix}": h for i, h in enumerate(hidden)}
+            out |= {f"out/last_hidden{suffix}": model.features(ids)} | {
+                f"out/hidden_{i}{suffix}": h for i, h in enumerate(hidden)
+            }
             if "input_ids_rc" in case.inputs:
                 out[f"out/logits_of_rc_input{suffix}"] = model(case.inputs["input_ids_rc"])
         out[f"out/logits{suffix}"] = logits.detach()
         if "labels" in case.inputs:
-            loss = F.cross_entropy(logits.flatten(0, 1), case.inputs["labels"].flatten(), ignore_index=-100)
+            loss = F.cross_entropy(
+                logits.flatten(0, 1), case.inputs["labels"].flatten(), ignore_index=-100
+            )
             out[f"out/mlm_loss{suffix}"] = loss.detach().reshape(1)
             out |= _gradients(loss, model, names, f"grad{suffix}")
     return out
@@ -218,7 +266,10 @@ def _classifier(case: Case) -> Tensors | None:
 
         logits = classify(case.inputs["input_ids"])
         loss = F.cross_entropy(logits, case.inputs["labels"])
-        out |= {f"out/logits{suffix}": logits.detach(), f"out/ce_loss{suffix}": loss.detach().reshape(1)}
+        out |= {
+            f"out/logits{suffix}": logits.detach(),
+            f"out/ce_loss{suffix}": loss.detach().reshape(1),
+        }
         with torch.no_grad():
             out[f"out/logits_of_rc_input{suffix}"] = classify(case.inputs["input_ids_rc"])
         out |= _gradients(loss, model, names, f"grad{suffix}", {"score.weight": classifier.score})
@@ -234,5 +285,7 @@ def _decoder(case: Case) -> Tensors | None:
         how, strands = name.removeprefix("out/").split("_")
         h = [given["x"]] if strands == "plain" else list(given["x_conjoin"].unbind(-1))
         pooled = [pool(x, "mean" if how == "pool" else how) for x in h]
-        out[name] = torch.stack([F.linear(p, given["weight"], given["bias"]) for p in pooled]).mean(0)
+        out[name] = torch.stack([F.linear(p, given["weight"], given["bias"]) for p in pooled]).mean(
+            0
+        )
     return out

@@ -25,7 +25,11 @@ def _columns(diffusion: MaskedDiffusion, of_targets: Tensor, of_mask: Tensor) ->
 def log_score(diffusion: MaskedDiffusion, logits: Tensor, xt: Tensor, t: Tensor) -> Tensor:
     """log s, and 0 in the column of xt itself."""
     scale = torch.log(torch.expm1(diffusion.schedule.sigma(t)))[:, None]
-    of_mask = logits[..., diffusion.mask_id] - torch.log(torch.tensor(len(diffusion.targets), dtype=logits.dtype)) - scale
+    of_mask = (
+        logits[..., diffusion.mask_id]
+        - torch.log(torch.tensor(len(diffusion.targets), dtype=logits.dtype))
+        - scale
+    )
     score = _columns(diffusion, log_ratios(diffusion, logits) - scale[..., None], of_mask)
     return score.scatter(-1, xt[..., None], 0.0)
 
@@ -34,7 +38,11 @@ def kernel(diffusion: MaskedDiffusion, log_h: Tensor, xt: Tensor, reveal: Tensor
     """p(xs | xt) of the analytic sampler: r h and 1 - r sum h where masked, certainty where visible."""
     revealed = reveal[:, None, None] * log_h.exp()
     p = _columns(diffusion, revealed, 1 - revealed.sum(-1))
-    return torch.where((xt == diffusion.mask_id)[..., None], p, torch.nn.functional.one_hot(xt, p.shape[-1]).to(p.dtype))
+    return torch.where(
+        (xt == diffusion.mask_id)[..., None],
+        p,
+        torch.nn.functional.one_hot(xt, p.shape[-1]).to(p.dtype),
+    )
 
 
 def last(diffusion: MaskedDiffusion, log_h: Tensor, xt: Tensor) -> Tensor:
@@ -49,15 +57,27 @@ def gumbel(p: Tensor, u: Tensor, xt: Tensor) -> Tensor:
     return (p / (1e-10 - torch.log(u + 1e-10))).argmax(-1)
 
 
-def process(diffusion: MaskedDiffusion, logits: Tensor, x0: Tensor, xt: Tensor, t: Tensor, s: Tensor, u: Tensor) -> Tensors:
+def process(
+    diffusion: MaskedDiffusion,
+    logits: Tensor,
+    x0: Tensor,
+    xt: Tensor,
+    t: Tensor,
+    s: Tensor,
+    u: Tensor,
+) -> Tensors:
     masked, sigma = xt == diffusion.mask_id, diffusion.schedule.sigma(t)[:, None]
     score = log_score(diffusion, logits, xt, t)
     entropy = score_entropy(diffusion, logits, x0, masked) / torch.expm1(sigma)
     log_h = log_ratios(diffusion, logits)
     log_x = diffusion.target_logits(logits).log_softmax(-1)
     one_hot = torch.nn.functional.one_hot(xt, score.shape[-1]).to(score.dtype)
-    visible = _columns(diffusion, one_hot[..., list(diffusion.targets)], torch.expm1(sigma).expand(xt.shape))
-    subs = _columns(diffusion, log_x.exp() / torch.expm1(sigma)[..., None], torch.ones_like(entropy))
+    visible = _columns(
+        diffusion, one_hot[..., list(diffusion.targets)], torch.expm1(sigma).expand(xt.shape)
+    )
+    subs = _columns(
+        diffusion, log_x.exp() / torch.expm1(sigma)[..., None], torch.ones_like(entropy)
+    )
     out = {
         "out/sedd_log_score": score,
         "out/sedd_score_entropy": entropy,
@@ -68,25 +88,43 @@ def process(diffusion: MaskedDiffusion, logits: Tensor, x0: Tensor, xt: Tensor, 
     reveal = diffusion.reveal(t, s)
     for name, ratios in (("sedd", log_h), ("subs", log_x)):
         p = kernel(diffusion, ratios, xt, reveal)
-        out |= {f"out/rev/{name}/analytic/probs": p, f"out/rev/{name}/analytic/x_next": gumbel(p, u, xt)}
+        out |= {
+            f"out/rev/{name}/analytic/probs": p,
+            f"out/rev/{name}/analytic/x_next": gumbel(p, u, xt),
+        }
     p = last(diffusion, log_h, xt)
-    return out | {"out/rev/sedd/denoiser/probs": p, "out/rev/sedd/denoiser/x_next": gumbel(p, u, xt)}
+    return out | {
+        "out/rev/sedd/denoiser/probs": p,
+        "out/rev/sedd/denoiser/x_next": gumbel(p, u, xt),
+    }
 
 
 def sampling(
-    diffusion: MaskedDiffusion, denoiser: Callable[[Tensor, Tensor], Tensor], x: Tensor, u: Tensor, steps: int, eps: float, sedd: bool
+    diffusion: MaskedDiffusion,
+    denoiser: Callable[[Tensor, Tensor], Tensor],
+    x: Tensor,
+    u: Tensor,
+    steps: int,
+    eps: float,
+    sedd: bool,
 ) -> Tensors:
     """The reference's chain from t = 1 down to eps, and the denoising step."""
 
     def ratios(x: Tensor, t: Tensor) -> Tensor:
         logits = denoiser(x, diffusion.sigma(t))
-        return log_ratios(diffusion, logits) if sedd else diffusion.target_logits(logits).log_softmax(-1)
+        return (
+            log_ratios(diffusion, logits)
+            if sedd
+            else diffusion.target_logits(logits).log_softmax(-1)
+        )
 
     grid = torch.linspace(1, eps, steps + 1, dtype=u.dtype)
     path = []
     for i in range(steps):
         t = grid[i].expand(len(x))
-        x = gumbel(kernel(diffusion, ratios(x, t), x, diffusion.reveal(t, t - (1 - eps) / steps)), u[i], x)
+        x = gumbel(
+            kernel(diffusion, ratios(x, t), x, diffusion.reveal(t, t - (1 - eps) / steps)), u[i], x
+        )
         path.append(x)
     x = gumbel(last(diffusion, ratios(x, grid[-1].expand(len(x))), x), u[steps], x)
     return {"out/x_steps": torch.stack([*path, x]), "out/samples": x}

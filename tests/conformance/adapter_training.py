@@ -13,13 +13,13 @@ import adapter_networks
 import torch
 from torch import Tensor, nn
 
-from genodiff.backbones.published_mdlm import prefix_of
-from genodiff.backbones.published_tensors import published_shape
 from genodiff.diffusion.masked import MaskedDiffusion, times
 from genodiff.diffusion.mdlm import log_mask_chance
 from genodiff.diffusion.schedule import LogLinear
 from genodiff.diffusion.sedd import score_entropy
-from genodiff.train.config import OptimSettings
+from genodiff.hub.mdlm_names import prefix_of
+from genodiff.hub.mixer_names import published_shape
+from genodiff.runs.config import OptimSettings
 from genodiff.train.optimizer import adamw, average_of
 
 Case = SimpleNamespace
@@ -29,7 +29,11 @@ _EPS = 1e-3  # of the schedule, and of the earliest time (20)
 
 
 def handles(case: Case) -> bool:
-    return "optimizer" in case.meta and "steps" in case.meta and {"x0", "u_t", "u_move"} <= set(case.inputs)
+    return (
+        "optimizer" in case.meta
+        and "steps" in case.meta
+        and {"x0", "u_t", "u_move"} <= set(case.inputs)
+    )
 
 
 def run(case: Case) -> Tensors:
@@ -41,10 +45,16 @@ def run(case: Case) -> Tensors:
 
 
 def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
-    model, names = adapter_mdlm.build(case, dtype) if prefix_of(case.params) is not None else adapter_networks._model(case, dtype)
+    model, names = (
+        adapter_mdlm.build(case, dtype)
+        if prefix_of(case.params) is not None
+        else adapter_networks._model(case, dtype)
+    )
     settings = _optimizer(case)
     optimizer, average = adamw(model, settings), average_of(model, _ema_decay(case))
-    diffusion = _diffusion(case, int(next(p for n, p in model.named_parameters() if n == "embedding").shape[0]))
+    diffusion = _diffusion(
+        case, int(next(p for n, p in model.named_parameters() if n == "embedding").shape[0])
+    )
     losses, norms, out = [], [], {}
     for step in range(case.meta["steps"]):
         nats, weight = _nats(case, model, diffusion, step, dtype)
@@ -52,16 +62,25 @@ def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
         optimizer.zero_grad()
         loss.backward()
         if step == 0:
-            out |= {f"grad0{suffix}/{names[n]}": published_shape(names[n], p.grad.clone()) for n, p in model.named_parameters()}
+            out |= {
+                f"grad0{suffix}/{names[n]}": published_shape(names[n], p.grad.clone())
+                for n, p in model.named_parameters()
+            }
             out[f"out/loss_per_token_step0{suffix}"] = (nats * weight).detach()
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip))
         optimizer.step()
         average.update_parameters(model)
         losses.append(loss.detach())
-    out |= {f"out/losses{suffix}": torch.stack(losses), f"out/grad_norm_before_clip{suffix}": torch.stack(norms)}
+    out |= {
+        f"out/losses{suffix}": torch.stack(losses),
+        f"out/grad_norm_before_clip{suffix}": torch.stack(norms),
+    }
     for kind, found in (("final", model), ("ema", average.module)):
         parameters = dict(found.named_parameters())
-        out |= {f"out/{kind}{suffix}/{names[n]}": published_shape(names[n], p.detach()) for n, p in parameters.items()}
+        out |= {
+            f"out/{kind}{suffix}/{names[n]}": published_shape(names[n], p.detach())
+            for n, p in parameters.items()
+        }
     return out
 
 
@@ -90,15 +109,27 @@ def _diffusion(case: Case, rows: int) -> MaskedDiffusion:
     """SUBS there forbids the mask only, so that ids of the padding keep a chance."""
     mask_id = case.meta["mask_index"]
     targets = tuple(i for i in range(rows) if i != mask_id)
-    return MaskedDiffusion(LogLinear(eps=_EPS), mask_id, targets, bool(case.meta.get("time_conditioning", True)))
+    return MaskedDiffusion(
+        LogLinear(eps=_EPS), mask_id, targets, bool(case.meta.get("time_conditioning", True))
+    )
 
 
-def _nats(case: Case, model: nn.Module, diffusion: MaskedDiffusion, step: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _nats(
+    case: Case, model: nn.Module, diffusion: MaskedDiffusion, step: int, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """What each token costs in a step, and what it weighs in the mean."""
     given = {name: case.inputs[name][step] for name in ("x0", "u_t", "u_move")}
     x0, u_move = given["x0"], given["u_move"].to(dtype)
-    weight = case.inputs["attention_mask"][step].to(dtype) if "attention_mask" in case.inputs else torch.ones_like(u_move)
-    n, n_steps, kind = len(x0), int(case.meta.get("T", 0)), case.meta.get("parameterization", "subs")
+    weight = (
+        case.inputs["attention_mask"][step].to(dtype)
+        if "attention_mask" in case.inputs
+        else torch.ones_like(u_move)
+    )
+    n, n_steps, kind = (
+        len(x0),
+        int(case.meta.get("T", 0)),
+        case.meta.get("parameterization", "subs"),
+    )
     t = (1 - _EPS) * times("stratified", given["u_t"].to(dtype), 0.0, torch.arange(n), n) + _EPS
     if n_steps:
         t = (t * n_steps).long().to(dtype) / n_steps + 1 / n_steps
@@ -112,12 +143,22 @@ def _nats(case: Case, model: nn.Module, diffusion: MaskedDiffusion, step: int, d
     xt, told = diffusion.mask(x0, masked), diffusion.sigma(t)
     logits = denoiser(xt, told)
     if kind == "subs" and not n_steps:
-        return diffusion.schedule.weight(t)[:, None].to(dtype) * diffusion.nll(logits, x0, masked), weight
+        return diffusion.schedule.weight(t)[:, None].to(dtype) * diffusion.nll(
+            logits, x0, masked
+        ), weight
     if kind == "sedd":
-        return diffusion.schedule.weight(t)[:, None] * score_entropy(diffusion, logits, x0, masked), weight
+        return diffusion.schedule.weight(t)[:, None] * score_entropy(
+            diffusion, logits, x0, masked
+        ), weight
     if kind == "subs":
-        return adapter_diffusion._discrete_loss(t, n_steps, diffusion.nll(logits, x0, masked)), weight
+        return adapter_diffusion._discrete_loss(
+            t, n_steps, diffusion.nll(logits, x0, masked)
+        ), weight
     nll = adapter_diffusion._d3pm(diffusion, logits, x0, masked)[1]
     clean = denoiser(x0, diffusion.sigma(torch.zeros_like(t)))
-    reconstruction = -adapter_diffusion._d3pm(diffusion, clean, x0, masked)[0].gather(-1, x0[..., None])[..., 0]
-    return adapter_diffusion._discrete_loss(t, n_steps, nll, log_mask_chance(diffusion, logits).exp()) + reconstruction, weight
+    reconstruction = -adapter_diffusion._d3pm(diffusion, clean, x0, masked)[0].gather(
+        -1, x0[..., None]
+    )[..., 0]
+    return adapter_diffusion._discrete_loss(
+        t, n_steps, nll, log_mask_chance(diffusion, logits).exp()
+    ) + reconstruction, weight

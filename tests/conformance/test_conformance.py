@@ -24,7 +24,9 @@ pytestmark = pytest.mark.skipif(not PATHS, reason="no shared folder here (set GE
 
 @pytest.fixture(scope="module")
 def comparer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("golden_comparer", SHARED / "conformance" / "compare.py")
+    spec = importlib.util.spec_from_file_location(
+        "golden_comparer", SHARED / "conformance" / "compare.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -55,16 +57,40 @@ def test_a_residual_stored_in_float32_is_felt_in_a_float64_run(comparer: ModuleT
 
     def logits(**changes: object) -> object:
         meta = case.meta | {"config": case.meta["config"] | changes}
-        return adapter.run(SimpleNamespace(name="", meta=meta, params=case.params, inputs=case.inputs, wanted=wanted))["out/logits_f64"]
+        return adapter.run(
+            SimpleNamespace(
+                name="", meta=meta, params=case.params, inputs=case.inputs, wanted=wanted
+            )
+        )["out/logits_f64"]
 
     error = float((logits(residual_in_fp32=True) - case.expected["out/logits_f64"]).abs().max())  # type: ignore[operator]
     assert 1e-9 < error < 1e-5
-    assert float((logits(residual_in_fp32=True, fused_add_norm=True) - case.expected["out/logits_f64"]).abs().max()) < 1e-9  # type: ignore[operator]
+    assert (
+        float(
+            (logits(residual_in_fp32=True, fused_add_norm=True) - case.expected["out/logits_f64"])
+            .abs()
+            .max()
+        )
+        < 1e-9
+    )  # type: ignore[operator]
 
 
 def test_the_comparers_command_line_finds_the_adapter_without_pytest() -> None:
-    command = [sys.executable, str(SHARED / "conformance" / "compare.py"), "--fn", "tests.conformance.adapter:run", "--coverage", "0.9"]
-    done = subprocess.run([*command, str(CASES / "caduceus_ps_tiny_len3.json")], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    command = [
+        sys.executable,
+        str(SHARED / "conformance" / "compare.py"),
+        "--fn",
+        "tests.conformance.adapter:run",
+        "--coverage",
+        "0.9",
+    ]
+    done = subprocess.run(
+        [*command, str(CASES / "caduceus_ps_tiny_len3.json")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1/1 cases pass" in done.stdout
 

@@ -9,15 +9,27 @@ import pytest
 from conftest import SHARED
 
 CASES = sorted((SHARED / "conformance" / "cases").glob("*.safetensors"))
-OURS = [path for path in CASES if path.stem.startswith(("noise_", "diffusion_")) or path.stem.startswith(("sample_", "sample2_", "mlm_"))]
-SHARE = {"noise": 1.0, "process": 0.8, "sampling": 1.0, "bert": 1.0}  # of a case's tensors; the rest: losses in mixed precision
+OURS = [
+    path
+    for path in CASES
+    if path.stem.startswith(("noise_", "diffusion_"))
+    or path.stem.startswith(("sample_", "sample2_", "mlm_"))
+]
+SHARE = {
+    "noise": 1.0,
+    "process": 0.8,
+    "sampling": 1.0,
+    "bert": 1.0,
+}  # of a case's tensors; the rest: losses in mixed precision
 
 pytestmark = pytest.mark.skipif(not CASES, reason="no shared folder here (set GENODIFF_SHARED)")
 
 
 @pytest.fixture(scope="module")
 def comparer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("golden_compare", SHARED / "conformance" / "compare.py")
+    spec = importlib.util.spec_from_file_location(
+        "golden_compare", SHARED / "conformance" / "compare.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -26,7 +38,9 @@ def comparer() -> ModuleType:
 
 
 def blind(case: SimpleNamespace) -> SimpleNamespace:
-    return SimpleNamespace(**vars(case), wanted={name: tuple(value.shape) for name, value in case.expected.items()})
+    return SimpleNamespace(
+        **vars(case), wanted={name: tuple(value.shape) for name, value in case.expected.items()}
+    )
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)

@@ -18,17 +18,30 @@ def write_fasta(path: Path, contigs: dict[str, str]) -> Path:
     return path
 
 
-def recipe_of(contigs: dict[str, str], *, valid: tuple = (), test: tuple = (), train: object = "rest", **more: object) -> Recipe:
+def recipe_of(
+    contigs: dict[str, str],
+    *,
+    valid: tuple = (),
+    test: tuple = (),
+    train: object = "rest",
+    **more: object,
+) -> Recipe:
     rule = SplitRule(train=train, valid=valid, test=test) if valid or test else None
-    return Recipe(name="small", contigs={c: len(s) for c, s in contigs.items()}, splits=rule, **more)
+    return Recipe(
+        name="small", contigs={c: len(s) for c, s in contigs.items()}, splits=rule, **more
+    )
 
 
-def store_of(folder: Path, contigs: dict[str, str], recipe: Recipe | None = None) -> tuple[Store, Recipe]:
+def store_of(
+    folder: Path, contigs: dict[str, str], recipe: Recipe | None = None
+) -> tuple[Store, Recipe]:
     recipe = recipe or recipe_of(contigs)
     return build_store(recipe, write_fasta(folder / "in.fa", contigs)), recipe
 
 
-def covered(store: Store, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def covered(
+    store: Store, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """How often each base of the store lies in a window."""
     count = np.zeros(len(store.flat) + 1, np.int64)
     np.add.at(count, starts, 1)

@@ -9,10 +9,18 @@ from genomes import random_dna, write_fasta
 from tests.commands import command
 
 
-def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, out, _ = command(capsys, "data", "list")
     assert code == 0
-    assert {line.split()[0] for line in out.splitlines()} >= {"hg38", "mm39", "sacCer3", "ecoli_k12", "toy"}
+    assert {line.split()[0] for line in out.splitlines()} >= {
+        "hg38",
+        "mm39",
+        "sacCer3",
+        "ecoli_k12",
+        "toy",
+    }
     assert "built in" in next(line for line in out.splitlines() if line.startswith("toy"))
     _, out, _ = command(capsys, "data", "list", "--json")
     rows = {row["name"]: row for row in map(json.loads, out.splitlines())}
@@ -22,17 +30,28 @@ def test_list_names_every_recipe_and_says_that_the_toy_is_built_in(capsys: pytes
 
 
 @pytest.mark.parametrize("verb", ["get", "build"])
-def test_without_network_and_file_one_line_says_what_is_missing_and_how_to_give_it(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+def test_without_network_and_file_one_line_says_what_is_missing_and_how_to_give_it(
+    capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
     code, out, err = command(capsys, "data", verb, "hg38", "--offline")
     assert (code, out) == (3, "")
     assert err.count("\n") == 1
     assert all(part in err for part in ("hg38.fa.gz", "https://", "--fasta"))
 
 
-def test_build_counts_windows_and_reports_what_was_skipped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    contigs = {"chr1": random_dna(5000) + "N" * 5000, "chr13": random_dna(700), "chr21": random_dna(600), "x": "ACGT"}
+def test_build_counts_windows_and_reports_what_was_skipped(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    contigs = {
+        "chr1": random_dna(5000) + "N" * 5000,
+        "chr13": random_dna(700),
+        "chr21": random_dna(600),
+        "x": "ACGT",
+    }
     path = write_fasta(tmp_path / "part.fa", contigs)
-    code, out, _ = command(capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 100, "--json")
+    code, out, _ = command(
+        capsys, "data", "build", "hg38", "--fasta", path, "--seq-len", 100, "--json"
+    )
     assert code == 0
     answer = json.loads(out)
     assert [answer["splits"][s]["windows"] for s in ("train", "valid", "test")] == [50, 7, 6]
@@ -44,15 +63,25 @@ def test_build_counts_windows_and_reports_what_was_skipped(capsys: pytest.Captur
     assert "50 windows with more than 50% N" in out
 
 
-def test_build_honours_a_bed_and_refuses_one_that_leaks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_build_honours_a_bed_and_refuses_one_that_leaks(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path, bed = write_fasta(tmp_path / "in.fa", {"a": random_dna(1000)}), tmp_path / "in.bed"
     bed.write_text("a\t0\t500\ttrain\na\t500\t700\ttest\n")
-    code, out, _ = command(capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50, "--json")
+    code, out, _ = command(
+        capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50, "--json"
+    )
     splits = json.loads(out)["splits"]
     assert code == 0
-    assert (splits["train"]["windows"], splits["test"]["windows"], splits["valid"]["windows"]) == (10, 4, 0)
+    assert (splits["train"]["windows"], splits["test"]["windows"], splits["valid"]["windows"]) == (
+        10,
+        4,
+        0,
+    )
     bed.write_text("a\t0\t501\ttrain\na\t500\t700\ttest\n")
-    code, out, err = command(capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50)
+    code, out, err = command(
+        capsys, "data", "build", "hg38", "--fasta", path, "--bed", bed, "--seq-len", 50
+    )
     assert code == 3
     assert "in.bed, line 1" in err
     assert "line 2" in err
@@ -60,7 +89,10 @@ def test_build_honours_a_bed_and_refuses_one_that_leaks(capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("sequence", "told"),
-    [({"s1": "ACGT" * 10, "s2": "ACGT" * 24}, "longest, s2, has 96 bases"), ({"gap": "N" * 5000}, "record gap")],
+    [
+        ({"s1": "ACGT" * 10, "s2": "ACGT" * 24}, "longest, s2, has 96 bases"),
+        ({"gap": "N" * 5000}, "record gap"),
+    ],
 )
 def test_build_refuses_a_genome_that_cannot_train(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, sequence: dict[str, str], told: str

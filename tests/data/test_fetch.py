@@ -57,7 +57,14 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     monkeypatch.setattr(fetch, "SCHEMES", ("http",))
     monkeypatch.setattr(fetch, "PAUSE", 0.01)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ):
         monkeypatch.delenv(name, raising=False)
     server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -78,8 +85,12 @@ def leftovers(recipe: Recipe) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".lock"))
 
 
-@pytest.mark.parametrize("plan", [("good",), ("500", "good"), ("cut", "cut", "good"), ("wrong", "500", "good")])
-def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(server: Server, plan: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "plan", [("good",), ("500", "good"), ("cut", "cut", "good"), ("wrong", "500", "good")]
+)
+def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(
+    server: Server, plan: tuple[str, ...]
+) -> None:
     server.plan = plan
     recipe = recipe_for(server.url)
     (path,) = fetch.fetch(recipe)
@@ -90,8 +101,12 @@ def test_a_file_arrives_whole_after_up_to_two_failures_and_is_not_fetched_again(
     assert server.served == served
 
 
-@pytest.mark.parametrize("fault", ["500", "cut", "wrong", "->file:///etc/hostname", "->https://127.0.0.1:1/x"])
-def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(server: Server, fault: str) -> None:
+@pytest.mark.parametrize(
+    "fault", ["500", "cut", "wrong", "->file:///etc/hostname", "->https://127.0.0.1:1/x"]
+)
+def test_three_failures_are_one_line_with_url_and_remedy_and_leave_nothing(
+    server: Server, fault: str
+) -> None:
     server.plan = (fault,)
     recipe = recipe_for(server.url)
     with pytest.raises(DataError) as told:
@@ -117,7 +132,9 @@ def test_a_redirect_within_the_allowed_scheme_is_followed(server: Server) -> Non
         other.server_close()
 
 
-def test_plain_http_is_refused_before_a_byte_is_asked_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_http_is_refused_before_a_byte_is_asked_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fetch, "SCHEMES", ("https",))
     with pytest.raises(DataError, match=r"http:// is not https"):
         fetch.fetch(recipe_for(server.url))
@@ -137,7 +154,9 @@ def test_offline_says_what_is_missing_and_how_to_give_it(server: Server) -> None
 
 
 @pytest.mark.parametrize("pinned", [HASH, None], ids=["pinned", "unpinned"])
-def test_a_fetched_file_that_changed_on_disk_is_fetched_again(server: Server, pinned: str | None) -> None:
+def test_a_fetched_file_that_changed_on_disk_is_fetched_again(
+    server: Server, pinned: str | None
+) -> None:
     recipe = recipe_for(server.url, pinned)
     (path,) = fetch.fetch(recipe)
     path.write_bytes(FASTA.replace(b"A", b"G"))
@@ -147,7 +166,9 @@ def test_a_fetched_file_that_changed_on_disk_is_fetched_again(server: Server, pi
         fetch.fetch(recipe, offline=True)
 
 
-def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgotten(server: Server) -> None:
+def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgotten(
+    server: Server,
+) -> None:
     recipe = recipe_for(server.url, None)
     assert build_store(recipe).contigs == {"a": 2000}
     server.plan = ("wrong",)

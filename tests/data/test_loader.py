@@ -13,7 +13,14 @@ from torch.utils.data import DataLoader
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, uniform_rows, uniforms
-from genodiff.data.loader import Batch, EvalBatches, TrainBatches, _epoch, _golden_stride, other_strand
+from genodiff.data.loader import (
+    Batch,
+    EvalBatches,
+    TrainBatches,
+    _epoch,
+    _golden_stride,
+    other_strand,
+)
 from genodiff.data.store import N_ID
 from genodiff.data.windows import Windows
 from genodiff.errors import UsageError
@@ -36,13 +43,19 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Windows:
 
 
 def same(one: Batch, two: Batch) -> bool:
-    return all(torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b for a, b in zip(one, two, strict=True))
+    return all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+        for a, b in zip(one, two, strict=True)
+    )
 
 
 def together(parts: list[Batch]) -> Batch:
     """Micro-batches of one step as one batch in the order of their slots."""
     order = torch.argsort(torch.cat([p.slot for p in parts]))
-    columns = [torch.cat(column)[order] if isinstance(column[0], torch.Tensor) else column[0] for column in zip(*parts, strict=True)]
+    columns = [
+        torch.cat(column)[order] if isinstance(column[0], torch.Tensor) else column[0]
+        for column in zip(*parts, strict=True)
+    ]
     return Batch(*columns)
 
 
@@ -60,19 +73,30 @@ def test_seeds_and_steps_give_other_batches(windows: Windows) -> None:
     assert len({b.u_shared for b in batches}) == 4
 
 
-@pytest.mark.parametrize(("accumulate", "world_size"), [(1, 2), (2, 1), (4, 1), (2, 2), (1, 4), (3, 4)])
-def test_micro_batches_and_ranks_deal_out_the_same_steps(windows: Windows, accumulate: int, world_size: int) -> None:
+@pytest.mark.parametrize(
+    ("accumulate", "world_size"), [(1, 2), (2, 1), (4, 1), (2, 2), (1, 4), (3, 4)]
+)
+def test_micro_batches_and_ranks_deal_out_the_same_steps(
+    windows: Windows, accumulate: int, world_size: int
+) -> None:
     whole = TrainBatches(windows, 5, 24, rc_augment=True)
-    ranks = [TrainBatches(windows, 5, 24, accumulate, rank, world_size, rc_augment=True) for rank in range(world_size)]
+    ranks = [
+        TrainBatches(windows, 5, 24, accumulate, rank, world_size, rc_augment=True)
+        for rank in range(world_size)
+    ]
     for step in (0, 1, 7):
-        parts = [rank.batch(step * accumulate + micro) for micro in range(accumulate) for rank in ranks]
+        parts = [
+            rank.batch(step * accumulate + micro) for micro in range(accumulate) for rank in ranks
+        ]
         assert sum(len(p.index) for p in parts) == 24
         assert same(together(parts), whole.batch(step))
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
-def test_any_number_of_workers_gives_the_batches_in_one_order(windows: Windows, workers: int) -> None:
+def test_any_number_of_workers_gives_the_batches_in_one_order(
+    windows: Windows, workers: int
+) -> None:
     batches = TrainBatches(windows, 5, 4, accumulate=2)
     loaded = DataLoader(batches.from_batch(3, 10), batch_size=None, num_workers=workers)
     found = list(loaded)
@@ -87,7 +111,9 @@ def test_a_restart_goes_on_where_the_run_stopped(windows: Windows) -> None:
     assert all(same(a, b) for a, b in zip(calm[5:], again, strict=True))
 
 
-def test_ranks_draw_different_masks_and_the_times_of_a_step_are_stratified_over_all_of_them(windows: Windows) -> None:
+def test_ranks_draw_different_masks_and_the_times_of_a_step_are_stratified_over_all_of_them(
+    windows: Windows,
+) -> None:
     ranks = [TrainBatches(windows, 5, 8, 1, rank, 2).batch(0) for rank in (0, 1)]
     assert not torch.equal(ranks[0].u_mask, ranks[1].u_mask)
     assert ranks[0].u_shared == ranks[1].u_shared
@@ -137,7 +163,9 @@ def test_the_bases_and_their_case_are_the_genomes(windows: Windows) -> None:
         assert batch.soft[row, :n].tolist() == (stored >= SOFT).tolist()
 
 
-def test_augmentation_turns_about_half_of_the_windows_whole_and_leaves_the_draws_alone(windows: Windows) -> None:
+def test_augmentation_turns_about_half_of_the_windows_whole_and_leaves_the_draws_alone(
+    windows: Windows,
+) -> None:
     plain, turned = TrainBatches(windows, 5, 64), TrainBatches(windows, 5, 64, rc_augment=True)
     n_turned = 0
     for k in range(4):
@@ -152,8 +180,15 @@ def test_augmentation_turns_about_half_of_the_windows_whole_and_leaves_the_draws
     assert 90 < n_turned < 166
 
 
-@given(st.lists(st.lists(st.sampled_from([7, 8, 9, 10, 11, 135, 136, 137, 138, 139]), min_size=1), min_size=1))
-def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padding(rows: list[list[int]]) -> None:
+@given(
+    st.lists(
+        st.lists(st.sampled_from([7, 8, 9, 10, 11, 135, 136, 137, 138, 139]), min_size=1),
+        min_size=1,
+    )
+)
+def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padding(
+    rows: list[list[int]],
+) -> None:
     width = max(map(len, rows))
     data = np.full((len(rows), width), DNA.pad_id, np.uint8)
     for i, row in enumerate(rows):
@@ -164,7 +199,9 @@ def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padd
     for i, row in enumerate(rows):
         text = DNA.decode(np.array(row) & 0x7F, np.array(row) >= SOFT)
         other = turned[i, : len(row)]
-        assert DNA.decode(other & 0x7F, other >= SOFT) == text[::-1].translate(str.maketrans("ACGTacgt", "TGCAtgca"))
+        assert DNA.decode(other & 0x7F, other >= SOFT) == text[::-1].translate(
+            str.maketrans("ACGTacgt", "TGCAtgca")
+        )
 
 
 def test_soft_masked_bases_weigh_what_they_are_told_to(windows: Windows) -> None:
@@ -178,12 +215,16 @@ def test_soft_masked_bases_weigh_what_they_are_told_to(windows: Windows) -> None
 
 @pytest.mark.parametrize("repeats", [1, 3])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
-def test_evaluation_sees_every_window_once_a_repeat_in_order_with_its_own_slot(windows: Windows, batch_size: int, repeats: int) -> None:
+def test_evaluation_sees_every_window_once_a_repeat_in_order_with_its_own_slot(
+    windows: Windows, batch_size: int, repeats: int
+) -> None:
     batches = EvalBatches(windows, batch_size, 4, repeats)
     found = list(batches)
     assert len(found) == len(batches)
     assert torch.cat([b.index for b in found]).tolist() == list(range(repeats * len(windows)))
-    assert sorted(torch.cat([b.slot for b in found]).tolist()) == list(range(repeats * len(windows)))
+    assert sorted(torch.cat([b.slot for b in found]).tolist()) == list(
+        range(repeats * len(windows))
+    )
     assert {b.n_slots for b in found} == {repeats * len(windows)}
     assert {b.u_shared for b in found} == {found[0].u_shared}
 
@@ -216,8 +257,12 @@ def test_every_stretch_of_windows_meets_all_times_evenly(n: int) -> None:
         assert gaps.max() < 3 * n / 64
 
 
-@pytest.mark.parametrize("layout", [(0, 1, 0, 1), (8, 3, 0, 1), (8, 1, 2, 2), (8, 1, 0, 3), (8, 0, 0, 1)])
-def test_a_batch_that_cannot_be_dealt_evenly_is_a_usage_error(windows: Windows, layout: tuple) -> None:
+@pytest.mark.parametrize(
+    "layout", [(0, 1, 0, 1), (8, 3, 0, 1), (8, 1, 2, 2), (8, 1, 0, 3), (8, 0, 0, 1)]
+)
+def test_a_batch_that_cannot_be_dealt_evenly_is_a_usage_error(
+    windows: Windows, layout: tuple
+) -> None:
     with pytest.raises(UsageError):
         TrainBatches(windows, 1, *layout)
 
@@ -228,7 +273,9 @@ def test_rows_of_uniforms_are_the_single_draws() -> None:
         assert row.tolist() == uniforms(7, Purpose.MASK, index, 5, sub_index=1).tolist()
 
 
-def test_the_loader_takes_less_than_a_fiftieth_of_a_cpu_training_step(windows: Windows, tmp_path: Path) -> None:
+def test_the_loader_takes_less_than_a_fiftieth_of_a_cpu_training_step(
+    windows: Windows, tmp_path: Path
+) -> None:
     """A step costs about 50 µs a base on one core: 2 % are 1 µs a base."""
     store, recipe = store_of(tmp_path, {"a": random_dna(300_000)})
     batches = TrainBatches(Windows(store, recipe, "train", 1024), 1, 32, rc_augment=True)

@@ -12,16 +12,24 @@ from genodiff.settings import to_yaml
 
 
 @pytest.mark.parametrize("name", ["ecoli_k12", "hg38", "mm39", "sacCer3", "toy"])
-def test_every_promised_recipe_loads_under_its_own_name_and_says_where_it_comes_from(name: str) -> None:
+def test_every_promised_recipe_loads_under_its_own_name_and_says_where_it_comes_from(
+    name: str,
+) -> None:
     recipe = load_recipe(name)
     assert recipe.name == name
     assert name in recipe_names()
     assert recipe.contigs
-    assert recipe.generator or all(s.url.startswith("https://") and s.licence for s in recipe.sources)
+    assert recipe.generator or all(
+        s.url.startswith("https://") and s.licence for s in recipe.sources
+    )
 
 
-@pytest.mark.parametrize(("name", "total", "n"), [("hg38", 3_088_269_832, 24), ("mm39", 2_723_414_844, 21)])
-def test_the_primary_chromosomes_have_the_assemblys_known_total_length(name: str, total: int, n: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "total", "n"), [("hg38", 3_088_269_832, 24), ("mm39", 2_723_414_844, 21)]
+)
+def test_the_primary_chromosomes_have_the_assemblys_known_total_length(
+    name: str, total: int, n: int
+) -> None:
     recipe = load_recipe(name)
     assert sum(recipe.contigs.values()) == total
     assert len(recipe.contigs) == n
@@ -37,7 +45,13 @@ def test_hg38_holds_out_whole_chromosomes_and_ignores_what_is_no_chromosome() ->
     recipe = load_recipe("hg38")
     assert recipe.splits is not None
     assert (recipe.splits.valid, recipe.splits.test) == (("chr13", "chr20"), ("chr8", "chr21"))
-    for contig in ("chrM", "chrUn_KI270302v1", "chr1_KI270706v1_random", "chr6_GL000250v2_alt", "chr1_KN538361v1_fix"):
+    for contig in (
+        "chrM",
+        "chrUn_KI270302v1",
+        "chr1_KI270706v1_random",
+        "chr6_GL000250v2_alt",
+        "chr1_KN538361v1_fix",
+    ):
         assert re.search(recipe.ignore, contig)
     assert not any(re.search(recipe.ignore, contig) for contig in recipe.contigs)
 
@@ -77,7 +91,9 @@ def test_a_sequence_file_in_a_recipes_place_is_told_to_come_with_fasta(tmp_path:
         ("colour: red", "colour"),
     ],
 )
-def test_a_faulty_recipe_is_refused_with_its_file_and_the_setting(tmp_path: Path, change: str, told: str) -> None:
+def test_a_faulty_recipe_is_refused_with_its_file_and_the_setting(
+    tmp_path: Path, change: str, told: str
+) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(f"name: mine\ncontigs: {{a: 10}}\n{change}\n")
     with pytest.raises(UsageError, match=told) as fault:
@@ -85,7 +101,9 @@ def test_a_faulty_recipe_is_refused_with_its_file_and_the_setting(tmp_path: Path
     assert fault.value.file == path
 
 
-def test_the_digest_changes_with_the_split_and_the_beds_content_but_not_with_words(tmp_path: Path) -> None:
+def test_the_digest_changes_with_the_split_and_the_beds_content_but_not_with_words(
+    tmp_path: Path,
+) -> None:
     recipe = load_recipe("hg38")
     assert recipe.digest() == recipe.model_copy(update={"description": "other words"}).digest()
     assert recipe.digest() != recipe.model_copy(update={"max_n_fraction": 0.4}).digest()

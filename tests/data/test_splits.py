@@ -57,15 +57,23 @@ def test_the_parts_of_ecoli_lie_ten_thousand_bases_apart_around_the_circle() -> 
     assert [*gaps, around] == [10_000] * 3
 
 
-@given(st.dictionaries(st.text("abc", min_size=1), st.integers(0, 3000), min_size=1, max_size=60).filter(lambda d: sum(d.values())))
-def test_a_file_without_a_rule_is_split_without_overlap_and_nothing_is_lost(contigs: dict[str, int]) -> None:
+@given(
+    st.dictionaries(
+        st.text("abc", min_size=1), st.integers(0, 3000), min_size=1, max_size=60
+    ).filter(lambda d: sum(d.values()))
+)
+def test_a_file_without_a_rule_is_split_without_overlap_and_nothing_is_lost(
+    contigs: dict[str, int],
+) -> None:
     splits = resolve(Recipe(name="x"), contigs, "in.fa")
     assert (occupied(splits, contigs) == 1).all()
     assert any("split without a rule" in note for note in splits.notes)
 
 
 @given(st.integers(20, 400), st.integers(100, 1000))
-def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(n: int, length: int) -> None:
+def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(
+    n: int, length: int
+) -> None:
     contigs = {f"c{i}": length + i for i in range(n)}
     splits = resolve(Recipe(name="x"), contigs, "in.fa")
     total = sum(contigs.values())
@@ -75,7 +83,9 @@ def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(n: in
 
 
 def test_a_partial_genome_is_accepted_and_what_it_lacks_is_noted() -> None:
-    splits = resolve(load_recipe("hg38"), {"chr1": 1_000_000, "chr13": 200_000, "chr21": 46_709_983}, "part.fa")
+    splits = resolve(
+        load_recipe("hg38"), {"chr1": 1_000_000, "chr13": 200_000, "chr21": 46_709_983}, "part.fa"
+    )
     assert rows(splits, "train") == [(0, 0, 1_000_000)]
     assert rows(splits, "valid") == [(1, 0, 200_000)]
     assert rows(splits, "test") == [(2, 0, 46_709_983)]
@@ -98,18 +108,24 @@ def test_a_genome_of_its_own_in_a_recipes_place_is_split_by_itself_with_a_note()
 
 
 def test_contigs_that_are_not_of_the_recipe_are_left_out_and_named() -> None:
-    splits = resolve(load_recipe("hg38"), {"chr1": 1000, "phage": 500, "chr13": 1000, "chr8": 1000}, "in.fa")
+    splits = resolve(
+        load_recipe("hg38"), {"chr1": 1000, "phage": 500, "chr13": 1000, "chr8": 1000}, "in.fa"
+    )
     assert all(c != 1 for s in SPLITS for c, _, _ in rows(splits, s))
     assert any("phage" in note for note in splits.notes)
 
 
 def test_a_longer_contig_is_another_assembly() -> None:
-    with pytest.raises(DataError, match=r"in\.fa \(record chr1\): has 249,250,621 bases, but 248,956,422 in hg38"):
+    with pytest.raises(
+        DataError, match=r"in\.fa \(record chr1\): has 249,250,621 bases, but 248,956,422 in hg38"
+    ):
         resolve(load_recipe("hg38"), {"chr1": 249_250_621}, "in.fa")
 
 
 def test_the_same_contigs_under_other_names_are_refused_with_the_recipes_name() -> None:
-    with pytest.raises(DataError, match=r"record 1\): this contig is 'chr1' in the recipe hg38; rename"):
+    with pytest.raises(
+        DataError, match=r"record 1\): this contig is 'chr1' in the recipe hg38; rename"
+    ):
         resolve(load_recipe("hg38"), {"1": 248_956_422}, "in.fa")
 
 
@@ -124,7 +140,12 @@ def test_a_fetched_genome_is_compared_with_the_recipe_under_a_bed_too(tmp_path: 
     recipe = load_recipe("sacCer3")
     resolve(recipe.with_bed(tmp_path / "in.bed"), recipe.contigs, "in.fa", exact=True)
     with pytest.raises(DataError, match="another assembly"):
-        resolve(recipe.with_bed(tmp_path / "in.bed"), {**recipe.contigs, "chrI": 230_217}, "in.fa", exact=True)
+        resolve(
+            recipe.with_bed(tmp_path / "in.bed"),
+            {**recipe.contigs, "chrI": 230_217},
+            "in.fa",
+            exact=True,
+        )
 
 
 def test_a_file_of_held_out_contigs_only_cannot_train() -> None:
@@ -140,7 +161,9 @@ def test_bed_intervals_are_honoured_exactly(tmp_path: Path) -> None:
     assert rows(splits, "test") == [(1, 100, 300)]
 
 
-def test_rows_that_overlap_within_a_split_are_merged_and_counted_and_rows_that_touch_stay_apart(tmp_path: Path) -> None:
+def test_rows_that_overlap_within_a_split_are_merged_and_counted_and_rows_that_touch_stay_apart(
+    tmp_path: Path,
+) -> None:
     text = "a\t0\t100\ttrain\na\t0\t100\ttrain\na\t50\t200\ttrain\na\t200\t300\ttrain\na\t400\t500\tvalid\n"
     splits = bed_splits(tmp_path, text, {"a": 5000})
     assert rows(splits, "train") == [(0, 0, 200), (0, 200, 300)]
@@ -148,7 +171,9 @@ def test_rows_that_overlap_within_a_split_are_merged_and_counted_and_rows_that_t
 
 
 @pytest.mark.parametrize("held_out", ["valid", "test"])
-def test_a_train_row_that_overlaps_a_held_out_row_is_refused_naming_both(tmp_path: Path, held_out: str) -> None:
+def test_a_train_row_that_overlaps_a_held_out_row_is_refused_naming_both(
+    tmp_path: Path, held_out: str
+) -> None:
     text = f"a\t0\t100\ttrain\nb\t10\t20\ttrain\nb\t50\t90\t{held_out}\nb\t85\t99\ttrain\n"
     with pytest.raises(DataError) as fault:
         bed_splits(tmp_path, text, {"a": 100, "b": 100})
@@ -156,7 +181,9 @@ def test_a_train_row_that_overlaps_a_held_out_row_is_refused_naming_both(tmp_pat
         assert part in str(fault.value)
 
 
-def test_one_shared_base_between_valid_and_test_is_refused_and_touching_is_not(tmp_path: Path) -> None:
+def test_one_shared_base_between_valid_and_test_is_refused_and_touching_is_not(
+    tmp_path: Path,
+) -> None:
     good = "a\t0\t10\ttrain\na\t10\t20\tvalid\na\t20\t30\ttest\n"
     bed_splits(tmp_path, good, {"a": 30})
     with pytest.raises(DataError, match="overlaps"):
@@ -167,12 +194,16 @@ SPANS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(1,
 
 
 @given(SPANS, SPANS, SPANS)
-def test_splits_are_refused_exactly_when_two_of_them_share_a_base(train: list, valid: list, test: list) -> None:
+def test_splits_are_refused_exactly_when_two_of_them_share_a_base(
+    train: list, valid: list, test: list
+) -> None:
     spans = [[(c, s, s + n) for c, s, n in split] for split in (train, valid, test)]
     bases = [{(c, x) for c, s, e in split for x in range(s, e)} for split in spans]
     shared = bool(bases[0] & bases[1] or bases[0] & bases[2] or bases[1] & bases[2])
     try:
-        refuse_overlap(dict(zip(SPLITS, map(Intervals.of, spans), strict=True)), ["a", "b"], "in.bed")
+        refuse_overlap(
+            dict(zip(SPLITS, map(Intervals.of, spans), strict=True)), ["a", "b"], "in.bed"
+        )
     except DataError:
         assert shared
     else:
@@ -190,7 +221,9 @@ def test_splits_are_refused_exactly_when_two_of_them_share_a_base(train: list, v
         ("", r"in\.bed"),
     ],
 )
-def test_a_bed_that_gives_no_split_is_refused_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+def test_a_bed_that_gives_no_split_is_refused_with_its_line(
+    tmp_path: Path, text: str, told: str
+) -> None:
     with pytest.raises(DataError, match=told) as fault:
         bed_splits(tmp_path, text, {"a": 30})
     assert "in.bed" in str(fault.value)
@@ -200,7 +233,11 @@ def test_a_bed_that_gives_no_split_is_refused_with_its_line(tmp_path: Path, text
 def test_merging_keeps_the_bases_and_leaves_no_overlap(spans: list[tuple[int, int, int]]) -> None:
     merged = merge(Intervals.of([(c, s, s + n) for c, s, n in spans]))
     wanted = {(c, x) for c, s, n in spans for x in range(s, s + n)}
-    found = [(int(c), x) for c, s, e in zip(merged.contig, merged.start, merged.end, strict=True) for x in range(s, e)]
+    found = [
+        (int(c), x)
+        for c, s, e in zip(merged.contig, merged.start, merged.end, strict=True)
+        for x in range(s, e)
+    ]
     assert len(found) == len(set(found))
     assert set(found) == wanted
 
@@ -215,7 +252,9 @@ def test_merging_keeps_the_bases_and_leaves_no_overlap(spans: list[tuple[int, in
 )
 def test_a_recipe_whose_own_splits_overlap_is_refused(values: dict) -> None:
     recipe = Recipe(name="x", contigs={"a": 100, "b": 100}, splits=SplitRule(**values))
-    with pytest.raises(DataError, match=r"recipe x: the .* interval a:.* overlaps the .* interval a:"):
+    with pytest.raises(
+        DataError, match=r"recipe x: the .* interval a:.* overlaps the .* interval a:"
+    ):
         resolve(recipe, recipe.contigs, "in.fa")
 
 

@@ -25,8 +25,14 @@ CONTIGS = {"a": "ACGTNacgtnRYSWKMBDHVrysw", "b": random_dna(300)}
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv", min_size=1, max_size=50), min_size=1, max_size=4))
-def test_every_letter_and_its_case_come_back_from_the_store(tmp_path_factory: pytest.TempPathFactory, sequences: list[str]) -> None:
+@given(
+    st.lists(
+        st.text("ACGTNacgtnRYSWKMBDHVryswkmbdhv", min_size=1, max_size=50), min_size=1, max_size=4
+    )
+)
+def test_every_letter_and_its_case_come_back_from_the_store(
+    tmp_path_factory: pytest.TempPathFactory, sequences: list[str]
+) -> None:
     contigs = {f"c{i}": s for i, s in enumerate(sequences)}
     store, _ = store_of(tmp_path_factory.mktemp("s"), contigs)
     for name, sequence in contigs.items():
@@ -63,7 +69,9 @@ def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path: Path, fo
     path = write_fasta(tmp_path / "in.fa", CONTIGS)
     reference = build_store(recipe_of(CONTIGS), path)
     data = path.read_bytes()
-    (tmp_path / "other").write_bytes({"plain": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n")}[form])
+    (tmp_path / "other").write_bytes(
+        {"plain": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n")}[form]
+    )
     other = build_store(recipe_of(CONTIGS), tmp_path / "other")
     assert (np.asarray(other.flat) == reference.flat).all()
     assert other.manifest["ids_sha256"] == reference.manifest["ids_sha256"]
@@ -98,13 +106,19 @@ def test_ignored_contigs_are_not_stored(tmp_path: Path) -> None:
 
 def test_a_bed_may_name_a_contig_that_the_recipe_ignores(tmp_path: Path) -> None:
     (tmp_path / "in.bed").write_text("chrM\t0\t200\ttrain\n")
-    store, _ = store_of(tmp_path, {"chrM": random_dna(300)}, load_recipe("hg38", bed=tmp_path / "in.bed"))
+    store, _ = store_of(
+        tmp_path, {"chrM": random_dna(300)}, load_recipe("hg38", bed=tmp_path / "in.bed")
+    )
     assert store.splits.intervals["train"].n_bases == 200
 
 
-@pytest.mark.parametrize("damage", ["cut", "grown", "manifest", "no ids", "empty", "runs", "more runs"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "grown", "manifest", "no ids", "empty", "runs", "more runs"]
+)
 def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
-    store, recipe = store_of(tmp_path, {**CONTIGS, "own": "ACGT" * len(damage) + damage[:1].translate(LETTER)})
+    store, recipe = store_of(
+        tmp_path, {**CONTIGS, "own": "ACGT" * len(damage) + damage[:1].translate(LETTER)}
+    )
     good = np.array(store.flat)
     ids = store.path / "genome.ids"
     if damage == "cut":
@@ -146,8 +160,12 @@ def test_a_store_travels_to_a_worker_by_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["replaced", "appended", "truncated"])
-def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(tmp_path: Path, change: str) -> None:
-    store, recipe = store_of(tmp_path, {"chr1": random_dna(2000), "chr2": random_dna(900, 1)}, Recipe(name="x"))
+def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(
+    tmp_path: Path, change: str
+) -> None:
+    store, recipe = store_of(
+        tmp_path, {"chr1": random_dna(2000), "chr2": random_dna(900, 1)}, Recipe(name="x")
+    )
     remembered = json.loads(json.dumps(store.identity()))
     path = tmp_path / "in.fa"
     store.check_same(remembered)
@@ -173,7 +191,9 @@ def test_a_resumed_run_refuses_other_splits_of_the_same_file(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("change", ["removed", "truncated", "replaced"])
-def test_reading_goes_on_when_the_source_is_changed_while_in_use(tmp_path: Path, change: str) -> None:
+def test_reading_goes_on_when_the_source_is_changed_while_in_use(
+    tmp_path: Path, change: str
+) -> None:
     store, _ = store_of(tmp_path, {"chr1": random_dna(2000)})
     path = tmp_path / "in.fa"
     before = np.array(store.flat)
@@ -238,7 +258,10 @@ def test_processes_that_build_one_store_at_once_all_get_it_whole(tmp_path: Path)
     path = write_fasta(tmp_path / "in.fa", {"a": random_dna(200_000, 77), "b": "N" * 50_000})
     start = str(time.time() + 3)
     command = [sys.executable, "-c", BUILD, str(path), start]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
     ends = [(*p.communicate(timeout=120), p.returncode) for p in running]
     assert all(code == 0 for _, _, code in ends), ends
     assert len({out for out, _, _ in ends}) == 1

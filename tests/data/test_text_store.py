@@ -17,7 +17,13 @@ from genodiff.data import text_build
 from genodiff.data.archive import unpack
 from genodiff.data.recipe import SPLITS
 from genodiff.data.splits import Intervals
-from genodiff.data.text_recipe import TextRecipe, domain_of, load_text_recipe, own_text_recipe, text_recipe_names
+from genodiff.data.text_recipe import (
+    TextRecipe,
+    domain_of,
+    load_text_recipe,
+    own_text_recipe,
+    text_recipe_names,
+)
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError, UsageError
@@ -43,7 +49,9 @@ def test_a_text_file_stands_in_the_store_byte_for_byte_and_ends_once(
     store = store_of(path)
     assert text_of(store).encode() == raw
     assert np.flatnonzero(np.asarray(store.flat) == BYTES.end_id).tolist() == [len(raw)]
-    assert store.manifest["parts"] == [{"name": "all", "tokens": len(raw) + 1, "documents": 1, "bytes": len(raw)}]
+    assert store.manifest["parts"] == [
+        {"name": "all", "tokens": len(raw) + 1, "documents": 1, "bytes": len(raw)}
+    ]
     store.verify()
 
 
@@ -58,7 +66,9 @@ def test_one_text_is_cut_by_position_and_the_splits_cover_it_once(tmp_path: Path
     assert sizes["valid"] == sizes["test"] == int(0.05 * store.lengths[0])
 
 
-def test_rows_are_dealt_by_the_hash_of_their_text_so_that_copies_stay_together(tmp_path: Path) -> None:
+def test_rows_are_dealt_by_the_hash_of_their_text_so_that_copies_stay_together(
+    tmp_path: Path,
+) -> None:
     path = write_rows(tmp_path)
     twice = tmp_path / "twice.jsonl"
     lines = path.read_text().splitlines(keepends=True)
@@ -66,7 +76,9 @@ def test_rows_are_dealt_by_the_hash_of_their_text_so_that_copies_stay_together(t
     one, two = store_of(path), store_of(twice)
     assert set(two.names) == set(SPLITS)
     assert two.duplicates() == {"valid": 0, "test": 0}
-    assert {s: 2 * i.n_bases for s, i in one.splits.intervals.items()} == {s: i.n_bases for s, i in two.splits.intervals.items()}
+    assert {s: 2 * i.n_bases for s, i in one.splits.intervals.items()} == {
+        s: i.n_bases for s, i in two.splits.intervals.items()
+    }
 
 
 def test_few_rows_are_cut_by_position(tmp_path: Path) -> None:
@@ -78,9 +90,13 @@ def test_few_rows_are_cut_by_position(tmp_path: Path) -> None:
 def test_files_named_for_splits_go_to_them_and_duplicates_across_are_counted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("genodiff"), "propagate", True)  # a command may have run before, and quietly
+    monkeypatch.setattr(
+        logging.getLogger("genodiff"), "propagate", True
+    )  # a command may have run before, and quietly
     caplog.set_level(logging.WARNING, logger="genodiff")
-    (tmp_path / "ptb.train.txt").write_text("\n".join(f" {v} {i}" for i in range(9) for v in VERSES))
+    (tmp_path / "ptb.train.txt").write_text(
+        "\n".join(f" {v} {i}" for i in range(9) for v in VERSES)
+    )
     (tmp_path / "ptb.valid.txt").write_text(f" {VERSES[0]} 3\nnew line here\n")
     (tmp_path / "ptb.test.txt").write_text("only in the test\n")
     store = build_text_store(load_text_recipe("ptb"), tmp_path, ByteTokenizer())
@@ -92,7 +108,9 @@ def test_files_named_for_splits_go_to_them_and_duplicates_across_are_counted(
 
 
 def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path: Path) -> None:
-    (tmp_path / "wiki.valid.tokens").write_text("\n".join(f" = Title {i} = \n {v}" for i in range(20) for v in VERSES))
+    (tmp_path / "wiki.valid.tokens").write_text(
+        "\n".join(f" = Title {i} = \n {v}" for i in range(20) for v in VERSES)
+    )
     (tmp_path / "wiki.test.tokens").write_text(" = Other = \n\n text of the test\n")
     store = build_text_store(load_text_recipe("wikitext2"), tmp_path, ByteTokenizer())
     assert "no file of train: its valid trains in that place" in store.splits.notes[0]
@@ -102,7 +120,9 @@ def test_a_recipe_without_a_file_of_train_trains_on_valid_and_says_so(tmp_path: 
 
 
 def test_a_cut_falls_between_documents(tmp_path: Path) -> None:
-    store = store_of(write_rows(tmp_path, 100), split_by_hash=False, cut={"valid": 500, "test": 0.1})
+    store = store_of(
+        write_rows(tmp_path, 100), split_by_hash=False, cut={"valid": 500, "test": 0.1}
+    )
     starts = set(np.asarray(store.starts).tolist())
     for split in SPLITS:
         assert int(store.splits.intervals[split].start[0]) in starts
@@ -117,7 +137,9 @@ def test_the_same_documents_are_read_from_every_format(tmp_path: Path, how: str)
     elif how == "parquet":
         pl.DataFrame({"n": range(len(texts)), "text": texts}).write_parquet(path)
     else:
-        pl.DataFrame({"n": range(len(texts)), "text": texts}).write_csv(path, separator="\t" if how == "tsv" else ",")
+        pl.DataFrame({"n": range(len(texts)), "text": texts}).write_csv(
+            path, separator="\t" if how == "tsv" else ","
+        )
     store = store_of(path, split_by_hash=False)
     ids, starts = np.asarray(store.flat), np.asarray(store.starts)
     found = [ByteTokenizer().decode(ids[a:b]).decode() for a, b in itertools.pairwise(starts)]
@@ -144,7 +166,11 @@ def test_a_byte_order_mark_is_no_text_and_a_control_token_is_only_text(tmp_path:
     [
         ("in.txt", b"", "empty or holds only white space"),
         ("in.txt", b" \n\t\n", "empty or holds only white space"),
-        ("in.txt", b"good\nbad \xc0\xaf here", "in.txt, line 2: byte 0xC0 at offset 9 is not UTF-8"),
+        (
+            "in.txt",
+            b"good\nbad \xc0\xaf here",
+            "in.txt, line 2: byte 0xC0 at offset 9 is not UTF-8",
+        ),
         ("in.txt", b"a\nb\0c", "in.txt, line 2: NUL byte"),
         ("in.txt", "text".encode("utf-16"), "UTF-16"),
         ("in.jsonl", b'{"text": "a"}\n{"text": 3}\n', "in.jsonl, line 2: 'text' is not a string"),
@@ -154,7 +180,9 @@ def test_a_byte_order_mark_is_no_text_and_a_control_token_is_only_text(tmp_path:
         ("in.parquet", b"PAR1 is not enough", "no readable Parquet"),
     ],
 )
-def test_a_bad_file_is_named_in_one_line_and_leaves_no_store(tmp_path: Path, own_cache: Path, name: str, content: bytes, says: str) -> None:
+def test_a_bad_file_is_named_in_one_line_and_leaves_no_store(
+    tmp_path: Path, own_cache: Path, name: str, content: bytes, says: str
+) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     before = set((own_cache / "stores").glob("*/manifest.json"))
@@ -209,10 +237,14 @@ def test_bytes_of_windows_are_counted_exactly(tmp_path: Path) -> None:
     starts = np.asarray(store.starts)
     found = store.bytes_of(starts[:-1], np.diff(starts))
     assert np.array_equal(found, np.asarray(store.document_bytes))
-    store.token_bytes = None  # as for a tokenizer that loses text: shared out over a document's tokens
+    store.token_bytes = (
+        None  # as for a tokenizer that loses text: shared out over a document's tokens
+    )
     assert np.allclose(store.bytes_of(starts[:-1], np.diff(starts)), store.document_bytes)
     half = np.diff(starts) // 2
-    assert np.allclose(store.bytes_of(starts[:-1], half), store.document_bytes * half / np.diff(starts))
+    assert np.allclose(
+        store.bytes_of(starts[:-1], half), store.document_bytes * half / np.diff(starts)
+    )
 
 
 @pytest.mark.parametrize("name", text_recipe_names())
@@ -225,12 +257,26 @@ def test_every_text_recipe_says_where_it_comes_from_and_how_it_is_cut(name: str)
     assert recipe.sources or "--text" in recipe.description
     for source in recipe.sources:
         assert source.members or recipe.bucket(Path(source.filename)) is not None, source.filename
-    assert ("packed" in recipe.description or "padded" in recipe.description) or recipe.documents == "file"
+    assert (
+        "packed" in recipe.description or "padded" in recipe.description
+    ) or recipe.documents == "file"
 
 
 def test_the_promised_text_recipes_are_there() -> None:
-    promised = {"text8", "enwik8", "lm1b-packed", "lm1b-padded", "openwebtext", "wikitext2", "wikitext103", "ptb", "lambada"}
-    assert promised | {"ag_news", "c4", "pubmed", "arxiv", "tinyshakespeare"} <= set(text_recipe_names())
+    promised = {
+        "text8",
+        "enwik8",
+        "lm1b-packed",
+        "lm1b-padded",
+        "openwebtext",
+        "wikitext2",
+        "wikitext103",
+        "ptb",
+        "lambada",
+    }
+    assert promised | {"ag_news", "c4", "pubmed", "arxiv", "tinyshakespeare"} <= set(
+        text_recipe_names()
+    )
     assert len(load_text_recipe("c4").sources) == 1032
     assert load_text_recipe("c4").sources[7].filename == "c4-train.00007-of-01024.json.gz"
 

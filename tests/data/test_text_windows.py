@@ -57,7 +57,9 @@ def test_a_start_token_is_given_and_never_scored(tmp_path: Path) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "mill"]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
     path = write_rows(tmp_path)
-    windows = PaddedWindows(store_of(path, open_tokenizer(str(tmp_path))), own_text_recipe(path), "train", 16)
+    windows = PaddedWindows(
+        store_of(path, open_tokenizer(str(tmp_path))), own_text_recipe(path), "train", 16
+    )
     batch = next(iter(EvalBatches(windows, 8, seed=1)))
     assert (batch.x0[:, 0] == 2).all()
     assert not batch.maskable[:, 0].any()
@@ -69,7 +71,9 @@ def test_a_start_token_is_given_and_never_scored(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [packed, padded])
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_are_functions_of_seed_and_number_whoever_makes_them(tmp_path: Path, make: object, workers: int) -> None:
+def test_batches_are_functions_of_seed_and_number_whoever_makes_them(
+    tmp_path: Path, make: object, workers: int
+) -> None:
     windows = make(write_rows(tmp_path))  # type: ignore[operator]
     batches = TrainBatches(windows, 5, 4)
     loaded = DataLoader(batches.from_batch(3, 9), batch_size=None, num_workers=workers)
@@ -128,12 +132,17 @@ def test_the_recipe_says_how_windows_are_packed_unless_one_is_asked_for(tmp_path
     with pytest.raises(UsageError, match="--document-attention is for packed windows"):
         text_windows(store, asked, "train", 32, by_document=True)
     with pytest.raises(UsageError, match="marks no ends of documents"):
-        text_windows(store, recipe.model_copy(update={"ends": False}), "train", 32, by_document=True)
+        text_windows(
+            store, recipe.model_copy(update={"ends": False}), "train", 32, by_document=True
+        )
 
 
 def test_too_short_a_text_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     path = write_song(tmp_path, 1)
-    with pytest.raises(DataError, match=r"song\.txt: the text is too short: .* less than one window of seq_len 4096; .*--seq-len"):
+    with pytest.raises(
+        DataError,
+        match=r"song\.txt: the text is too short: .* less than one window of seq_len 4096; .*--seq-len",
+    ):
         packed(path, seq_len=4096)
     with pytest.raises(UsageError, match="no split 'dev'"):
         padded(path, "dev")

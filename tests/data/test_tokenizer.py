@@ -39,7 +39,24 @@ def bpe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bert(tmp_path: Path) -> Path:
     """A vocab.txt of a few words."""
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "mill", "stood", "##s", "s", "m", "##ill", ",", "[", "]", "mask"]
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "the",
+        "mill",
+        "stood",
+        "##s",
+        "s",
+        "m",
+        "##ill",
+        ",",
+        "[",
+        "]",
+        "mask",
+    ]
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
     return tmp_path
 
@@ -67,7 +84,10 @@ def test_byte_level_bpe_gives_back_every_text_and_its_bytes_add_up(bpe: Path, te
 
 def test_bpe_is_the_same_whoever_trains_it(bpe: Path) -> None:
     assert train_bpe([SONG] * 3, 400) == (bpe / "tokenizer.json").read_bytes()
-    assert open_tokenizer(str(bpe / "tokenizer.json")).vocabulary == open_tokenizer(str(bpe)).vocabulary
+    assert (
+        open_tokenizer(str(bpe / "tokenizer.json")).vocabulary
+        == open_tokenizer(str(bpe)).vocabulary
+    )
 
 
 def test_wordpiece_reads_words_and_a_mask_in_the_text_is_no_mask(bert: Path) -> None:
@@ -91,12 +111,18 @@ def test_letters_of_text8_and_nothing_else() -> None:
         tokenizer.encode(["caféz"])
 
 
-def test_the_published_vocabularies_are_known_without_their_files_and_agree_with_them(shared: Path) -> None:
+def test_the_published_vocabularies_are_known_without_their_files_and_agree_with_them(
+    shared: Path,
+) -> None:
     for name, folder in (("gpt2", "gpt2"), ("bert-base-uncased", "bert-base-uncased")):
         there = open_tokenizer(str(shared / "data/tokenizers" / folder))
         assert there.vocabulary == vocabulary_of(name)
     gpt2 = open_tokenizer(str(shared / "data/tokenizers/gpt2"))
-    assert (gpt2.vocabulary.padded_size, gpt2.vocabulary.mask_id, gpt2.vocabulary.end_id) == (50258, 50257, 50256)
+    assert (gpt2.vocabulary.padded_size, gpt2.vocabulary.mask_id, gpt2.vocabulary.end_id) == (
+        50258,
+        50257,
+        50256,
+    )
     assert gpt2.encode(["Hello world"])[0].tolist() == [15496, 995]
     assert gpt2.decode(gpt2.encode([ODD])[0]) == ODD.encode()
     bert = open_tokenizer(str(shared / "data/tokenizers/bert-base-uncased"))
@@ -110,7 +136,10 @@ def test_a_tokenizer_json_with_added_tokens_reads_text_as_text(shared: Path) -> 
 
 def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe: Path, tmp_path: Path) -> None:
     tokenizer = open_tokenizer(str(bpe))
-    assert tokenizer_from(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary == tokenizer.vocabulary
+    assert (
+        tokenizer_from(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary
+        == tokenizer.vocabulary
+    )
     assert name_of(tokenizer.files) == tokenizer.vocabulary.name
     changed = {"tokenizer.json": tokenizer.files["tokenizer.json"] + b"\n"}
     with pytest.raises(UsageError, match="is not the tokenizer that the model was trained with"):
@@ -128,14 +157,21 @@ def test_what_is_no_tokenizer_is_said(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0"}))
     with pytest.raises(UsageError, match="is no tokenizer"):
         open_tokenizer(str(tmp_path))
-    with pytest.raises(DataError, match=r"the tokenizer gpt2 is not on this machine.*give the folder with --tokenizer"):
+    with pytest.raises(
+        DataError,
+        match=r"the tokenizer gpt2 is not on this machine.*give the folder with --tokenizer",
+    ):
         open_tokenizer("gpt2", offline=True)
 
 
-def test_a_missing_package_is_one_line_with_the_remedy(bpe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_one_line_with_the_remedy(
+    bpe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = {"tokenizer.json": (bpe / "tokenizer.json").read_bytes()}
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(MachineError, match=r"needs the package 'tokenizers'.*pip install 'genodiff\[text\]'"):
+    with pytest.raises(
+        MachineError, match=r"needs the package 'tokenizers'.*pip install 'genodiff\[text\]'"
+    ):
         FileTokenizer(files, "mine", "here")
 
 
@@ -147,8 +183,16 @@ def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe
         assert again.fingerprint() == vocabulary.fingerprint()
         assert len(json.dumps(vocabulary.to_json())) < 1000
     values = mine.to_json()
-    assert Vocabulary.from_json(values | {"tokenizer_sha256": "0" * 64}).fingerprint() != mine.fingerprint()
-    for wrong in ({"mask_id": 400}, {"domain": "dna"}, {"n_tokens": 10**12}, {"mask_id": values["end_id"]}):
+    assert (
+        Vocabulary.from_json(values | {"tokenizer_sha256": "0" * 64}).fingerprint()
+        != mine.fingerprint()
+    )
+    for wrong in (
+        {"mask_id": 400},
+        {"domain": "dna"},
+        {"n_tokens": 10**12},
+        {"mask_id": values["end_id"]},
+    ):
         with pytest.raises(CheckpointError, match="does not describe a vocabulary"):
             Vocabulary.from_json(values | wrong)
     with pytest.raises(TypeError, match="encode with that"):
@@ -163,8 +207,16 @@ def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
-        ("ptb", " mr. <unk> said he ca n't sell N shares at $ N each ", "mr. <unk> said he can't sell N shares at $N each"),
-        ("wikitext", " It was 3 @.@ 5 m , or 1 @,@ 000 ( one thousand ) .\n", " It was 3.5 m, or 1,000 (one thousand).\n"),
+        (
+            "ptb",
+            " mr. <unk> said he ca n't sell N shares at $ N each ",
+            "mr. <unk> said he can't sell N shares at $N each",
+        ),
+        (
+            "wikitext",
+            " It was 3 @.@ 5 m , or 1 @,@ 000 ( one thousand ) .\n",
+            " It was 3.5 m, or 1,000 (one thousand).\n",
+        ),
         ("wikitext", ' He said " no " ; it \'s done .', ' He said "no"; it\'s done.'),
         ("lm1b", "It 's a $ 5 bill , he said .", "It's a $5 bill, he said."),
         ("lm1b", "See http : / / x.com or a / b ?", "See http://x.com or a/b?"),

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.toy import ToySource
 
-SMALL = ToySource(motifs=("ACG", "GGTAC", "T"), motif_rate=0.4, fidelity=0.9, at=0.6, lengths=(500,))
+SMALL = ToySource(
+    motifs=("ACG", "GGTAC", "T"), motif_rate=0.4, fidelity=0.9, at=0.6, lengths=(500,)
+)
 TOY = ToySource()
 GENOME = "60aa0e14ff85c8f24f9b3f4c33cb48cb3de6694e73c6005a040d10caadd19af2"
 SOURCES = pytest.mark.parametrize("source", [SMALL, TOY], ids=["small", "toy"])
@@ -50,15 +52,21 @@ def forward(source: ToySource, bases: NDArray) -> float:
 
 @SOURCES
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 11, 12, 13, 40, 300])
-def test_the_likelihood_is_that_of_the_plain_forward_algorithm(source: ToySource, length: int) -> None:
+def test_the_likelihood_is_that_of_the_plain_forward_algorithm(
+    source: ToySource, length: int
+) -> None:
     for index in range(3):
         ids = source.sample(length, 7, index)
-        assert float(source.log_likelihood(ids)) == pytest.approx(forward(source, ids - 7), rel=1e-10)
+        assert float(source.log_likelihood(ids)) == pytest.approx(
+            forward(source, ids - 7), rel=1e-10
+        )
 
 
 @SOURCES
 @pytest.mark.parametrize("length", [1, 2, 4, 7])
-def test_the_probabilities_of_all_sequences_of_a_length_add_up_to_one(source: ToySource, length: int) -> None:
+def test_the_probabilities_of_all_sequences_of_a_length_add_up_to_one(
+    source: ToySource, length: int
+) -> None:
     everything = np.array(list(itertools.product(DNA.targets, repeat=length)), np.uint8)
     assert np.exp(source.log_likelihood(everything)).sum() == pytest.approx(1, abs=1e-12)
 
@@ -80,7 +88,11 @@ def test_unknown_letters_and_padding_are_summed_over(ids: list[int], pad: int) -
 
 def test_soft_mask_bits_and_wider_integers_change_nothing() -> None:
     ids = TOY.sample(300, 3)
-    assert TOY.log_likelihood(ids | SOFT) == TOY.log_likelihood(ids.astype(np.int64)) == TOY.log_likelihood(ids)
+    assert (
+        TOY.log_likelihood(ids | SOFT)
+        == TOY.log_likelihood(ids.astype(np.int64))
+        == TOY.log_likelihood(ids)
+    )
     assert TOY.bits_per_base(ids | SOFT) == TOY.bits_per_base(ids)
 
 
@@ -110,7 +122,13 @@ def test_no_other_source_codes_its_samples_in_fewer_bits() -> None:
     """Gibbs' inequality, with every neighbour of the parameters in the place of "other"."""
     ids = TOY.sample(20_000, 5).reshape(-1, 500)
     best = TOY.bits_per_base(ids)
-    for change in ({"fidelity": 0.9}, {"fidelity": 0.995}, {"motif_rate": 0.06}, {"motif_rate": 0.25}, {"at": 0.3}):
+    for change in (
+        {"fidelity": 0.9},
+        {"fidelity": 0.995},
+        {"motif_rate": 0.06},
+        {"motif_rate": 0.25},
+        {"at": 0.3},
+    ):
         assert ToySource(**change).bits_per_base(ids) > best + 0.004
 
 
@@ -119,13 +137,20 @@ def test_the_toy_genome_has_about_two_bits_by_letters_and_one_and_a_quarter_in_t
     p = np.bincount(ids, minlength=11)[7:11] / len(ids)
     assert 1.97 < -(p * np.log2(p)).sum() < 1.99
     assert 1.24 < TOY.bits_per_base(ids.reshape(-1, 256)) < 1.28
-    assert 0.01 < TOY.bits_per_base(ids.reshape(-1, 256)) - TOY.bits_per_base(ids.reshape(-1, 65536)) < 0.03
+    assert (
+        0.01
+        < TOY.bits_per_base(ids.reshape(-1, 256)) - TOY.bits_per_base(ids.reshape(-1, 65536))
+        < 0.03
+    )
 
 
 def test_the_genome_is_the_same_on_every_machine() -> None:
     contigs = dict(TOY.contigs())
     assert [*contigs] == [f"toy{i + 1}" for i in range(10)]
-    assert DNA.decode(contigs["toy1"][:60]) == "GGTATAACGAATCACTTCCGGTTGAGGATATCTGATAAGGTAGAATCACTTCCGGAATCA"
+    assert (
+        DNA.decode(contigs["toy1"][:60])
+        == "GGTATAACGAATCACTTCCGGTTGAGGATATCTGATAAGGTAGAATCACTTCCGGAATCA"
+    )
     assert hashlib.sha256(np.concatenate([*contigs.values()]).tobytes()).hexdigest() == GENOME
     assert TOY.fingerprint() != SMALL.fingerprint()
 

@@ -19,7 +19,9 @@ STEPS, LENGTH, ROWS = 60, 256, 16
 
 
 @pytest.mark.slow
-def test_a_tiny_network_closes_a_third_of_the_gap_in_sixty_steps_and_never_beats_the_source() -> None:
+def test_a_tiny_network_closes_a_third_of_the_gap_in_sixty_steps_and_never_beats_the_source() -> (
+    None
+):
     recipe = load_recipe("toy")
     store = build_store(recipe)
     train, test = (Windows(store, recipe, split, LENGTH) for split in ("train", "test"))
@@ -30,12 +32,18 @@ def test_a_tiny_network_closes_a_third_of_the_gap_in_sixty_steps_and_never_beats
     def terms(batch: Batch) -> LossTerms:
         t = times("systematic", batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
         k = counts(t, batch.maskable.sum(-1))
-        return exact_count_loss(process, lambda xt, _: net(xt), batch.x0, batch.maskable, None, k, batch.u_mask)
+        return exact_count_loss(
+            process, lambda xt, _: net(xt), batch.x0, batch.maskable, None, k, batch.u_mask
+        )
 
     batches = TrainBatches(train, seed=1, batch_size=ROWS)
     for step in range(STEPS):
         for group in optimizer.param_groups:
-            group["lr"] = 8e-3 * min(1, (step + 1) / 6) * (0.05 + 0.95 * 0.5 * (1 + np.cos(np.pi * step / STEPS)))
+            group["lr"] = (
+                8e-3
+                * min(1, (step + 1) / 6)
+                * (0.05 + 0.95 * 0.5 * (1 + np.cos(np.pi * step / STEPS)))
+            )
         loss = terms(batches.batch(step))
         optimizer.zero_grad()
         (loss.nats / loss.n_tokens).backward()

@@ -16,19 +16,41 @@ from genodiff.errors import DataError, UsageError
 
 @st.composite
 def tilings(draw: st.DrawFn) -> tuple:
-    genome = np.array(draw(st.lists(st.sampled_from([7, 7, 8, N_ID, N_ID]), min_size=1, max_size=120)), np.uint8)
+    genome = np.array(
+        draw(st.lists(st.sampled_from([7, 7, 8, N_ID, N_ID]), min_size=1, max_size=120)), np.uint8
+    )
     stride, seq_len = draw(st.integers(1, 12)), draw(st.integers(1, 12))
     starts = draw(st.lists(st.integers(0, len(genome) - 1), min_size=1, max_size=4, unique=True))
     lengths = [draw(st.integers(1, min(seq_len, len(genome) - s))) for s in starts]
-    counts = [draw(st.integers(1, (len(genome) - s - n) // stride + 1)) for s, n in zip(starts, lengths, strict=True)]
-    return genome, starts, lengths, counts, stride, draw(st.sampled_from([0.0, 0.3, 0.5, 0.99, 1.0]))
+    counts = [
+        draw(st.integers(1, (len(genome) - s - n) // stride + 1))
+        for s, n in zip(starts, lengths, strict=True)
+    ]
+    return (
+        genome,
+        starts,
+        lengths,
+        counts,
+        stride,
+        draw(st.sampled_from([0.0, 0.3, 0.5, 0.99, 1.0])),
+    )
 
 
 @given(tilings())
-def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_drops(case: tuple) -> None:
+def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_drops(
+    case: tuple,
+) -> None:
     genome, starts, lengths, counts, stride, most = case
     first = np.concatenate(([0], np.cumsum(counts)))
-    ranges = _dropped(np.array(starts), np.array(lengths), np.array(counts), first[:-1], stride, runs_of_n(genome), most)
+    ranges = _dropped(
+        np.array(starts),
+        np.array(lengths),
+        np.array(counts),
+        first[:-1],
+        stride,
+        runs_of_n(genome),
+        most,
+    )
     found = [int(i) for low, high in ranges for i in range(low, high)]
     wanted = []
     for k, (s, n, c) in enumerate(zip(starts, lengths, counts, strict=True)):
@@ -61,7 +83,11 @@ def test_runs_of_n_are_found_across_the_borders_of_pieces(ids: list[int], chunk:
     st.integers(0, 2**32),
 )
 def test_an_epochs_windows_share_no_base_and_stay_inside_their_intervals_at_every_phase(
-    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], seq_len: int, n_share: float, seed: int
+    tmp_path_factory: pytest.TempPathFactory,
+    lengths: list[int],
+    seq_len: int,
+    n_share: float,
+    seed: int,
 ) -> None:
     rng = np.random.default_rng(seed)
     contigs = {}
@@ -97,7 +123,9 @@ def test_phases_move_the_windows_of_a_long_interval_over_all_places(tmp_path: Pa
     assert len(starts) == PHASES
 
 
-def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_start(tmp_path: Path) -> None:
+def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_start(
+    tmp_path: Path,
+) -> None:
     contigs = {"a": random_dna(70), "b": random_dna(35), "c": random_dna(9)}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
     windows = Windows(store, recipe, "train", 16, stride=20)
@@ -113,8 +141,15 @@ def test_overlapping_windows_come_with_a_small_stride(tmp_path: Path) -> None:
     assert Windows(store, recipe, "train", 16, stride=8).start.tolist() == [0, 8, 16, 24]
 
 
-def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(tmp_path: Path) -> None:
-    contigs = {"a": random_dna(64), "b": random_dna(20, 1), "c": random_dna(3, 2), "v": random_dna(40)}
+def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(
+    tmp_path: Path,
+) -> None:
+    contigs = {
+        "a": random_dna(64),
+        "b": random_dna(20, 1),
+        "c": random_dna(3, 2),
+        "v": random_dna(40),
+    }
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
     windows = Windows(store, recipe, "train", 32)
     assert windows.length.tolist() == [32, 32, 20]
@@ -203,8 +238,12 @@ def test_islands_in_n_give_only_windows_with_bases(tmp_path: Path) -> None:
     assert ((rows != N_ID).sum(1) >= 32).all()
 
 
-@pytest.mark.parametrize("values", [{"seq_len": 0}, {"seq_len": 8, "stride": 0}, {"seq_len": 8, "split": "dev"}])
-def test_sizes_and_names_that_cannot_be_meant_are_usage_errors(tmp_path: Path, values: dict) -> None:
+@pytest.mark.parametrize(
+    "values", [{"seq_len": 0}, {"seq_len": 8, "stride": 0}, {"seq_len": 8, "split": "dev"}]
+)
+def test_sizes_and_names_that_cannot_be_meant_are_usage_errors(
+    tmp_path: Path, values: dict
+) -> None:
     store, recipe = store_of(tmp_path, {"a": random_dna(100)})
     with pytest.raises(UsageError):
         Windows(store, recipe, **{"split": "train", **values})

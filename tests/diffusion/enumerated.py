@@ -16,7 +16,12 @@ NEVER = -1e4
 
 def with_mask(world: World, mask_logit: float, noise: float = 0.0, seed: int = 0):  # type: ignore[no-untyped-def]
     """The world's own denoiser, its logit for the mask set and, with `noise`, made wrong in a way that depends on xt."""
-    table = noise * torch.randn(world.vocab_size, world.vocab_size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    table = noise * torch.randn(
+        world.vocab_size,
+        world.vocab_size,
+        generator=torch.Generator().manual_seed(seed),
+        dtype=torch.float64,
+    )
 
     def denoiser(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
         logits = world.denoiser(xt, sigma) + table[xt].mean(1, keepdim=True)
@@ -37,12 +42,20 @@ def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: S
     for i in range(1, steps + 1):
         ends = schedule.masked(torch.tensor([i - 1, i], dtype=torch.float64) / steps)
         s, t = (0.0 if i == 1 else float(ends[0])), float(ends[1])
-        chance, place = torch.tensor([s, t - s, 1 - t], dtype=torch.float64), torch.tensor([s / 2, (s + t) / 2, (t + 1) / 2])
+        chance, place = (
+            torch.tensor([s, t - s, 1 - t], dtype=torch.float64),
+            torch.tensor([s / 2, (s + t) / 2, (t + 1) / 2]),
+        )
         fate = torch.tensor(fates)
         weight = chance[fate].prod(-1, keepdim=True).expand(fate.shape)
         time = torch.full((len(fate),), (i - 0.5) / steps, dtype=torch.float64)
         rows, given = x0.expand(len(fate), -1), draws(place.double()[fate], time)
-        total += float(of.loss(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), weight, given).nats) / steps
+        total += (
+            float(
+                of.loss(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), weight, given).nats
+            )
+            / steps
+        )
     return total
 
 
@@ -54,7 +67,10 @@ def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[n
     for k in range(1, n + 1):
         given = draws(orders, torch.full((len(orders),), (k - 0.5) / n, dtype=torch.float64))
         found = of.bound(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), given)
-        assert torch.equal(counts(given.times("systematic"), torch.full((len(rows),), n)), torch.full((len(rows),), k))
+        assert torch.equal(
+            counts(given.times("systematic"), torch.full((len(rows),), n)),
+            torch.full((len(rows),), k),
+        )
         total += float((found.scale * found.ce.sum(-1)).mean()) / n
     return total
 

@@ -13,8 +13,20 @@ from strategies import seeds
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
-from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact, rate_curve, window_nelbo
-from genodiff.diffusion.loss import continuous_time_loss, decompose, discrete_time_loss, exact_count_loss, prior_kl
+from genodiff.diffusion.likelihood import (
+    count_terms,
+    nelbo_discrete,
+    nelbo_exact,
+    rate_curve,
+    window_nelbo,
+)
+from genodiff.diffusion.loss import (
+    continuous_time_loss,
+    decompose,
+    discrete_time_loss,
+    exact_count_loss,
+    prior_kl,
+)
 from genodiff.diffusion.masked import counts, times
 from genodiff.diffusion.schedule import (
     Cosine,
@@ -43,12 +55,18 @@ F1_NELBO = {  # T: linear, cosine, cosine squared, one minus cosine, 1 - t^2; si
 def world_terms(world: World, denoiser: Callable[..., Tensor] | None = None) -> Tensor:
     """C_0 .. C_L averaged over the world."""
     ok = torch.ones(world.length, dtype=torch.bool)
-    return sum(p * count_terms(world.diffusion(), denoiser or world.denoiser, x, ok) for x, p in zip(world.sequences, world.p, strict=True))
+    return sum(
+        p * count_terms(world.diffusion(), denoiser or world.denoiser, x, ok)
+        for x, p in zip(world.sequences, world.p, strict=True)
+    )
 
 
 def enumerated_nelbo(world: World, noise: Schedule, n_steps: int) -> float:
     """The T-step bound from its definition, without the package: every step, every sequence, every mask."""
-    alpha = [1 - noise.masked(torch.tensor([i / n_steps], dtype=torch.float64)).item() for i in range(n_steps + 1)]
+    alpha = [
+        1 - noise.masked(torch.tensor([i / n_steps], dtype=torch.float64)).item()
+        for i in range(n_steps + 1)
+    ]
     sequences, p = world.sequences.numpy(), world.p.numpy()
     total = 0.0
     for mask in itertools.product((False, True), repeat=world.length):
@@ -57,7 +75,9 @@ def enumerated_nelbo(world: World, noise: Schedule, n_steps: int) -> float:
         for x, px in zip(sequences, p, strict=True):
             like = (sequences[:, ~hidden] == x[~hidden]).all(1)
             for position in np.flatnonzero(hidden):
-                cost -= px * math.log(p[like & (sequences[:, position] == x[position])].sum() / p[like].sum())
+                cost -= px * math.log(
+                    p[like & (sequences[:, position] == x[position])].sum() / p[like].sum()
+                )
         for i in range(1, n_steps + 1):
             chance = (1 - alpha[i]) ** k * alpha[i] ** (world.length - k)
             total += (alpha[i - 1] - alpha[i]) / (1 - alpha[i]) * chance * cost
@@ -69,7 +89,9 @@ def enumerated_nelbo(world: World, noise: Schedule, n_steps: int) -> float:
 
 def test_the_curve_of_the_markov_chain_is_the_published_one_and_sums_to_its_entropy() -> None:
     terms = world_terms(F1)
-    assert terms.tolist() == pytest.approx([0, 0.25192772, 0.62208146, 1.23684142, 2.77258872], abs=5e-9)
+    assert terms.tolist() == pytest.approx(
+        [0, 0.25192772, 0.62208146, 1.23684142, 2.77258872], abs=5e-9
+    )
     assert F1.entropy == pytest.approx(1.6683961007, abs=5e-11)
     per_step = -0.9 * math.log(0.9) - 0.1 * math.log(0.1)
     assert F1.entropy == pytest.approx(math.log(2) + 3 * per_step, abs=1e-12)
@@ -85,29 +107,46 @@ def test_the_bound_of_t_steps_is_the_published_table_for_all_five_schedules(n_st
 
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 4, 10, 100])
-def test_the_bound_of_t_steps_equals_enumeration_by_hand_to_1e_minus_8(noise: Schedule, n_steps: int) -> None:
+def test_the_bound_of_t_steps_equals_enumeration_by_hand_to_1e_minus_8(
+    noise: Schedule, n_steps: int
+) -> None:
     by_hand = enumerated_nelbo(F1, noise, n_steps)
-    assert nelbo_discrete(world_terms(F1), noise, n_steps).item() == pytest.approx(by_hand, abs=1e-8)
+    assert nelbo_discrete(world_terms(F1), noise, n_steps).item() == pytest.approx(
+        by_hand, abs=1e-8
+    )
 
 
 @pytest.mark.parametrize(("length", "n_symbols"), [(2, 3), (4, 2), (3, 5)])
 @pytest.mark.parametrize("n_steps", [1, 3, 50])
 def test_the_copy_task_costs_its_closed_form(length: int, n_symbols: int, n_steps: int) -> None:
     world = copy_task(length, n_symbols)
-    closed = length * math.log(n_symbols) / n_steps * sum((i / n_steps) ** (length - 1) for i in range(1, n_steps + 1))
-    assert nelbo_discrete(world_terms(world), Linear(), n_steps).item() == pytest.approx(closed, abs=1e-9)
+    closed = (
+        length
+        * math.log(n_symbols)
+        / n_steps
+        * sum((i / n_steps) ** (length - 1) for i in range(1, n_steps + 1))
+    )
+    assert nelbo_discrete(world_terms(world), Linear(), n_steps).item() == pytest.approx(
+        closed, abs=1e-9
+    )
     assert nelbo_exact(world_terms(world)).item() == pytest.approx(math.log(n_symbols), abs=1e-9)
 
 
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
 @pytest.mark.parametrize("n_steps", [1, 2, 17])
-def test_independent_tokens_cost_their_entropy_whatever_the_schedule(noise: Schedule, n_steps: int) -> None:
+def test_independent_tokens_cost_their_entropy_whatever_the_schedule(
+    noise: Schedule, n_steps: int
+) -> None:
     world = independent(3, (0.1, 0.2, 0.7))
-    assert nelbo_discrete(world_terms(world), noise, n_steps).item() == pytest.approx(world.entropy, abs=1e-10)
+    assert nelbo_discrete(world_terms(world), noise, n_steps).item() == pytest.approx(
+        world.entropy, abs=1e-10
+    )
 
 
 def test_uniform_bases_cost_two_bits_each() -> None:
-    assert nelbo_exact(world_terms(F3)).item() / F3.length / math.log(2) == pytest.approx(2, abs=1e-12)
+    assert nelbo_exact(world_terms(F3)).item() / F3.length / math.log(2) == pytest.approx(
+        2, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("noise", FIVE, ids=repr)
@@ -120,14 +159,25 @@ def test_more_steps_never_cost_a_perfect_denoiser_more(noise: Schedule) -> None:
 
 def test_one_step_costs_the_total_correlation_more_than_the_entropy() -> None:
     excess = nelbo_discrete(world_terms(F1), Linear(), 1).item() - F1.entropy
-    assert excess == pytest.approx(4 * math.log(2) - F1.entropy, abs=1e-12) == pytest.approx(1.104193, abs=5e-7)
+    assert (
+        excess
+        == pytest.approx(4 * math.log(2) - F1.entropy, abs=1e-12)
+        == pytest.approx(1.104193, abs=5e-7)
+    )
 
 
 @settings(max_examples=50)
 @given(seeds, st.floats(0.1, 5))
 def test_no_denoiser_falls_below_the_entropy(seed: int, size: float) -> None:
     """The strongest single check: a deflated bound would."""
-    table = size * torch.randn(F1.vocab_size, 4, 4, F1.vocab_size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    table = size * torch.randn(
+        F1.vocab_size,
+        4,
+        4,
+        F1.vocab_size,
+        generator=torch.Generator().manual_seed(seed),
+        dtype=torch.float64,
+    )
 
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
         return F1.denoiser(xt, sigma) + table[xt, torch.arange(4)].sum(1)
@@ -150,13 +200,17 @@ def test_the_bound_is_the_likelihood_one_token_at_a_time_averaged_over_all_order
         return nats
 
     orders = [in_order(order) for order in itertools.permutations(range(4))]
-    halved = count_terms(diffusion, lambda xt, s: F1.denoiser(xt, s) * 0.5, x0, torch.ones(4, dtype=torch.bool))
+    halved = count_terms(
+        diffusion, lambda xt, s: F1.denoiser(xt, s) * 0.5, x0, torch.ones(4, dtype=torch.bool)
+    )
     assert nelbo_exact(halved).item() == pytest.approx(sum(orders) / 24, abs=1e-12)
 
 
 def test_enumeration_refuses_what_it_cannot_finish() -> None:
     with pytest.raises(ValueError, match="too many"):
-        count_terms(F1.diffusion(), F1.denoiser, torch.full((17,), 4), torch.ones(17, dtype=torch.bool))
+        count_terms(
+            F1.diffusion(), F1.denoiser, torch.full((17,), 4), torch.ones(17, dtype=torch.bool)
+        )
 
 
 # every estimate has the bound as its mean: exactly, by enumerating all its randomness
@@ -169,8 +223,16 @@ def all_orders(length: int) -> Tensor:
 def everything(world: World) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Every (sequence, mask) pair: x0, the mask, uniforms that draw it at any time inside (0, 1), and p(x0)."""
     masks = torch.tensor(list(itertools.product((False, True), repeat=world.length)))
-    x0, masked = world.sequences.repeat_interleave(len(masks), 0), masks.repeat(len(world.sequences), 1)
-    return x0, masked, torch.where(masked, 0.0, 1 - 2**-53).double(), world.p.repeat_interleave(len(masks))
+    x0, masked = (
+        world.sequences.repeat_interleave(len(masks), 0),
+        masks.repeat(len(world.sequences), 1),
+    )
+    return (
+        x0,
+        masked,
+        torch.where(masked, 0.0, 1 - 2**-53).double(),
+        world.p.repeat_interleave(len(masks)),
+    )
 
 
 def chance_of(masked: Tensor, share: float) -> Tensor:
@@ -185,7 +247,9 @@ def test_exact_count_averages_to_the_bound() -> None:
         weight = (F1.p.repeat_interleave(24) / 24)[:, None].expand(-1, 4)
         ok = torch.ones_like(x0, dtype=torch.bool)
         count = torch.full((len(x0),), k)
-        mean += exact_count_loss(F1.diffusion(), F1.denoiser, x0, ok, weight, count, u).nats.item() / 4
+        mean += (
+            exact_count_loss(F1.diffusion(), F1.denoiser, x0, ok, weight, count, u).nats.item() / 4
+        )
     assert mean == pytest.approx(F1.entropy, abs=1e-12)
 
 
@@ -197,7 +261,12 @@ def test_continuous_time_integrates_to_the_bound(noise: Schedule) -> None:
     for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
         t = torch.full((len(x0),), node, dtype=torch.float64)
         chance = (p * chance_of(masked, noise.masked(t)[0].item()))[:, None].expand(-1, 4)
-        mean += weight * continuous_time_loss(F1.diffusion(noise), F1.denoiser, x0, ok, chance, t, u).nats.item()
+        mean += (
+            weight
+            * continuous_time_loss(
+                F1.diffusion(noise), F1.denoiser, x0, ok, chance, t, u
+            ).nats.item()
+        )
     assert mean == pytest.approx(F1.entropy, abs=1e-9)
 
 
@@ -210,13 +279,17 @@ def test_discrete_time_averages_to_the_bound_of_t_steps(noise: Schedule, n_steps
         t = torch.full((len(x0),), (i - 0.5) / n_steps, dtype=torch.float64)
         chance = p * chance_of(masked, noise.masked(torch.full_like(t[:1], i / n_steps)).item())
         weight = (chance / n_steps)[:, None].expand(-1, 4)
-        mean += discrete_time_loss(F1.diffusion(noise), F1.denoiser, x0, ok, weight, t, u, n_steps).nats.item()
+        mean += discrete_time_loss(
+            F1.diffusion(noise), F1.denoiser, x0, ok, weight, t, u, n_steps
+        ).nats.item()
     assert mean == pytest.approx(nelbo_discrete(world_terms(F1), noise, n_steps).item(), abs=1e-9)
 
 
 @pytest.mark.parametrize("method", ["iid", "stratified", "systematic"])
 @pytest.mark.parametrize("estimate", ["exact count", "continuous", "discrete"])
-def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(method: str, estimate: str) -> None:
+def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(
+    method: str, estimate: str
+) -> None:
     """Batches of 8 with each way of drawing times; the slots stay with the same windows throughout."""
     g = torch.Generator().manual_seed(11)
     batch, repeats = 8, 600
@@ -225,7 +298,9 @@ def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(metho
     x0 = F1.sequences[[0, 0, 1, 3, 5, 15, 15, 8]]
     terms = torch.stack([count_terms(diffusion, F1.denoiser, x, ok[0]) for x in x0]).mean(0)
     n_steps = 3
-    expected = nelbo_discrete(terms, Linear(), n_steps) if estimate == "discrete" else nelbo_exact(terms)
+    expected = (
+        nelbo_discrete(terms, Linear(), n_steps) if estimate == "discrete" else nelbo_exact(terms)
+    )
     found = []
     for _ in range(repeats):
         own = torch.rand(batch, generator=g, dtype=torch.float64)
@@ -247,14 +322,20 @@ def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(metho
 def test_a_closed_schedule_has_neither_a_reconstruction_nor_a_prior_term() -> None:
     ok, x0 = torch.ones(1, 4, dtype=torch.bool), F1.sequences[:1]
     for noise in FIVE:
-        terms = decompose(F1.diffusion(noise), F1.denoiser, x0, ok, torch.tensor([0.5]), torch.rand(1, 4))
+        terms = decompose(
+            F1.diffusion(noise), F1.denoiser, x0, ok, torch.tensor([0.5]), torch.rand(1, 4)
+        )
         assert terms.reconstruction.item() == 0
         assert terms.prior.item() == 0
         assert terms.total.item() == terms.diffusion.item()
 
 
-@pytest.mark.parametrize("noise", [LogLinear(), Cosine(eps=0.01), Geometric(), SigmaLinear(0.0, 10.0)], ids=repr)
-def test_the_prior_term_is_infinite_when_something_stays_visible_at_time_one(noise: Schedule) -> None:
+@pytest.mark.parametrize(
+    "noise", [LogLinear(), Cosine(eps=0.01), Geometric(), SigmaLinear(0.0, 10.0)], ids=repr
+)
+def test_the_prior_term_is_infinite_when_something_stays_visible_at_time_one(
+    noise: Schedule,
+) -> None:
     maskable = torch.tensor([[True, True, False, False], [False] * 4])
     assert prior_kl(F1.diffusion(noise), F1.sequences[:2], maskable).tolist() == [math.inf, 0]
 
@@ -266,7 +347,9 @@ def test_a_factorised_prior_pays_for_the_visible_tokens() -> None:
     assert paid == pytest.approx(-0.1 * (2 * math.log(0.75) + math.log(0.25)), abs=1e-12)
 
 
-@pytest.mark.parametrize("noise", [Geometric(0.3, 2.0), LogLinear(0.2), SigmaLinear(0.5, 3.0)], ids=repr)
+@pytest.mark.parametrize(
+    "noise", [Geometric(0.3, 2.0), LogLinear(0.2), SigmaLinear(0.5, 3.0)], ids=repr
+)
 def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_independent_tokens(
     noise: Schedule,
 ) -> None:
@@ -279,9 +362,16 @@ def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_i
         for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
             t = torch.full((len(x0),), node, dtype=torch.float64)
             terms = decompose(world.diffusion(noise), world.denoiser, x0, ok, t, u, unigram)
-            total += weight * (p * chance_of(masked, noise.masked(t)[0].item()) * terms.diffusion).sum().item()
+            total += (
+                weight
+                * (p * chance_of(masked, noise.masked(t)[0].item()) * terms.diffusion).sum().item()
+            )
         at_start = chance_of(masked, noise.masked(torch.zeros(1, dtype=torch.float64)).item())
-        return total + (p * (at_start * terms.reconstruction)).sum().item() + (world.p * terms.prior[:: 2**world.length]).sum().item()
+        return (
+            total
+            + (p * (at_start * terms.reconstruction)).sum().item()
+            + (world.p * terms.prior[:: 2**world.length]).sum().item()
+        )
 
     tokens = independent(2, (0.1, 0.2, 0.7))
     unigram = torch.zeros(16, dtype=torch.float64)
@@ -297,8 +387,15 @@ def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_i
 def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound() -> None:
     ok = torch.ones(24, 4, dtype=torch.bool)
     x0 = F1.sequences[3]
-    parts = [window_nelbo(F1.diffusion(), F1.denoiser, x0.expand(24, 4), ok, torch.full((24,), k), all_orders(4)) for k in range(1, 5)]
-    masked_nats, k, n = (torch.cat([getattr(part, name) for part in parts]) for name in ("masked_nats", "k", "n"))
+    parts = [
+        window_nelbo(
+            F1.diffusion(), F1.denoiser, x0.expand(24, 4), ok, torch.full((24,), k), all_orders(4)
+        )
+        for k in range(1, 5)
+    ]
+    masked_nats, k, n = (
+        torch.cat([getattr(part, name) for part in parts]) for name in ("masked_nats", "k", "n")
+    )
     curve = rate_curve(masked_nats, k, n, n_bins=4)
     terms = count_terms(F1.diffusion(), F1.denoiser, x0, ok[0])
     torch.testing.assert_close(curve.nats, terms[1:] / torch.arange(1, 5), rtol=0, atol=1e-12)

@@ -25,6 +25,9 @@ def test_a_sampler_gets_the_same_tokens_from_the_rows_it_reveals(name: str) -> N
     def whole(x: Tensor, sigma: Tensor) -> Tensor:
         return network(x, sigma)  # type: ignore[no-any-return]
 
-    found = [SAMPLERS[name](diffusion, denoiser, xt, u_order=u[0], u_token=u[1], steps=4) for denoiser in (network, whole)]
+    found = [
+        SAMPLERS[name](diffusion, denoiser, xt, u_order=u[0], u_token=u[1], steps=4)
+        for denoiser in (network, whole)
+    ]
     assert torch.equal(found[0].x0, found[1].x0)
     assert torch.equal(found[0].nfe, found[1].nfe)

@@ -10,9 +10,23 @@ from strategies import Windows, seeds, windows
 from torch import Tensor
 
 from genodiff.diffusion.likelihood import window_nelbo
-from genodiff.diffusion.loss import LossTerms, continuous_time_loss, discrete_time_loss, exact_count_loss
+from genodiff.diffusion.loss import (
+    LossTerms,
+    continuous_time_loss,
+    discrete_time_loss,
+    exact_count_loss,
+)
 from genodiff.diffusion.masked import MaskedDiffusion, counts, times
-from genodiff.diffusion.schedule import Cosine, CosineSquared, Geometric, Linear, LogLinear, OneMinusCosine, Polynomial, Schedule
+from genodiff.diffusion.schedule import (
+    Cosine,
+    CosineSquared,
+    Geometric,
+    Linear,
+    LogLinear,
+    OneMinusCosine,
+    Polynomial,
+    Schedule,
+)
 
 FIVE = [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial(power=2.0)]
 
@@ -28,8 +42,13 @@ def test_padding_on_the_right_changes_nothing(case: Windows, pad: int) -> None:
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
         return torch.nn.functional.pad(logits, (0, 0, 0, xt.shape[1] - logits.shape[1]), value=7.0)
 
-    padded = [torch.nn.functional.pad(a, (0, pad), value=v) for a, v in ((x0, diffusion.targets[0]), (maskable, False))]
-    longer = exact_count_loss(diffusion, denoiser, *padded, None, k, torch.nn.functional.pad(u, (0, pad)))
+    padded = [
+        torch.nn.functional.pad(a, (0, pad), value=v)
+        for a, v in ((x0, diffusion.targets[0]), (maskable, False))
+    ]
+    longer = exact_count_loss(
+        diffusion, denoiser, *padded, None, k, torch.nn.functional.pad(u, (0, pad))
+    )
     plain = exact_count_loss(diffusion, denoiser, x0, maskable, None, k, u)
     assert longer.nats.item() == pytest.approx(plain.nats.item(), abs=1e-10)
     assert longer.n_tokens == plain.n_tokens == maskable.sum()
@@ -56,7 +75,9 @@ def test_a_batch_may_be_split_anywhere(case: Windows, at: int) -> None:
         whole = terms(slice(None), which)
         parts = [terms(slice(0, at), which), terms(slice(at, None), which)]
         for i in range(3):
-            assert whole[i].item() == pytest.approx(sum(part[i].item() for part in parts), rel=1e-9, abs=1e-9)
+            assert whole[i].item() == pytest.approx(
+                sum(part[i].item() for part in parts), rel=1e-9, abs=1e-9
+            )
 
 
 def test_a_constant_cost_per_token_is_reported_as_that_cost_not_as_twice_it() -> None:
@@ -64,7 +85,9 @@ def test_a_constant_cost_per_token_is_reported_as_that_cost_not_as_twice_it() ->
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     x0, ok = torch.full((64, 32), 9), torch.ones(64, 32, dtype=torch.bool)
     t = times("systematic", torch.rand(64, dtype=torch.float64), 0.1, torch.arange(64), 64)
-    loss = exact_count_loss(diffusion, uniform, x0, ok, None, counts(t, ok.sum(-1)), torch.rand(64, 32))
+    loss = exact_count_loss(
+        diffusion, uniform, x0, ok, None, counts(t, ok.sum(-1)), torch.rand(64, 32)
+    )
     assert (loss.nats / loss.n_tokens).item() == pytest.approx(math.log(4), rel=1e-6)
 
 
@@ -80,7 +103,9 @@ def test_windows_with_nothing_to_mask_contribute_nothing_and_no_nan() -> None:
     for rows in (slice(0, 2), slice(1, 2)):
         batch = x0[rows], maskable[rows]
         for loss in (
-            exact_count_loss(diffusion, uniform, *batch, None, counts(t[rows], maskable[rows].sum(-1)), u[rows]),
+            exact_count_loss(
+                diffusion, uniform, *batch, None, counts(t[rows], maskable[rows].sum(-1)), u[rows]
+            ),
             continuous_time_loss(diffusion, uniform, *batch, None, t[rows], u[rows]),
             discrete_time_loss(diffusion, uniform, *batch, None, t[rows], u[rows], 2),
         ):
@@ -93,18 +118,27 @@ def test_windows_with_nothing_to_mask_contribute_nothing_and_no_nan() -> None:
 
 
 @given(windows(), st.integers(-3, 20))
-def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(case: Windows, k: int) -> None:
+def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(
+    case: Windows, k: int
+) -> None:
     rows = torch.full((len(case.x0),), k)
     n = case.maskable.sum(-1)
     held = torch.minimum(rows.clamp(min=1), n)
     u = case.uniforms(*case.x0.shape)
-    losses = [exact_count_loss(case.diffusion, lambda xt, s: case.logits, case.x0, case.maskable, None, which, u) for which in (rows, held)]
+    losses = [
+        exact_count_loss(
+            case.diffusion, lambda xt, s: case.logits, case.x0, case.maskable, None, which, u
+        )
+        for which in (rows, held)
+    ]
     assert torch.equal(losses[0].nats, losses[1].nats)
 
 
 @settings(max_examples=30)
 @given(st.sampled_from([1, 2, 10, 50]), st.sampled_from([*FIVE, LogLinear(), Geometric()]), seeds)
-def test_discrete_time_is_finite_in_ten_thousand_draws(n_steps: int, noise: Schedule, seed: int) -> None:
+def test_discrete_time_is_finite_in_ten_thousand_draws(
+    n_steps: int, noise: Schedule, seed: int
+) -> None:
     g = torch.Generator().manual_seed(seed)
     batch = 10_000
     x0, ok = torch.full((batch, 2), 8), torch.ones(batch, 2, dtype=torch.bool)
@@ -140,7 +174,12 @@ def test_lengths_reach_a_denoiser_that_takes_them() -> None:
         return torch.zeros(*arguments[0].shape, 16)
 
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
-    x0, ok, k, u = torch.full((1, 4), 7), torch.ones(1, 4, dtype=torch.bool), torch.tensor([2]), torch.rand(1, 4)
+    x0, ok, k, u = (
+        torch.full((1, 4), 7),
+        torch.ones(1, 4, dtype=torch.bool),
+        torch.tensor([2]),
+        torch.rand(1, 4),
+    )
     lengths = torch.tensor([4])
     exact_count_loss(diffusion, denoiser, x0, ok, None, k, u, lengths)
     window_nelbo(diffusion, denoiser, x0, ok, k, u, lengths)
@@ -172,11 +211,18 @@ def test_sigma_reaches_the_denoiser_only_with_time_conditioning(time_conditionin
 
 @given(windows())
 def test_window_estimates_add_up_to_the_loss(case: Windows) -> None:
-    u, k = case.uniforms(*case.x0.shape), counts(1 - case.uniforms(len(case.x0), stream=1), case.maskable.sum(-1))
+    u, k = (
+        case.uniforms(*case.x0.shape),
+        counts(1 - case.uniforms(len(case.x0), stream=1), case.maskable.sum(-1)),
+    )
     arguments = case.diffusion, lambda xt, s: case.logits, case.x0, case.maskable
     window, loss = window_nelbo(*arguments, k, u), exact_count_loss(*arguments, None, k, u)
-    assert (window.nats_per_token * window.n).sum().item() == pytest.approx(loss.nats.item(), rel=1e-9, abs=1e-9)
-    assert (window.scale[:, None] * window.ce).sum().item() == pytest.approx(loss.nats.item(), rel=1e-9, abs=1e-9)
+    assert (window.nats_per_token * window.n).sum().item() == pytest.approx(
+        loss.nats.item(), rel=1e-9, abs=1e-9
+    )
+    assert (window.scale[:, None] * window.ce).sum().item() == pytest.approx(
+        loss.nats.item(), rel=1e-9, abs=1e-9
+    )
     assert torch.equal(window.masked.sum(-1), window.k)
     assert torch.equal(window.n, case.maskable.sum(-1))
     assert window.nats_per_token.dtype == torch.float64
@@ -184,7 +230,9 @@ def test_window_estimates_add_up_to_the_loss(case: Windows) -> None:
 
 @settings(max_examples=40)
 @given(seeds, st.integers(1, 9))
-def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_the_same_loss(seed: int, length: int) -> None:
+def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_the_same_loss(
+    seed: int, length: int
+) -> None:
     complement = torch.tensor([0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 15])
     g = torch.Generator().manual_seed(seed)
     near, far = torch.randn(2, 16, 16, generator=g, dtype=torch.float64)
@@ -199,7 +247,10 @@ def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_t
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     x0 = torch.randint(7, 12, (2, length), generator=g)
     maskable, u = x0 != 11, torch.rand(2, length, generator=g, dtype=torch.float64)
-    weight, t = torch.rand(2, length, generator=g, dtype=torch.float64), 1 - torch.rand(2, generator=g)
+    weight, t = (
+        torch.rand(2, length, generator=g, dtype=torch.float64),
+        1 - torch.rand(2, generator=g),
+    )
     k = counts(t.double(), maskable.sum(-1))
     here = x0, maskable, weight
     there = complement[x0].flip(1), maskable.flip(1), weight.flip(1)
@@ -207,4 +258,6 @@ def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_t
         ours = loss(diffusion, denoiser, *here, when, u)
         theirs = loss(diffusion, denoiser, *there, when, u.flip(1))
         assert ours.nats.item() == pytest.approx(theirs.nats.item(), rel=1e-10, abs=1e-10)
-        assert ours.nats_unweighted.item() == pytest.approx(theirs.nats_unweighted.item(), rel=1e-10, abs=1e-10)
+        assert ours.nats_unweighted.item() == pytest.approx(
+            theirs.nats_unweighted.item(), rel=1e-10, abs=1e-10
+        )

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import Windows, seeds, windows
 
-from genodiff.diffusion.masked import LARGEST_SIGMA, MaskedDiffusion, counts, exact_count_mask, times
+from genodiff.diffusion.masked import (
+    LARGEST_SIGMA,
+    MaskedDiffusion,
+    counts,
+    exact_count_mask,
+    times,
+)
 from genodiff.diffusion.schedule import SCHEDULES, Geometric, Linear, Schedule, schedule
 from genodiff.errors import UsageError
 
@@ -36,7 +42,9 @@ def test_the_masked_share_is_one_minus_alpha_within_four_sigma(noise: Schedule, 
 
 
 @given(windows(), st.floats(0, 1))
-def test_corruption_changes_maskable_positions_only_and_only_to_masks(case: Windows, t: float) -> None:
+def test_corruption_changes_maskable_positions_only_and_only_to_masks(
+    case: Windows, t: float
+) -> None:
     diffusion, x0, maskable = case.diffusion, case.x0, case.maskable
     before = x0.clone()
     xt = diffusion.corrupt(x0, t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
@@ -85,7 +93,9 @@ def test_every_row_is_a_distribution_over_the_targets_or_the_visible_token_itsel
     assert logp.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     assert not logp.isnan().any()
     torch.testing.assert_close(p.sum(-1), torch.ones_like(p[..., 0]), rtol=0, atol=1e-5)
-    allowed = torch.zeros(logits.shape[-1], dtype=torch.bool).index_fill(0, torch.tensor(diffusion.targets), True)
+    allowed = torch.zeros(logits.shape[-1], dtype=torch.bool).index_fill(
+        0, torch.tensor(diffusion.targets), True
+    )
     assert (p[masked][:, ~allowed] == 0).all()
     assert torch.isfinite(logp[masked][:, allowed]).all()
     one_hot = torch.nn.functional.one_hot(xt, logits.shape[-1]).to(p.dtype)
@@ -105,13 +115,15 @@ def test_the_mask_may_lie_outside_the_logits() -> None:
     outside = MaskedDiffusion(Linear(), mask_id=4, targets=(0, 1, 2, 3))
     logp = outside.log_x0(torch.zeros(1, 2, 4), torch.tensor([[4, 2]]))
     assert logp[0].exp().tolist() == [[0.25] * 4, [0, 0, 1, 0]]
-    assert outside.nll(torch.zeros(1, 2, 4), torch.tensor([[1, 2]]), torch.tensor([[True, False]])).tolist() == [
-        [pytest.approx(math.log(4)), 0.0]
-    ]
+    assert outside.nll(
+        torch.zeros(1, 2, 4), torch.tensor([[1, 2]]), torch.tensor([[True, False]])
+    ).tolist() == [[pytest.approx(math.log(4)), 0.0]]
 
 
 @given(windows(), st.floats(0, 1))
-def test_the_nll_is_minus_log_x0_of_the_clean_token_and_free_where_visible(case: Windows, t: float) -> None:
+def test_the_nll_is_minus_log_x0_of_the_clean_token_and_free_where_visible(
+    case: Windows, t: float
+) -> None:
     diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
     masked = diffusion.draw_mask(t_of(t, len(x0)), case.uniforms(*x0.shape), maskable)
     logp = diffusion.log_x0(logits, diffusion.mask(x0, masked))
@@ -121,12 +133,18 @@ def test_the_nll_is_minus_log_x0_of_the_clean_token_and_free_where_visible(case:
 
 
 def test_masking_what_can_never_be_predicted_costs_infinity_not_a_wrong_number() -> None:
-    nll = DNA.nll(torch.zeros(1, 5, 16), torch.tensor([[11, 15, 4, 8, 15]]), torch.tensor([[True] * 4 + [False]]))
+    nll = DNA.nll(
+        torch.zeros(1, 5, 16),
+        torch.tensor([[11, 15, 4, 8, 15]]),
+        torch.tensor([[True] * 4 + [False]]),
+    )
     assert nll[0].tolist() == [math.inf, math.inf, math.inf, pytest.approx(math.log(4)), 0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-def test_gradients_are_finite_and_reach_the_targets_of_masked_positions_only(dtype: torch.dtype) -> None:
+def test_gradients_are_finite_and_reach_the_targets_of_masked_positions_only(
+    dtype: torch.dtype,
+) -> None:
     logits = (1e4 * torch.linspace(-1, 1, 2 * 5 * 12).reshape(2, 5, 12)).to(dtype).requires_grad_()
     x0 = torch.tensor([[7, 8, 9, 10, 11], [10, 9, 8, 7, 4]])
     masked = torch.tensor([[True, False, True, True, False], [False, True, True, False, False]])
@@ -143,7 +161,9 @@ def test_gradients_are_finite_and_reach_the_targets_of_masked_positions_only(dty
 
 
 def test_the_gradient_is_probability_minus_truth() -> None:
-    logits = torch.randn(1, 6, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    logits = torch.randn(
+        1, 6, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    ).requires_grad_()
     x0, masked = torch.tensor([[7, 8, 9, 10, 7, 8]]), torch.tensor([[True] * 5 + [False]])
     (grad,) = torch.autograd.grad(DNA.nll(logits, x0, masked).sum(), logits)
     p = torch.zeros(1, 6, 12, dtype=torch.float64)
@@ -177,7 +197,9 @@ def test_targets_that_make_no_sense_are_refused(targets: tuple[int, ...]) -> Non
 
 
 @given(windows(), st.floats(0.01, 1), st.floats(0, 0.99))
-def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible(case: Windows, t: float, share: float) -> None:
+def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible(
+    case: Windows, t: float, share: float
+) -> None:
     diffusion, x0, maskable, logits = case.diffusion, case.x0, case.maskable, case.logits
     at = t_of(t, len(x0))
     xt = diffusion.corrupt(x0, at, case.uniforms(*x0.shape), maskable)
@@ -189,7 +211,9 @@ def test_the_reverse_kernel_is_a_distribution_that_never_touches_what_is_visible
     assert (p >= 0).all()
     masked = xt == diffusion.mask_id
     keep = diffusion.schedule.masked(share * at) / diffusion.schedule.masked(at)
-    torch.testing.assert_close(p[..., diffusion.mask_id][masked], keep[:, None].expand_as(xt)[masked], rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        p[..., diffusion.mask_id][masked], keep[:, None].expand_as(xt)[masked], rtol=0, atol=1e-12
+    )
     assert (p.gather(-1, xt[..., None])[..., 0][~masked] == 1).all()
 
 
@@ -208,7 +232,9 @@ def test_two_reverse_steps_compose_to_one(noise: Schedule) -> None:
         torch.testing.assert_close(kernel(t, s) @ kernel(s, r), kernel(t, r), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("noise", [s for s in EACH_SCHEDULE if s.masked(torch.zeros(1)) == 0], ids=repr)
+@pytest.mark.parametrize(
+    "noise", [s for s in EACH_SCHEDULE if s.masked(torch.zeros(1)) == 0], ids=repr
+)
 def test_the_last_step_reveals_everything(noise: Schedule) -> None:
     assert MaskedDiffusion(noise, 3, (7,)).reveal(t_of(0.01), t_of(0.0)).item() == 1
 
@@ -228,9 +254,13 @@ def test_without_time_conditioning_the_denoiser_sees_no_noise_level() -> None:
 
 
 def test_with_time_conditioning_it_sees_sigma_and_never_infinity() -> None:
-    told = MaskedDiffusion(Linear(), 3, (7,), time_conditioning=True).sigma(torch.tensor([0.5, 1.0]))
+    told = MaskedDiffusion(Linear(), 3, (7,), time_conditioning=True).sigma(
+        torch.tensor([0.5, 1.0])
+    )
     assert told.tolist() == pytest.approx([math.log(2), LARGEST_SIGMA])
-    told = MaskedDiffusion(Geometric(1e-3, 1.0), 3, (7,), time_conditioning=True).sigma(torch.tensor([1.0]))
+    told = MaskedDiffusion(Geometric(1e-3, 1.0), 3, (7,), time_conditioning=True).sigma(
+        torch.tensor([1.0])
+    )
     assert told.item() == pytest.approx(1.0)
 
 
@@ -277,23 +307,33 @@ def test_every_set_of_k_is_equally_likely() -> None:
 def test_times_lie_above_zero_and_up_to_one(method: str, n_slots: int, seed: int) -> None:
     g = torch.Generator().manual_seed(seed)
     slot = torch.arange(n_slots)
-    for u_own in (torch.rand(n_slots, generator=g, dtype=torch.float64), torch.zeros(n_slots, dtype=torch.float64)):
+    for u_own in (
+        torch.rand(n_slots, generator=g, dtype=torch.float64),
+        torch.zeros(n_slots, dtype=torch.float64),
+    ):
         for u_shared in (torch.rand(1, generator=g).item(), 0.0, 1 - 2**-53):
             t = times(method, u_own, u_shared, slot, n_slots)
             assert ((t > 0) & (t <= 1)).all()
 
 
 @given(st.sampled_from(["stratified", "systematic"]), st.integers(1, 40), seeds)
-def test_every_stratum_of_the_turned_circle_holds_one_time(method: str, n_slots: int, seed: int) -> None:
+def test_every_stratum_of_the_turned_circle_holds_one_time(
+    method: str, n_slots: int, seed: int
+) -> None:
     g = torch.Generator().manual_seed(seed)
-    u_own, shared = torch.rand(n_slots, generator=g, dtype=torch.float64), torch.rand(1, generator=g).item()
+    u_own, shared = (
+        torch.rand(n_slots, generator=g, dtype=torch.float64),
+        torch.rand(1, generator=g).item(),
+    )
     t = times(method, u_own, shared, torch.randperm(n_slots, generator=g), n_slots)
     turned = (t - shared) % 1
     if method == "systematic":
         gaps = t.sort().values.diff()
         torch.testing.assert_close(gaps, torch.full_like(gaps, 1 / n_slots), rtol=0, atol=1e-12)
     else:
-        assert torch.floor(turned * n_slots).long().clamp(max=n_slots - 1).unique().numel() == n_slots
+        assert (
+            torch.floor(turned * n_slots).long().clamp(max=n_slots - 1).unique().numel() == n_slots
+        )
 
 
 @pytest.mark.parametrize("method", ["iid", "stratified", "systematic"])
@@ -302,7 +342,9 @@ def test_each_sample_is_uniform_by_itself_whatever_its_slot(method: str) -> None
     g = torch.Generator().manual_seed(5)
     shared = torch.rand(4000, generator=g, dtype=torch.float64)
     own = torch.rand(4000, 8, generator=g, dtype=torch.float64)
-    t = torch.stack([times(method, own[i], shared[i].item(), torch.arange(8), 8) for i in range(4000)])
+    t = torch.stack(
+        [times(method, own[i], shared[i].item(), torch.arange(8), 8) for i in range(4000)]
+    )
     deciles = torch.stack([(t <= d / 10).double().mean(0) for d in range(1, 10)])
     expected = torch.arange(1, 10)[:, None] / 10
     assert ((deciles - expected).abs() < 4 * torch.sqrt(expected * (1 - expected) / 4000)).all()

@@ -37,7 +37,9 @@ def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blac
     denoiser, x0 = with_mask(world, 0.0, 0.5), world.sequences[1]
     diffusion = world.diffusion(schedule)
     drawn = mean_over_masks(Mdlm(diffusion, time_steps=steps), denoiser, x0, steps, schedule)
-    single = mean_over_masks(Mdlm(diffusion, time_steps=steps, rao_blackwell=False), denoiser, x0, steps, schedule)
+    single = mean_over_masks(
+        Mdlm(diffusion, time_steps=steps, rao_blackwell=False), denoiser, x0, steps, schedule
+    )
     assert single == pytest.approx(drawn, rel=1e-9)
     if not isinstance(schedule, LogLinear):
         terms = count_terms(diffusion, denoiser, x0, everywhere(x0))
@@ -46,7 +48,9 @@ def test_the_loss_of_t_steps_has_the_mean_of_the_chain_with_and_without_rao_blac
 
 @pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
 @pytest.mark.parametrize("schedule", [Cosine(), LogLinear()])
-@pytest.mark.parametrize("of", [Mdlm, partial(Mdlm, carry_over=False), D3pm], ids=["mdlm", "no carry-over", "d3pm"])
+@pytest.mark.parametrize(
+    "of", [Mdlm, partial(Mdlm, carry_over=False), D3pm], ids=["mdlm", "no carry-over", "d3pm"]
+)
 @pytest.mark.parametrize("steps", [1, 6])
 def test_the_bound_of_t_steps_has_the_mean_of_their_loss_and_the_step_that_drew_a_mask_does_not_matter(
     world: World, schedule: Schedule, of: Callable[..., Mdlm], steps: int
@@ -58,7 +62,10 @@ def test_the_bound_of_t_steps_has_the_mean_of_their_loss_and_the_step_that_drew_
     total = 0.0
     for i in range(1, steps + 1):
         share = schedule.masked(torch.tensor(i / steps, dtype=torch.float64))
-        u, t = torch.where(masks, share / 2, (1 + share) / 2), torch.full((len(masks),), (i - 0.5) / steps, dtype=torch.float64)
+        u, t = (
+            torch.where(masks, share / 2, (1 + share) / 2),
+            torch.full((len(masks),), (i - 0.5) / steps, dtype=torch.float64),
+        )
         found = made.bound(denoiser, rows, everywhere(rows), draws(u, t))
         by_step.append((found.scale[:, None] * found.ce).sum(-1))
         total += float((torch.where(masks, share, 1 - share).prod(-1) * by_step[-1]).sum()) / steps
@@ -71,23 +78,43 @@ def test_the_bound_of_many_steps_scatters_less_than_the_costs_of_the_steps_that_
     world = independent(6)
     net, x0 = with_mask(world, -1.0), world.sequences[1].expand(1024, -1)
     seed = torch.Generator().manual_seed(2)
-    given = Draws(torch.rand(x0.shape, generator=seed), torch.rand(len(x0), generator=seed), 0.37, torch.arange(len(x0)), len(x0))
+    given = Draws(
+        torch.rand(x0.shape, generator=seed),
+        torch.rand(len(x0), generator=seed),
+        0.37,
+        torch.arange(len(x0)),
+        len(x0),
+    )
     of = D3pm(world.diffusion(), carry_over=True)
     bound = of.bound(net, x0, everywhere(x0), given).ce.sum(-1)
-    drawn = of._costs(net, x0, everywhere(x0), given.times("systematic"), given.u_mask, None).sum(-1)
-    assert float(bound.mean()) == pytest.approx(float(drawn.mean()), abs=4 * float(drawn.std()) / 32)
+    drawn = of._costs(net, x0, everywhere(x0), given.times("systematic"), given.u_mask, None).sum(
+        -1
+    )
+    assert float(bound.mean()) == pytest.approx(
+        float(drawn.mean()), abs=4 * float(drawn.std()) / 32
+    )
     assert bound.std() < drawn.std() / 2
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
-def test_d3pm_of_a_network_that_never_says_mask_and_copies_what_it_sees_is_mdlm_in_steps(steps: int) -> None:
+def test_d3pm_of_a_network_that_never_says_mask_and_copies_what_it_sees_is_mdlm_in_steps(
+    steps: int,
+) -> None:
     world = markov_chain(3)
     for noise in (0.0, 0.5):
         denoiser, x0 = with_mask(world, NEVER, noise), world.sequences[2]
         terms = count_terms(world.diffusion(), denoiser, x0, everywhere(x0))
-        copying = -float(world.diffusion().nll(denoiser(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None])).sum())
-        found = mean_over_masks(D3pm(world.diffusion(), time_steps=steps), denoiser, x0, steps, Linear())
-        assert found == pytest.approx(float(nelbo_discrete(terms, Linear(), steps)) - copying, rel=1e-9)
+        copying = -float(
+            world.diffusion()
+            .nll(denoiser(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None]))
+            .sum()
+        )
+        found = mean_over_masks(
+            D3pm(world.diffusion(), time_steps=steps), denoiser, x0, steps, Linear()
+        )
+        assert found == pytest.approx(
+            float(nelbo_discrete(terms, Linear(), steps)) - copying, rel=1e-9
+        )
         if noise == 0:
             assert copying == pytest.approx(0, abs=1e-9)
 
@@ -100,23 +127,36 @@ def test_next_token_is_the_exact_likelihood_of_every_sequence(world: World) -> N
     def causal(xt: Tensor, sigma: Tensor) -> Tensor:
         assert bool((xt[:, 0] == world.mask_id).all())
         rows = [
-            world.denoiser(torch.cat([xt[:, 1 : i + 1], torch.full_like(xt[:, i:], world.mask_id)], 1), sigma) for i in range(xt.shape[1])
+            world.denoiser(
+                torch.cat([xt[:, 1 : i + 1], torch.full_like(xt[:, i:], world.mask_id)], 1), sigma
+            )
+            for i in range(xt.shape[1])
         ]
         return torch.stack([row[:, i] for i, row in enumerate(rows)], 1)
 
     x0 = world.sequences
-    found = Ar(world.diffusion()).bound(causal, x0, everywhere(x0), draws(torch.zeros_like(x0).double(), torch.ones(len(x0))))
+    found = Ar(world.diffusion()).bound(
+        causal, x0, everywhere(x0), draws(torch.zeros_like(x0).double(), torch.ones(len(x0)))
+    )
     torch.testing.assert_close((found.scale * found.ce.sum(-1)), -world.p.log())
     assert Ar.figure == "exact"
 
 
-def test_the_next_token_is_predicted_from_those_before_it_and_tokens_that_do_not_count_are_free() -> None:
+def test_the_next_token_is_predicted_from_those_before_it_and_tokens_that_do_not_count_are_free() -> (
+    None
+):
     x0 = torch.tensor([[7, 8, 11, 9]])
     assert shifted(x0, 3).tolist() == [[3, 7, 8, 11]]
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     ok = torch.tensor([[True, True, False, True]])
     weight = torch.tensor([[1.0, 0.5, 1.0, 0.0]])
-    terms = Ar(diffusion).loss(lambda xt, s: torch.zeros(1, 4, 16), x0, ok, weight, draws(torch.zeros(1, 4).double(), torch.ones(1)))
+    terms = Ar(diffusion).loss(
+        lambda xt, s: torch.zeros(1, 4, 16),
+        x0,
+        ok,
+        weight,
+        draws(torch.zeros(1, 4).double(), torch.ones(1)),
+    )
     assert float(terms.nats) == pytest.approx(1.5 * math.log(4))
     assert float(terms.nats_unweighted) == pytest.approx(3 * math.log(4))
     assert int(terms.n_tokens) == 3
@@ -148,13 +188,21 @@ def test_bert_selects_fifteen_per_cent_and_shows_the_mask_a_random_token_or_the_
 
 
 @pytest.mark.parametrize("name", ["mdlm", "sedd", "mlm"])
-def test_the_figure_of_a_perfect_network_is_the_worlds_entropy_and_of_a_wrong_one_it_is_above(name: str) -> None:
+def test_the_figure_of_a_perfect_network_is_the_worlds_entropy_and_of_a_wrong_one_it_is_above(
+    name: str,
+) -> None:
     for world in WORLDS:
         of = objective(name, world.diffusion())
         perfect, wrong = with_mask(world, 0.0), with_mask(world, 0.0, 1.0)
         if name == "sedd":
             perfect, wrong = (_as_ratios(world, net) for net in (perfect, wrong))
-        found = [sum(float(p) * exact_bound(of, net, x) for x, p in zip(world.sequences, world.p, strict=True)) for net in (perfect, wrong)]
+        found = [
+            sum(
+                float(p) * exact_bound(of, net, x)
+                for x, p in zip(world.sequences, world.p, strict=True)
+            )
+            for net in (perfect, wrong)
+        ]
         assert found[0] == pytest.approx(world.entropy, abs=1e-6)
         assert found[1] > world.entropy
 
@@ -177,7 +225,10 @@ def test_d3pm_never_falls_below_the_entropy_and_tends_to_it_with_many_steps() ->
         of = D3pm(world.diffusion(), time_steps=steps)
         perfect = with_mask(world, NEVER)
         means.append(
-            sum(float(p) * mean_over_masks(of, perfect, x, steps, Linear()) for x, p in zip(world.sequences, world.p, strict=True))
+            sum(
+                float(p) * mean_over_masks(of, perfect, x, steps, Linear())
+                for x, p in zip(world.sequences, world.p, strict=True)
+            )
         )
     assert means[0] > means[1] > means[2] > world.entropy
     assert means[2] < world.entropy + 0.1
@@ -204,19 +255,26 @@ def test_padding_and_batch_mates_change_nothing(name: str) -> None:
         given = draws(more, t[rows])
         lengths = torch.full((len(x),), width) if pad else None
         found = of.bound(net, x, ok, given, lengths)
-        return float(of.loss(net, x, ok, None, given, lengths).nats), float((found.scale * found.ce.sum(-1)).sum())
+        return float(of.loss(net, x, ok, None, given, lengths).nats), float(
+            (found.scale * found.ce.sum(-1)).sum()
+        )
 
     whole = sums(slice(0, 4), 6, 0)
     padded = sums(slice(0, 4), 6, 3)
     parts = [sums(slice(i, i + 1), 6, i) for i in range(4)]
     assert padded == pytest.approx(whole, rel=1e-9)
-    assert [sum(part[j] for part in parts) for j in range(2)] == pytest.approx(list(whole), rel=1e-9)
+    assert [sum(part[j] for part in parts) for j in range(2)] == pytest.approx(
+        list(whole), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_a_window_with_nothing_to_predict_costs_nothing(name: str) -> None:
     of = objective(name, MaskedDiffusion(Linear(), 3, (7, 8)))
-    x0, given = torch.full((1, 4), 11), draws(torch.rand(1, 4, dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64))
+    x0, given = (
+        torch.full((1, 4), 11),
+        draws(torch.rand(1, 4, dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64)),
+    )
     nothing = torch.zeros(1, 4, dtype=torch.bool)
 
     def net(xt: Tensor, sigma: Tensor) -> Tensor:
@@ -258,24 +316,42 @@ def test_sedd_by_times_has_the_mean_of_sedd_by_counts() -> None:
         chance = torch.where(visible, 1 - grid[:, None], grid[:, None]).prod(-1)
         u = torch.where(visible, 1 - 1e-9, 0.0).double().expand(4000, 2)
         rows = x0.expand(4000, -1)
-        total += float(of.loss(net, rows, everywhere(rows), chance[:, None].expand(4000, 2), draws(u, grid)).nats) / 4000
+        total += (
+            float(
+                of.loss(
+                    net, rows, everywhere(rows), chance[:, None].expand(4000, 2), draws(u, grid)
+                ).nats
+            )
+            / 4000
+        )
     assert total == pytest.approx(exact_bound(replace(of, exact_count=True), net, x0), rel=1e-3)
 
 
 def test_mdlm_without_carry_over_pays_for_copying_too() -> None:
     world = markov_chain(3)
     net, x0 = with_mask(world, 0.0, 0.7), world.sequences[3]
-    copying = float(world.diffusion().nll(net(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None])).sum())
-    whole, bare = (exact_bound(Mdlm(world.diffusion(), carry_over=c), net, x0) for c in (True, False))
+    copying = float(
+        world.diffusion().nll(net(x0[None], torch.zeros(1)), x0[None], everywhere(x0[None])).sum()
+    )
+    whole, bare = (
+        exact_bound(Mdlm(world.diffusion(), carry_over=c), net, x0) for c in (True, False)
+    )
     assert bare == pytest.approx(whole + copying, rel=1e-9)
-    assert whole == pytest.approx(float(nelbo_exact(count_terms(world.diffusion(), net, x0, everywhere(x0)))), rel=1e-9)
+    assert whole == pytest.approx(
+        float(nelbo_exact(count_terms(world.diffusion(), net, x0, everywhere(x0)))), rel=1e-9
+    )
 
 
 def test_without_rao_blackwellisation_the_figure_is_still_the_mean() -> None:
     world = markov_chain(3)
     net, x0 = with_mask(world, 0.0, 0.7), world.sequences[:5]
-    given = draws(torch.rand(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64), torch.linspace(0.2, 0.9, 5))
-    with_and_without = [Mdlm(world.diffusion(), time_steps=7, rao_blackwell=rb) for rb in (True, False)]
+    given = draws(
+        torch.rand(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64),
+        torch.linspace(0.2, 0.9, 5),
+    )
+    with_and_without = [
+        Mdlm(world.diffusion(), time_steps=7, rao_blackwell=rb) for rb in (True, False)
+    ]
     bounds = [of.bound(net, x0, everywhere(x0), given).ce for of in with_and_without]
     losses = [of.loss(net, x0, everywhere(x0), None, given).nats for of in with_and_without]
     assert torch.equal(bounds[0], bounds[1])

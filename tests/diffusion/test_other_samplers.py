@@ -26,7 +26,10 @@ DNA = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
 
 def uniforms(*shape: int, seed: int = 0) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return {name: torch.rand(*shape, generator=generator, dtype=torch.float64) for name in ("u_order", "u_token")}
+    return {
+        name: torch.rand(*shape, generator=generator, dtype=torch.float64)
+        for name in ("u_order", "u_token")
+    }
 
 
 # analytic
@@ -39,7 +42,9 @@ def test_where_the_ratios_sum_to_one_it_is_the_ancestral_sampler_to_the_token(st
 
     def normalised(xt: Tensor, sigma: Tensor) -> Tensor:
         logits = world.denoiser(xt, sigma)
-        logits[..., list(world.targets)] = logits[..., list(world.targets)].log_softmax(-1) + math.log(2)
+        logits[..., list(world.targets)] = logits[..., list(world.targets)].log_softmax(
+            -1
+        ) + math.log(2)
         return logits
 
     xt, u = torch.full((400, 4), world.mask_id), uniforms(400, 4, seed=steps)
@@ -59,11 +64,15 @@ def test_a_position_is_revealed_at_the_rate_that_the_scores_tell(total: float) -
         first = torch.full((*xt.shape, 12), 50.0, dtype=torch.float64)
         first[..., [7, 8, 9, 10]] = math.log(total)
         seen = (xt != 3).sum(1, keepdim=True).expand(xt.shape) > 0
-        first[..., 7] = torch.where(seen, math.log(total) + math.log(4), first[..., 7])  # once one is seen, the other is 7
+        first[..., 7] = torch.where(
+            seen, math.log(total) + math.log(4), first[..., 7]
+        )  # once one is seen, the other is 7
         first[..., [8, 9, 10]] = torch.where(seen[..., None], -1e4, first[..., [8, 9, 10]])
         return first
 
-    done = analytic(DNA, network, torch.full((n, 2), 3), log_ratios=log_ratios, steps=steps, **uniforms(n, 2))
+    done = analytic(
+        DNA, network, torch.full((n, 2), 3), log_ratios=log_ratios, steps=steps, **uniforms(n, 2)
+    )
     stay, at = 1.0, []
     for j in range(steps):
         r = 1.0 if j + 1 == steps else min(1.0, total / (steps - j))
@@ -86,14 +95,19 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
 
     def causal(xt: Tensor, sigma: Tensor) -> Tensor:
         hidden = torch.full_like(xt, world.mask_id)
-        rows = [world.denoiser(torch.cat([xt[:, 1 : i + 1], hidden[:, i:]], 1), sigma) for i in range(xt.shape[1])]
+        rows = [
+            world.denoiser(torch.cat([xt[:, 1 : i + 1], hidden[:, i:]], 1), sigma)
+            for i in range(xt.shape[1])
+        ]
         return torch.stack([row[:, i] for i, row in enumerate(rows)], 1)
 
     def denoise(xt: Tensor, sigma: Tensor) -> Tensor:
         padded = torch.cat([xt, torch.full((len(xt), 4 - xt.shape[1]), world.mask_id)], 1)
         return causal(padded, sigma)[:, : xt.shape[1]]
 
-    done = left_to_right(world.diffusion(), denoise, torch.full((n, 4), world.mask_id), **uniforms(n, 4))
+    done = left_to_right(
+        world.diffusion(), denoise, torch.full((n, 4), world.mask_id), **uniforms(n, 4)
+    )
     counted = Counter(world.index(done.x0).tolist())
     chi2 = sum((counted[i] - n * float(p)) ** 2 / (n * float(p)) for i, p in enumerate(world.p))
     assert chi2 < 45  # 15 degrees of freedom: 1 in 10,000
@@ -106,7 +120,9 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
 
 
 @pytest.mark.parametrize("pieces", [[1] * 9, [9], [4, 1, 1, 3]])
-def test_a_one_way_mamba_goes_on_from_its_state_as_if_it_had_read_the_whole(pieces: list[int]) -> None:
+def test_a_one_way_mamba_goes_on_from_its_state_as_if_it_had_read_the_whole(
+    pieces: list[int],
+) -> None:
     network = ONE_WAY.build(16, None).double()
     torch.nn.init.normal_(network.embedding, generator=torch.Generator().manual_seed(1))
     x = torch.randint(7, 11, (3, 9), generator=torch.Generator().manual_seed(2))
@@ -141,7 +157,10 @@ def test_refinement_makes_tokens_independent_of_rounding() -> None:
     xt, u = torch.full((600, 5), 3), uniforms(600, 5)
     exact = left_to_right(DNA, network, xt, **u)
     torch.manual_seed(0)
-    found = [left_to_right(DNA, noisy, xt, **u, refine=refine, tolerance=1e-2).x0 for refine in (lambda x, s: network(x), None)]
+    found = [
+        left_to_right(DNA, noisy, xt, **u, refine=refine, tolerance=1e-2).x0
+        for refine in (lambda x, s: network(x), None)
+    ]
     assert torch.equal(found[0], exact.x0)
     assert not torch.equal(found[1], exact.x0)
 
@@ -168,7 +187,9 @@ def test_many_tokens_are_drawn_by_their_chances() -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 0.9, 0.3]), st.sampled_from([1.0, 0.5]))
-def test_a_draw_that_is_not_called_close_survives_any_rounding(seed: int, top_p: float, temperature: float) -> None:
+def test_a_draw_that_is_not_called_close_survives_any_rounding(
+    seed: int, top_p: float, temperature: float
+) -> None:
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(300, MANY + 20, generator=generator, dtype=torch.float64).round(decimals=1)
     u, error = torch.rand(300, generator=generator, dtype=torch.float64), 1e-2
@@ -178,7 +199,9 @@ def test_a_draw_that_is_not_called_close_survives_any_rounding(seed: int, top_p:
     assert torch.equal(token[~close], exact[~close])
     assert not never.any()
     for _ in range(3):
-        moved = logits + error * torch.rand(logits.shape, generator=generator, dtype=torch.float64).sub(0.5).mul(2)
+        moved = logits + error * torch.rand(
+            logits.shape, generator=generator, dtype=torch.float64
+        ).sub(0.5).mul(2)
         assert torch.equal(draw(moved, u, 0.0)[0][~close], exact[~close])
     if top_p == 1.0:
         assert float(close.double().mean()) < 0.2

@@ -33,27 +33,49 @@ def chain_kl(x_theta: Tensor, x: int, alpha_s: float, alpha_t: float) -> float:
 
 
 @given(
-    st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.floats(-6, 6), st.integers(1, 20), st.integers(1, 20), st.sampled_from([0, 1, 2])
+    st.lists(st.floats(-4, 4), min_size=3, max_size=3),
+    st.floats(-6, 6),
+    st.integers(1, 20),
+    st.integers(1, 20),
+    st.sampled_from([0, 1, 2]),
 )
-def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(logits: list[float], mask: float, steps: int, i: int, x: int) -> None:
+def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(
+    logits: list[float], mask: float, steps: int, i: int, x: int
+) -> None:
     i = min(i, steps)
     diffusion = MaskedDiffusion(Linear(), 3, (0, 1, 2))
     given_logits = torch.tensor([[[*logits, mask]]], dtype=torch.float64)
     x0 = torch.tensor([[x]])
     of = D3pm(diffusion, time_steps=steps, carry_over=True)
     time = torch.tensor([(i - 0.5) / steps], dtype=torch.float64)
-    loss = of.loss(lambda xt, s: given_logits, x0, everywhere(x0), None, draws(torch.zeros(1, 1, dtype=torch.float64), time))
+    loss = of.loss(
+        lambda xt, s: given_logits,
+        x0,
+        everywhere(x0),
+        None,
+        draws(torch.zeros(1, 1, dtype=torch.float64), time),
+    )
     wanted = chain_kl(given_logits[0, 0].softmax(-1), x, 1 - (i - 1) / steps, 1 - i / steps)
     assert float(loss.nats) == pytest.approx(steps * wanted, rel=1e-8, abs=1e-9)
 
 
 @given(st.lists(st.floats(-4, 4), min_size=3, max_size=3), st.floats(-6, 6), st.floats(0.05, 1.0))
-def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(logits: list[float], mask: float, t: float) -> None:
+def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(
+    logits: list[float], mask: float, t: float
+) -> None:
     diffusion = MaskedDiffusion(Linear(), 3, (0, 1, 2))
     given_logits = torch.tensor([[[*logits, mask]]], dtype=torch.float64)
     of = Mdlm(diffusion, zero_masking=False)
     x0, u = torch.tensor([[1]]), torch.zeros(1, 1, dtype=torch.float64)
-    loss = float(of.loss(lambda xt, s: given_logits, x0, everywhere(x0), None, draws(u, torch.tensor([t], dtype=torch.float64))).nats)
+    loss = float(
+        of.loss(
+            lambda xt, s: given_logits,
+            x0,
+            everywhere(x0),
+            None,
+            draws(u, torch.tensor([t], dtype=torch.float64)),
+        ).nats
+    )
     step = 1e-6
     slow = chain_kl(given_logits[0, 0].softmax(-1), 1, 1 - t + step, max(1 - t, 0.0)) / step
     assert loss == pytest.approx(slow, rel=1e-3, abs=1e-3)
@@ -69,7 +91,9 @@ def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
         logits = (scale * torch.randn(64, 5, 16)).requires_grad_()
         x0 = torch.randint(7, 11, (64, 5))
         t = torch.cat([torch.tensor([1e-300, 1 / steps, 1.0]), torch.rand(61)]).double()
-        loss = D3pm(diffusion, time_steps=steps).loss(lambda xt, s: logits, x0, everywhere(x0), None, draws(torch.rand(64, 5).double(), t))  # noqa: B023
+        loss = D3pm(diffusion, time_steps=steps).loss(
+            lambda xt, s: logits, x0, everywhere(x0), None, draws(torch.rand(64, 5).double(), t)
+        )  # noqa: B023
         loss.nats.backward()
         assert torch.isfinite(loss.nats)
         assert torch.isfinite(logits.grad).all()  # type: ignore[arg-type]
@@ -79,7 +103,9 @@ def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
 
 
 @given(st.lists(st.floats(-4, 4), min_size=4, max_size=4), st.floats(0.02, 0.98))
-def test_score_entropy_is_that_of_the_paper_and_mdlms_where_the_ratios_sum_to_one(logits: list[float], t: float) -> None:
+def test_score_entropy_is_that_of_the_paper_and_mdlms_where_the_ratios_sum_to_one(
+    logits: list[float], t: float
+) -> None:
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     full = torch.full((1, 1, 16), 30.0, dtype=torch.float64)
     full[..., 7:11] = torch.tensor(logits, dtype=torch.float64)
@@ -87,9 +113,13 @@ def test_score_entropy_is_that_of_the_paper_and_mdlms_where_the_ratios_sum_to_on
     found = float(score_entropy(diffusion, full, x0, everywhere(x0)).sum())
     ratio = (1 - t) / t
     score = ratio * full[0, 0, 7:11].exp() / 4
-    paper = (1 / (1 - t)) * float(score.sum() - ratio * score[2].log() + ratio * (math.log(ratio) - 1))
+    paper = (1 / (1 - t)) * float(
+        score.sum() - ratio * score[2].log() + ratio * (math.log(ratio) - 1)
+    )
     assert found / t == pytest.approx(paper, rel=1e-6, abs=1e-7)
     normalised = float(diffusion.nll(full, x0, everywhere(x0)).sum())
     assert found >= normalised - 1e-9
     full[..., 7:11] = full[..., 7:11].log_softmax(-1) + math.log(4)
-    assert float(score_entropy(diffusion, full, x0, everywhere(x0)).sum()) == pytest.approx(normalised, abs=1e-9)
+    assert float(score_entropy(diffusion, full, x0, everywhere(x0)).sum()) == pytest.approx(
+        normalised, abs=1e-9
+    )

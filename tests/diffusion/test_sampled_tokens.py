@@ -16,7 +16,13 @@ from genodiff.diffusion.schedule import Linear
 # nobody else's business
 
 
-def in_parts(sampler: Callable[..., Sampled], parts: list[list[int]], xt: Tensor, u: dict[str, Tensor], **rest: object) -> Sampled:
+def in_parts(
+    sampler: Callable[..., Sampled],
+    parts: list[list[int]],
+    xt: Tensor,
+    u: dict[str, Tensor],
+    **rest: object,
+) -> Sampled:
     x0, nfe = torch.zeros_like(xt), torch.zeros(len(xt), dtype=torch.int64)
     for rows in parts:
         done = sampler(xt=xt[rows], u_order=u["u_order"][rows], u_token=u["u_token"][rows], **rest)
@@ -29,7 +35,9 @@ PARTS = [[[5, 0, 3], [1, 2, 4, 7, 6]], [[i] for i in range(8)]]
 
 @each_sampler
 @pytest.mark.parametrize("parts", PARTS, ids=["shuffled", "alone"])
-def test_companions_change_neither_tokens_nor_evaluations(sampler: Callable[..., Sampled], parts: list[list[int]]) -> None:
+def test_companions_change_neither_tokens_nor_evaluations(
+    sampler: Callable[..., Sampled], parts: list[list[int]]
+) -> None:
     u, xt = draws(8, 12), masks(8, 12)
     xt[3, :6], xt[5] = 9, 8
     rest = {"diffusion": DNA, "denoiser": mixing(12), "steps": 7}
@@ -38,7 +46,9 @@ def test_companions_change_neither_tokens_nor_evaluations(sampler: Callable[...,
     assert torch.equal(together.nfe, apart.nfe)
 
 
-def noisy(exact: Callable[[Tensor, Tensor], Tensor], size: float) -> Callable[[Tensor, Tensor], Tensor]:
+def noisy(
+    exact: Callable[[Tensor, Tensor], Tensor], size: float
+) -> Callable[[Tensor, Tensor], Tensor]:
     """The same denoiser with errors of up to `size` that depend on the whole batch, as single precision has them."""
 
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
@@ -54,22 +64,31 @@ LAWS = [(1.0, 1.0), (0.7, 1.0), (0.05, 1.0), (0.0, 1.0), (1.0, 0.8), (1.3, 0.5)]
 
 @each_sampler
 @pytest.mark.parametrize(("temperature", "top_p"), LAWS)
-def test_with_refinement_rounding_errors_change_no_token(sampler: Callable[..., Sampled], temperature: float, top_p: float) -> None:
+def test_with_refinement_rounding_errors_change_no_token(
+    sampler: Callable[..., Sampled], temperature: float, top_p: float
+) -> None:
     u, xt, exact, size = draws(8, 24), masks(8, 24), mixing(24, 0.6), 0.05
     rest = {"diffusion": DNA, "steps": 12, "temperature": temperature, "top_p": top_p}
     truth = sampler(xt=xt, **u, **rest, denoiser=exact)
     for parts in ([list(range(8))], *PARTS):
-        refined = in_parts(sampler, parts, xt, u, **rest, denoiser=noisy(exact, size), refine=exact, tolerance=size)
+        refined = in_parts(
+            sampler, parts, xt, u, **rest, denoiser=noisy(exact, size), refine=exact, tolerance=size
+        )
         assert torch.equal(refined.x0, truth.x0)
         assert torch.equal(refined.nfe, truth.nfe)
 
 
 @each_sampler
-def test_without_refinement_the_same_errors_do_change_tokens(sampler: Callable[..., Sampled]) -> None:
+def test_without_refinement_the_same_errors_do_change_tokens(
+    sampler: Callable[..., Sampled],
+) -> None:
     """Else the test above would show nothing."""
     u, xt, exact = draws(8, 24), masks(8, 24), mixing(24, 0.6)
     rest = {"diffusion": DNA, "steps": 12}
-    assert not torch.equal(sampler(xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0, sampler(xt=xt, **u, **rest, denoiser=exact).x0)
+    assert not torch.equal(
+        sampler(xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0,
+        sampler(xt=xt, **u, **rest, denoiser=exact).x0,
+    )
 
 
 def test_refinement_is_rare_and_sees_one_sequence_alone() -> None:
@@ -98,12 +117,20 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
         tilt = torch.nn.functional.one_hot(torch.tensor(7), 12)
         return lambda x, s: rounding(x, s) + tilt * (x != 3).sum(-1)[:, None, None]
 
-    orders = [confidence(DNA, ever_more_a(seed), masks(4, 16), **draws(4, 16), steps=8).x0 for seed in range(3)]
+    orders = [
+        confidence(DNA, ever_more_a(seed), masks(4, 16), **draws(4, 16), steps=8).x0
+        for seed in range(3)
+    ]
     assert torch.equal(orders[0], orders[1])
     assert torch.equal(orders[0], orders[2])
 
-    for sampler, rest in itertools.product(SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})):
-        results = [sampler(DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest).x0 for seed in range(3)]
+    for sampler, rest in itertools.product(
+        SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})
+    ):
+        results = [
+            sampler(DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest).x0
+            for seed in range(3)
+        ]
         assert torch.equal(results[0], results[1])
         assert torch.equal(results[0], results[2])
 
@@ -115,7 +142,9 @@ def one_position(logits: list[float], n: int = 20_000, **rest: float) -> Tensor:
     """How often each target is drawn from these logits of its own."""
     full = torch.full((12,), 40.0, dtype=torch.float64)
     full[7:11] = torch.tensor(logits)
-    done = ancestral(DNA, lambda x, s: full.expand(*x.shape, 12), masks(n, 1), **draws(n, 1), steps=1, **rest)
+    done = ancestral(
+        DNA, lambda x, s: full.expand(*x.shape, 12), masks(n, 1), **draws(n, 1), steps=1, **rest
+    )
     return torch.bincount(done.x0[:, 0] - 7, minlength=4) / n
 
 
@@ -133,9 +162,21 @@ def test_temperature_scales_the_logits() -> None:
 
 @pytest.mark.parametrize(
     ("top_p", "kept"),
-    [(1e-12, 1), (0.05, 1), (0.4, 1), (0.4001, 2), (0.7, 2), (0.7001, 3), (0.9, 3), (0.95, 4), (1.0, 4)],
+    [
+        (1e-12, 1),
+        (0.05, 1),
+        (0.4, 1),
+        (0.4001, 2),
+        (0.7, 2),
+        (0.7001, 3),
+        (0.9, 3),
+        (0.95, 4),
+        (1.0, 4),
+    ],
 )
-def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_included(top_p: float, kept: int) -> None:
+def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_included(
+    top_p: float, kept: int
+) -> None:
     p = torch.tensor([0.2, 0.4, 0.1, 0.3])
     found = one_position(p.log().tolist(), top_p=top_p)
     inside = p.argsort(descending=True)[:kept]
@@ -158,7 +199,14 @@ def test_a_forbidden_token_is_never_drawn_not_even_by_the_extreme_uniforms() -> 
     logits[[7, 10]] = -math.inf
     for u in (0.0, 1 - 2**-53):
         u_token = torch.full((1, 1), u, dtype=torch.float64)
-        done = ancestral(DNA, lambda x, s: logits.expand(*x.shape, 12), masks(1, 1), u_order=u_token, u_token=u_token, steps=3)
+        done = ancestral(
+            DNA,
+            lambda x, s: logits.expand(*x.shape, 12),
+            masks(1, 1),
+            u_order=u_token,
+            u_token=u_token,
+            steps=3,
+        )
         assert done.x0.item() == (8 if u == 0 else 9)
 
 
@@ -187,7 +235,9 @@ def mean_surprise(n_tokens: int, length: int) -> tuple[float, float]:
 def test_a_large_vocabulary_is_sampled_at_its_own_temperature() -> None:
     """Single-precision Gumbel noise gives 5.63 nats at 1,024 steps; the truth is 7.566."""
     mean, error = mean_surprise(2048, 1024)
-    assert (zipf(50_257).softmax(-1) * -zipf(50_257).log_softmax(-1)).sum().item() == pytest.approx(7.566, abs=1e-3)
+    assert (zipf(50_257).softmax(-1) * -zipf(50_257).log_softmax(-1)).sum().item() == pytest.approx(
+        7.566, abs=1e-3
+    )
     assert abs(mean - 7.566) < 4 * error
     assert error < 0.1
 

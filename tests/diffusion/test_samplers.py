@@ -16,8 +16,24 @@ from worlds import World, copy_task, markov_chain
 
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.samplers import SAMPLERS, Sampled, ancestral, confidence, first_hitting, revealed_share
-from genodiff.diffusion.schedule import Cosine, CosineSquared, Geometric, Linear, LogLinear, OneMinusCosine, Polynomial, Schedule
+from genodiff.diffusion.samplers import (
+    SAMPLERS,
+    Sampled,
+    ancestral,
+    confidence,
+    first_hitting,
+    revealed_share,
+)
+from genodiff.diffusion.schedule import (
+    Cosine,
+    CosineSquared,
+    Geometric,
+    Linear,
+    LogLinear,
+    OneMinusCosine,
+    Polynomial,
+    Schedule,
+)
 from genodiff.errors import GenodiffError, UsageError
 
 F1 = markov_chain()
@@ -64,11 +80,18 @@ def test_the_reverse_kernels_lead_to_the_published_law(steps: int) -> None:
     assert (variation, divergence) == pytest.approx(STEP_LAW[steps], abs=5.1e-7)
 
 
-@pytest.mark.parametrize("noise", [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial()], ids=repr)
+@pytest.mark.parametrize(
+    "noise", [Linear(), Cosine(), CosineSquared(), OneMinusCosine(), Polynomial()], ids=repr
+)
 @pytest.mark.parametrize("steps", [1, 3, 10])
-def test_sampling_error_is_at_most_what_the_bound_of_t_steps_exceeds_the_entropy_by(noise: Schedule, steps: int) -> None:
+def test_sampling_error_is_at_most_what_the_bound_of_t_steps_exceeds_the_entropy_by(
+    noise: Schedule, steps: int
+) -> None:
     ok = torch.ones(4, dtype=torch.bool)
-    terms = sum(p * count_terms(F1.diffusion(), F1.denoiser, x, ok) for x, p in zip(F1.sequences, F1.p, strict=True))
+    terms = sum(
+        p * count_terms(F1.diffusion(), F1.denoiser, x, ok)
+        for x, p in zip(F1.sequences, F1.p, strict=True)
+    )
     excess = nelbo_discrete(terms, noise, steps).item() - F1.entropy
     divergence = (F1.p * (F1.p / exact_law(F1, noise, steps)).log()).sum().item()
     assert divergence <= excess + 1e-12
@@ -81,7 +104,9 @@ def assert_law(world: World, samples: Tensor, law: Tensor) -> None:
     assert (found >= 0).all()
     observed = torch.bincount(found, minlength=len(law)).double()
     expected = law * len(samples)
-    assert chisquare(observed.numpy(), expected.numpy()).pvalue > 1e-3, f"{observed.tolist()} != {expected.tolist()}"
+    assert chisquare(observed.numpy(), expected.numpy()).pvalue > 1e-3, (
+        f"{observed.tolist()} != {expected.tolist()}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,16 +120,29 @@ def assert_law(world: World, samples: Tensor, law: Tensor) -> None:
     ],
     ids=repr,
 )
-def test_a_hundred_thousand_ancestral_samples_follow_the_exact_law_of_t_steps(noise: Schedule, steps: int) -> None:
-    done = ancestral(F1.diffusion(noise), F1.denoiser, masks(100_000, 4), **draws(100_000, 4), steps=steps)
+def test_a_hundred_thousand_ancestral_samples_follow_the_exact_law_of_t_steps(
+    noise: Schedule, steps: int
+) -> None:
+    done = ancestral(
+        F1.diffusion(noise), F1.denoiser, masks(100_000, 4), **draws(100_000, 4), steps=steps
+    )
     assert_law(F1, done.x0, exact_law(F1, noise, steps))
 
 
 @pytest.mark.parametrize("order_temperature", [0.0, 0.5])
-def test_one_position_per_evaluation_follows_the_data_in_every_order(order_temperature: float) -> None:
+def test_one_position_per_evaluation_follows_the_data_in_every_order(
+    order_temperature: float,
+) -> None:
     n = 100_000
     assert_law(F1, first_hitting(F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4)).x0, F1.p)
-    ordered = confidence(F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4), steps=4, order_temperature=order_temperature)
+    ordered = confidence(
+        F1.diffusion(),
+        F1.denoiser,
+        masks(n, 4),
+        **draws(n, 4),
+        steps=4,
+        order_temperature=order_temperature,
+    )
     assert_law(F1, ordered.x0, F1.p)
 
 
@@ -119,12 +157,16 @@ def test_two_copies_disagree_as_often_as_both_are_revealed_at_once(steps: int) -
 def test_one_token_per_step_never_breaks_the_copy() -> None:
     world = copy_task(4, 3)
     for sampler in (first_hitting, confidence):
-        x0 = sampler(world.diffusion(), world.denoiser, masks(500, 4, 1), **draws(500, 4), steps=4).x0
+        x0 = sampler(
+            world.diffusion(), world.denoiser, masks(500, 4, 1), **draws(500, 4), steps=4
+        ).x0
         assert (world.index(x0) >= 0).all()
 
 
 @each_sampler
-def test_a_template_is_filled_from_the_exact_conditional_law(sampler: Callable[..., Sampled]) -> None:
+def test_a_template_is_filled_from_the_exact_conditional_law(
+    sampler: Callable[..., Sampled],
+) -> None:
     n = 40_000
     template = torch.tensor([[3, 2, 3, 4]]).expand(n, 4)
     x0 = sampler(F1.diffusion(), F1.denoiser, template, **draws(n, 4), steps=64).x0
@@ -185,7 +227,11 @@ def test_nothing_masked_means_no_evaluation_at_all(sampler: Callable[..., Sample
     def never(xt: Tensor, sigma: Tensor) -> Tensor:
         raise AssertionError("evaluated")
 
-    for xt in (torch.full((3, 5), 8), torch.zeros(0, 5, dtype=torch.int64), torch.zeros(2, 0, dtype=torch.int64)):
+    for xt in (
+        torch.full((3, 5), 8),
+        torch.zeros(0, 5, dtype=torch.int64),
+        torch.zeros(2, 0, dtype=torch.int64),
+    ):
         done = sampler(DNA, never, xt, **draws(*xt.shape), steps=4)
         assert torch.equal(done.x0, xt)
         assert (done.nfe == 0).all()
@@ -201,8 +247,19 @@ def test_a_denoiser_that_has_diverged_stops_the_sampler(sampler: Callable[..., S
 
 
 @each_sampler
-@pytest.mark.parametrize("bad", [{"steps": 0}, {"temperature": -1.0}, {"temperature": math.inf}, {"top_p": 0.0}, {"top_p": 1.5}])
-def test_settings_that_cannot_be_are_refused(sampler: Callable[..., Sampled], bad: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"steps": 0},
+        {"temperature": -1.0},
+        {"temperature": math.inf},
+        {"top_p": 0.0},
+        {"top_p": 1.5},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(
+    sampler: Callable[..., Sampled], bad: dict[str, float]
+) -> None:
     if sampler is first_hitting and "steps" in bad:
         return  # it takes no steps
     with pytest.raises(UsageError):
@@ -215,14 +272,22 @@ def test_settings_that_cannot_be_are_refused(sampler: Callable[..., Sampled], ba
 @pytest.mark.parametrize(("steps", "length"), [(8, 16), (64, 24), (1000, 10)])
 def test_the_mean_number_of_evaluations_is_the_closed_form(steps: int, length: int) -> None:
     n = 4000
-    done = ancestral(DNA, lambda x, s: torch.zeros(*x.shape, 12), masks(n, length), **draws(n, length), steps=steps)
+    done = ancestral(
+        DNA,
+        lambda x, s: torch.zeros(*x.shape, 12),
+        masks(n, length),
+        **draws(n, length),
+        steps=steps,
+    )
     expected = steps * (1 - (1 - 1 / steps) ** length)
     spread = done.nfe.double().std().item() / math.sqrt(n)
     assert abs(done.nfe.double().mean().item() - expected) < 4 * spread + 1e-9
     assert done.nfe.max() <= min(steps, length)
 
 
-@pytest.mark.parametrize("noise", [Linear(), Cosine(), LogLinear(0.2), Geometric(0.5, 3.0)], ids=repr)
+@pytest.mark.parametrize(
+    "noise", [Linear(), Cosine(), LogLinear(0.2), Geometric(0.5, 3.0)], ids=repr
+)
 def test_as_much_is_revealed_at_each_step_as_the_schedule_says(noise: Schedule) -> None:
     steps, n = 6, 60_000
     left: list[float] = []
@@ -295,8 +360,14 @@ def every_step_evaluated(
     x = xt.clone()
     for j in range(steps):
         t = torch.full((len(x),), 1 - j / steps, dtype=torch.float64)
-        p = diffusion.log_x0(denoiser(x, diffusion.sigma(t)), x)[..., list(diffusion.targets)].double().exp()
-        hidden = diffusion.schedule.masked(torch.tensor([1.0, 1 - (j + 1) / steps], dtype=torch.float64))
+        p = (
+            diffusion.log_x0(denoiser(x, diffusion.sigma(t)), x)[..., list(diffusion.targets)]
+            .double()
+            .exp()
+        )
+        hidden = diffusion.schedule.masked(
+            torch.tensor([1.0, 1 - (j + 1) / steps], dtype=torch.float64)
+        )
         now = (x == diffusion.mask_id) & (u_order < 1 - hidden[1] / hidden[0])
         token = (p.cumsum(-1)[..., :-1] <= u_token[..., None]).sum(-1)
         x = torch.where(now, torch.tensor(diffusion.targets)[token], x)
@@ -305,7 +376,9 @@ def every_step_evaluated(
 
 @pytest.mark.parametrize("time_conditioning", [False, True])
 @pytest.mark.parametrize("noise", [Linear(), OneMinusCosine(), LogLinear(0.1)], ids=repr)
-def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning(noise: Schedule, time_conditioning: bool) -> None:
+def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning(
+    noise: Schedule, time_conditioning: bool
+) -> None:
     diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10), time_conditioning)
     base = mixing(9)
 
@@ -330,8 +403,12 @@ def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step() -> None:
     for sampler in (ancestral, confidence):
         told.clear()
         sampler(diffusion, watching, masks(1, 40), **u, steps=4)
-        assert told == pytest.approx(diffusion.sigma(torch.tensor([1.0, 0.75, 0.5, 0.25], dtype=torch.float64)).tolist())
+        assert told == pytest.approx(
+            diffusion.sigma(torch.tensor([1.0, 0.75, 0.5, 0.25], dtype=torch.float64)).tolist()
+        )
     told.clear()
     first_hitting(diffusion, watching, masks(1, 40), **u)
     alpha = torch.exp(-torch.tensor(told, dtype=torch.float64))
-    torch.testing.assert_close(alpha, 0.01 + 0.99 * u["u_order"][0].sort().values, rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        alpha, 0.01 + 0.99 * u["u_order"][0].sort().values, rtol=0, atol=1e-9
+    )

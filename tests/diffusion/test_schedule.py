@@ -48,12 +48,18 @@ def test_alpha_goes_from_one_to_exactly_zero(noise: Schedule) -> None:
 
 @pytest.mark.parametrize("cls", [Linear, Cosine, OneMinusCosine, CosineSquared, Polynomial])
 def test_alpha_ends_at_eps_where_one_is_given(cls: type[Linear]) -> None:
-    assert cls(eps=0.01).alpha(torch.ones(1, dtype=torch.float64)).item() == pytest.approx(0.01, abs=1e-15)
-    assert cls(eps=0.01).alpha(torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(1, abs=1e-15)
+    assert cls(eps=0.01).alpha(torch.ones(1, dtype=torch.float64)).item() == pytest.approx(
+        0.01, abs=1e-15
+    )
+    assert cls(eps=0.01).alpha(torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(
+        1, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("cls", [SigmaLinear, Geometric])
-def test_a_schedule_given_by_its_noise_starts_and_ends_at_the_noise_it_names(cls: type[SigmaLinear]) -> None:
+def test_a_schedule_given_by_its_noise_starts_and_ends_at_the_noise_it_names(
+    cls: type[SigmaLinear],
+) -> None:
     ends = cls(0.01, 5.0).sigma(torch.tensor([0.0, 1.0], dtype=torch.float64))
     assert ends.tolist() == pytest.approx([0.01, 5.0])
 
@@ -66,7 +72,9 @@ def test_alpha_falls_strictly(noise: Schedule) -> None:
 
 @each
 def test_visible_and_masked_share_add_up_to_one(noise: Schedule) -> None:
-    torch.testing.assert_close(noise.alpha(INSIDE) + noise.masked(INSIDE), torch.ones_like(INSIDE), rtol=0, atol=1e-15)
+    torch.testing.assert_close(
+        noise.alpha(INSIDE) + noise.masked(INSIDE), torch.ones_like(INSIDE), rtol=0, atol=1e-15
+    )
 
 
 @each
@@ -80,7 +88,9 @@ def test_the_derivatives_are_those_of_autograd(noise: Schedule) -> None:
 
 @each
 def test_sigma_is_minus_the_logarithm_of_alpha(noise: Schedule) -> None:
-    torch.testing.assert_close(torch.exp(-noise.sigma(INSIDE)), noise.alpha(INSIDE), rtol=1e-9, atol=1e-15)
+    torch.testing.assert_close(
+        torch.exp(-noise.sigma(INSIDE)), noise.alpha(INSIDE), rtol=1e-9, atol=1e-15
+    )
 
 
 @each
@@ -91,7 +101,9 @@ def test_the_weight_in_alpha_is_the_weight_in_sigma(noise: Schedule) -> None:
 
 @each
 def test_the_inverse_finds_the_time_back(noise: Schedule) -> None:
-    t = torch.linspace(0.02, 0.98, 97, dtype=torch.float64)  # alpha is flat at some ends: no inverse is accurate there
+    t = torch.linspace(
+        0.02, 0.98, 97, dtype=torch.float64
+    )  # alpha is flat at some ends: no inverse is accurate there
     torch.testing.assert_close(noise.inverse(noise.alpha(t)), t, rtol=0, atol=1e-8)
 
 
@@ -105,7 +117,9 @@ def test_the_inverse_of_what_alpha_never_reaches_is_the_nearer_end(noise: Schedu
 def test_single_precision_loses_nothing_near_time_zero(noise: Schedule) -> None:
     t = torch.logspace(-4, -0.01, 200, dtype=torch.float64).float()
     assert noise.weight(t).dtype == torch.float32
-    torch.testing.assert_close(noise.weight(t).double(), noise.weight(t.double()), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        noise.weight(t).double(), noise.weight(t.double()), rtol=1e-4, atol=1e-5
+    )
     torch.testing.assert_close(noise.sigma(t).double(), noise.sigma(t.double()), rtol=1e-4, atol=0)
 
 
@@ -117,9 +131,15 @@ def test_the_linear_weight_is_exactly_one_over_t() -> None:
 @given(st.floats(0.01, 0.99))
 def test_the_two_cosines_are_two_functions_each_with_its_own_name(t: float) -> None:
     at = torch.tensor([t], dtype=torch.float64)
-    assert schedule("cosine").alpha(at).item() == pytest.approx(math.cos(math.pi * t / 2), abs=1e-15)
-    assert schedule("one_minus_cosine").alpha(at).item() == pytest.approx(1 - math.cos(math.pi * (1 - t) / 2), abs=1e-15)
-    assert schedule("cosine_squared").alpha(at).item() == pytest.approx(math.cos(math.pi * t / 2) ** 2, abs=1e-15)
+    assert schedule("cosine").alpha(at).item() == pytest.approx(
+        math.cos(math.pi * t / 2), abs=1e-15
+    )
+    assert schedule("one_minus_cosine").alpha(at).item() == pytest.approx(
+        1 - math.cos(math.pi * (1 - t) / 2), abs=1e-15
+    )
+    assert schedule("cosine_squared").alpha(at).item() == pytest.approx(
+        math.cos(math.pi * t / 2) ** 2, abs=1e-15
+    )
     assert schedule("polynomial", power=2.0).alpha(at).item() == pytest.approx(1 - t**2, abs=1e-15)
 
 
@@ -127,7 +147,9 @@ def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own() -> N
     assert schedule("loglinear") == schedule("linear") == Linear()
     assert schedule("loglinear_eps", eps=1e-3) == LogLinear()
     at = torch.tensor([0.3], dtype=torch.float64)
-    assert LogLinear(1e-3).sigma(at).item() == pytest.approx(-math.log1p(-(1 - 1e-3) * 0.3), abs=1e-15)
+    assert LogLinear(1e-3).sigma(at).item() == pytest.approx(
+        -math.log1p(-(1 - 1e-3) * 0.3), abs=1e-15
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +166,9 @@ def test_loglinear_is_linear_and_its_truncated_twin_has_a_name_of_its_own() -> N
         ("polynomial", {"power": math.nan}, "power"),
     ],
 )
-def test_a_schedule_that_cannot_be_is_refused_in_one_line(name: str, settings: dict[str, float], message: str) -> None:
+def test_a_schedule_that_cannot_be_is_refused_in_one_line(
+    name: str, settings: dict[str, float], message: str
+) -> None:
     with pytest.raises(UsageError, match=message) as refused:
         schedule(name, **settings)
     assert "\n" not in str(refused.value)

@@ -20,7 +20,10 @@ def spread(repeats: int, stay: float) -> dict[tuple[str, str], torch.Tensor]:
     ok, slot = torch.ones(BATCH, LENGTH, dtype=torch.bool), torch.arange(BATCH)
     found: dict[tuple[str, str], list[torch.Tensor]] = {}
     for _ in range(repeats):
-        own, u = (torch.rand(*shape, generator=g, dtype=torch.float64) for shape in ((BATCH,), (BATCH, LENGTH)))
+        own, u = (
+            torch.rand(*shape, generator=g, dtype=torch.float64)
+            for shape in ((BATCH,), (BATCH, LENGTH))
+        )
         shared = torch.rand(1, generator=g).item()
         for method in ("iid", "stratified", "systematic"):
             t = times(method, own, shared, slot, BATCH)
@@ -52,4 +55,6 @@ if __name__ == "__main__":
     for stay in (0.4, 0.5, 0.55):
         print(f"stay {stay}: {dna_like(LENGTH, stay).entropy / LENGTH:.4f} nats per token in truth")
         for (name, method), estimates in spread(2000, stay).items():
-            print(f"  {name:12} {method:11} mean {estimates.mean():.4f}  standard deviation {estimates.std():.5f}")
+            print(
+                f"  {name:12} {method:11} mean {estimates.mean():.4f}  standard deviation {estimates.std():.5f}"
+            )

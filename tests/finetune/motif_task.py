@@ -3,13 +3,15 @@
 import numpy as np
 
 from genodiff.alphabet import reverse_complement
-from genodiff.finetune.examples import Examples
-from genodiff.finetune.task import Task, TaskData
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.task import Task, TaskData
 
 MOTIF = b"TATAAAGC"
 
 
-def examples(n: int, seed: int, lengths: tuple[int, int] = (40, 40), kind: str = "binary") -> Examples:
+def examples(
+    n: int, seed: int, lengths: tuple[int, int] = (40, 40), kind: str = "binary"
+) -> Examples:
     rng = np.random.default_rng(seed)
     sequences, labels = [], []
     for i in range(n):
@@ -33,8 +35,29 @@ def examples(n: int, seed: int, lengths: tuple[int, int] = (40, 40), kind: str =
     return Examples(sequences, found, [f"s{i}" for i in range(n)])
 
 
-def task_data(n: int = 64, n_test: int = 24, lengths: tuple[int, int] = (40, 40), kind: str = "binary", **more: object) -> TaskData:
-    classes = {"binary": ("without", "with"), "multiclass": ("a", "b", "c"), "multilabel": ("x", "y", "z"), "regression": ()}[kind]
+def task_data(
+    n: int = 64,
+    n_test: int = 24,
+    lengths: tuple[int, int] = (40, 40),
+    kind: str = "binary",
+    **more: object,
+) -> TaskData:
+    classes = {
+        "binary": ("without", "with"),
+        "multiclass": ("a", "b", "c"),
+        "multilabel": ("x", "y", "z"),
+        "regression": (),
+    }[kind]
     metrics = ("pearson", "mse") if kind == "regression" else ("accuracy", "f1", "auroc")
-    task = Task(suite="own", name="motif", kind=kind, classes=classes, metrics=metrics, max_length=200, **more)  # type: ignore[arg-type]
-    return TaskData(task, examples(n, 1, lengths, kind), examples(n_test, 2, lengths, kind), "official")
+    task = Task(
+        suite="own",
+        name="motif",
+        kind=kind,
+        classes=classes,
+        metrics=metrics,
+        max_length=200,
+        **more,
+    )  # type: ignore[arg-type]
+    return TaskData(
+        task, examples(n, 1, lengths, kind), examples(n_test, 2, lengths, kind), "official"
+    )

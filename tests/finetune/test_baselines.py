@@ -11,11 +11,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
-from genodiff.finetune.baselines import BASELINES, baseline_predictor, baselines_for, fit_predict, kmer_features
+from genodiff.finetune.baselines import (
+    BASELINES,
+    baseline_predictor,
+    baselines_for,
+    fit_predict,
+    kmer_features,
+)
 from genodiff.finetune.cnn import Cnn, fit_cnn, letters_of
-from genodiff.finetune.examples import Examples, Places
-from genodiff.finetune.task import Task
-from genodiff.finetune.trivial import accuracy, coordinate_lookup, length_tree
+from genodiff.tasks.examples import Examples, Places
+from genodiff.tasks.task import Task
+from genodiff.tasks.trivial import accuracy, coordinate_lookup, length_tree
 
 MOTIF = "TATAAACC"
 
@@ -26,7 +32,12 @@ def motif_examples(n: int, kind: str = "binary", seed: int = 1) -> tuple[Task, E
     for i, s in enumerate(random_dna(n, 60, seed)):
         sequence = s[:20] + (MOTIF if labels[i] else s[20:28]) + s[28 : 50 + i % 10]
         sequences.append(sequence.encode())
-    classes = {"binary": ("no", "yes"), "multiclass": ("a", "b", "c"), "multilabel": ("m", "long", "never"), "regression": ()}[kind]
+    classes = {
+        "binary": ("no", "yes"),
+        "multiclass": ("a", "b", "c"),
+        "multilabel": ("m", "long", "never"),
+        "regression": (),
+    }[kind]
     if kind == "multiclass":
         labels = labels + (np.arange(n) % 4 == 1)
     elif kind == "multilabel":
@@ -39,7 +50,9 @@ def motif_examples(n: int, kind: str = "binary", seed: int = 1) -> tuple[Task, E
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("name", ["majority", "length-tree", "kmer-lr", "cnn"])
-def test_every_baseline_answers_every_kind_of_task_in_its_shape(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_baseline_answers_every_kind_of_task_in_its_shape(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("genodiff.finetune.cnn.EPOCHS", 1)
     task, data = motif_examples(40, kind)
     half = np.arange(40) < 30
@@ -55,7 +68,9 @@ def test_every_baseline_answers_every_kind_of_task_in_its_shape(name: str, kind:
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
-def test_what_reads_the_sequence_finds_the_motif(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_reads_the_sequence_finds_the_motif(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("genodiff.finetune.cnn.EPOCHS", 5)
     task, data = motif_examples(500)
     _, test = motif_examples(200, seed=5)
@@ -65,7 +80,9 @@ def test_what_reads_the_sequence_finds_the_motif(name: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", ["majority", "length-tree", "kmer-lr", "cnn"])
-def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_labels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_labels(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("genodiff.finetune.cnn.EPOCHS", 1)
     task, data = motif_examples(60)
     rows = np.arange(60)
@@ -73,7 +90,9 @@ def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_
     test = motif_examples(30, seed=7)[1]
     whole = predict(test)
     assert np.allclose(predict(test.take(np.arange(30)[::-1]))[::-1], whole, atol=1e-6)
-    assert np.allclose(np.concatenate([predict(test.take(np.array([i]))) for i in range(30)]), whole, atol=1e-6)
+    assert np.allclose(
+        np.concatenate([predict(test.take(np.array([i]))) for i in range(30)]), whole, atol=1e-6
+    )
     assert np.array_equal(predict(test._replace(labels=1 - test.labels)), whole)
 
 
@@ -99,7 +118,9 @@ def test_kmer_features_are_the_roots_of_the_shares_of_kmers() -> None:
             counts = Counter(words)
             expected = np.zeros(4**k)
             for word, n in counts.items():
-                expected[int("".join("0123"[b"ACGT".index(c)] for c in word), 4)] = (n / len(words)) ** 0.5
+                expected[int("".join("0123"[b"ACGT".index(c)] for c in word), 4)] = (
+                    n / len(words)
+                ) ** 0.5
             assert np.allclose(found[at : at + 4**k], expected)
             at += 4**k
 
@@ -130,39 +151,63 @@ def places_of(rows: list[tuple[int, int]]) -> Places:
     return Places(np.array(["chr1"] * len(rows)), start, end, np.array(["+"] * len(rows)))
 
 
-def test_a_lookup_answers_with_the_class_found_there_and_otherwise_with_the_class_that_is_never_found() -> None:
-    train = Examples([], np.array([1, 1, 0, 0]), list("abcd"), places_of([(0, 9), (0, 9), (50, 59), (70, 79)]))
+def test_a_lookup_answers_with_the_class_found_there_and_otherwise_with_the_class_that_is_never_found() -> (
+    None
+):
+    train = Examples(
+        [], np.array([1, 1, 0, 0]), list("abcd"), places_of([(0, 9), (0, 9), (50, 59), (70, 79)])
+    )
     test = places_of([(0, 9), (5, 12), (200, 209), (52, 53)])
     assert coordinate_lookup(train, test, 2, exact=True).argmax(axis=1).tolist() == [1, 0, 0, 0]
     assert coordinate_lookup(train, test, 2, exact=False).argmax(axis=1).tolist() == [1, 1, 0, 0]
     task = Task(suite="own", name="t", max_length=9)
     assert baselines_for(task, train) == BASELINES
-    found = fit_predict("lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1)
+    found = fit_predict(
+        "lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1
+    )
     assert np.array_equal(found, coordinate_lookup(train, test, 2, exact=False))
 
 
-def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone_though_the_other_is_commoner() -> None:
-    train = Examples([], np.array([1, 1, 1, 0, 0]), list("abcde"), places_of([(0, 9), (0, 9), (0, 9), (50, 59), (70, 79)]))
+def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone_though_the_other_is_commoner() -> (
+    None
+):
+    train = Examples(
+        [],
+        np.array([1, 1, 1, 0, 0]),
+        list("abcde"),
+        places_of([(0, 9), (0, 9), (0, 9), (50, 59), (70, 79)]),
+    )
     for exact in (True, False):
-        assert coordinate_lookup(train, places_of([(200, 209)]), 2, exact=exact).tolist() == [[1.0, 0.0]]
+        assert coordinate_lookup(train, places_of([(200, 209)]), 2, exact=exact).tolist() == [
+            [1.0, 0.0]
+        ]
 
 
 def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands_matter() -> None:
     task, data = motif_examples(300)
     other = bytes(reverse_complement(MOTIF.encode()))  # type: ignore[arg-type]
-    turned = [s[:20] + (MOTIF.encode() if y else other) + s[28:] for s, y in zip(data.sequences, data.labels, strict=True)]
+    turned = [
+        s[:20] + (MOTIF.encode() if y else other) + s[28:]
+        for s, y in zip(data.sequences, data.labels, strict=True)
+    ]
     data = data._replace(sequences=turned)
     rows = np.arange(300)
-    predict = baseline_predictor("kmer-lr", task, data.take(rows[:200]), data.take(rows[200:250]), 1)
+    predict = baseline_predictor(
+        "kmer-lr", task, data.take(rows[:200]), data.take(rows[200:250]), 1
+    )
     assert accuracy(predict(data.take(rows[250:])), data.labels[250:]) > 0.9
 
 
 @pytest.mark.parametrize("name", ["kmer-lr", "cnn"])
-def test_what_stands_beyond_max_length_is_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stands_beyond_max_length_is_not_read(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("genodiff.finetune.cnn.EPOCHS", 1)
     task, data = motif_examples(40)
     task = task.model_copy(update={"max_length": 45})
-    predict = baseline_predictor(name, task, data.take(np.arange(30)), data.take(np.arange(30, 40)), 1)
+    predict = baseline_predictor(
+        name, task, data.take(np.arange(30)), data.take(np.arange(30, 40)), 1
+    )
     longer = data._replace(sequences=[s[:45] + b"ACGTT" * 9 for s in data.sequences])
     assert np.array_equal(predict(longer), predict(data))
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-_spec = importlib.util.spec_from_file_location("genomic_benchmarks_run", ROOT / "benchmarks" / "genomic_benchmarks" / "run.py")
+_spec = importlib.util.spec_from_file_location(
+    "genomic_benchmarks_run", ROOT / "benchmarks" / "genomic_benchmarks" / "run.py"
+)
 assert _spec is not None
 assert _spec.loader is not None
 run = importlib.util.module_from_spec(_spec)
@@ -33,13 +35,24 @@ def test_pieces_are_taken_by_name_and_split_by_locus(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_written_names_no_folder_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_names_no_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sweep = tmp_path / "out" / "sweep"
     sweep.mkdir(parents=True)
     kept = (run.HERE / "results.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    rows = [row for row in kept if json.loads(row)["task"] == "mouse/0" and json.loads(row)["method"] in ("full", "baseline")]
+    rows = [
+        row
+        for row in kept
+        if json.loads(row)["task"] == "mouse/0"
+        and json.loads(row)["method"] in ("full", "baseline")
+    ]
     (sweep / "results.jsonl").write_text("".join(rows))
-    session = {"command": f"genodiff finetune gue --data {tmp_path}/data/GUE --out {sweep}", "git": "0" * 40, "genodiff": "0.1.0"}
+    session = {
+        "command": f"genodiff finetune gue --data {tmp_path}/data/GUE --out {sweep}",
+        "git": "0" * 40,
+        "genodiff": "0.1.0",
+    }
     session |= {"hardware": "a CPU", "threads": 1, "started": "2026"}
     (sweep / "sessions.json").write_text(json.dumps({"sessions": [session]}))
     (tmp_path / "FINDINGS.md").write_text("What they say.\n")

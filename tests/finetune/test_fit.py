@@ -12,20 +12,24 @@ from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetune.batches import Part, encode
 from genodiff.finetune.fit import Fitted, Tick, fit, n_out_of, probabilities, raw_scores
 from genodiff.finetune.head import Classifier
-from genodiff.finetune.metrics import measure
 from genodiff.finetune.protocol import FitSettings
-from genodiff.train.weights import own_tensors
+from genodiff.runs.weights import own_tensors
+from genodiff.tasks.metrics import measure
 from tests.finetune.motif_task import task_data
 
 NETWORK = {"d_model": 16, "n_layer": 1, "d_state": 4}
 
 
 def network(n_out: int = 2, strands: str = "paired", seed: int = 1, **head: object) -> Classifier:
-    backbone = CaduceusSettings(**NETWORK, strands=strands).build(DNA.padded_size, DNA.complement, seed=seed)  # type: ignore[arg-type]
+    backbone = CaduceusSettings(**NETWORK, strands=strands).build(
+        DNA.padded_size, DNA.complement, seed=seed
+    )  # type: ignore[arg-type]
     return Classifier(backbone, n_out, strands="auto", complement=DNA.complement, seed=seed, **head)  # type: ignore[arg-type]
 
 
-def parts(kind: str = "binary", n: int = 64, lengths: tuple[int, int] = (40, 40)) -> tuple[Part, Part]:
+def parts(
+    kind: str = "binary", n: int = 64, lengths: tuple[int, int] = (40, 40)
+) -> tuple[Part, Part]:
     data = task_data(n, 24, lengths, kind)
     return encode(data.train, DNA, 200), encode(data.test, DNA, 200)
 
@@ -37,12 +41,16 @@ def weights(fitted: Fitted) -> dict[str, bytes]:
 def test_a_fit_learns_a_planted_motif() -> None:
     train, valid = parts(n=600)
     settings = FitSettings(epochs=8, batch_size=32, lr=2e-2, weight_decay=0.0)
-    found = fit(network(), train, valid, kind="binary", metric="accuracy", settings=settings, seed=1)
+    found = fit(
+        network(), train, valid, kind="binary", metric="accuracy", settings=settings, seed=1
+    )
     assert found.valid >= 0.85
     assert found.history[-1].train_loss < 0.5 * found.history[0].train_loss
     predicted = probabilities("binary", raw_scores(found.classifier, valid))
     assert measure("accuracy", "binary", valid.labels, predicted) == found.valid
-    assert found.valid == max(e.valid for e in found.history) == found.history[found.best_epoch].valid
+    assert (
+        found.valid == max(e.valid for e in found.history) == found.history[found.best_epoch].valid
+    )
 
 
 @pytest.mark.parametrize("kind", ["multiclass", "multilabel", "regression"])
@@ -81,7 +89,15 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
             raise Killed
 
     with pytest.raises(Killed):
-        fit(network(strands=strands, dropout=0.2), train, valid, state=state, identity="a", watch=watch, **common)  # type: ignore[arg-type]
+        fit(
+            network(strands=strands, dropout=0.2),
+            train,
+            valid,
+            state=state,
+            identity="a",
+            watch=watch,
+            **common,
+        )  # type: ignore[arg-type]
     steps: list[int] = []
     found = fit(
         network(strands=strands, dropout=0.2), train, valid, state=state, identity="a", watch=lambda t: steps.append(t.step), **common  # type: ignore[arg-type]
@@ -93,13 +109,23 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
 
 def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
     train, valid = parts(n=20)
-    common = {"kind": "binary", "metric": "accuracy", "settings": FitSettings(epochs=1, batch_size=16), "seed": 7}
+    common = {
+        "kind": "binary",
+        "metric": "accuracy",
+        "settings": FitSettings(epochs=1, batch_size=16),
+        "seed": 7,
+    }
     state = tmp_path / "state.safetensors"
     fit(network(), train, valid, state=state, identity="a", **common)  # type: ignore[arg-type]
     with pytest.raises(CheckpointError, match="another fit"):
         fit(network(), train, valid, state=state, identity="b", **common)  # type: ignore[arg-type]
     raw = state.read_bytes()
-    for damaged in (raw[:-8], raw[: len(raw) // 2] + bytes([raw[len(raw) // 2] ^ 1]) + raw[len(raw) // 2 + 1 :], b"", b"x" * 99):
+    for damaged in (
+        raw[:-8],
+        raw[: len(raw) // 2] + bytes([raw[len(raw) // 2] ^ 1]) + raw[len(raw) // 2 + 1 :],
+        b"",
+        b"x" * 99,
+    ):
         state.write_bytes(damaged)
         with pytest.raises(CheckpointError):
             fit(network(), train, valid, state=state, identity="a", **common)  # type: ignore[arg-type]
@@ -116,7 +142,9 @@ def test_patience_ends_a_fit_and_the_best_epoch_is_kept() -> None:
 def test_steps_can_be_limited_in_place_of_epochs() -> None:
     train, valid = parts(n=40)
     settings = FitSettings(max_steps=5, batch_size=16)
-    found = fit(network(), train, valid, kind="binary", metric="accuracy", settings=settings, seed=1)
+    found = fit(
+        network(), train, valid, kind="binary", metric="accuracy", settings=settings, seed=1
+    )
     assert [e.step for e in found.history] == [3, 5]
 
 
@@ -126,7 +154,15 @@ def test_a_loss_that_is_not_finite_ends_the_fit_in_one_line() -> None:
     with torch.no_grad():
         broken.weight[0, 0] = float("nan")
     with pytest.raises(GenodiffError, match="not finite"):
-        fit(broken, train, valid, kind="binary", metric="accuracy", settings=FitSettings(epochs=1), seed=1)
+        fit(
+            broken,
+            train,
+            valid,
+            kind="binary",
+            metric="accuracy",
+            settings=FitSettings(epochs=1),
+            seed=1,
+        )
 
 
 def test_the_learning_rate_warms_up_and_falls_to_its_share() -> None:

@@ -14,7 +14,9 @@ from genodiff.finetune.head import Classifier, Strands, part_means
 from tests.finetune.motif_task import examples
 
 
-def classifier(strands: str = "paired", rc: Strands = "auto", n_out: int = 3, parts: int = 1) -> Classifier:
+def classifier(
+    strands: str = "paired", rc: Strands = "auto", n_out: int = 3, parts: int = 1
+) -> Classifier:
     settings = CaduceusSettings(d_model=12, n_layer=2, d_state=4, strands=strands)  # type: ignore[arg-type]
     backbone = settings.build(DNA.padded_size, DNA.complement, seed=5)
     torch.nn.init.normal_(backbone.embedding, std=0.7, generator=torch.Generator().manual_seed(1))
@@ -24,7 +26,12 @@ def classifier(strands: str = "paired", rc: Strands = "auto", n_out: int = 3, pa
 class Letters(torch.nn.Module):
     """A network whose features are the letters themselves."""
 
-    def features(self, xt: torch.Tensor, sigma: torch.Tensor | None = None, lengths: torch.Tensor | None = None) -> torch.Tensor:
+    def features(
+        self,
+        xt: torch.Tensor,
+        sigma: torch.Tensor | None = None,
+        lengths: torch.Tensor | None = None,
+    ) -> torch.Tensor:
         return torch.nn.functional.one_hot(xt, DNA.padded_size).float()
 
 
@@ -33,7 +40,9 @@ class Letters(torch.nn.Module):
 def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, parts: int) -> None:
     part = encode(examples(20, 3, (9, 120)), DNA, 100)
     network = classifier(strands, parts=parts)
-    alone = np.concatenate([raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)])
+    alone = np.concatenate(
+        [raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)]
+    )
     for batch_size in (1, 7, 64):
         for extra in (0, 13, 300):
             found = raw_scores(network, part, batch_size=batch_size, extra=extra)
@@ -52,13 +61,21 @@ def test_what_is_cut_is_counted_and_the_first_bases_stay() -> None:
 
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
-def test_both_strands_of_a_sequence_have_one_prediction(strands: str, rc: Strands, parts: int) -> None:
+def test_both_strands_of_a_sequence_have_one_prediction(
+    strands: str, rc: Strands, parts: int
+) -> None:
     network = classifier(strands, rc, parts=parts)
     x0, lengths = encode(examples(6, 3, (20, 33)), DNA, 100).collate(np.arange(6))
     with torch.no_grad():
-        given, other = network.predict(x0, lengths), network.predict(network.other_strand(x0, lengths), lengths)
+        given, other = (
+            network.predict(x0, lengths),
+            network.predict(network.other_strand(x0, lengths), lengths),
+        )
         alone = network(x0, lengths) - network(network.other_strand(x0, lengths), lengths)
-        torch.testing.assert_close(network.embedding(x0, lengths), network.embedding(network.other_strand(x0, lengths), lengths))
+        torch.testing.assert_close(
+            network.embedding(x0, lengths),
+            network.embedding(network.other_strand(x0, lengths), lengths),
+        )
     torch.testing.assert_close(given, other, atol=1e-5, rtol=0)
     assert (alone.abs().max() < 1e-5) == (rc == "conjoin")
 
@@ -75,7 +92,10 @@ def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand() -> None:
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 8])
 def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts: int) -> None:
-    h, lengths = torch.randn(5, 11, 4, generator=torch.Generator().manual_seed(3)), torch.tensor([11, 7, 8, 1, 2])
+    h, lengths = (
+        torch.randn(5, 11, 4, generator=torch.Generator().manual_seed(3)),
+        torch.tensor([11, 7, 8, 1, 2]),
+    )
     found = part_means(h, parts, lengths)
     for row, n in enumerate(lengths.tolist()):
         for part in range(parts):
@@ -111,7 +131,10 @@ def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone()
         assert {len(b) for b in batches} == {8, 4}
         again = epoch_batches(lengths, 8, seed=3, epoch=2)
         assert all((a == b).all() for a, b in zip(batches, again, strict=True))
-        assert any(len(a) != len(b) or (a != b).any() for a, b in zip(batches, epoch_batches(lengths, 8, 3, 3), strict=True))
+        assert any(
+            len(a) != len(b) or (a != b).any()
+            for a, b in zip(batches, epoch_batches(lengths, 8, 3, 3), strict=True)
+        )
     assert 30 < turned(1, 0, 100).sum() < 70
     assert (turned(1, 0, 100)[:50] == turned(1, 0, 50)).all()
 
@@ -120,12 +143,24 @@ def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone()
     DiTSettings(d_model=12, n_layer=2, n_head=2, d_cond=8, time_conditioning=True),
     DiTSettings(d_model=12, n_layer=1, n_head=2, adaln=False, norm="rms"),
 ])  # fmt: skip
-def test_a_transformer_takes_the_same_head_with_or_without_noise_level(settings: DiTSettings) -> None:
-    network = Classifier(settings.build(DNA.padded_size, DNA.complement, seed=3), 2, strands="auto", complement=DNA.complement, seed=1)
+def test_a_transformer_takes_the_same_head_with_or_without_noise_level(
+    settings: DiTSettings,
+) -> None:
+    network = Classifier(
+        settings.build(DNA.padded_size, DNA.complement, seed=3),
+        2,
+        strands="auto",
+        complement=DNA.complement,
+        seed=1,
+    )
     assert network.strands == "average"
     part = encode(examples(9, 3, (9, 60)), DNA, 100)
-    alone = np.concatenate([raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)])
-    np.testing.assert_allclose(raw_scores(network, part, batch_size=7, extra=13), alone, atol=1e-5, rtol=0)
+    alone = np.concatenate(
+        [raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)]
+    )
+    np.testing.assert_allclose(
+        raw_scores(network, part, batch_size=7, extra=13), alone, atol=1e-5, rtol=0
+    )
     x0, lengths = part.collate(np.arange(4))
     network(x0, lengths).sum().backward()
     assert network.weight.grad is not None

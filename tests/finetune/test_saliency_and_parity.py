@@ -24,15 +24,21 @@ def backbone(strands: str) -> torch.nn.Module:
 def test_the_head_scores_as_the_published_classifier_does(strands: str, rc: str) -> None:
     network = backbone(strands)
     ours = Classifier(network, 3, strands=rc, complement=DNA.complement, seed=2).eval()  # type: ignore[arg-type]
-    theirs = SequenceClassifier(network, 3, conjoin_eval=strands == "single", complement=DNA.complement).eval()
+    theirs = SequenceClassifier(
+        network, 3, conjoin_eval=strands == "single", complement=DNA.complement
+    ).eval()
     x0, lengths = encode(examples(5, 3, (20, 40)), DNA, 100).collate(np.arange(5))
     with torch.no_grad():
         theirs.score.copy_(ours.weight)
-        torch.testing.assert_close(ours.predict(x0, lengths), theirs(x0, lengths) + ours.bias, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            ours.predict(x0, lengths), theirs(x0, lengths) + ours.bias, atol=1e-5, rtol=1e-5
+        )
 
 
 def test_mutagenesis_is_the_change_of_the_class_against_the_others_base_by_base() -> None:
-    network = Classifier(backbone("paired"), 3, strands="auto", complement=DNA.complement, seed=2).eval()
+    network = Classifier(
+        backbone("paired"), 3, strands="auto", complement=DNA.complement, seed=2
+    ).eval()
     sequence = examples(1, 3, (31, 31)).sequences[0]
     start, change = mutagenesis(network, DNA, sequence, 2, longest=11)
     assert (start, change.shape) == (10, (11, 4))
@@ -47,7 +53,9 @@ def test_mutagenesis_is_the_change_of_the_class_against_the_others_base_by_base(
         for j, base in enumerate(b"ACGT"):
             changed = bytearray(sequence)
             changed[start + i] = base
-            assert change[i, j] == pytest.approx(margin(bytes(changed)) - margin(sequence), abs=1e-5)
+            assert change[i, j] == pytest.approx(
+                margin(bytes(changed)) - margin(sequence), abs=1e-5
+            )
     own = ["ACGT".index(c) for c in sequence[10:21].decode()]
     np.testing.assert_allclose(change[np.arange(11), own], 0, atol=1e-5)
     found = about(network, DNA, sequence, 2, 0.9)

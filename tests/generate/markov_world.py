@@ -30,14 +30,21 @@ class Chain(nn.Module):
         powers = np.stack([np.linalg.matrix_power(transition, d) for d in range(_FARTHEST)])
         left = np.zeros((_FARTHEST, 5, 4))
         left[:, :4] = powers
-        left[:, 4] = [start @ p for p in powers]  # nothing visible on the left: the law of position d
+        left[:, 4] = [
+            start @ p for p in powers
+        ]  # nothing visible on the left: the law of position d
         right = np.ones((_FARTHEST, 5, 4))
         right[:, :4] = powers.transpose(0, 2, 1)
-        self.left, self.right = nn.Parameter(torch.tensor(left).float()), nn.Parameter(torch.tensor(right).float())
+        self.left, self.right = (
+            nn.Parameter(torch.tensor(left).float()),
+            nn.Parameter(torch.tensor(right).float()),
+        )
         self.exact = (torch.tensor(left), torch.tensor(right))
         self.noise, self.calls, self.rows = noise, 0, 0
 
-    def forward(self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
+    def forward(
+        self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None
+    ) -> Tensor:
         single = self.left.dtype == torch.float32
         left, right = (self.left, self.right) if single else self.exact
         B, L = xt.shape
@@ -48,8 +55,13 @@ class Chain(nn.Module):
         after = torch.where(visible, at, L).flip(1).cummin(1).values.flip(1)
         a = torch.where(before >= 0, code.gather(1, before.clamp(min=0)), 4)
         b = torch.where(after < L, code.gather(1, after.clamp(max=L - 1)), 4)
-        p = left[(at - before).clamp(max=_FARTHEST - 1) - (before < 0).long(), a] * right[(after - at).clamp(max=63), b]
-        logits = torch.full((B, L, DNA.padded_size), 30.0, dtype=p.dtype)  # forbidden ids are the likeliest: SUBS must cut
+        p = (
+            left[(at - before).clamp(max=_FARTHEST - 1) - (before < 0).long(), a]
+            * right[(after - at).clamp(max=63), b]
+        )
+        logits = torch.full(
+            (B, L, DNA.padded_size), 30.0, dtype=p.dtype
+        )  # forbidden ids are the likeliest: SUBS must cut
         logits[..., list(DNA.targets)] = p.log().clamp(min=-1e4)
         self.calls, self.rows = self.calls + 1, self.rows + B
         if single and self.noise:
@@ -83,7 +95,9 @@ def turned() -> Chain:
     """A chain that no reversal and no complement leaves alone, but the reverse complement does."""
     start = np.array([0.35, 0.15, 0.15, 0.35])
     pairs = np.random.default_rng(3).random((4, 4)) ** 2 + 0.02
-    pairs = pairs + pairs[::-1, ::-1].T  # f(ab) = f(comp b, comp a); the complement of index i is 3 - i
+    pairs = (
+        pairs + pairs[::-1, ::-1].T
+    )  # f(ab) = f(comp b, comp a); the complement of index i is 3 - i
     for _ in range(500):
         pairs *= np.sqrt(start / pairs.sum(1))[:, None] * np.sqrt(start / pairs.sum(0))
     return Chain(pairs / pairs.sum(1, keepdims=True), start)

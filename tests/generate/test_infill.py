@@ -17,7 +17,9 @@ gap_maps = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=12).m
 
 
 @given(gap_maps, st.integers(1, 20), st.data())
-def test_every_gap_is_filled_once_in_a_window_that_fits_the_text(gaps: np.ndarray, window: int, data: st.DataObject) -> None:
+def test_every_gap_is_filled_once_in_a_window_that_fits_the_text(
+    gaps: np.ndarray, window: int, data: st.DataObject
+) -> None:
     stride = data.draw(st.integers(1, window))
     still_open = gaps.copy()
     for start, end in rounds(gaps, window, stride):
@@ -44,8 +46,12 @@ def test_a_window_is_as_long_as_it_may_be_and_looks_left_by_what_the_stride_leav
         still_open[start:end] = False
 
 
-@pytest.mark.parametrize(("length", "window", "stride"), [(4096, 1024, 512), (1000, 256, 100), (257, 256, 1), (12, 4, 4)])
-def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(length: int, window: int, stride: int) -> None:
+@pytest.mark.parametrize(
+    ("length", "window", "stride"), [(4096, 1024, 512), (1000, 256, 100), (257, 256, 1), (12, 4, 4)]
+)
+def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(
+    length: int, window: int, stride: int
+) -> None:
     plan = rounds(np.ones(length, bool), window, stride)
     expected = [(0, window)]
     while expected[-1][1] < length:
@@ -78,7 +84,9 @@ def test_gaps_that_fit_one_stride_share_a_window_and_a_gap_that_does_not_is_left
     assert rounds(gaps, 100, 50) == [(445, 545), (500, 600)]
 
 
-def test_kept_letters_survive_with_case_and_ambiguity_codes_and_an_n_is_filled_in_its_own_case() -> None:
+def test_kept_letters_survive_with_case_and_ambiguity_codes_and_an_n_is_filled_in_its_own_case() -> (
+    None
+):
     template = Template("t", "", b"acGTNNrYn?mK")
     ids = template.ids(DNA)
     assert np.flatnonzero(ids == DNA.mask_id).tolist() == [4, 5, 8, 9]

@@ -9,7 +9,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markov_world import BASES, Chain, chain_law, chi_square, codes, model, sequences, step_law, sticky, turned
+from markov_world import (
+    BASES,
+    Chain,
+    chain_law,
+    chi_square,
+    codes,
+    model,
+    sequences,
+    step_law,
+    sticky,
+    turned,
+)
 from torch import Tensor, nn
 
 from genodiff.alphabet import DNA
@@ -39,7 +50,9 @@ def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps: int) -> No
     law = step_law(chain, np.full(4, MASK), steps)
     ids = drawn(sample(model(chain, 4), 8000, 4, seed=11, steps=steps, batch_size=4000))
     assert abs(chi_square(np.bincount(codes(ids), minlength=256), law)) < 4
-    assert chi_square(np.bincount(codes(ids), minlength=256), chain_law(chain, 4)) > 10, "no law but its own"
+    assert chi_square(np.bincount(codes(ids), minlength=256), chain_law(chain, 4)) > 10, (
+        "no law but its own"
+    )
 
 
 @pytest.mark.parametrize("sampler", ["first-hitting"])
@@ -55,14 +68,18 @@ def test_a_template_is_filled_by_the_exact_conditional_law(text: str, steps: int
     chain, start = sticky(0.7), draft(text)
     law = chain_law(chain, 4) if steps is None else step_law(chain, start, steps)
     law = np.where((sequences(4) == start)[:, start != MASK].all(1), law, 0)
-    how = Sampling(sampler="first-hitting" if steps is None else "ancestral", steps=steps, batch_size=4000)
+    how = Sampling(
+        sampler="first-hitting" if steps is None else "ancestral", steps=steps, batch_size=4000
+    )
     ids = drawn(infill(model(chain, 4), [start] * 6000, how=how, seed=13))
     assert abs(chi_square(np.bincount(codes(ids), minlength=256), law / law.sum())) < 4
 
 
 @pytest.mark.parametrize(("steps", "length"), [(16, 12), (64, 12), (5, 30), (1, 7)])
 def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, length: int) -> None:
-    found = list(sample(model(sticky(0.5), length), 3000, length, seed=14, steps=steps, batch_size=1000))
+    found = list(
+        sample(model(sticky(0.5), length), 3000, length, seed=14, steps=steps, batch_size=1000)
+    )
     nfe = np.array([s.nfe for s in found])
     expected = steps * (1 - (1 - 1 / steps) ** length)
     assert nfe.max() <= min(steps, length)
@@ -100,13 +117,17 @@ def test_what_steps_cost_is_the_gap_between_the_bounds_of_a_long_chain() -> None
     chain, n = sticky(0.7), 16
     world = model(chain, n)
     x0 = torch.tensor(drawn(sample(world, 1, n, sampler="first-hitting", seed=4))[0]).long()
-    terms = count_terms(world.diffusion, copy.deepcopy(chain).double(), x0, torch.ones(n, dtype=torch.bool))
+    terms = count_terms(
+        world.diffusion, copy.deepcopy(chain).double(), x0, torch.ones(n, dtype=torch.bool)
+    )
     curve = [(k / n, float(terms[k]) / k) for k in range(1, n + 1)]
     gap = float(nelbo_discrete(terms, schedule("linear"), 8) - nelbo_exact(terms)) / n / np.log(2)
     assert bits_lost(curve, schedule("linear"), 8) == pytest.approx(gap, rel=0.25)
 
 
-def test_evaluations_are_counted_where_they_are_made_and_only_active_sequences_go_through_the_network() -> None:
+def test_evaluations_are_counted_where_they_are_made_and_only_active_sequences_go_through_the_network() -> (
+    None
+):
     chain = sticky(0.5)
     found = list(sample(model(chain, 8), 50, 20, seed=15, steps=10, stride=3, batch_size=20))
     assert sum(s.nfe for s in found) == chain.rows
@@ -117,16 +138,24 @@ def test_evaluations_are_counted_where_they_are_made_and_only_active_sequences_g
 def test_the_bytes_do_not_depend_on_batch_size_or_on_float_noise(sampler: str, length: int) -> None:
     how = {"sampler": sampler, "steps": 12, "seed": 16}
     n = 12 if sampler == "confidence" else 66
-    runs = [drawn(sample(model(sticky(0.6, 9e-5), 24), n, length, batch_size=b, **how)) for b in (1, 3, 64)]
+    runs = [
+        drawn(sample(model(sticky(0.6, 9e-5), 24), n, length, batch_size=b, **how))
+        for b in (1, 3, 64)
+    ]
     calm = drawn(sample(model(sticky(0.6), 24), n, length, batch_size=64, **how))
     assert all(np.array_equal(run, calm) for run in runs)
 
 
 @pytest.mark.parametrize("sampler", ["ancestral", "confidence"])
-def test_without_the_exact_network_float_noise_would_change_bytes(sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_exact_network_float_noise_would_change_bytes(
+    sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(room, "_Refine", lambda *_: None)
     how = {"sampler": sampler, "steps": 12, "seed": 16}
-    runs = [drawn(sample(model(sticky(0.6, 1e-3), 24), 200, 61, batch_size=b, **how)) for b in (100, 200)]
+    runs = [
+        drawn(sample(model(sticky(0.6, 1e-3), 24), 200, 61, batch_size=b, **how))
+        for b in (100, 200)
+    ]
     assert not np.array_equal(*runs)
 
 
@@ -134,7 +163,9 @@ def test_the_exact_network_is_a_float64_copy_that_is_built_once_and_only_when_as
     asked: list[tuple[torch.dtype, int]] = []
 
     class Watched(Chain):
-        def forward(self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
+        def forward(
+            self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None
+        ) -> Tensor:
             asked.append((self.left.dtype, len(xt)))
             return super().forward(xt, sigma, lengths)
 
@@ -167,7 +198,9 @@ def test_position_j_draws_the_jth_uniform_of_its_record_whatever_the_length() ->
     assert np.array_equal(long, BASES[(u * 4).astype(int)])
 
 
-@pytest.mark.parametrize(("length", "window", "stride"), [(40, 16, 8), (41, 16, 5), (17, 16, 8), (33, 16, 1)])
+@pytest.mark.parametrize(
+    ("length", "window", "stride"), [(40, 16, 8), (41, 16, 5), (17, 16, 8), (33, 16, 1)]
+)
 def test_beyond_the_trained_length_each_window_starts_with_the_last_known_bases(
     length: int, window: int, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,9 +238,17 @@ def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None
     joined = drawn(sample(model(chain, 12), 3, 36, stride=12, **how))
     for i, w in itertools.product(range(3), range(3)):
         at = slice(12 * w, 12 * w + 12)
-        u_order, u_token = (torch.tensor(uniforms(7, p, i, 36)[None, at]) for p in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN))
+        u_order, u_token = (
+            torch.tensor(uniforms(7, p, i, 36)[None, at])
+            for p in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+        )
         alone = SAMPLERS["ancestral"](
-            model(chain, 12).diffusion, chain, torch.full((1, 12), MASK), u_order=u_order, u_token=u_token, steps=6
+            model(chain, 12).diffusion,
+            chain,
+            torch.full((1, 12), MASK),
+            u_order=u_order,
+            u_token=u_token,
+            steps=6,
         )
         assert np.array_equal(joined[i, at], alone.x0[0].numpy())
 
@@ -215,28 +256,54 @@ def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None
 def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows() -> None:
     chain = sticky(0.8)
     apart, window = model(chain, 8), 8
-    long = drawn(sample(apart, 1500, 20, seed=8, sampler="first-hitting", stride=4, batch_size=1500))
+    long = drawn(
+        sample(apart, 1500, 20, seed=8, sampler="first-hitting", stride=4, batch_size=1500)
+    )
     cut = drawn(sample(apart, 1500, 16, seed=8, sampler="first-hitting", stride=8, batch_size=1500))
     law = np.outer(np.full(4, 0.25), np.ones(4)) * chain.exact[0][1, :4].numpy()
     for joint in (window, window + 4, 16):
-        assert abs(chi_square(np.bincount(codes(long[:, joint - 1 : joint + 1]), minlength=16), law.ravel())) < 4
-    assert chi_square(np.bincount(codes(cut[:, 7:9]), minlength=16), law.ravel()) > 10, "windows apart know nothing"
+        assert (
+            abs(
+                chi_square(
+                    np.bincount(codes(long[:, joint - 1 : joint + 1]), minlength=16), law.ravel()
+                )
+            )
+            < 4
+        )
+    assert chi_square(np.bincount(codes(cut[:, 7:9]), minlength=16), law.ravel()) > 10, (
+        "windows apart know nothing"
+    )
 
 
 def test_a_gap_in_a_long_template_is_filled_from_both_sides() -> None:
     chain = sticky(0.8)
     text = np.frombuffer(b"A" * 30 + b"N" + b"C" * 30 + b"NN" + b"G" * 30, np.uint8).tobytes()
-    ids = drawn(infill(model(chain, 16), [draft(text.decode())] * 3000, how=Sampling("first-hitting", batch_size=500)))
+    ids = drawn(
+        infill(
+            model(chain, 16),
+            [draft(text.decode())] * 3000,
+            how=Sampling("first-hitting", batch_size=500),
+        )
+    )
     p = chain.exact[0].numpy()
     between = p[1, 0] * p[1, :4, 1]
-    assert abs(chi_square(np.bincount(ids[:, 30] - BASES[0], minlength=4), between / between.sum())) < 4
+    assert (
+        abs(chi_square(np.bincount(ids[:, 30] - BASES[0], minlength=4), between / between.sum()))
+        < 4
+    )
     pair = (p[1, 1][:, None] * p[1, :4, :4] * p[1, :4, 2]).ravel()
     assert abs(chi_square(np.bincount(codes(ids[:, 61:63]), minlength=16), pair / pair.sum())) < 4
 
 
-@given(st.lists(st.text("ACGTNacgtnRYm?", max_size=50), min_size=1, max_size=9), st.integers(1, 8), st.integers(1, 6))
+@given(
+    st.lists(st.text("ACGTNacgtnRYm?", max_size=50), min_size=1, max_size=9),
+    st.integers(1, 8),
+    st.integers(1, 6),
+)
 @settings(max_examples=25, deadline=None)
-def test_templates_of_any_length_keep_every_kept_base(texts: list[str], stride: int, batch_size: int) -> None:
+def test_templates_of_any_length_keep_every_kept_base(
+    texts: list[str], stride: int, batch_size: int
+) -> None:
     templates = [Template(str(i), "", text.encode()) for i, text in enumerate(texts)]
     how = Sampling(steps=4, stride=stride, batch_size=batch_size)
     found = list(infill(model(sticky(0.6), 8), [t.ids(DNA) for t in templates], how=how))
@@ -255,14 +322,21 @@ def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_o
     drafts = [draft(text) for text in texts]
     chain = model(sticky(0.7), 32)
     found = list(infill(chain, drafts, how=Sampling(steps=8, batch_size=64)))
-    changed = sum(int((one.ids != before)[before != MASK].sum()) for one, before in zip(found, drafts, strict=True))
+    changed = sum(
+        int((one.ids != before)[before != MASK].sum())
+        for one, before in zip(found, drafts, strict=True)
+    )
     assert changed == 0
     assert not any((one.ids == MASK).any() for one in found)
     again = list(infill(chain, drafts[:40], how=Sampling(steps=8, batch_size=1)))
-    assert all(np.array_equal(a.ids, b.ids) and a.nfe == b.nfe for a, b in zip(again, found, strict=False))
+    assert all(
+        np.array_equal(a.ids, b.ids) and a.nfe == b.nfe for a, b in zip(again, found, strict=False)
+    )
 
 
-def test_kept_bases_survive_even_a_sampler_that_would_change_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_bases_survive_even_a_sampler_that_would_change_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def reckless(diffusion: Any, denoiser: Any, xt: Tensor, **_: Any) -> Sampled:
         return Sampled(torch.full_like(xt, DNA.targets[0]), torch.ones(len(xt), dtype=torch.int64))
 
@@ -271,7 +345,9 @@ def test_kept_bases_survive_even_a_sampler_that_would_change_them(monkeypatch: p
     assert DNA.decode(one.ids) == "CCAGNT"
 
 
-def test_a_template_without_gaps_costs_no_evaluation_and_one_that_is_all_gap_is_plain_sampling() -> None:
+def test_a_template_without_gaps_costs_no_evaluation_and_one_that_is_all_gap_is_plain_sampling() -> (
+    None
+):
     chain = sticky(0.7)
     full = draft("ACGTRYacgt")
     (kept,) = infill(model(chain, 8), [full])
@@ -306,10 +382,12 @@ def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> Non
     comp = torch.tensor(DNA.complement)
     there, back = chain(x), chain(comp[x].flip(1)).flip(1)[..., comp]
     targets = list(DNA.targets)
-    assert torch.allclose(there[..., targets].softmax(-1), back[..., targets].softmax(-1), atol=1e-5), (
-        "the toy denoiser is not equivariant: the test means nothing"
+    assert torch.allclose(
+        there[..., targets].softmax(-1), back[..., targets].softmax(-1), atol=1e-5
+    ), "the toy denoiser is not equivariant: the test means nothing"
+    ids = drawn(
+        sample(model(chain, 5), 20_000, 5, seed=21, sampler=sampler, steps=3, batch_size=5000)
     )
-    ids = drawn(sample(model(chain, 5), 20_000, 5, seed=21, sampler=sampler, steps=3, batch_size=5000))
     counts = np.bincount(codes(ids), minlength=4**5)
     mirror = counts[codes(DNA.rc(sequences(5)))]
     both = counts + mirror
@@ -318,7 +396,9 @@ def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> Non
     df = pairs.sum() / 2
     assert df > 100
     assert abs(chi - df) < 4 * np.sqrt(2 * df)
-    assert np.ptp(np.bincount(ids.ravel())[BASES] / ids.size) > 0.02, "a world without bias would show nothing"
+    assert np.ptp(np.bincount(ids.ravel())[BASES] / ids.size) > 0.02, (
+        "a world without bias would show nothing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -343,7 +423,9 @@ def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> Non
         ({"seed": 1 << 64}, "seed 18446744073709551616"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_any_work(arguments: dict[str, Any], named: str) -> None:
+def test_what_cannot_be_meant_is_refused_before_any_work(
+    arguments: dict[str, Any], named: str
+) -> None:
     chain = sticky(0.6)
     with pytest.raises(UsageError, match=named):
         sample(model(chain, 8), **{"n": 2, "length": 8, **arguments})

@@ -25,12 +25,18 @@ def random_text(seed: int, n: int, weights: tuple[float, ...] = (0.25, 0.25, 0.2
 def test_a_spectrum_of_one_strand_counts_each_word_that_stands_there() -> None:
     spectrum = card.kmer_spectrum([ids("ACGTNAC")], 2, both_strands=False)
     words = ["".join(w) for w in itertools.product("ACGT", repeat=2)]
-    assert {w: f for w, f in zip(words, spectrum, strict=True) if f} == {"AC": 0.5, "CG": 0.25, "GT": 0.25}
+    assert {w: f for w, f in zip(words, spectrum, strict=True) if f} == {
+        "AC": 0.5,
+        "CG": 0.25,
+        "GT": 0.25,
+    }
 
 
 @given(texts, st.integers(1, 4))
 @settings(max_examples=50, deadline=None)
-def test_a_spectrum_of_both_strands_is_that_of_the_text_and_its_reverse_complement(text: str, k: int) -> None:
+def test_a_spectrum_of_both_strands_is_that_of_the_text_and_its_reverse_complement(
+    text: str, k: int
+) -> None:
     both = card.kmer_counts([ids(text)], k)
     by_hand = card.kmer_counts([ids(text), DNA.rc(ids(text))], k, both_strands=False)
     assert np.array_equal(both, by_hand)
@@ -41,12 +47,17 @@ def test_the_soft_mask_bit_of_a_store_does_not_count() -> None:
     assert np.array_equal(card.kmer_spectrum([soft], 3), card.kmer_spectrum([ids("ACGTACGGT")], 3))
 
 
-@given(st.lists(st.integers(0, 9), min_size=4, max_size=4), st.lists(st.integers(0, 9), min_size=4, max_size=4))
+@given(
+    st.lists(st.integers(0, 9), min_size=4, max_size=4),
+    st.lists(st.integers(0, 9), min_size=4, max_size=4),
+)
 def test_the_distance_is_that_of_scipy_in_bits(p: list[int], q: list[int]) -> None:
     if sum(p) == 0 or sum(q) == 0:
         return
     left, right = np.array(p, float), np.array(q, float)
-    assert card.js_distance(left, right) == pytest.approx(jensenshannon(left, right, base=2), abs=1e-7)
+    assert card.js_distance(left, right) == pytest.approx(
+        jensenshannon(left, right, base=2), abs=1e-7
+    )
 
 
 def test_the_distance_runs_from_0_for_equal_to_1_for_disjoint() -> None:
@@ -61,7 +72,9 @@ def test_gc_counts_g_and_c_among_bases_and_is_nan_without_any() -> None:
 
 
 def test_cpg_is_1_where_bases_meet_by_chance_and_0_where_cpg_is_missing() -> None:
-    assert card.cpg_ratio([ids(random_text(1, 200_000, (0.3, 0.2, 0.2, 0.3)))]) == pytest.approx(1, abs=0.05)
+    assert card.cpg_ratio([ids(random_text(1, 200_000, (0.3, 0.2, 0.2, 0.3)))]) == pytest.approx(
+        1, abs=0.05
+    )
     assert card.cpg_ratio([ids("GCATGCATGC")]) == 0
     assert np.isnan(card.cpg_ratio([ids("AAAA")]))
 
@@ -72,9 +85,14 @@ def test_homopolymers_are_shares_of_bases_and_n_ends_a_run() -> None:
     assert card.homopolymer_shares([ids("NN"), ids("")], longest=3).tolist() == [0, 0, 0]
 
 
-@given(st.lists(st.text("ACGN", max_size=12), min_size=1, max_size=4), st.lists(st.text("ACGTN", max_size=30), max_size=3))
+@given(
+    st.lists(st.text("ACGN", max_size=12), min_size=1, max_size=4),
+    st.lists(st.text("ACGTN", max_size=30), max_size=3),
+)
 @settings(max_examples=60, deadline=None)
-def test_the_longest_match_is_what_a_slow_search_finds(samples: list[str], reference: list[str]) -> None:
+def test_the_longest_match_is_what_a_slow_search_finds(
+    samples: list[str], reference: list[str]
+) -> None:
     def slow(sample: str) -> int:
         strands = reference + [DNA.decode(DNA.rc(ids(text))) for text in reference]
         for size in range(min(len(sample), 8), 0, -1):

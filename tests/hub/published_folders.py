@@ -10,7 +10,7 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.backbones.published import name_map, published_settings, published_shape
+from genodiff.hub.caduceus_names import name_map, published_settings, published_shape
 from tests.commands import exit_code
 
 COMPLEMENT = DNA.complement or ()
@@ -28,21 +28,36 @@ PLANT = {
 }  # fmt: skip
 
 
-def network(config: dict[str, Any], rows: int = 16, complement: tuple[int, ...] | None = COMPLEMENT, seed: int = 0) -> Caduceus:
+def network(
+    config: dict[str, Any],
+    rows: int = 16,
+    complement: tuple[int, ...] | None = COMPLEMENT,
+    seed: int = 0,
+) -> Caduceus:
     """The network of a published config, every weight random."""
     model = published_settings(config).build(rows, complement, seed=seed).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator) * (0.5 if name == "embedding" else 0.1))
+            parameter.add_(
+                torch.randn(parameter.shape, generator=generator)
+                * (0.5 if name == "embedding" else 0.1)
+            )
     return model
 
 
-def state_of(model: Caduceus, config: dict[str, Any], prefix: str = "caduceus.backbone.") -> dict[str, Tensor]:
+def state_of(
+    model: Caduceus, config: dict[str, Any], prefix: str = "caduceus.backbone."
+) -> dict[str, Tensor]:
     """The network's tensors as its authors would save them, buffers included."""
     paired = bool(config.get("rcps"))
-    names = name_map(model.settings, prefix, submodules=paired and not config.get("fused_add_norm", True))
-    state = {names[here]: published_shape(names[here], p.detach().clone().contiguous()) for here, p in model.named_parameters()}
+    names = name_map(
+        model.settings, prefix, submodules=paired and not config.get("fused_add_norm", True)
+    )
+    state = {
+        names[here]: published_shape(names[here], p.detach().clone().contiguous())
+        for here, p in model.named_parameters()
+    }
     if paired:
         assert model.complement is not None
         state[f"{prefix}embeddings.word_embeddings.complement_map"] = model.complement.clone()
@@ -64,7 +79,9 @@ def write_published(folder: Path, seed: int = 0, **changes: Any) -> Caduceus:
 def sample_ids(batch: int = 3, length: int = 19, seed: int = 0) -> Tensor:
     """Random bases, masks and N."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.tensor([3, 7, 8, 9, 10, 7, 8, 9, 10, 11])[torch.randint(0, 10, (batch, length), generator=generator)]
+    return torch.tensor([3, 7, 8, 9, 10, 7, 8, 9, 10, 11])[
+        torch.randint(0, 10, (batch, length), generator=generator)
+    ]
 
 
 def same_logits(ours: Any, theirs: Any, ids: torch.Tensor | None = None) -> None:

@@ -28,19 +28,31 @@ def cases() -> list[dict[str, Any]]:
     if not (CORPUS / "cases.json").is_file():
         return []
     found = json.loads((CORPUS / "cases.json").read_text())
-    return [c for c in found if c["group"] == "ckpt" and c["expected"] != "accept" and c["dir"] and (CORPUS / c["dir"]).is_dir()]
+    return [
+        c
+        for c in found
+        if c["group"] == "ckpt"
+        and c["expected"] != "accept"
+        and c["dir"]
+        and (CORPUS / c["dir"]).is_dir()
+    ]
 
 
 @pytest.mark.parametrize("case", cases() or [None], ids=lambda c: c and f"{c['id']}_{c['slug']}")
 def test_a_wrong_checkpoint_is_refused_by_name(
-    case: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    case: dict[str, Any] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     if case is None:
         pytest.skip("no shared folder here (set GENODIFF_SHARED)")
     folder = tmp_path / "case"
     shutil.copytree(CORPUS / case["dir"], folder, symlinks=True)
     for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644, follow_symlinks=False) if not path.is_symlink() else None
+        path.chmod(
+            0o755 if path.is_dir() else 0o644, follow_symlinks=False
+        ) if not path.is_symlink() else None
     if case["prepare"]:
         subprocess.run(["bash", "-c", case["prepare"]], cwd=folder, check=True)
     monkeypatch.chdir(folder)
@@ -51,7 +63,10 @@ def test_a_wrong_checkpoint_is_refused_by_name(
     assert "Traceback" not in said
     assert sorted(str(p) for p in folder.rglob("*")) == before
     if case["expected"] == "reject":
-        assert all(name.lower() in said.lower() for name in case["message_must_name"] or [Path(case["target"]).name])
+        assert all(
+            name.lower() in said.lower()
+            for name in case["message_must_name"] or [Path(case["target"]).name]
+        )
         assert re.search(case["locus"] or "", said, re.IGNORECASE)
         assert re.search(case["remedy"] or "", said, re.IGNORECASE)
         assert said.count("genodiff: error: ") == 1

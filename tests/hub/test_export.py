@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 import torch
-from published_folders import COMPLEMENT, CONFIG, PLANT, assert_code, network, same_logits, sample_ids, state_of, write_published
+from published_folders import (
+    COMPLEMENT,
+    CONFIG,
+    PLANT,
+    assert_code,
+    network,
+    same_logits,
+    sample_ids,
+    state_of,
+    write_published,
+)
 from safetensors.torch import save_file
 from tiny_run import NETWORK, genome_text, save_run, write_run
 
@@ -15,8 +25,8 @@ from genodiff.hub.adopt import adopt
 from genodiff.hub.export import export
 from genodiff.hub.layout import exchanged
 from genodiff.hub.source import read_source
-from genodiff.train.checkpoint import load_model
-from genodiff.train.config import resolve
+from genodiff.runs.checkpoint import load_model
+from genodiff.runs.config import resolve
 
 
 def round_trip(source: Path, folder: Path) -> Path:
@@ -26,11 +36,15 @@ def round_trip(source: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
-def test_what_the_reference_wrote_comes_back_byte_for_byte(name: str, shared: Path, tmp_path: Path) -> None:
+def test_what_the_reference_wrote_comes_back_byte_for_byte(
+    name: str, shared: Path, tmp_path: Path
+) -> None:
     source = shared / "conformance" / "cases" / name
     out = round_trip(source, tmp_path)
     assert (out / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
-    assert json.loads((out / "config.json").read_text()) == json.loads((source / "config.json").read_text())
+    assert json.loads((out / "config.json").read_text()) == json.loads(
+        (source / "config.json").read_text()
+    )
     again = round_trip(out, tmp_path / "again")
     assert (again / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
 
@@ -42,22 +56,37 @@ def test_what_the_reference_wrote_comes_back_byte_for_byte(name: str, shared: Pa
         {"rcps": False, "fused_add_norm": False},
         {"rcps": False, "rms_norm": False, "tie_word_embeddings": False},
         {"bidirectional_weight_tie": False, "bidirectional_strategy": "ew_multiply", "n_layer": 3},
-        {"ssm_cfg": {"d_state": 3, "d_conv": 2, "expand": 1, "dt_rank": 5, "bias": True, "conv_bias": False}},
+        {
+            "ssm_cfg": {
+                "d_state": 3,
+                "d_conv": 2,
+                "expand": 1,
+                "dt_rank": 5,
+                "bias": True,
+                "conv_bias": False,
+            }
+        },
         {"architectures": ["Caduceus"]},
         {"architectures": ["CaduceusForSequenceClassification"]},
         PLANT,
     ],
     ids=str,
 )
-def test_every_published_form_comes_back_byte_for_byte(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_every_published_form_comes_back_byte_for_byte(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     config = CONFIG | changes
     complement = tuple(config["complement_map"][str(i)] for i in range(config["vocab_size"]))
     kind = config["architectures"][0]
     state = state_of(
-        network(config, config["vocab_size"], complement), config, "backbone." if kind == "Caduceus" else "caduceus.backbone."
+        network(config, config["vocab_size"], complement),
+        config,
+        "backbone." if kind == "Caduceus" else "caduceus.backbone.",
     )
     if kind.endswith("SequenceClassification"):
-        state = {n: x for n, x in state.items() if not n.startswith("lm_head.")} | {"score.weight": torch.randn(2, 12)}
+        state = {n: x for n, x in state.items() if not n.startswith("lm_head.")} | {
+            "score.weight": torch.randn(2, 12)
+        }
     source = tmp_path / "hf"
     source.mkdir()
     (source / "config.json").write_text(json.dumps(config))
@@ -79,7 +108,9 @@ def test_every_published_form_comes_back_byte_for_byte(tmp_path: Path, changes: 
     ids=str,
 )
 @pytest.mark.parametrize("fused", [True, False])
-def test_the_fused_and_the_unfused_form_have_the_same_logits(tmp_path: Path, changes: dict[str, Any], fused: bool) -> None:
+def test_the_fused_and_the_unfused_form_have_the_same_logits(
+    tmp_path: Path, changes: dict[str, Any], fused: bool
+) -> None:
     theirs = write_published(tmp_path / "hf", fused_add_norm=fused, **changes).double()
     adopt(read_source(tmp_path / "hf"), tmp_path / "run")
     export(tmp_path / "run", tmp_path / "other", layout="caduceus", fused=not fused)
@@ -103,18 +134,43 @@ def test_a_network_that_has_one_form_only_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_of_our_own_exports_with_a_card_and_comes_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_our_own_exports_with_a_card_and_comes_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "genome.fa").write_text(genome_text())
-    given = {"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "backbone": NETWORK | {"n_layer": 2}, "data": {"seq_len": 64}}
+    given = {
+        "recipe": "own",
+        "fasta": str(tmp_path / "genome.fa"),
+        "backbone": NETWORK | {"n_layer": 2},
+        "data": {"seq_len": 64},
+    }
     run = save_run(tmp_path / "run", resolve(given))
     entry = {
         "checkpoint": load_model(run).digest, "bits_per_base": 1.9368, "ci95_bits": [1.9339, 1.9398], "perplexity": 3.829, "tokens": 1234,
         "seed": 7, "markov_bits": {"0": 1.95, "8": 1.93},
     }  # fmt: skip
-    (run / "eval.json").write_text(json.dumps({"test": entry, "valid": entry | {"checkpoint": "of another"}}))
-    for words in ([], ["--fused"], ["--unfused", "--license", "cc-by-4.0"], ["--format", "safetensors"]):
+    (run / "eval.json").write_text(
+        json.dumps({"test": entry, "valid": entry | {"checkpoint": "of another"}})
+    )
+    for words in (
+        [],
+        ["--fused"],
+        ["--unfused", "--license", "cc-by-4.0"],
+        ["--format", "safetensors"],
+    ):
         out = tmp_path / "_".join(["out", *words]).replace("-", "")
-        assert_code(0, "checkpoint", "export", str(run), "--out", str(out), "--json", "--threads", "1", *words)
+        assert_code(
+            0,
+            "checkpoint",
+            "export",
+            str(run),
+            "--out",
+            str(out),
+            "--json",
+            "--threads",
+            "1",
+            *words,
+        )
         found = json.loads(capsys.readouterr().out)
         assert sorted(found["files"]) == sorted(p.name for p in out.iterdir())
         text = (out / "README.md").read_text()
@@ -125,7 +181,9 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(tmp_path: Path, cap
         if "safetensors" in words:
             same_logits(load_model(out).backbone, backbone)
             continue
-        assert json.loads((out / "config.json").read_text())["fused_add_norm"] is ("--fused" in words)
+        assert json.loads((out / "config.json").read_text())["fused_add_norm"] is (
+            "--fused" in words
+        )
         adopt(read_source(out), tmp_path / f"again{len(words)}{words[:1]}")
         again = load_model(tmp_path / f"again{len(words)}{words[:1]}").backbone
         if "--fused" not in words:

@@ -31,7 +31,10 @@ GOLDEN = {
         2.884237422,
     ),
     "caduceus-ph_seqlen-1k_d_model-256_n_layer-4_lr-8e-3": Golden(
-        256, [-0.001110114, 8.898e-5, -0.013220022, -0.000318706, 0.002989139, 0.002728587], [], 3.616908583
+        256,
+        [-0.001110114, 8.898e-5, -0.013220022, -0.000318706, 0.002989139, 0.002728587],
+        [],
+        3.616908583,
     ),
 }
 
@@ -41,7 +44,20 @@ def last_hidden_state(source: Path, folder: Path) -> np.ndarray:
     fasta, run, out = folder / "probe.fa", folder / "run", folder / "probe.npz"
     fasta.write_text(f">probe\n{BASES}\n")
     assert_code(0, "checkpoint", "import", str(source), "--out", str(run), "--threads", "1", "-q")
-    assert_code(0, "embed", str(run), "--fasta", str(fasta), "--out", str(out), "--strand", "forward", "--threads", "1", "-q")
+    assert_code(
+        0,
+        "embed",
+        str(run),
+        "--fasta",
+        str(fasta),
+        "--out",
+        str(out),
+        "--strand",
+        "forward",
+        "--threads",
+        "1",
+        "-q",
+    )
     with np.load(out) as found:
         row: np.ndarray = found["embeddings"][0]
         return row
@@ -51,18 +67,26 @@ def last_hidden_state(source: Path, folder: Path) -> np.ndarray:
 def test_the_published_weights_give_their_golden_hidden_states(name: str, tmp_path: Path) -> None:
     home = os.environ.get("GENODIFF_WEIGHTS")
     if not home or not (Path(home) / name).is_dir():
-        pytest.skip(f"no published weights here (set GENODIFF_WEIGHTS to a folder that holds {name})")
+        pytest.skip(
+            f"no published weights here (set GENODIFF_WEIGHTS to a folder that holds {name})"
+        )
     wanted, found = GOLDEN[name], last_hidden_state(Path(home) / name, tmp_path)
     assert found.shape == (wanted.width,)
     np.testing.assert_allclose(found[: len(wanted.first)], wanted.first, rtol=0, atol=2e-6)
-    np.testing.assert_allclose(found[wanted.width - len(wanted.last) :], wanted.last, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(
+        found[wanted.width - len(wanted.last) :], wanted.last, rtol=0, atol=2e-6
+    )
     np.testing.assert_allclose(np.linalg.norm(found), wanted.norm, rtol=1e-5)
 
 
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])
-def test_the_way_to_the_golden_numbers_is_a_direct_forward(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_the_way_to_the_golden_numbers_is_a_direct_forward(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     theirs = write_published(tmp_path / "hf", **changes)
     ids = torch.tensor([[7, 8, 9, 10, 11] * 3])
     with torch.no_grad():
         wanted = theirs.features(ids)[0].mean(0)
-    np.testing.assert_allclose(last_hidden_state(tmp_path / "hf", tmp_path), wanted, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(
+        last_hidden_state(tmp_path / "hf", tmp_path), wanted, rtol=0, atol=1e-5
+    )

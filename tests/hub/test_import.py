@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 import torch
-from published_folders import CONFIG, PLANT, assert_code, network, same_logits, sample_ids, state_of, write_published
+from published_folders import (
+    CONFIG,
+    PLANT,
+    assert_code,
+    network,
+    same_logits,
+    sample_ids,
+    state_of,
+    write_published,
+)
 from safetensors.torch import load_file, save_file
 
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE, adopt
 from genodiff.hub.source import read_source
-from genodiff.train.checkpoint import check, load_model
+from genodiff.runs.checkpoint import check, load_model
 
 
 def imported(source: Path, out: Path) -> Any:
@@ -23,12 +32,16 @@ def imported(source: Path, out: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", ["hf_layout_ps_tiny", "hf_layout_ph_tiny"])
-def test_a_folder_that_the_reference_wrote_gives_its_logits(name: str, shared: Path, tmp_path: Path) -> None:
+def test_a_folder_that_the_reference_wrote_gives_its_logits(
+    name: str, shared: Path, tmp_path: Path
+) -> None:
     folder = shared / "conformance" / "cases" / name
     backbone = imported(folder, tmp_path / "run")
     io = load_file(folder / "io.safetensors")
     with torch.no_grad():
-        torch.testing.assert_close(backbone(io["in/input_ids"]), io["out/logits"], rtol=0, atol=2e-4)
+        torch.testing.assert_close(
+            backbone(io["in/input_ids"]), io["out/logits"], rtol=0, atol=2e-4
+        )
 
 
 @pytest.mark.parametrize(
@@ -62,11 +75,17 @@ def test_shards_and_archives_are_read_like_one_file(tmp_path: Path) -> None:
             folder.mkdir()
             shutil.copy(tmp_path / "hf" / "config.json", folder)
         table = {name: f"{stem}-0000{1 + i % 2}-of-00002.{kind}" for i, name in enumerate(names)}
-        (sharded / f"{stem}.{kind}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": table}))
+        (sharded / f"{stem}.{kind}.index.json").write_text(
+            json.dumps({"metadata": {}, "weight_map": table})
+        )
         for file in set(table.values()):
             part = {n: state[n] for n in names if table[n] == file}
-            save_file(part, sharded / file) if kind == "safetensors" else torch.save(part, sharded / file)
-        save_file(state, whole / "model.safetensors") if kind == "safetensors" else torch.save(state, whole / "pytorch_model.bin")
+            save_file(part, sharded / file) if kind == "safetensors" else torch.save(
+                part, sharded / file
+            )
+        save_file(state, whole / "model.safetensors") if kind == "safetensors" else torch.save(
+            state, whole / "pytorch_model.bin"
+        )
         for folder in (sharded, whole):
             same_logits(imported(folder, tmp_path / f"run_{folder.name}"), theirs)
 
@@ -105,10 +124,15 @@ def test_a_classifier_keeps_its_backbone_and_its_head(tmp_path: Path) -> None:
     assert torch.equal(load_file(tmp_path / "run" / SCORE)["score.weight"], score)
 
 
-def test_half_precision_is_read_as_float32_with_a_word_about_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_half_precision_is_read_as_float32_with_a_word_about_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     theirs = write_published(tmp_path / "hf")
     state = load_file(tmp_path / "hf" / "model.safetensors")
-    save_file({n: x.half() if x.is_floating_point() else x for n, x in state.items()}, tmp_path / "hf" / "model.safetensors")
+    save_file(
+        {n: x.half() if x.is_floating_point() else x for n, x in state.items()},
+        tmp_path / "hf" / "model.safetensors",
+    )
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.copy_(parameter.half().float())
@@ -128,10 +152,19 @@ def test_plant_caduceus_means_the_same_bases_under_our_ids(tmp_path: Path) -> No
     translated = torch.tensor([back.get(i, 0) for i in range(16)])[ids]
     with torch.no_grad():
         got, wanted = ours(ids), theirs(translated)
-    torch.testing.assert_close(got[..., [7, 8, 9, 10, 3, 11]], wanted[..., [3, 4, 5, 6, 1, 2]], rtol=0, atol=1e-5)
-    tokenizer = {"model": {"type": "WordLevel", "vocab": {"[PAD]": 0, "[MASK]": 1, "[UNK]": 2, "c": 3, "a": 4, "g": 5, "t": 6}}}
+    torch.testing.assert_close(
+        got[..., [7, 8, 9, 10, 3, 11]], wanted[..., [3, 4, 5, 6, 1, 2]], rtol=0, atol=1e-5
+    )
+    tokenizer = {
+        "model": {
+            "type": "WordLevel",
+            "vocab": {"[PAD]": 0, "[MASK]": 1, "[UNK]": 2, "c": 3, "a": 4, "g": 5, "t": 6},
+        }
+    }
     (tmp_path / "hf" / "tokenizer.json").write_text(json.dumps(tokenizer))
-    with pytest.raises(CheckpointError, match="differs from that of plantcaduceus in its order: id 3 is not 'A'"):
+    with pytest.raises(
+        CheckpointError, match="differs from that of plantcaduceus in its order: id 3 is not 'A'"
+    ):
         read_source(tmp_path / "hf")
 
 
@@ -141,7 +174,8 @@ def test_provenance_names_every_file_with_its_hash_and_the_probe(tmp_path: Path)
     found = json.loads((tmp_path / "run" / "provenance.json").read_text())
     files = {f["name"]: f["sha256"] for f in found["data"]["source"]["files"]}
     assert files == {
-        name: hashlib.sha256((tmp_path / "hf" / name).read_bytes()).hexdigest() for name in ("config.json", "model.safetensors")
+        name: hashlib.sha256((tmp_path / "hf" / name).read_bytes()).hexdigest()
+        for name in ("config.json", "model.safetensors")
     }
     probe = found["sessions"][0]["probe"]
     assert probe["strands_differ"] <= 1e-4
@@ -157,7 +191,9 @@ def test_an_existing_folder_is_never_written_over(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / "run").iterdir()] == ["mine.txt"]
 
 
-def test_weights_that_no_trained_network_has_are_imported_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_weights_that_no_trained_network_has_are_imported_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_published(tmp_path / "hf")
     state = load_file(tmp_path / "hf" / "model.safetensors")
     word = "caduceus.backbone.embeddings.word_embeddings.embedding.weight"
@@ -166,13 +202,27 @@ def test_weights_that_no_trained_network_has_are_imported_with_a_warning(tmp_pat
     assert "are these trained weights?" in caplog.text
 
 
-def test_training_into_an_imported_folder_is_refused_and_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_into_an_imported_folder_is_refused_and_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_published(tmp_path / "hf")
     run = tmp_path / "run"
-    assert_code(0, "checkpoint", "import", str(tmp_path / "hf"), "--out", str(run), "--json", "--threads", "1")
+    assert_code(
+        0,
+        "checkpoint",
+        "import",
+        str(tmp_path / "hf"),
+        "--out",
+        str(run),
+        "--json",
+        "--threads",
+        "1",
+    )
     assert json.loads(capsys.readouterr().out)["layout"] == "caduceus"
     (tmp_path / "x.fa").write_text(">a\n" + "ACGTTGCA" * 600 + "\n")
     before = {p.name: p.read_bytes() for p in run.iterdir()}
-    assert_code(4, "train", "--resume", str(run), "--fasta", str(tmp_path / "x.fa"), "--threads", "1")
+    assert_code(
+        4, "train", "--resume", str(run), "--fasta", str(tmp_path / "x.fa"), "--threads", "1"
+    )
     assert "--init" in capsys.readouterr().err
     assert {p.name: p.read_bytes() for p in run.iterdir() if p.name != ".lock"} == before

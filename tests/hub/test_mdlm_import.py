@@ -15,21 +15,33 @@ from torch import Tensor
 
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
-from genodiff.backbones.published_mdlm import mdlm_config, mdlm_names, to_published_mdlm
 from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import adopt
 from genodiff.hub.export import export
 from genodiff.hub.mdlm import hyper_parameters
+from genodiff.hub.mdlm_names import mdlm_config, mdlm_names, to_published_mdlm
 from genodiff.hub.source import read_source
 from genodiff.hub.weights import open_weights
-from genodiff.train.checkpoint import load_model
+from genodiff.runs.checkpoint import load_model
 
 DIT = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
 MAMBAS = {
     "adaln": DiMambaSettings(d_model=16, n_layer=2, d_cond=8, d_state=4, dropout=0.1),
-    "adaln, tied": DiMambaSettings(d_model=16, n_layer=2, d_cond=8, d_state=4, tie_head=True, dropout=0.1),
-    "add": DiMambaSettings(d_model=16, n_layer=2, conditioning="add", d_cond=16, d_state=4, residual=False),
-    "concat": DiMambaSettings(d_model=16, n_layer=2, conditioning="concat", d_cond=8, d_state=4, residual=False, spare_rows=8),
+    "adaln, tied": DiMambaSettings(
+        d_model=16, n_layer=2, d_cond=8, d_state=4, tie_head=True, dropout=0.1
+    ),
+    "add": DiMambaSettings(
+        d_model=16, n_layer=2, conditioning="add", d_cond=16, d_state=4, residual=False
+    ),
+    "concat": DiMambaSettings(
+        d_model=16,
+        n_layer=2,
+        conditioning="concat",
+        d_cond=8,
+        d_state=4,
+        residual=False,
+        spare_rows=8,
+    ),
 }
 
 
@@ -43,12 +55,17 @@ def network(shape: Any, rows: int = 12, seed: int = 0) -> Any:
 
 
 def state_of(model: Any) -> dict[str, Tensor]:
-    return {n: x.detach().clone().contiguous() for n, x in to_published_mdlm(model.settings, dict(model.named_parameters())).items()}
+    return {
+        n: x.detach().clone().contiguous()
+        for n, x in to_published_mdlm(model.settings, dict(model.named_parameters())).items()
+    }
 
 
 def write(folder: Path, model: Any, **changes: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(mdlm_config(model.settings, model.vocab_size, 64) | changes))
+    (folder / "config.json").write_text(
+        json.dumps(mdlm_config(model.settings, model.vocab_size, 64) | changes)
+    )
     save_file(state_of(model), folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
@@ -56,10 +73,14 @@ def write(folder: Path, model: Any, **changes: Any) -> Path:
 def same_logits(ours: Any, theirs: Any, atol: float = 1e-5) -> None:
     ids, sigma = sample_ids(), torch.tensor([0.1, 0.5, 2.0])
     with torch.no_grad():
-        torch.testing.assert_close(ours(ids, sigma)[..., :12], theirs(ids, sigma)[..., :12], rtol=0, atol=atol)
+        torch.testing.assert_close(
+            ours(ids, sigma)[..., :12], theirs(ids, sigma)[..., :12], rtol=0, atol=atol
+        )
 
 
-def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for_byte(shared: Path, tmp_path: Path) -> None:
+def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for_byte(
+    shared: Path, tmp_path: Path
+) -> None:
     source = shared / "conformance" / "cases" / "hf_layout_udlm_tiny"
     adopt(read_source(source), tmp_path / "run")
     model, io = load_model(tmp_path / "run"), load_file(source / "io.safetensors")
@@ -68,12 +89,20 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
     torch.testing.assert_close(got[..., :12], io["out/logits"], rtol=0, atol=2e-4)
     assert model.config.data.seq_len == 16
     export(tmp_path / "run", tmp_path / "out")
-    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
-    assert json.loads((tmp_path / "out" / "config.json").read_text()) == json.loads((source / "config.json").read_text())
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
+        source / "model.safetensors"
+    ).read_bytes()
+    assert json.loads((tmp_path / "out" / "config.json").read_text()) == json.loads(
+        (source / "config.json").read_text()
+    )
 
 
-@pytest.mark.parametrize("shape", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str)
-def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path: Path, shape: Any) -> None:
+@pytest.mark.parametrize(
+    "shape", [DIT, DIT.model_copy(update={"n_classes": 3}), *MAMBAS.values()], ids=str
+)
+def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(
+    tmp_path: Path, shape: Any
+) -> None:
     theirs = network(shape)
     write(tmp_path / "hf", theirs)
     adopt(read_source(tmp_path / "hf"), tmp_path / "run")
@@ -81,7 +110,9 @@ def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(tmp_path:
     assert model.config.backbone == shape
     same_logits(model.backbone, theirs)
     export(tmp_path / "run", tmp_path / "out")
-    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (tmp_path / "hf" / "model.safetensors").read_bytes()
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
+        tmp_path / "hf" / "model.safetensors"
+    ).read_bytes()
 
 
 class DictConfig:
@@ -105,8 +136,16 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     if isinstance(raw.settings, DiMambaSettings) and raw.settings.tie_head:
         state["backbone.model.lm_head.weight"] = state[mdlm_names(raw.settings)["embedding"]]
     config = mdlm_config(raw.settings, raw.vocab_size, 64)
-    nested = {"backbone": "dit", "parameterization": "subs", "time_conditioning": raw.settings.time_conditioning}
-    nested["model"] = config.get("model") or {"hidden_size": config["hidden_dim"], "n_heads": config["n_heads"], "length": 64}
+    nested = {
+        "backbone": "dit",
+        "parameterization": "subs",
+        "time_conditioning": raw.settings.time_conditioning,
+    }
+    nested["model"] = config.get("model") or {
+        "hidden_size": config["hidden_dim"],
+        "n_heads": config["n_heads"],
+        "length": 64,
+    }
     nested["model"] |= {"n_blocks": "${model.depth}"}  # an interpolation says nothing by itself
     content = {
         "epoch": 3, "global_step": 100, "state_dict": state, "optimizer_states": [{"state": {0: {"step": torch.tensor(1.0)}}}],
@@ -116,8 +155,12 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     torch.save(content | changes, path)
 
 
-@pytest.mark.parametrize("shape", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str)
-def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(tmp_path: Path, shape: Any) -> None:
+@pytest.mark.parametrize(
+    "shape", [DIT, MAMBAS["adaln"], MAMBAS["adaln, tied"], MAMBAS["add"]], ids=str
+)
+def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(
+    tmp_path: Path, shape: Any
+) -> None:
     raw, average = network(shape, seed=1), network(shape, seed=2)
     lightning(tmp_path / "last.ckpt", raw, average)
     for source, theirs, averaged in (
@@ -139,10 +182,14 @@ def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path: Path) 
     shadow = [x for n, x in state_of(raw).items() if not n.endswith("inv_freq")]
     path = tmp_path / "last.ckpt"
     lightning(path, raw, raw, ema={"shadow_params": shadow[:-1]})
-    with pytest.raises(CheckpointError, match=rf"{len(shadow) - 1} averages for {len(shadow)} parameters.*--raw"):
+    with pytest.raises(
+        CheckpointError, match=rf"{len(shadow) - 1} averages for {len(shadow)} parameters.*--raw"
+    ):
         read_source(path)
     lightning(path, raw, raw, ema={"shadow_params": [shadow[1], shadow[0], *shadow[2:]]})
-    with pytest.raises(CheckpointError, match=r"the average in the place of 'backbone\.\S+' has the shape"):
+    with pytest.raises(
+        CheckpointError, match=r"the average in the place of 'backbone\.\S+' has the shape"
+    ):
         read_source(path)
     lightning(path, raw, raw, ema={"shadow_params": ["x"]})
     with pytest.raises(CheckpointError, match="no list of tensors"):
@@ -150,7 +197,9 @@ def test_averages_that_do_not_fit_are_refused_by_the_first_name(tmp_path: Path) 
     assert read_source(path, averaged=False).weights == "raw"
 
 
-def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_made(tmp_path: Path) -> None:
+def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_made(
+    tmp_path: Path,
+) -> None:
     lightning(tmp_path / "last.ckpt", network(DIT), network(DIT))
     told = hyper_parameters(open_weights([tmp_path / "last.ckpt"]).extra)
     assert told["model"] == {"hidden_size": 24, "n_heads": 3, "length": 64}
@@ -163,7 +212,10 @@ def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_mad
         (lambda s: s.pop("backbone.blocks.1.attn_qkv.weight"), "backbone.blocks.1.attn_qkv.weight"),
         (lambda s: s.update({"backbone.blocks.0.norm1.weight": torch.ones(5)}), "norm1.weight"),
         (lambda s: s.update({"backbone.blocks.99999999.norm1.weight": torch.ones(24)}), "layer"),
-        (lambda s: s.update({"backbone.blocks.9999999999999.norm1.weight": torch.ones(24)}), "layer"),
+        (
+            lambda s: s.update({"backbone.blocks.9999999999999.norm1.weight": torch.ones(24)}),
+            "layer",
+        ),
         (lambda s: s["backbone.rotary_emb.inv_freq"].mul_(2), "rotary"),
         (lambda s: s["backbone.vocab_embed.embedding"].fill_(float("inf")), "not finite"),
     ],
@@ -178,7 +230,9 @@ def test_what_does_not_fit_is_named(tmp_path: Path, change: Any, said: str) -> N
     assert caught.value.fix
 
 
-@pytest.mark.parametrize("changes", [{"n_heads": 4}, {"hidden_dim": 32}, {"vocab_size": 13}, {"n_blocks": 3}])
+@pytest.mark.parametrize(
+    "changes", [{"n_heads": 4}, {"hidden_dim": 32}, {"vocab_size": 13}, {"n_blocks": 3}]
+)
 def test_a_config_of_another_network_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     write(tmp_path, network(DIT), **changes)
     with pytest.raises(CheckpointError):
@@ -193,20 +247,50 @@ def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path: Path) ->
     with pytest.raises(CheckpointError, match="259 rows"):
         read_source(tmp_path / "hf", tokenizer="text8")
     run, out = tmp_path / "run", tmp_path / "out"
-    assert_code(0, "checkpoint", "import", str(tmp_path / "hf"), "--out", str(run), "--tokenizer", "bytes", "--threads", "1")
+    assert_code(
+        0,
+        "checkpoint",
+        "import",
+        str(tmp_path / "hf"),
+        "--out",
+        str(run),
+        "--tokenizer",
+        "bytes",
+        "--threads",
+        "1",
+    )
     model = load_model(run)
     assert (model.alphabet.domain, model.config.data.tokenizer) == ("text", "bytes")
     ids = torch.arange(40).reshape(2, 20)
     with torch.no_grad():
-        torch.testing.assert_close(model.backbone(ids, torch.ones(2))[..., :259], theirs(ids, torch.ones(2)), rtol=0, atol=1e-5)
+        torch.testing.assert_close(
+            model.backbone(ids, torch.ones(2))[..., :259],
+            theirs(ids, torch.ones(2)),
+            rtol=0,
+            atol=1e-5,
+        )
     assert_code(0, "checkpoint", "export", str(run), "--out", str(out), "--threads", "1")
-    assert (out / "model.safetensors").read_bytes() == (tmp_path / "hf" / "model.safetensors").read_bytes()
+    assert (out / "model.safetensors").read_bytes() == (
+        tmp_path / "hf" / "model.safetensors"
+    ).read_bytes()
 
 
 def test_an_imported_network_samples_and_evaluates(tmp_path: Path) -> None:
     write(tmp_path / "hf", network(DIT))
     adopt(read_source(tmp_path / "hf"), tmp_path / "run")
-    assert_code(0, "sample", "--checkpoint", str(tmp_path / "run"), "--fasta", str(tmp_path / "o.fa"), "--n", "1", "--length", "32", "-q")
+    assert_code(
+        0,
+        "sample",
+        "--checkpoint",
+        str(tmp_path / "run"),
+        "--fasta",
+        str(tmp_path / "o.fa"),
+        "--n",
+        "1",
+        "--length",
+        "32",
+        "-q",
+    )
     assert set((tmp_path / "o.fa").read_text().splitlines()[1]) <= set("ACGT")
     (tmp_path / "x.fa").write_text(">a\n" + "ACGTTGCAGTCCA" * 600 + "\n")
     words = [
@@ -225,7 +309,9 @@ def test_an_imported_network_samples_and_evaluates(tmp_path: Path) -> None:
     assert "test of x.fa" in json.loads((tmp_path / "run" / "eval.json").read_text())
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
 def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_sound_network(
     tmp_path: Path, kind: str, where: float, bit: int
@@ -235,7 +321,9 @@ def test_no_damage_to_a_lightning_file_makes_anything_but_a_clear_refusal_or_a_s
         lightning(clean, network(DIT), network(DIT))
     raw = clean.read_bytes()
     at = int(where * (len(raw) - 1))
-    damaged.write_bytes(raw[:at] if kind == "cut" else raw[:at] + bytes([raw[at] ^ (1 << bit)]) + raw[at + 1 :])
+    damaged.write_bytes(
+        raw[:at] if kind == "cut" else raw[:at] + bytes([raw[at] ^ (1 << bit)]) + raw[at + 1 :]
+    )
     try:
         found = read_source(damaged)
     except CheckpointError:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from tiny_run import genome_text
 
 from genodiff.hub.source import read_source
-from genodiff.train.checkpoint import load_model
+from genodiff.runs.checkpoint import load_model
 
 HUB = "caduceus-ps_seqlen-131k_d_model-256_n_layer-16"
 QUICK = "--seq-len 64 --batch-size 4 --max-steps 2 --validate-windows 0".split()
@@ -22,9 +22,16 @@ QUICK = "--seq-len 64 --batch-size 4 --max-steps 2 --validate-windows 0".split()
 
 def commands() -> list[list[str]]:
     """Every command line of the section."""
-    section = (ROOT / "README.md").read_text().split("## Published weights", 1)[1].split("\n## ", 1)[0]
+    section = (
+        (ROOT / "README.md").read_text().split("## Published weights", 1)[1].split("\n## ", 1)[0]
+    )
     blocks = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
-    return [shlex.split(line, comments=True)[1:] for block in blocks for line in block.splitlines() if line.startswith("genodiff ")]
+    return [
+        shlex.split(line, comments=True)[1:]
+        for block in blocks
+        for line in block.splitlines()
+        if line.startswith("genodiff ")
+    ]
 
 
 def test_a_published_caduceus_becomes_embeddings_continued_training_and_a_hub_folder(
@@ -48,9 +55,19 @@ def test_a_published_caduceus_becomes_embeddings_continued_training_and_a_hub_fo
     with np.load("variants.npz") as found:
         assert found["embeddings"].shape[0] == 2
         assert found["name"].tolist() == ["first", "second"]
-    assert json.loads(Path("runs/continued/provenance.json").read_text())["sessions"][0]["init"]["logits_differ"] <= 1e-5
+    assert (
+        json.loads(Path("runs/continued/provenance.json").read_text())["sessions"][0]["init"][
+            "logits_differ"
+        ]
+        <= 1e-5
+    )
     back = read_source("to-the-hub")
-    assert load_file("to-the-hub/model.safetensors").keys() == load_file(f"{HUB}/model.safetensors").keys()
+    assert (
+        load_file("to-the-hub/model.safetensors").keys()
+        == load_file(f"{HUB}/model.safetensors").keys()
+    )
     trained = load_model("runs/continued").backbone
-    assert all(torch.equal(x, dict(trained.named_parameters())[name]) for name, x in back.tensors.items())
+    assert all(
+        torch.equal(x, dict(trained.named_parameters())[name]) for name, x in back.tensors.items()
+    )
     assert "license: apache-2.0" in Path("to-the-hub/README.md").read_text()

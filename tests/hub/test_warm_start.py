@@ -15,10 +15,10 @@ from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import adopt
 from genodiff.hub.source import read_source
 from genodiff.hub.start import warm_start
-from genodiff.train.checkpoint import load_model, restore
-from genodiff.train.config import resolve
+from genodiff.runs.checkpoint import load_model, restore
+from genodiff.runs.config import resolve
+from genodiff.runs.weights import own_tensors
 from genodiff.train.run import train
-from genodiff.train.weights import own_tensors
 
 FLAGS = "--seq-len 64 --batch-size 4 --checkpoint-every 2 --validate-windows 0 --threads 1 --device cpu -q".split()
 
@@ -31,18 +31,38 @@ def fasta(tmp_path: Path) -> Path:
 
 
 def begin(fasta: Path, init: Path, out: Path, *more: str, code: int = 0) -> None:
-    assert_code(code, "train", "--fasta", str(fasta), "--init", str(init), "--out", str(out), *FLAGS, *more)
+    assert_code(
+        code, "train", "--fasta", str(fasta), "--init", str(init), "--out", str(out), *FLAGS, *more
+    )
 
 
 @pytest.mark.parametrize("form", ["published", "run", "file"])
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])
-def test_training_begins_from_the_weights(tmp_path: Path, fasta: Path, form: str, changes: dict[str, Any]) -> None:
+def test_training_begins_from_the_weights(
+    tmp_path: Path, fasta: Path, form: str, changes: dict[str, Any]
+) -> None:
     theirs = write_published(tmp_path / "hf", **changes)
-    init = {"published": tmp_path / "hf", "run": tmp_path / "imported", "file": tmp_path / "hf" / "model.safetensors"}[form]
+    init = {
+        "published": tmp_path / "hf",
+        "run": tmp_path / "imported",
+        "file": tmp_path / "hf" / "model.safetensors",
+    }[form]
     if form == "run":
         adopt(read_source(tmp_path / "hf"), init)
     # A learning rate of nothing to speak of: what is saved is what it began from.
-    begin(fasta, init, tmp_path / "run", "--lr", "1e-12", "--weight-decay", "0", "--max-steps", "2", "--ema-decay", "0")
+    begin(
+        fasta,
+        init,
+        tmp_path / "run",
+        "--lr",
+        "1e-12",
+        "--weight-decay",
+        "0",
+        "--max-steps",
+        "2",
+        "--ema-decay",
+        "0",
+    )
     model = load_model(tmp_path / "run")
     for name, tensor in own_tensors(theirs).items():
         torch.testing.assert_close(own_tensors(model.backbone)[name], tensor, rtol=0, atol=1e-9)
@@ -84,13 +104,25 @@ def test_a_run_resumes_exactly_without_its_source(tmp_path: Path, fasta: Path) -
     assert all(torch.equal(again[n], x) for n, x in one.items())
 
 
-def test_the_weights_are_part_of_the_runs_identity(tmp_path: Path, fasta: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_weights_are_part_of_the_runs_identity(
+    tmp_path: Path, fasta: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_published(tmp_path / "hf")
     write_published(tmp_path / "other", seed=1)
     begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "2")
     begin(fasta, tmp_path / "other", tmp_path / "run", "--max-steps", "2", code=2)
     assert "init_sha256" in capsys.readouterr().err
-    assert_code(2, "train", "--fasta", str(fasta), "--out", str(tmp_path / "run"), *FLAGS, "--max-steps", "2")
+    assert_code(
+        2,
+        "train",
+        "--fasta",
+        str(fasta),
+        "--out",
+        str(tmp_path / "run"),
+        *FLAGS,
+        "--max-steps",
+        "2",
+    )
     config = resolve({"recipe": "own", "fasta": str(fasta), "init": "x", "init_sha256": "0" * 64})
     with pytest.raises(CheckpointError, match="init_sha256"):
         train(config, tmp_path / "new")
@@ -138,7 +170,11 @@ def test_a_training_setting_of_the_network_may_differ(tmp_path: Path, fasta: Pat
 @pytest.mark.parametrize(
     ("files", "code", "said"),
     [
-        ({"model.safetensors": b"", "config.json": b"{}"}, 4, ["weights only, without the state of an optimizer", "--init"]),
+        (
+            {"model.safetensors": b"", "config.json": b"{}"},
+            4,
+            ["weights only, without the state of an optimizer", "--init"],
+        ),
         ({"optimizer.pt": b"x"}, 4, ["optimizer.pt", "pickle"]),
         ({"trainer.json": b'{"step": 10, "rng": null}'}, 4, ["trainer.json", "exact", "random"]),
         ({"step-10/x": b"", "step-20/x": b""}, 4, ["step-10", "step-20", "usable"]),
@@ -146,7 +182,11 @@ def test_a_training_setting_of_the_network_may_differ(tmp_path: Path, fasta: Pat
     ],
 )
 def test_what_is_in_the_way_of_going_on_is_said(
-    tmp_path: Path, files: dict[str, bytes], code: int, said: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    files: dict[str, bytes],
+    code: int,
+    said: list[str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name, raw in files.items():
         (tmp_path / "ckpt" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -156,9 +196,13 @@ def test_what_is_in_the_way_of_going_on_is_said(
     assert all(word in error for word in said)
 
 
-def test_a_published_folder_in_a_runs_place_says_how_to_import_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_published_folder_in_a_runs_place_says_how_to_import_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_published(tmp_path / "hf", domain="text")
-    assert_code(4, "sample", "--checkpoint", str(tmp_path / "hf"), "--fasta", str(tmp_path / "o.fa"))
+    assert_code(
+        4, "sample", "--checkpoint", str(tmp_path / "hf"), "--fasta", str(tmp_path / "o.fa")
+    )
     error = capsys.readouterr().err
     assert "config.json: describes a published network of the domain text" in error
     assert "genodiff checkpoint import" in error

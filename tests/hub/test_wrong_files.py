@@ -66,7 +66,24 @@ def rebyte(folder: Path, change: Callable[[bytes], bytes], name: str = "model.sa
 
 
 def swap_words(folder: Path) -> None:
-    reconfigure(folder, vocab=["[CLS]", "[SEP]", "[BOS]", "[MASK]", "[PAD]", "[RESERVED]", "[UNK]", "C", "A", "G", "T", "N", *"wxyz"])
+    reconfigure(
+        folder,
+        vocab=[
+            "[CLS]",
+            "[SEP]",
+            "[BOS]",
+            "[MASK]",
+            "[PAD]",
+            "[RESERVED]",
+            "[UNK]",
+            "C",
+            "A",
+            "G",
+            "T",
+            "N",
+            *"wxyz",
+        ],
+    )
 
 
 WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
@@ -131,7 +148,9 @@ WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 
 
 @pytest.mark.parametrize(("wrong", "file", "reason"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_named(tmp_path: Path, wrong: Callable[[Path], Any], file: str, reason: str) -> None:
+def test_what_is_wrong_is_named(
+    tmp_path: Path, wrong: Callable[[Path], Any], file: str, reason: str
+) -> None:
     write_published(tmp_path)
     read_source(tmp_path)
     wrong(tmp_path)
@@ -158,7 +177,12 @@ def zip_of(path: Path, canary: Path) -> None:
         members = {entry.filename: archive.read(entry) for entry in archive.infolist()}
     with zipfile.ZipFile(path, "w") as archive:
         for name, raw in members.items():
-            archive.writestr(name, pickle.dumps({"x": Payload(canary)}, protocol=2) if name.endswith("data.pkl") else raw)
+            archive.writestr(
+                name,
+                pickle.dumps({"x": Payload(canary)}, protocol=2)
+                if name.endswith("data.pkl")
+                else raw,
+            )
 
 
 HOSTILE: dict[str, Callable[[Path, Path], Any]] = {
@@ -185,7 +209,14 @@ def test_a_payload_never_runs(tmp_path: Path, name: str) -> None:
 
 def test_a_payload_beside_good_weights_stays_a_name(tmp_path: Path) -> None:
     canary, path = tmp_path / "CANARY", tmp_path / "x.ckpt"
-    torch.save({"state_dict": {"a": torch.arange(6.0).reshape(2, 3)}, "hyper_parameters": Payload(canary), "epoch": 3}, path)
+    torch.save(
+        {
+            "state_dict": {"a": torch.arange(6.0).reshape(2, 3)},
+            "hyper_parameters": Payload(canary),
+            "epoch": 3,
+        },
+        path,
+    )
     weights = open_weights([path])
     assert torch.equal(weights.read(["a"])["a"], torch.arange(6.0).reshape(2, 3))
     assert isinstance(weights.extra["hyper_parameters"], Opaque)
@@ -193,7 +224,9 @@ def test_a_payload_beside_good_weights_stays_a_name(tmp_path: Path) -> None:
     assert not canary.exists()
 
 
-def test_remote_code_is_named_and_never_imported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_remote_code_is_named_and_never_imported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write_published(tmp_path, auto_map={"AutoModel": "evil.Model"})
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     assert "auto_map" not in read_source(tmp_path).config
@@ -214,9 +247,10 @@ def test_archives_read_as_data_equal_what_torch_reads(tmp_path: Path) -> None:
         wanted = torch.load(path, weights_only=True)
         torch.save(content, path, pickle_protocol=protocol)
         archive = Archive(path, path)
-        assert {n: torch.equal(archive.tensor(t), wanted["state_dict"][n]) for n, t in archive.content["state_dict"].items()} == {
-            n: True for n in "abcde"
-        }
+        assert {
+            n: torch.equal(archive.tensor(t), wanted["state_dict"][n])
+            for n, t in archive.content["state_dict"].items()
+        } == {n: True for n in "abcde"}
         assert torch.equal(archive.tensor(archive.content["half"]), wanted["half"])
         assert archive.content["numbers"] == wanted["numbers"]
 
@@ -236,7 +270,9 @@ def damaged(raw: bytes, kind: str, where: float, bit: int) -> bytes:
 
 
 @pytest.mark.parametrize("form", ["safetensors", "bin", "config"])
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(st.sampled_from(["cut", "flip"]), st.floats(0, 1), st.integers(0, 7))
 def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(
     tmp_path: Path, form: str, kind: str, where: float, bit: int
@@ -249,12 +285,18 @@ def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(
             (clean / "model.safetensors").unlink()
     folder = tmp_path / f"damaged_{form}"
     folder.mkdir(exist_ok=True)
-    victim = {"safetensors": "model.safetensors", "bin": "pytorch_model.bin", "config": "config.json"}[form]
+    victim = {
+        "safetensors": "model.safetensors",
+        "bin": "pytorch_model.bin",
+        "config": "config.json",
+    }[form]
     for path in clean.iterdir():
         raw = path.read_bytes()
         # The interesting damage is in the description, not in the numbers.
         limit = where * 0.3 if form == "safetensors" else where
-        (folder / path.name).write_bytes(damaged(raw, kind, limit, bit) if path.name == victim else raw)
+        (folder / path.name).write_bytes(
+            damaged(raw, kind, limit, bit) if path.name == victim else raw
+        )
     try:
         found = read_source(folder)
     except CheckpointError:
@@ -262,7 +304,9 @@ def test_no_damage_makes_anything_but_a_clear_refusal_or_a_sound_network(
     assert all(torch.isfinite(x).all() for x in found.tensors.values())
 
 
-def test_checkpoint_check_judges_a_published_folder_as_import_would(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checkpoint_check_judges_a_published_folder_as_import_would(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_published(tmp_path / "sound")
     before = sorted(tmp_path.rglob("*"))
     assert code_of("check", tmp_path / "sound") == 0

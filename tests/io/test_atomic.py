@@ -24,7 +24,12 @@ with atomic.atomic_directory('run') as folder:
 
 def python(code: str, where: Path, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], cwd=where, env={**os.environ, **env}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code],
+        cwd=where,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
@@ -51,6 +56,7 @@ def test_json_refuses_nan_and_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_a_fault_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("old")
+
     def half_way() -> None:
         with atomic.open_atomic(tmp_path / "a", "w") as file:
             file.write("new" * 1_000_000)
@@ -62,7 +68,9 @@ def test_a_fault_inside_the_block_leaves_the_old_file_and_nothing_else(tmp_path:
     assert names(tmp_path) == ["a"]
 
 
-def test_a_fault_of_the_callers_own_reading_is_not_called_a_fault_of_writing(tmp_path: Path) -> None:
+def test_a_fault_of_the_callers_own_reading_is_not_called_a_fault_of_writing(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(FileNotFoundError), atomic.open_atomic(tmp_path / "a"):
         (tmp_path / "gone").read_bytes()
     with pytest.raises(FileNotFoundError), atomic.atomic_directory(tmp_path / "b"):
@@ -105,7 +113,9 @@ def test_killed_at_every_operation_a_folder_is_complete_or_absent(tmp_path: Path
 def test_leftovers_of_the_living_stay(tmp_path: Path) -> None:
     with atomic.open_atomic(tmp_path / "a") as file, atomic.atomic_directory(tmp_path / "b"):
         file.write(b"x")
-        other = python("from genodiff.io import atomic; print(atomic.clear_leftovers('.'))", tmp_path)
+        other = python(
+            "from genodiff.io import atomic; print(atomic.clear_leftovers('.'))", tmp_path
+        )
         assert other.stdout == "[]\n"
         assert len(names(tmp_path)) == 2
     assert names(tmp_path) == ["a", "b"]
@@ -114,7 +124,9 @@ def test_leftovers_of_the_living_stay(tmp_path: Path) -> None:
 def test_a_full_device_is_one_error_that_names_it() -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
-    with pytest.raises(MachineError, match=r"/dev/full: cannot be written: No space left.*free some disk space"):
+    with pytest.raises(
+        MachineError, match=r"/dev/full: cannot be written: No space left.*free some disk space"
+    ):
         atomic.write_bytes("/dev/full", b"x" * 10)
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
@@ -145,7 +157,9 @@ def test_devices_and_pipes_are_written_to_and_never_replaced(tmp_path: Path) -> 
     atomic.write_bytes(tmp_path / "pipe", b"through")
     assert reader.communicate(timeout=20)[0] == b"through"
     assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
-    shown = python("from genodiff.io import atomic; atomic.write_text('/dev/stdout', 'out')", tmp_path)
+    shown = python(
+        "from genodiff.io import atomic; atomic.write_text('/dev/stdout', 'out')", tmp_path
+    )
     assert shown.stdout == "out"
 
 
@@ -182,7 +196,10 @@ def test_what_cannot_be_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "old").write_text("old")
-    with pytest.raises(MachineError, match="already exists"), atomic.atomic_directory(tmp_path / "run") as folder:
+    with (
+        pytest.raises(MachineError, match="already exists"),
+        atomic.atomic_directory(tmp_path / "run") as folder,
+    ):
         (folder / "new").write_text("new")
     with atomic.atomic_directory(tmp_path / "run", exist_ok=True) as folder:
         (folder / "new").write_text("new")
@@ -199,7 +216,9 @@ def test_a_full_disk_inside_a_folder_is_a_machine_error(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_the_bytes_are_on_the_disk_before_they_have_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_are_on_the_disk_before_they_have_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[str] = []
     real_sync, real_replace, real_rename = os.fsync, os.replace, os.rename
 

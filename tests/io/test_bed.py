@@ -14,7 +14,14 @@ from genodiff.io import source
 from genodiff.io.bed import SCHEMA, check_splits, read_bed
 from genodiff.io.regions import parse_region
 
-CONTIGS = {"chr1": 10_000, "chr2": 5_000, "chrM": 500, "HLA-A*01:01": 40, "chr6:29-31": 90, "chr6": 130}
+CONTIGS = {
+    "chr1": 10_000,
+    "chr2": 5_000,
+    "chrM": 500,
+    "HLA-A*01:01": 40,
+    "chr6:29-31": 90,
+    "chr6": 130,
+}
 
 
 @pytest.fixture
@@ -25,7 +32,9 @@ def bed(tmp_path: Path) -> Path:
 def test_rows_come_back_in_the_files_order_with_their_lines(bed: Path) -> None:
     bed.write_bytes(
         b"\xef\xbb\xbfbrowser position chr1:1-100\ntrack name=x\n#chrom\tstart\tend\r\n"
-        b"chr2\t100\t1124\ttest\t0\t+\r\n\n  \nchr1\t0\t10000\tgene a\t.\t.\t0\t0\nchr1\t5\t6\t\t\t-\n".replace(b"\t0\t0\n", b"\n")
+        b"chr2\t100\t1124\ttest\t0\t+\r\n\n  \nchr1\t0\t10000\tgene a\t.\t.\t0\t0\nchr1\t5\t6\t\t\t-\n".replace(
+            b"\t0\t0\n", b"\n"
+        )
     )
     table = read_bed(bed, CONTIGS)
     assert table.schema == pl.Schema(SCHEMA)
@@ -38,7 +47,10 @@ def test_rows_come_back_in_the_files_order_with_their_lines(bed: Path) -> None:
 
 def test_columns_that_are_not_there_are_null(bed: Path) -> None:
     bed.write_bytes(b"chr1\t0\t1\nchr1\t1\t2\n")
-    assert read_bed(bed).rows() == [("chr1", 0, 1, None, None, None, 1), ("chr1", 1, 2, None, None, None, 2)]
+    assert read_bed(bed).rows() == [
+        ("chr1", 0, 1, None, None, None, 1),
+        ("chr1", 1, 2, None, None, None, 2),
+    ]
 
 
 def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed: Path) -> None:
@@ -55,12 +67,19 @@ def test_blanks_and_tabs_at_line_ends_and_compression_change_nothing(bed: Path) 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(list(CONTIGS)), st.integers(0, 39), st.integers(1, 40)), min_size=1, max_size=20),
+    st.lists(
+        st.tuples(st.sampled_from(list(CONTIGS)), st.integers(0, 39), st.integers(1, 40)),
+        min_size=1,
+        max_size=20,
+    ),
     st.sampled_from([b"\n", b"\r\n"]),
     st.sampled_from([4, 16, 1 << 20]),
 )
 def test_sound_rows_are_read_exactly_wherever_blocks_end(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, int]], end: bytes, block: int
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[str, int, int]],
+    end: bytes,
+    block: int,
 ) -> None:
     rows = [(c, min(a, b - 1), b) for c, a, b in rows]
     path = tmp_path_factory.mktemp("bed") / "in.bed"
@@ -68,7 +87,9 @@ def test_sound_rows_are_read_exactly_wherever_blocks_end(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "BLOCK", block)
         table = read_bed(path, CONTIGS)
-    assert table.select("contig", "start", "end", "line").rows() == [(*row, n) for n, row in enumerate(rows, 1)]
+    assert table.select("contig", "start", "end", "line").rows() == [
+        (*row, n) for n, row in enumerate(rows, 1)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +117,10 @@ def test_sound_rows_are_read_exactly_wherever_blocks_end(
         (b"chr1\t0\t99999999999999999999", "out of range"),
         (b"chr1\t0\t9223372036854775808", "out of range"),
         (b"chr1\t200\t100", "end 100 is before the start 200"),
-        (b"chr2\t4000\t5001", r"end 5001 is past the end of chr2 \(length 5000\); is the file 1-based"),
+        (
+            b"chr2\t4000\t5001",
+            r"end 5001 is past the end of chr2 \(length 5000\); is the file 1-based",
+        ),
         (b"chr2\t0\t5001", r"end 5001 is past the end of chr2 \(length 5000\); BED"),
         (b"chrM\t600\t700", "start 600 and the end 700 are past the end of chrM"),
         (b"chrM\t500\t501", "start 500 and the end 501 are past"),
@@ -131,8 +155,14 @@ def test_each_fault_is_named_with_its_line(bed: Path, row: bytes, words: str) ->
         ("chr1\t0\t1\n".encode("utf-16"), "UTF-16"),
         (b"\0" * 100, "NUL bytes only"),
         (b"PK\x03\x04", "ZIP"),
-        (b"chr1\t0\t10\ttrain\nchr1\t20\t30\n", "line 2: has 3 columns where the rows before have 4"),
-        (b"chrom\tstart\tend\nchr1\t0\t1\n", "line 1: the start 'start' is not an integer; start a line of column names with '#'"),
+        (
+            b"chr1\t0\t10\ttrain\nchr1\t20\t30\n",
+            "line 2: has 3 columns where the rows before have 4",
+        ),
+        (
+            b"chrom\tstart\tend\nchr1\t0\t1\n",
+            "line 1: the start 'start' is not an integer; start a line of column names with '#'",
+        ),
         (b"chr1\tHAVANA\tgene\t11869\t14409\t.\t+\n", "not an integer"),
         (gzip.compress(b"chr1\t0\t1\n", mtime=0)[:-9], "truncated"),
     ],
@@ -143,7 +173,9 @@ def test_a_file_that_is_no_bed_is_refused(bed: Path, data: bytes, words: str) ->
         read_bed(bed)
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(bed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    bed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("genodiff.io.lines._LONGEST", 1000)
     monkeypatch.setattr(source, "BLOCK", 400)
     bed.write_bytes(b"chr1\t0\t1\nchr1" + b"x" * 5000)
@@ -151,7 +183,9 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(bed: Path, mon
         read_bed(bed)
 
 
-def test_empty_and_repeated_intervals_are_counted(bed: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_empty_and_repeated_intervals_are_counted(
+    bed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     bed.write_bytes(b"chr1\t0\t10\nchr1\t5\t5\nchr1\t0\t10\n")
     with caplog.at_level(logging.WARNING, "genodiff"):
         assert read_bed(bed).height == 2
@@ -163,9 +197,18 @@ def test_empty_and_repeated_intervals_are_counted(bed: Path, caplog: pytest.LogC
     ("rows", "words"),
     [
         ("chr1 0 9 valid,chr1 9 20 valid,chr2 1 9 test", "no interval of the split train"),
-        ("chr1 0 9 train,chr1 8 20 valid", r"line 2: the valid interval chr1:8-20 overlaps a train interval \(line 1\)"),
-        ("chr1 8 20 test,chr1 0 9 Train", r"line 1: the test interval chr1:8-20 overlaps a train interval \(line 2\)"),
-        ("chr1 0 100 train,chr1 5 6 train,chr1 50 60 val", r"line 3: the valid .* train interval \(line 1\)"),
+        (
+            "chr1 0 9 train,chr1 8 20 valid",
+            r"line 2: the valid interval chr1:8-20 overlaps a train interval \(line 1\)",
+        ),
+        (
+            "chr1 8 20 test,chr1 0 9 Train",
+            r"line 1: the test interval chr1:8-20 overlaps a train interval \(line 2\)",
+        ),
+        (
+            "chr1 0 100 train,chr1 5 6 train,chr1 50 60 val",
+            r"line 3: the valid .* train interval \(line 1\)",
+        ),
         ("chr2 0 9 train,chr1 5 6 test,chr1 0 9 validation", "overlaps a valid interval"),
         ("chr1 0 9 train,chr1 9 20 trian", "line 2: unknown split 'trian'; did you mean 'train'"),
         ("chr1 0 9 train,chr1 9 20 .", "line 2: unknown split '.'"),

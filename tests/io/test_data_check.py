@@ -41,20 +41,33 @@ def test_each_record_is_one_json_line(tmp_path: Path, capsys: pytest.CaptureFixt
         {"name": "a", "length": 8, "sha": SHAS[0]},
         {"name": "b", "length": 4, "sha": SHAS[1]},
     ]
-    assert check(capsys, str(tmp_path / "in.fa")) == (0, f"{tmp_path / 'in.fa'}: sound; 2 records, 12 bases\n", "")
+    assert check(capsys, str(tmp_path / "in.fa")) == (
+        0,
+        f"{tmp_path / 'in.fa'}: sound; 2 records, 12 bases\n",
+        "",
+    )
 
 
-def test_a_fault_on_the_last_line_leaves_stdout_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_on_the_last_line_leaves_stdout_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in.fa").write_bytes(GOOD * 1 + b">c\nAC-T\n")
     code, out, err = check(capsys, str(tmp_path / "in.fa"), "--json")
     assert (code, out) == (3, "")
-    assert re.fullmatch(r"genodiff: error: \S+/in\.fa, line 6 \(record c\): column 3: gap .*; remove the gaps\n", err)
+    assert re.fullmatch(
+        r"genodiff: error: \S+/in\.fa, line 6 \(record c\): column 3: gap .*; remove the gaps\n",
+        err,
+    )
 
 
-def test_a_bed_is_judged_against_its_reference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bed_is_judged_against_its_reference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "ref.fa").write_bytes(GOOD)
     (tmp_path / "in.bed").write_bytes(b"a\t0\t8\tx\t0\t-\nb\t1\t3\ty\t0\t+\n")
-    code, out, _ = check(capsys, str(tmp_path / "in.bed"), "--json", "--fasta", str(tmp_path / "ref.fa"))
+    code, out, _ = check(
+        capsys, str(tmp_path / "in.bed"), "--json", "--fasta", str(tmp_path / "ref.fa")
+    )
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert rows[0] == {"contig": "a", "start": 0, "end": 8, "name": "x", "strand": "-", "length": 8}
@@ -64,7 +77,10 @@ def test_a_bed_is_judged_against_its_reference(tmp_path: Path, capsys: pytest.Ca
     assert (code, out) == (3, "")
     assert "in.bed, line 1: the end 5 is past the end of b (length 4)" in err
     (tmp_path / "ref.fa").write_bytes(b">b\nAC-T\n")
-    assert "ref.fa, line 2 (record b)" in check(capsys, str(tmp_path / "in.bed"), "--fasta", str(tmp_path / "ref.fa"))[2]
+    assert (
+        "ref.fa, line 2 (record b)"
+        in check(capsys, str(tmp_path / "in.bed"), "--fasta", str(tmp_path / "ref.fa"))[2]
+    )
 
 
 def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +88,11 @@ def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[st
     code, out, _ = check(capsys, str(tmp_path / "in.txt"), "--domain", "text", "--json")
     text = "Größe \u2028\r\n[MASK] \x1b[31m\n"
     assert code == 0
-    assert json.loads(out) == {"name": "in.txt", "length": len(text), "sha": hashlib.sha256(text.encode()).hexdigest()}
+    assert json.loads(out) == {
+        "name": "in.txt",
+        "length": len(text),
+        "sha": hashlib.sha256(text.encode()).hexdigest(),
+    }
     for data, words in (
         (b"", "is empty"), (b" \n", "only white space"), (b"a\nb\xe9c\n", "line 2: byte 0xE9 at offset 3"),
         (b"a\n\xe2\x80", "line 2: ends in the middle"), (b"a\nb\0", "line 2: NUL"), ("hi".encode("utf-16"), "UTF-16"),
@@ -87,18 +107,27 @@ def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert words in check(capsys, str(tmp_path / "in.jsonl"), "--domain", "text")[2]
 
 
-def test_data_without_one_window_of_the_wanted_length_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_without_one_window_of_the_wanted_length_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in.fa").write_bytes(GOOD)
     assert check(capsys, str(tmp_path / "in.fa"), "--seq-len", "8")[0] == 0
     code, out, err = check(capsys, str(tmp_path / "in.fa"), "--seq-len", "9", "--json")
     assert (code, out) == (3, "")
-    assert "in.fa: every record is shorter than --seq-len 9: the longest has 8 bases; give longer data" in err
+    assert (
+        "in.fa: every record is shorter than --seq-len 9: the longest has 8 bases; give longer data"
+        in err
+    )
 
 
 def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_path: Path) -> None:
     path = tmp_path / "in.txt"
     for size in (4, 8, 12, 1 << 20):
-        for good in ("aé\n染" * 5, "x" + "aé\n染" * 5, *("x" * shift + "👩" * 7 for shift in range(4))):
+        for good in (
+            "aé\n染" * 5,
+            "x" + "aé\n染" * 5,
+            *("x" * shift + "👩" * 7 for shift in range(4)),
+        ):
             path.write_bytes(good.encode() + b"b\xff" + good.encode())
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("genodiff.io.source.BLOCK", size)
@@ -120,7 +149,9 @@ def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_p
         (["a.fa", "--domain", "rna"], "rna"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+def test_what_cannot_be_meant_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
     code, out, err = check(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in err
@@ -152,7 +183,9 @@ def test_any_file_name_is_a_file_name(
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_regular_file_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
     (tmp_path / "loop").symlink_to("loop")
@@ -169,10 +202,17 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, capsys: pyte
         ):  # fmt: skip
             for arguments in ([name], ["x.bed", "--fasta", name], [name, "--domain", "text"]):
                 (tmp_path / "x.bed").write_bytes(b"a\t0\t1\n")
-                code, out, err = check(capsys, *[str(tmp_path / a) if a[0] != "-" and a != "text" else a for a in arguments])
+                code, out, err = check(
+                    capsys,
+                    *[str(tmp_path / a) if a[0] != "-" and a != "text" else a for a in arguments],
+                )
                 assert (code, out) == (3, "")
                 # A folder is a way to give a text.
-                assert ("holds no file of text" if (name, arguments[-1]) == ("folder", "text") else words) in err
+                assert (
+                    "holds no file of text"
+                    if (name, arguments[-1]) == ("folder", "text")
+                    else words
+                ) in err
     assert check(capsys, str(tmp_path / "link"))[0] == 0
     for device in ("/dev/null", "/dev/zero", "/dev/full", "/dev/random"):
         code, _, err = check(capsys, device)
@@ -181,7 +221,9 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, capsys: pyte
     assert check(capsys, "a\0b")[0] == 3
 
 
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_may_not_be_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in.fa").write_bytes(GOOD)
     assert check(capsys, str(tmp_path / "in.fa"))[0] == 0
     (tmp_path / "in.fa").chmod(0)
@@ -211,7 +253,9 @@ def test_stdin_and_process_substitution_are_read() -> None:
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "in.fa").write_bytes(b"".join(b">c%d\nA\n" % i for i in range(20_000)))
     script = f"{shlex.quote(sys.executable)} -m genodiff data check in.fa --json | head -n 1"
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert done.stdout.startswith('{"name": "c0"')
     assert done.stderr == ""
 
@@ -221,7 +265,9 @@ def test_an_answer_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     for arguments in (["in.fa"], ["in.fa", "--json"]):
         with open("/dev/full", "w") as full:
             command = [sys.executable, "-m", "genodiff", "data", "check", *arguments]
-            done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            done = subprocess.run(
+                command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+            )
         assert done.returncode == 5
         assert re.fullmatch(r"genodiff: error: No space left on device; .*\n", done.stderr)
 
@@ -237,14 +283,18 @@ def test_checking_a_fasta_imports_nothing_heavy_and_starts_at_once(tmp_path: Pat
     spent = []
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert (done.stdout, done.stderr) == ("in.fa: sound; 2 records, 12 bases\n", "[]\n")
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(spent) < 0.5, "seconds of processor time"
 
 
-def test_check_writes_nothing_beside_the_file_or_in_the_cache(tmp_path: Path, own_cache: Path) -> None:
+def test_check_writes_nothing_beside_the_file_or_in_the_cache(
+    tmp_path: Path, own_cache: Path
+) -> None:
     (tmp_path / "in.fa").write_bytes(GOOD)
     (tmp_path / "in.bed").write_bytes(b"a\t0\t1\n")
     env = {**os.environ, "GENODIFF_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path / "home")}
@@ -255,15 +305,30 @@ def test_check_writes_nothing_beside_the_file_or_in_the_cache(tmp_path: Path, ow
 
 def cases(prefix: str, shared: Path) -> list[dict[str, Any]]:
     every = json.loads((shared / "badinput/cases.json").read_text())
-    chosen = [c for c in every if c["id"][0] in prefix and c["kind"] != "script" and c["command_class"].endswith("-in")]
-    return [c for c in chosen if c["dir"] and (shared / "badinput" / c["dir"]).exists() and not c["as_user"]]
+    chosen = [
+        c
+        for c in every
+        if c["id"][0] in prefix and c["kind"] != "script" and c["command_class"].endswith("-in")
+    ]
+    return [
+        c
+        for c in chosen
+        if c["dir"] and (shared / "badinput" / c["dir"]).exists() and not c["as_user"]
+    ]
 
 
 @pytest.mark.parametrize(("prefix", "at_least"), [("F", 55), ("B", 20), ("T", 13)])
 def test_the_corpus_of_bad_inputs_is_fully_graded(
-    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prefix: str, at_least: int
+    shared: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    prefix: str,
+    at_least: int,
 ) -> None:
-    options = {"F": [], "B": ["--fasta", "ref.fa"], "T": ["--domain", "text", "--seq-len", "128"]}[prefix]
+    options = {"F": [], "B": ["--fasta", "ref.fa"], "T": ["--domain", "text", "--seq-len", "128"]}[
+        prefix
+    ]
     found = cases(prefix, shared)
     assert len(found) >= at_least
     for case in found:
@@ -271,7 +336,9 @@ def test_the_corpus_of_bad_inputs_is_fully_graded(
         shutil.copytree(shared / "badinput" / case["dir"], folder, symlinks=True)
         subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)
         if case["prepare"]:
-            subprocess.run(["bash", "-c", case["prepare"]], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                ["bash", "-c", case["prepare"]], cwd=folder, check=True, stderr=subprocess.DEVNULL
+            )
         monkeypatch.chdir(folder)
         before = sorted(os.listdir())
         code, out, err = check(capsys, case["target"], "--json", *options)
@@ -282,7 +349,9 @@ def test_the_corpus_of_bad_inputs_is_fully_graded(
             assert out == "", about
             assert err.count("\n") == 1, about
             assert all(word in err for word in case["message_must_name"] or [case["target"]]), about
-            assert all(re.search(case[key], err, re.I) for key in ("locus", "remedy") if case[key]), about
+            assert all(
+                re.search(case[key], err, re.I) for key in ("locus", "remedy") if case[key]
+            ), about
         elif case["truth"] is not None:
             said = [json.loads(line) for line in out.splitlines()]
             assert [(r["name"], r["length"], r["sha"]) for r in said] == [
@@ -290,11 +359,19 @@ def test_the_corpus_of_bad_inputs_is_fully_graded(
             ], about
 
 
-def test_the_files_of_other_readers_tests_neither_crash_nor_hang(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_files_of_other_readers_tests_neither_crash_nor_hang(
+    shared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = shared / "badinput/external"
-    files = [p for p in folder.rglob("*") if p.suffix in (".fa", ".fasta", ".pro", ".gz", ".fx", ".bed", ".vcf")]
+    files = [
+        p
+        for p in folder.rglob("*")
+        if p.suffix in (".fa", ".fasta", ".pro", ".gz", ".fx", ".bed", ".vcf")
+    ]
     assert len(files) > 600
     for path in [p for p in files if p.suffix != ".vcf"] + sorted(files)[::12]:
-        code, out, err = check(capsys, str(path), *(["--domain", "text"] if path.suffix == ".vcf" else []))
+        code, out, err = check(
+            capsys, str(path), *(["--domain", "text"] if path.suffix == ".vcf" else [])
+        )
         assert code in (0, 3)
         assert (out.count("\n"), err.count("\n")) == ((1, 0) if code == 0 else (0, 1))

@@ -33,7 +33,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths for which an index is built from now on."""
     seen: list[str] = []
     real = faidx._build
-    monkeypatch.setattr(faidx, "_build", lambda path, *rest: (seen.append(path), real(path, *rest))[1])
+    monkeypatch.setattr(
+        faidx, "_build", lambda path, *rest: (seen.append(path), real(path, *rest))[1]
+    )
     return seen
 
 
@@ -69,11 +71,22 @@ def test_every_range_is_the_slice_of_what_the_reader_gives(
                 assert genome.fetch(name, start, end) == sequence[start:end]
 
 
-def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(tmp_path: Path, empty_cache: Path) -> None:
-    even = wrapped(b"a", b"ACGTN" * 30, 60) + b"\n" + wrapped(b"b", b"ACGT" * 30, 50, b"\r\n") + b">e\n\n>f\n\r\n\nACG\nTT\n\n>c\nACGT"
+def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(
+    tmp_path: Path, empty_cache: Path
+) -> None:
+    even = (
+        wrapped(b"a", b"ACGTN" * 30, 60)
+        + b"\n"
+        + wrapped(b"b", b"ACGT" * 30, 50, b"\r\n")
+        + b">e\n\n>f\n\r\n\nACG\nTT\n\n>c\nACGT"
+    )
     (tmp_path / "even.fa").write_bytes(even)
     genome = Genome(tmp_path / "even.fa")
-    assert [genome.fetch("b", 48, 53), genome.fetch("f", 1, 5), genome.fetch("c", 0, 4)] == [b"ACGTA", b"CGTT", b"ACGT"]
+    assert [genome.fetch("b", 48, 53), genome.fetch("f", 1, 5), genome.fetch("c", 0, 4)] == [
+        b"ACGTA",
+        b"CGTT",
+        b"ACGT",
+    ]
     assert list(empty_cache.rglob("*.fa")) == []
     uneven = {"long_last": b">a\nACGT\nACGTA\n", "blank": b">a\nACGT\n\nACGT\n", "short": b">a\nAC\nACGT\n",
               "mixed": b">a\nACGT\r\nACGT\nACGT\n", "swapped": b">a\nACGT\r\nACGTA\nACGT\r\n",
@@ -90,12 +103,20 @@ def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(tmp_path: P
     assert Genome(tmp_path / "plain.fa.gz").fetch("b", 48, 53) == b"ACGTA"
 
 
-FAIS = [b"chr1\t100\t6\t60\t61\n", b"", b"chr1\t1\t0\t0\t0\n", b"\xff", b"chr1\t9223372036854775808\t-6\t0\t0\n"]
+FAIS = [
+    b"chr1\t100\t6\t60\t61\n",
+    b"",
+    b"chr1\t1\t0\t0\t0\n",
+    b"\xff",
+    b"chr1\t9223372036854775808\t-6\t0\t0\n",
+]
 
 
 @pytest.mark.parametrize("fai", FAIS)
 @pytest.mark.parametrize("age", [-10_000, 10_000])
-def test_an_index_beside_the_file_is_neither_believed_nor_touched(tmp_path: Path, fai: bytes, age: int) -> None:
+def test_an_index_beside_the_file_is_neither_believed_nor_touched(
+    tmp_path: Path, fai: bytes, age: int
+) -> None:
     data = wrapped(b"chr1", b"ACGTTGCA" * 50, 50) + wrapped(b"chr2", b"TTTT" * 50, 50)
     (tmp_path / "in.fa").write_bytes(data)
     (tmp_path / "in.fa.fai").write_bytes(fai)
@@ -141,7 +162,9 @@ def test_a_file_too_young_for_its_times_to_tell_is_judged_by_all_its_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, now = tmp_path / "in.fa", time.time_ns()
-    monkeypatch.setattr(faidx, "_stamp", lambda status: (status.st_size, now, now, 1, 1))  # a clock of coarse ticks
+    monkeypatch.setattr(
+        faidx, "_stamp", lambda status: (status.st_size, now, now, 1, 1)
+    )  # a clock of coarse ticks
     monkeypatch.setattr(faidx, "_sample", lambda *_: "a change between the samples")
     for name in (b"a", b"b", b"c"):
         path.write_bytes(wrapped(name, b"ACGT" * 50, 60))
@@ -160,7 +183,9 @@ def test_an_old_file_with_other_times_is_judged_by_all_its_content(
         assert Genome(path).contigs == {name.decode(): 200}
 
 
-def test_an_old_file_is_believed_by_its_times_and_samples_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_file_is_believed_by_its_times_and_samples_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "in.fa"
     path.write_bytes(wrapped(b"a", b"ACGT" * 100, 60))
     monkeypatch.setattr(faidx, "_YOUNG", -(10**18))
@@ -183,7 +208,9 @@ def test_a_file_changed_while_open_is_noticed(tmp_path: Path) -> None:
         genome.fetch("a", 10_000, 10_004)
 
 
-def test_a_file_swapped_between_two_looks_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_swapped_between_two_looks_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "in.fa"
 
     def swap(data: bytes) -> None:
@@ -192,12 +219,18 @@ def test_a_file_swapped_between_two_looks_is_noticed(tmp_path: Path, monkeypatch
 
     path.write_bytes(wrapped(b"a", b"ACGT" * 50, 60))
     real = faidx._Faidx
-    monkeypatch.setattr(faidx, "_Faidx", lambda *a: (swap(wrapped(b"a", b"TTTT" * 50, 60)), real(*a))[1])
+    monkeypatch.setattr(
+        faidx, "_Faidx", lambda *a: (swap(wrapped(b"a", b"TTTT" * 50, 60)), real(*a))[1]
+    )
     with pytest.raises(DataError, match="changed while it was opened"):
         Genome(path)
     path.write_bytes(gzip.compress(wrapped(b"a", b"ACGT" * 50, 60)))
     write = faidx._write_copy
-    monkeypatch.setattr(faidx, "_write_copy", lambda *a: (swap(gzip.compress(wrapped(b"a", b"GGGG" * 50, 60))), write(*a))[1])
+    monkeypatch.setattr(
+        faidx,
+        "_write_copy",
+        lambda *a: (swap(gzip.compress(wrapped(b"a", b"GGGG" * 50, 60))), write(*a))[1],
+    )
     with pytest.raises(DataError, match="changed while it was being read"):
         Genome(path)
 
@@ -229,12 +262,25 @@ def test_what_is_not_there_is_an_error_and_never_a_shorter_answer(
         Genome(tmp_path / "in.fa").fetch(contig, start, end)
 
 
-def test_a_damaged_index_is_built_again(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "in.fa").write_bytes(wrapped(b"a", b"ACGTTGCA" * 20, 60) + wrapped(b"b", b"CCCC" * 20, 60))
+def test_a_damaged_index_is_built_again(
+    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.fa").write_bytes(
+        wrapped(b"a", b"ACGTTGCA" * 20, 60) + wrapped(b"b", b"CCCC" * 20, 60)
+    )
     Genome(tmp_path / "in.fa").close()
     index, seen = next(empty_cache.rglob("index.json")), builds(monkeypatch)
     good = index.read_bytes()
-    broken = [b"", b"{", b"null", b"[]", b"\xff" * 10, good[:-1], good[: len(good) // 2], good.replace(b"160", b"161")]
+    broken = [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"\xff" * 10,
+        good[:-1],
+        good[: len(good) // 2],
+        good.replace(b"160", b"161"),
+    ]
     broken += [bytes([*good[:at], good[at] ^ 1, *good[at + 1 :]]) for at in range(0, len(good), 37)]
     for n, bad in enumerate(broken, 1):
         index.write_bytes(bad)
@@ -274,13 +320,17 @@ def test_without_a_cache_to_write_to_all_works_and_nothing_is_left(
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_killed_at_any_moment_of_building_the_next_opening_is_right(tmp_path: Path, empty_cache: Path) -> None:
+def test_killed_at_any_moment_of_building_the_next_opening_is_right(
+    tmp_path: Path, empty_cache: Path
+) -> None:
     sequence = b"ACGTTGCA" * 20
     (tmp_path / "in.gz").write_bytes(gzip.compress(wrapped(b"a", sequence, 60)))
     code = "from genodiff.io.faidx import Genome; Genome('in.gz')"
     for n in range(1, 30):
         env = {**os.environ, "GENODIFF_CRASH_AT": str(n)}
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, timeout=60
+        )
         with Genome(tmp_path / "in.gz") as genome:
             assert genome.fetch("a", 1, 9) == sequence[1:9]
         if done.returncode == 0:
@@ -307,10 +357,16 @@ def test_names_with_colons_and_slashes_and_a_strange_path_work(tmp_path: Path) -
     path = tmp_path / "it's $(here) `x` %s ü .fa"
     path.write_bytes(b">HLA-A*01:01\nACGT\n>../../etc/passwd\nTTTT\n>\xe6\x9f\x93\nGG\n")
     genome = Genome(path)
-    assert [genome.fetch(n, 0, size) for n, size in genome.contigs.items()] == [b"ACGT", b"TTTT", b"GG"]
+    assert [genome.fetch(n, 0, size) for n, size in genome.contigs.items()] == [
+        b"ACGT",
+        b"TTTT",
+        b"GG",
+    ]
 
 
-def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_where_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("GENODIFF_CACHE")
     assert cache_dir().name == "genodiff"

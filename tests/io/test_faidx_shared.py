@@ -12,11 +12,15 @@ from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record, write_fasta
 
 
-def _fetch_all(path: str, expected: bytes, out: "multiprocessing.Queue[str]", start: "object") -> None:
+def _fetch_all(
+    path: str, expected: bytes, out: "multiprocessing.Queue[str]", start: "object"
+) -> None:
     try:
         start.wait()  # type: ignore[attr-defined]
         with Genome(path) as genome:
-            found = b"|".join(n.encode() + b"=" + genome.fetch(n, 0, size) for n, size in genome.contigs.items())
+            found = b"|".join(
+                n.encode() + b"=" + genome.fetch(n, 0, size) for n, size in genome.contigs.items()
+            )
         out.put("right" if found == expected else f"wrong: {found[:200]!r}")
     except BaseException as fault:
         out.put(f"error: {fault!r}")
@@ -28,7 +32,10 @@ def race(tmp_path: Path, rounds: int, processes: int) -> dict[str, int]:
     counts: dict[str, int] = {}
     path = tmp_path / "in.fa"
     for i in range(rounds):
-        records = [Record(f"c{k}", "", bytes(b"ACGT"[(i + k + j * j) % 4] for j in range(1000 + i + k)), 1) for k in range(3)]
+        records = [
+            Record(f"c{k}", "", bytes(b"ACGT"[(i + k + j * j) % 4] for j in range(1000 + i + k)), 1)
+            for k in range(3)
+        ]
         if i % 4 == 3:
             write_fasta(tmp_path / "new.fa.gz", records)
             os.replace(tmp_path / "new.fa.gz", path)
@@ -36,7 +43,10 @@ def race(tmp_path: Path, rounds: int, processes: int) -> dict[str, int]:
             write_fasta(path, records, line_width=50 + i % 7)
         expected = b"|".join(r.name.encode() + b"=" + r.sequence for r in records)
         out, start = context.Queue(), context.Barrier(processes)
-        workers = [context.Process(target=_fetch_all, args=(str(path), expected, out, start)) for _ in range(processes)]
+        workers = [
+            context.Process(target=_fetch_all, args=(str(path), expected, out, start))
+            for _ in range(processes)
+        ]
         for worker in workers:
             worker.start()
         for _ in workers:
@@ -52,7 +62,9 @@ def test_six_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path:
 
 
 @pytest.mark.slow
-def test_six_processes_that_open_one_new_file_at_once_all_get_it_right_two_hundred_times(tmp_path: Path) -> None:
+def test_six_processes_that_open_one_new_file_at_once_all_get_it_right_two_hundred_times(
+    tmp_path: Path,
+) -> None:
     assert race(tmp_path, 200, 6) == {"right": 1200}
 
 

@@ -119,7 +119,10 @@ def formatted(draw: st.DrawFn) -> tuple[bytes, list[tuple[str, bytes]]]:
 @settings(max_examples=200, deadline=None)
 @given(formatted(), st.integers(1, 99), st.sampled_from(["plain", "gzip", "members", "bgzf"]))
 def test_layout_and_compression_change_nothing(
-    tmp_path_factory: pytest.TempPathFactory, made: tuple[bytes, list[tuple[str, bytes]]], size: int, how: str
+    tmp_path_factory: pytest.TempPathFactory,
+    made: tuple[bytes, list[tuple[str, bytes]]],
+    size: int,
+    how: str,
 ) -> None:
     data, records = made
     assert read(data, size) == records
@@ -133,7 +136,8 @@ def test_layout_and_compression_change_nothing(
     path.write_bytes(data)
     assert [(r.name, r.sequence) for r in read_fasta(path)] == records
     assert [(d.name, d.length, d.sha) for d in digests(path)] == [
-        (n, len(s), hashlib.sha256(s.upper().translate(bytes.maketrans(b"R", b"N"))).hexdigest()) for n, s in records
+        (n, len(s), hashlib.sha256(s.upper().translate(bytes.maketrans(b"R", b"N"))).hexdigest())
+        for n, s in records
     ]
     assert contig_lengths(path) == {n: len(s) for n, s in records}
 
@@ -153,7 +157,9 @@ def zipped(data: bytes, block: int = 60000) -> bytes:
 def test_one_stranger_is_named_at_its_line_column_and_record(data: st.DataObject) -> None:
     width, length = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 200))
     at = data.draw(st.integers(0, length - 1))
-    stranger = data.draw(st.sampled_from([b"-", b"U", b"E", b"*", b"1", b"\x00", b"\x0c", b"\xff", b"X", b"~"]))
+    stranger = data.draw(
+        st.sampled_from([b"-", b"U", b"E", b"*", b"1", b"\x00", b"\x0c", b"\xff", b"X", b"~"])
+    )
     sequence = b"ACGT" * 50
     sequence = sequence[:at] + stranger + sequence[at + 1 : length]
     start = (at // width) * width
@@ -227,7 +233,9 @@ def test_one_stranger_is_named_at_its_line_column_and_record(data: st.DataObject
         (b"hello world\n", 1, "no FASTA header.*found 'hello world'"),
     ],
 )  # fmt: skip
-def test_each_fault_is_one_line_that_says_where_what_and_what_to_do(text: bytes, line: int | None, words: str) -> None:
+def test_each_fault_is_one_line_that_says_where_what_and_what_to_do(
+    text: bytes, line: int | None, words: str
+) -> None:
     with pytest.raises(DataError, match=words) as caught:
         read(text)
     assert caught.value.line == line
@@ -243,7 +251,9 @@ def test_each_fault_is_one_line_that_says_where_what_and_what_to_do(text: bytes,
 
 def test_all_iupac_codes_of_a_short_or_mostly_plain_record_are_dna() -> None:
     assert read(f">a\n{LETTERS}\n".encode()) == [("a", LETTERS.encode())]
-    assert len(read(f">a\n{LETTERS}\n>b\n{LETTERS}\n".encode())) == 2, "each record is judged by itself"
+    assert len(read(f">a\n{LETTERS}\n>b\n{LETTERS}\n".encode())) == 2, (
+        "each record is judged by itself"
+    )
     text = f">a\n{'ACGT' * 100}{LETTERS * 5}\n".encode()
     assert len(read(text)[0][1]) == 550
 
@@ -260,15 +270,23 @@ def test_a_record_carries_its_description_its_line_and_its_case(tmp_path: Path) 
 def test_stdin_is_read_where_the_path_is_a_dash(tmp_path: Path) -> None:
     code = "from genodiff.io.fasta import read_fasta; print([r.name for r in read_fasta('-')])"
     for data in (FASTA, zipped(FASTA), gzip.compress(FASTA)):
-        done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=data, capture_output=True, timeout=60
+        )
         assert done.stdout == b"['a', 'b']\n"
 
 
 def test_what_is_written_is_read_back_at_any_width(tmp_path: Path) -> None:
-    records = [Record("a", "x=1 y", b"ACGTn" * 20_000, 1), Record("b", "", b"", 1), Record("c", "", b"G", 1)]
+    records = [
+        Record("a", "x=1 y", b"ACGTn" * 20_000, 1),
+        Record("b", "", b"", 1),
+        Record("c", "", b"G", 1),
+    ]
     for name, width in (("a.fa", 60), ("b.fa", 7), ("c.fa.gz", 60), ("d.FA.GZ", 1_000_000)):
         write_fasta(tmp_path / name, iter(records), line_width=width)
-        assert [(r.name, r.description, r.sequence) for r in read_fasta(tmp_path / name)] == [r[:3] for r in records]
+        assert [(r.name, r.description, r.sequence) for r in read_fasta(tmp_path / name)] == [
+            r[:3] for r in records
+        ]
     assert (tmp_path / "b.fa").read_bytes().startswith(b">a x=1 y\nACGTnAC\nGTnACGT\n")
     assert (tmp_path / "c.fa.gz").read_bytes().endswith(bgzf._bgzf_eof)
     assert gzip.decompress((tmp_path / "c.fa.gz").read_bytes()) == (tmp_path / "a.fa").read_bytes()
@@ -303,7 +321,12 @@ def test_a_name_that_would_break_the_format_is_not_written(name: str) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.integers(0, 10**9), st.integers(1, 255), st.sampled_from(["flip", "cut", "append"]), st.booleans())
+@given(
+    st.integers(0, 10**9),
+    st.integers(1, 255),
+    st.sampled_from(["flip", "cut", "append"]),
+    st.booleans(),
+)
 def test_damaged_compressed_data_are_never_read_as_other_sequence(
     tmp_path_factory: pytest.TempPathFactory, where: int, byte: int, how: str, blocked: bool
 ) -> None:
@@ -330,7 +353,11 @@ def test_damaged_compressed_data_are_never_read_as_other_sequence(
 
 def test_a_bgzip_file_without_its_end_block_is_truncated(tmp_path: Path) -> None:
     data = zipped(FASTA, 10)
-    for cut, words in ((28, "end-of-file block is missing"), (29, "stop in the middle"), (1, "stop in the middle")):
+    for cut, words in (
+        (28, "end-of-file block is missing"),
+        (29, "stop in the middle"),
+        (1, "stop in the middle"),
+    ):
         (tmp_path / "in.fa").write_bytes(data[:-cut])
         with pytest.raises(DataError, match=f"truncated bgzf file: .*{words}"):
             list(read_fasta(tmp_path / "in.fa"))
@@ -363,7 +390,9 @@ def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path: Path) -> No
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (300 << 20,) * 2)\n"
         "from genodiff.io.fasta import digests; print([d.length for d in digests('bomb.fa.gz')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert done.stdout == f"[{20 << 23}]\n", done.stderr
 
 

@@ -42,7 +42,9 @@ def compiled(folder: Path) -> Path:
     """The program that does one call."""
     (folder / "main.c").write_text(MAIN)
     flags = [*FLAGS, "-O3", "-fopenmp", "-static", f"-I{SOURCES}"]
-    subprocess.run([COMPILER, *flags, str(folder / "main.c"), "-o", str(folder / "kernels"), "-lm"], check=True)
+    subprocess.run(
+        [COMPILER, *flags, str(folder / "main.c"), "-o", str(folder / "kernels"), "-lm"], check=True
+    )
     return folder / "kernels"
 
 
@@ -58,14 +60,18 @@ class Arm64:
         for module in (native, norm):
             monkeypatch.setattr(module, "call", self._call)
 
-    def _call(self, kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
+    def _call(
+        self, kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int
+    ) -> None:
         self._tensors = [x for x in tensors.values() if x is not None]
         library.call(kernel, tensors, backward=backward, **numbers)
 
     def _run(self, kernel: str, given: Any, backward: int, threads: int) -> int:
         """The storages of the tensors there and back."""
         arguments: ctypes.Structure = given._obj
-        storages = {s.data_ptr(): s for s in (x.untyped_storage() for x in self._tensors) if s.nbytes()}
+        storages = {
+            s.data_ptr(): s for s in (x.untyped_storage() for x in self._tensors) if s.nbytes()
+        }
         places, end = {}, _up(ctypes.sizeof(arguments))
         for start, storage in storages.items():
             places[start], end = end, _up(end + storage.nbytes())
@@ -80,7 +86,16 @@ class Arm64:
                 setattr(moved, name, places[start] + pointer - start)
         content[: ctypes.sizeof(moved)] = np.frombuffer(moved, np.uint8)
         content.tofile(self.file)
-        command: list[Any] = [EMULATOR, self.program, self.file, end, kernel, len(pointers), backward, threads]
+        command: list[Any] = [
+            EMULATOR,
+            self.program,
+            self.file,
+            end,
+            kernel,
+            len(pointers),
+            backward,
+            threads,
+        ]
         subprocess.run([str(word) for word in command], check=True)
         content = np.fromfile(self.file, np.uint8)
         for start, storage in storages.items():

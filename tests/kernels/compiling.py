@@ -4,4 +4,8 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "genodiff/kernels/native"
 FLAGS = "-std=gnu11 -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-psabi".split()
-MARCH = {"base": [], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4"]}  # of each copy, from narrow to wide
+MARCH = {
+    "base": [],
+    "avx2": ["-march=x86-64-v3"],
+    "avx512": ["-march=x86-64-v4"],
+}  # of each copy, from narrow to wide

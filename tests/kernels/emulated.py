@@ -1,6 +1,6 @@
 """Runs as a process of its own: the scan on the PTX that Triton compiles for sm_90, a warp at a time in numpy, against the naive scan.
 
-    python emulated.py NAME...     prints one JSON line per problem: the relative error of each output and gradient
+python emulated.py NAME...     prints one JSON line per problem: the relative error of each output and gradient
 """
 
 import json
@@ -15,8 +15,8 @@ from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-import genodiff.kernels.triton_kernels as kernels
-import genodiff.kernels.triton_scan as scan
+import genodiff.kernels.triton.scan as scan
+import genodiff.kernels.triton.scan_jit as kernels
 from genodiff.kernels.naive import naive_scan
 
 POINTERS = {torch.float32: "*fp32", torch.bfloat16: "*bf16"}
@@ -43,15 +43,25 @@ class Emulated:
             given = dict(zip([n for n in names if n not in constants], arguments, strict=True))
             signature = {n: "constexpr" if n in constants else POINTERS[given[n].dtype] if isinstance(given[n], Tensor) else "i64"
                          if n.endswith("_b") or n.startswith("out_") else "i32" for n in names}  # fmt: skip
-            aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if isinstance(given.get(n), Tensor)}
-            source = ASTSource(fn=self.kernel, signature=signature, constexprs=constants, attrs=aligned)
+            aligned = {
+                (i,): [["tt.divisibility", 16]]
+                for i, n in enumerate(names)
+                if isinstance(given.get(n), Tensor)
+            }
+            source = ASTSource(
+                fn=self.kernel, signature=signature, constexprs=constants, attrs=aligned
+            )
             options = {"num_warps": num_warps, "enable_fp_fusion": True}
             compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-            assert not compiled.metadata.shared, "a tile is not a channel per lane: Triton moves it through shared memory"
+            assert not compiled.metadata.shared, (
+                "a tile is not a channel per lane: Triton moves it through shared memory"
+            )
             program = Program(compiled.asm["ptx"])
             memory = Memory([x for x in given.values() if isinstance(x, Tensor)])
             values = [x.data_ptr() if isinstance(x, Tensor) else x for x in given.values()]
-            values += [0] * (len(program.parameters) - len(values))  # one or two that Triton adds for scratch
+            values += [0] * (
+                len(program.parameters) - len(values)
+            )  # one or two that Triton adds for scratch
             whole = (*grid, *[1] * (3 - len(grid)))
             for block in torch.cartesian_prod(*(torch.arange(n) for n in whole)).tolist():
                 for warp in range(num_warps):
@@ -70,21 +80,31 @@ class Direct:
         return self.function
 
 
-def solve(scan_: Any, x: dict[str, Tensor], reverse: bool, gy: Tensor, g_state: Tensor) -> dict[str, Tensor]:
+def solve(
+    scan_: Any, x: dict[str, Tensor], reverse: bool, gy: Tensor, g_state: Tensor
+) -> dict[str, Tensor]:
     x = {name: value.clone().requires_grad_() for name, value in x.items()}
     y, state = scan_(**x, delta_softplus=True, reverse=reverse)
-    grads = torch.autograd.grad((y.double() * gy).sum() + (state.double() * g_state).sum(), list(x.values()))
-    return {"y": y.detach().double(), "state": state.detach().double()} | {f"d{n}": g.double() for n, g in zip(x, grads, strict=True)}
+    grads = torch.autograd.grad(
+        (y.double() * gy).sum() + (state.double() * g_state).sum(), list(x.values())
+    )
+    return {"y": y.detach().double(), "state": state.detach().double()} | {
+        f"d{n}": g.double() for n, g in zip(x, grads, strict=True)
+    }
 
 
-def stage(B: Tensor, C: Tensor, bc: Tensor, L: int, padded: int, *strides: int, REVERSE: bool, **_: Any) -> None:
+def stage(
+    B: Tensor, C: Tensor, bc: Tensor, L: int, padded: int, *strides: int, REVERSE: bool, **_: Any
+) -> None:
     """As the kernel, which shares memory between warps and is tested by the interpreter alone."""
     bc.zero_()
     x = torch.cat([B, C], 2).transpose(1, 2).float()
     bc[..., :L] = x.flip(2) if REVERSE else x
 
 
-def unstage(dbc: Tensor, dB: Tensor, dC: Tensor, L: int, *numbers: int, REVERSE: bool, **_: Any) -> None:
+def unstage(
+    dbc: Tensor, dB: Tensor, dC: Tensor, L: int, *numbers: int, REVERSE: bool, **_: Any
+) -> None:
     x = dbc.sum(0)[..., :L]
     x = (x.flip(2) if REVERSE else x).transpose(1, 2)
     for to, part in zip((dB, dC), x.chunk(2, 2), strict=True):
@@ -93,7 +113,10 @@ def unstage(dbc: Tensor, dB: Tensor, dC: Tensor, L: int, *numbers: int, REVERSE:
 
 def main() -> None:
     names = [name for name in dir(kernels) if name.startswith("scan_")]
-    every = {name: Emulated(getattr(kernels, name)) for name in names} | {"stage": Direct(stage), "unstage": Direct(unstage)}
+    every = {name: Emulated(getattr(kernels, name)) for name in names} | {
+        "stage": Direct(stage),
+        "unstage": Direct(unstage),
+    }
     scan.kernels = lambda: SimpleNamespace(**every, interpreted=False, T=16, BE=32)  # type: ignore[assignment]
     scan.fits = lambda *tensors: True  # type: ignore[assignment]
     for name in sys.argv[1:]:
@@ -108,12 +131,21 @@ def main() -> None:
         b, t, e, n = p["rows"], p["length"], p["channels"], p["states"]
         x = {"u": normal(b, t, e), "delta": normal(b, t, e), "A": -torch.exp(normal(e, n)), "B": normal(b, t, n), "C": normal(b, t, n),
              "D": normal(e), "delta_bias": 0.3 * normal(e) - 2, "h0": normal(b, e, n)}  # fmt: skip
-        low = {k: v.to(p.get("dtype", torch.float32)) if k in ("u", "delta", "B", "C") else v for k, v in x.items()}
+        low = {
+            k: v.to(p.get("dtype", torch.float32)) if k in ("u", "delta", "B", "C") else v
+            for k, v in x.items()
+        }
         gy, g_state = normal(b, t, e).double(), normal(b, e, n).double()
         reverse = p.get("reverse", False)
         truth = solve(naive_scan, {k: v.double() for k, v in low.items()}, reverse, gy, g_state)
         got = solve(scan.triton_scan, low, reverse, gy, g_state)
-        print(json.dumps({"problem": name} | {k: float((got[k] - truth[k]).norm() / truth[k].norm()) for k in truth}), flush=True)
+        print(
+            json.dumps(
+                {"problem": name}
+                | {k: float((got[k] - truth[k]).norm() / truth[k].norm()) for k in truth}
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 
-MISSING = "" if find_spec("triton") else "triton is not installed (pip install triton: Linux, 190 MB)"
+MISSING = (
+    "" if find_spec("triton") else "triton is not installed (pip install triton: Linux, 190 MB)"
+)
 if not MISSING and not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
     import triton.runtime.interpreter as interpreter  # type: ignore[import-not-found,unused-ignore]

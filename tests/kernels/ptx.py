@@ -30,7 +30,15 @@ class Memory:
         for x in tensors:
             size = x.untyped_storage().nbytes()
             start = x.untyped_storage().data_ptr()
-            self.spans.append((start, start + size, np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8) if size else None))
+            self.spans.append(
+                (
+                    start,
+                    start + size,
+                    np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
+                    if size
+                    else None,
+                )
+            )
 
     def view(self, addresses: Array, bytes_: int) -> tuple[Array, Array]:
         """The bytes of the tensor that all addresses fall into, and where they are in it."""
@@ -58,9 +66,18 @@ class Program:
             elif line.strip("{}") and not line.startswith("."):
                 found = re.fullmatch(r"(@!?[\w%]+\s+)?([\w.]+)\s*(.*);", line)
                 assert found, line
-                self.instructions.append((found[1].strip()[1:] if found[1] else None, found[2], found[3].strip()))
+                self.instructions.append(
+                    (found[1].strip()[1:] if found[1] else None, found[2], found[3].strip())
+                )
 
-    def run(self, arguments: list[int], memory: Memory, block: tuple[int, int, int], grid: tuple[int, int, int], warp: int = 0) -> None:
+    def run(
+        self,
+        arguments: list[int],
+        memory: Memory,
+        block: tuple[int, int, int],
+        grid: tuple[int, int, int],
+        warp: int = 0,
+    ) -> None:
         """One warp of one program."""
         Warp(self, arguments, memory, block, grid, warp).run()
 
@@ -68,7 +85,15 @@ class Program:
 class Warp:
     """Registers of 32 lanes, 64 bits each."""
 
-    def __init__(self, program: Program, arguments: list[int], memory: Memory, block: Any, grid: Any, warp: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        arguments: list[int],
+        memory: Memory,
+        block: Any,
+        grid: Any,
+        warp: int,
+    ) -> None:
         self.program, self.memory = program, memory
         self.registers: dict[str, Array] = {}
         lanes = np.arange(LANES, dtype=np.uint64)
@@ -76,7 +101,9 @@ class Warp:
         for i, axis in enumerate("xyz"):
             self.special[f"%ctaid.{axis}"] = np.full(LANES, block[i], np.uint64)
             self.special[f"%nctaid.{axis}"] = np.full(LANES, grid[i], np.uint64)
-        self.arguments = {name: value for (_, name), value in zip(program.parameters, arguments, strict=True)}
+        self.arguments = {
+            name: value for (_, name), value in zip(program.parameters, arguments, strict=True)
+        }
 
     def get(self, name: str, kind: str) -> Array:
         dtype = KIND[kind]
@@ -92,7 +119,9 @@ class Warp:
 
     def put(self, name: str, value: Array) -> None:
         value = np.ascontiguousarray(np.broadcast_to(value, (LANES,)))
-        self.registers[name.strip()] = value.view(WIDTH[str(8 * value.dtype.itemsize)]).astype(np.uint64)
+        self.registers[name.strip()] = value.view(WIDTH[str(8 * value.dtype.itemsize)]).astype(
+            np.uint64
+        )
 
     def run(self) -> None:
         at = 0
@@ -127,11 +156,20 @@ class Warp:
         for i, register in enumerate(found):
             places = index[:, None] + i * size + np.arange(size)
             if name.startswith("ld"):
-                value = np.zeros(LANES, dtype) if register.strip() not in self.registers else self.get(register, f"b{8 * size}").copy()
+                value = (
+                    np.zeros(LANES, dtype)
+                    if register.strip() not in self.registers
+                    else self.get(register, f"b{8 * size}").copy()
+                )
                 value[active] = data[places].copy().view(dtype)[:, 0]
                 self.put(register, value)
             else:
-                data[places] = self.get(register, f"b{8 * size}")[active][:, None].copy().view(np.uint8).reshape(len(index), size)
+                data[places] = (
+                    self.get(register, f"b{8 * size}")[active][:, None]
+                    .copy()
+                    .view(np.uint8)
+                    .reshape(len(index), size)
+                )
 
     def _operate(self, name: str, x: list[str]) -> None:
         parts = name.split(".")
@@ -141,14 +179,19 @@ class Warp:
         elif op == "shfl":
             self.put(x[0], self.get(x[1], "b32")[np.arange(LANES) ^ int(x[2])])
         elif op == "ld" and parts[1] == "param":
-            self.put(x[0], np.full(LANES, self.arguments[x[1].strip("[] ")] & (2**64 - 1), np.uint64))
+            self.put(
+                x[0], np.full(LANES, self.arguments[x[1].strip("[] ")] & (2**64 - 1), np.uint64)
+            )
         elif op == "mov" and x[0].startswith("{"):
             half = HALF[kind]
             bits = self.get(x[1], kind).view(half).reshape(LANES, 2)
             for i, part in enumerate(x[0].strip("{} ").split(",")):
                 self.put(part, bits[:, i])
         elif op == "mov" and x[1].startswith("{"):
-            halves = [self.get(part, f"b{8 * HALF[kind]().itemsize}") for part in x[1].strip("{} ").split(",")]
+            halves = [
+                self.get(part, f"b{8 * HALF[kind]().itemsize}")
+                for part in x[1].strip("{} ").split(",")
+            ]
             self.put(x[0], np.stack(halves, 1).view(KIND[kind])[:, 0])
         elif op == "cvt":
             self.put(x[0], self._convert(parts, x[1]))
@@ -156,21 +199,41 @@ class Warp:
             a, b = self.get(x[1], kind), self.get(x[2], kind)
             self.put(x[0], COMPARE[parts[1]](a, b))
         elif op == "selp":
-            self.put(x[0], np.where(self.registers[x[3].strip()].astype(bool), self.get(x[1], kind), self.get(x[2], kind)))
+            self.put(
+                x[0],
+                np.where(
+                    self.registers[x[3].strip()].astype(bool),
+                    self.get(x[1], kind),
+                    self.get(x[2], kind),
+                ),
+            )
         elif kind == "pred":
-            given = (np.full(LANES, int(r) != 0) if r.lstrip("-").isdigit() else self.registers[r].astype(bool) for r in x[1:])
+            given = (
+                np.full(LANES, int(r) != 0)
+                if r.lstrip("-").isdigit()
+                else self.registers[r].astype(bool)
+                for r in x[1:]
+            )
             self.put(x[0], LOGIC[op](*given))
         elif op in ("mul", "mad") and parts[1] in ("wide", "hi"):
             wide = np.int64 if kind == "s32" else np.uint64
             product = self.get(x[1], kind).astype(wide) * self.get(x[2], kind).astype(wide)
             if parts[1] == "hi":
                 product = (product >> 32).astype(KIND[kind])
-            self.put(x[0], product + self.get(x[3], "s64" if kind == "s32" else "u64") if op == "mad" else product)
+            self.put(
+                x[0],
+                product + self.get(x[3], "s64" if kind == "s32" else "u64")
+                if op == "mad"
+                else product,
+            )
         elif op in ("shl", "shr"):
             shift = np.left_shift if op == "shl" else np.right_shift
             self.put(x[0], shift(self.get(x[1], kind), self.get(x[2], "b32").astype(KIND[kind])))
         else:
-            self.put(x[0], ARITHMETIC[op](*(self.get(operand, kind) for operand in x[1:])).astype(KIND[kind]))
+            self.put(
+                x[0],
+                ARITHMETIC[op](*(self.get(operand, kind) for operand in x[1:])).astype(KIND[kind]),
+            )
 
     def _convert(self, parts: list[str], operand: str) -> Array:
         to, source = parts[-2], parts[-1]
@@ -178,7 +241,10 @@ class Warp:
             return (self.get(operand, "b16").astype(np.uint32) << np.uint32(16)).view(np.float32)
         if to == "bf16":
             bits = self.get(operand, "b32")
-            return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+            return (
+                (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))
+                >> np.uint32(16)
+            ).astype(np.uint16)
         return self.get(operand, source).astype(KIND[to])
 
     def _mma(self, x: list[str]) -> None:

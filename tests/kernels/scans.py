@@ -38,7 +38,11 @@ class Problem:
             return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
         b, t, e, n = self.batch, self.length, self.channels, self.states
-        delta = normal(b, t, e) if self.delta_softplus else torch.rand(b, t, e, generator=generator, dtype=torch.float64)
+        delta = (
+            normal(b, t, e)
+            if self.delta_softplus
+            else torch.rand(b, t, e, generator=generator, dtype=torch.float64)
+        )
         self.inputs = {
             "u": normal(b, t, e), "delta": delta, "A": -self.decay * torch.exp(normal(e, n)), "B": normal(b, t, n), "C": normal(b, t, n),
             "D": normal(e), "z": normal(b, t, e), "delta_bias": 0.3 * normal(e) + self.dt_shift, "h0": normal(b, e, n),
@@ -50,7 +54,9 @@ class Problem:
                 del self.inputs[name]
         self.gy, self.g_state = normal(b, t, e).float().double(), normal(b, e, n).float().double()
 
-    def solve(self, provider: str, dtype: torch.dtype = torch.float64, **changes: Any) -> dict[str, Tensor]:
+    def solve(
+        self, provider: str, dtype: torch.dtype = torch.float64, **changes: Any
+    ) -> dict[str, Tensor]:
         """y, the last state, and the gradient of every input, as float64."""
         x = {name: value.to(dtype).requires_grad_() for name, value in self.inputs.items()}
         options = {"delta_softplus": self.delta_softplus, "reverse": self.reverse} | changes
@@ -67,4 +73,7 @@ class Problem:
 def differences(got: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, float]:
     """The relative error of each tensor, in norm."""
     assert got.keys() == wanted.keys()
-    return {name: float((got[name] - wanted[name]).norm() / wanted[name].norm().clamp(min=1e-30)) for name in wanted}
+    return {
+        name: float((got[name] - wanted[name]).norm() / wanted[name].norm().clamp(min=1e-30))
+        for name in wanted
+    }

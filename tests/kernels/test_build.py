@@ -28,8 +28,19 @@ def without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     cc = tmp_path / "cc"
     cc.write_text(COMPILER.format(gcc))
     cc.chmod(0o755)
-    build = [sys.executable, "setup.py", "-q", "build_ext", "--build-lib", str(tmp_path), "--build-temp", str(tmp_path / "temp")]
-    done = subprocess.run(build, cwd=ROOT, env=os.environ | {"CC": str(cc)}, capture_output=True, text=True)
+    build = [
+        sys.executable,
+        "setup.py",
+        "-q",
+        "build_ext",
+        "--build-lib",
+        str(tmp_path),
+        "--build-temp",
+        str(tmp_path / "temp"),
+    ]
+    done = subprocess.run(
+        build, cwd=ROOT, env=os.environ | {"CC": str(cc)}, capture_output=True, text=True
+    )
     assert "unsupported option" in done.stderr
     built = tmp_path / "genodiff/kernels"
     monkeypatch.setenv("GENODIFF_SCAN", "native")
@@ -42,7 +53,9 @@ def without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.slow
-def test_posix_threads_give_the_bits_of_openmp(without_openmp: str, threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_posix_threads_give_the_bits_of_openmp(
+    without_openmp: str, threads: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     inputs = problem(3, 1500, 40, 16, d_model=24, rank=2)
     truth = run(inputs, torch.float32)
     opened, why = library._open(without_openmp)

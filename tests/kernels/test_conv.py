@@ -15,7 +15,9 @@ from genodiff.kernels.conv import causal_conv1d
 def plain(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool) -> Tensor:
     """By torch's convolution, channels first, with time flipped for `reverse`."""
     y = x.flip(1) if reverse else x
-    y = F.conv1d(y.transpose(1, 2), weight[:, None], bias, padding=weight.shape[1] - 1, groups=len(weight))[..., : x.shape[1]]
+    y = F.conv1d(
+        y.transpose(1, 2), weight[:, None], bias, padding=weight.shape[1] - 1, groups=len(weight)
+    )[..., : x.shape[1]]
     y = y.transpose(1, 2)
     y = y.flip(1) if reverse else y
     return F.silu(y) if silu else y
@@ -23,21 +25,42 @@ def plain(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: b
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=40)
-@given(st.integers(1, 3), st.integers(1, 40), st.integers(1, 19), st.integers(1, 6), st.booleans(), st.booleans(), st.booleans())
+@given(
+    st.integers(1, 3),
+    st.integers(1, 40),
+    st.integers(1, 19),
+    st.integers(1, 6),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
 def test_outputs_and_gradients_are_those_of_torchs_convolution(
-    provider: str, batch: int, length: int, channels: int, width: int, has_bias: bool, reverse: bool, silu: bool
+    provider: str,
+    batch: int,
+    length: int,
+    channels: int,
+    width: int,
+    has_bias: bool,
+    reverse: bool,
+    silu: bool,
 ) -> None:
     generator = torch.Generator().manual_seed(length)
     shapes = ((batch, length, channels), (channels, width), (channels,), (batch, length, channels))
     x, weight, bias, gy = (torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes)
-    inputs = [x.requires_grad_(), weight.requires_grad_(), *([bias.requires_grad_()] if has_bias else [])]
+    inputs = [
+        x.requires_grad_(),
+        weight.requires_grad_(),
+        *([bias.requires_grad_()] if has_bias else []),
+    ]
     wanted = plain(*inputs[:2], inputs[2] if has_bias else None, reverse, silu)
     wanted_grads = torch.autograd.grad(wanted, inputs, gy)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_SCAN", provider)
         for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
             given_ = [v.detach().to(dtype).requires_grad_() for v in inputs]
-            got = causal_conv1d(*given_[:2], given_[2] if has_bias else None, reverse, "silu" if silu else None)
+            got = causal_conv1d(
+                *given_[:2], given_[2] if has_bias else None, reverse, "silu" if silu else None
+            )
             grads = torch.autograd.grad(got, given_, gy.to(dtype))
             for a, b in zip((got, *grads), (wanted, *wanted_grads), strict=True):
                 torch.testing.assert_close(a.double(), b, rtol=tolerance, atol=10 * tolerance)
@@ -50,22 +73,37 @@ def test_outputs_and_gradients_are_those_of_torchs_convolution(
     st.integers(1, 5), st.sampled_from([1, 3, 8, 9, 16, 17, 40, 49]), st.booleans(), st.booleans(), st.booleans(),
 )  # fmt: skip
 def test_the_projection_beside_the_convolution(
-    batch: int, length: int, channels: int, width: int, outputs: int, reverse: bool, silu: bool, accumulate: bool
+    batch: int,
+    length: int,
+    channels: int,
+    width: int,
+    outputs: int,
+    reverse: bool,
+    silu: bool,
+    accumulate: bool,
 ) -> None:
     g = torch.Generator().manual_seed(length + outputs)
     shapes = ((batch, length, channels), (channels, width), (channels,), (outputs, channels))
-    x, weight, bias, v = (torch.randn(s, generator=g, dtype=torch.float64, requires_grad=True) for s in shapes)
+    x, weight, bias, v = (
+        torch.randn(s, generator=g, dtype=torch.float64, requires_grad=True) for s in shapes
+    )
     gy, before = (torch.randn(x.shape, generator=g, dtype=torch.float64) for _ in range(2))
     y = plain(x, weight, bias, reverse, silu)
     p = y @ v.t()
     gp = torch.randn(p.shape, generator=g, dtype=torch.float64)
     wanted_x, *wanted = torch.autograd.grad((y, p), (x, weight, bias, v), (gy, gp))
-    x_, weight_, bias_, v_, gy_, gp_, dx = (t.detach().float() for t in (x, weight, bias, v, gy, gp, before))
+    x_, weight_, bias_, v_, gy_, gp_, dx = (
+        t.detach().float() for t in (x, weight, bias, v, gy, gp, before)
+    )
     found_p = torch.empty(batch, length, outputs)
     found_y = native.conv_forward(x_, weight_, bias_, reverse=reverse, silu=silu, v=v_, p=found_p)
     more = {"dx": dx, "accumulate": accumulate, "v": v_, "gp": gp_}
     found = native.conv_backward(gy_, x_, weight_, bias_, reverse=reverse, silu=silu, **more)
-    pairs = zip((found_y, found_p, dx, *found), (y, p, wanted_x + before if accumulate else wanted_x, *wanted), strict=True)
+    pairs = zip(
+        (found_y, found_p, dx, *found),
+        (y, p, wanted_x + before if accumulate else wanted_x, *wanted),
+        strict=True,
+    )
     for got, exact in pairs:
         assert (got.double() - exact).norm() <= 1e-5 * exact.norm()
 
@@ -73,18 +111,28 @@ def test_the_projection_beside_the_convolution(
 @pytest.mark.parametrize("reverse", [False, True])
 def test_blocks_leave_no_seam(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENODIFF_SCAN", "torch")
-    x, weight, bias, gy = (torch.randn(s, dtype=torch.float64) for s in ((2, 200, 3), (3, 4), (3,), (2, 200, 3)))
+    x, weight, bias, gy = (
+        torch.randn(s, dtype=torch.float64) for s in ((2, 200, 3), (3, 4), (3,), (2, 200, 3))
+    )
     inputs = [v.requires_grad_() for v in (x, weight, bias)]
-    whole = [causal_conv1d(x, weight, bias, reverse), *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy)]
+    whole = [
+        causal_conv1d(x, weight, bias, reverse),
+        *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy),
+    ]
     monkeypatch.setattr(conv, "_NUMBERS", 3 * 70)
     assert len(conv._blocks(x)) == 3
-    parts = [causal_conv1d(x, weight, bias, reverse), *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy)]
+    parts = [
+        causal_conv1d(x, weight, bias, reverse),
+        *torch.autograd.grad(causal_conv1d(x, weight, bias, reverse), inputs, gy),
+    ]
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_low_precision_inputs_come_back_as_they_went(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_low_precision_inputs_come_back_as_they_went(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GENODIFF_SCAN", provider)
     x, weight, bias = torch.randn(2, 30, 8), torch.randn(8, 4), torch.randn(8)
     low = x.bfloat16().requires_grad_()

@@ -15,12 +15,16 @@ from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
 
-pytestmark = pytest.mark.skipif(library.why_not() is not None, reason=f"there is no C library here: {library.why_not()}")
+pytestmark = pytest.mark.skipif(
+    library.why_not() is not None, reason=f"there is no C library here: {library.why_not()}"
+)
 ORDER = list(MARCH)
 NARROWER = ORDER[: max(ORDER.index(library.instruction_set() or "base"), 1)]
 
 
-NO_ARM64 = pytest.mark.skipif(bool(arm64.MISSING), reason=f"not installed here: {', '.join(arm64.MISSING)}")
+NO_ARM64 = pytest.mark.skipif(
+    bool(arm64.MISSING), reason=f"not installed here: {', '.join(arm64.MISSING)}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +33,9 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=[*NARROWER, pytest.param("arm64", marks=[pytest.mark.slow, NO_ARM64])])
-def copy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+def copy(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[str]:
     monkeypatch.setenv("GENODIFF_SCAN", "native")
     if request.param == "arm64":
         emulated = arm64.Arm64(request.getfixturevalue("program"), tmp_path / "call", monkeypatch)
@@ -64,8 +70,13 @@ def test_the_mixer(rank: int) -> None:
 @pytest.mark.parametrize("taps", [4, 9])
 def test_the_convolution_and_the_norm(taps: int) -> None:
     g = torch.Generator().manual_seed(taps)
-    x, weight, bias, gy = (torch.randn(s, generator=g) for s in ((2, 300, 37), (37, taps), (37,), (2, 300, 37)))
-    for function, rest in ((causal_conv1d, (weight, bias)), (lambda x, w: rms_norm(x, w, 1e-3), (bias,))):
+    x, weight, bias, gy = (
+        torch.randn(s, generator=g) for s in ((2, 300, 37), (37, taps), (37,), (2, 300, 37))
+    )
+    for function, rest in (
+        (causal_conv1d, (weight, bias)),
+        (lambda x, w: rms_norm(x, w, 1e-3), (bias,)),
+    ):
         found = []
         for dtype in (torch.float32, torch.float64):
             inputs = [v.to(dtype, copy=True).requires_grad_() for v in (x, *rest)]

@@ -46,7 +46,10 @@ def test_nothing_is_switched_when_not_asked() -> None:
 def test_products_stay_float32_where_they_are_routed() -> None:
     generator = torch.Generator().manual_seed(0)
     for rows, inputs, outputs in ((4096, 118, 472), (1000, 236, 40), (777, 8, 236), (33, 64, 16)):
-        x, w, g = (torch.randn(s, generator=generator) for s in ((rows, inputs), (outputs, inputs), (rows, outputs)))
+        x, w, g = (
+            torch.randn(s, generator=generator)
+            for s in ((rows, inputs), (outputs, inputs), (rows, outputs))
+        )
         for a, b in ((x, w.t()), (g, w), (g.t(), x)):
             exact = a.double() @ b.double()
             with routed_matmul():
@@ -77,7 +80,10 @@ def test_other_processors_keep_the_default(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_check_itself_sees_a_product_that_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     class Rounding(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            if func in (torch.Tensor.matmul, torch.Tensor.__matmul__) and args[0].dtype == torch.float32:
+            if (
+                func in (torch.Tensor.matmul, torch.Tensor.__matmul__)
+                and args[0].dtype == torch.float32
+            ):
                 args = tuple(a.bfloat16().float() for a in args)
             return func(*args, **(kwargs or {}))
 
@@ -99,9 +105,14 @@ def test_a_sum_over_tokens_is_the_product(rows: int) -> None:
 def test_linear_has_the_gradients_of_torch(biased: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     shapes = [(3, 700, 6), (4, 6)] + [(4,)] * biased
-    inputs = [torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True) for shape in shapes]
+    inputs = [
+        torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True)
+        for shape in shapes
+    ]
     g = torch.randn(3, 700, 4, dtype=torch.float64, generator=generator)
     ours, torchs = linear(*inputs), torch.nn.functional.linear(*inputs)
     torch.testing.assert_close(ours, torchs, rtol=0, atol=0)
-    for mine, theirs in zip(torch.autograd.grad(ours, inputs, g), torch.autograd.grad(torchs, inputs, g), strict=True):
+    for mine, theirs in zip(
+        torch.autograd.grad(ours, inputs, g), torch.autograd.grad(torchs, inputs, g), strict=True
+    ):
         torch.testing.assert_close(mine, theirs)

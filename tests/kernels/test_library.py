@@ -31,7 +31,9 @@ def test_another_version_or_other_structures_are_refused() -> None:
 
 
 @pytest.mark.skipif(why_not() is not None, reason=f"no library here: {why_not()}")
-def test_a_stale_a_broken_and_a_missing_library_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_a_broken_and_a_missing_library_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
     assert "was not built" in library._open("base")[1]
     name = tmp_path / f"_native_base{library.EXTENSION_SUFFIXES[0]}"
@@ -41,7 +43,9 @@ def test_a_stale_a_broken_and_a_missing_library_are_told_apart(tmp_path: Path, m
     assert "cannot be loaded" in library._open("broken")[1]
 
 
-def test_without_the_library_nothing_fits_and_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_nothing_fits_and_the_reason_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(library, "_library", lambda: (None, "it was not built"))
     assert not library.fits(torch.zeros(1))
     assert why_not() == "it was not built"
@@ -61,7 +65,14 @@ y.backward(g)
 """
 
 
-@pytest.mark.skipif(why_not() is not None or sys.platform != "linux", reason="needs the library, and Linux's limits")
+@pytest.mark.skipif(
+    why_not() is not None or sys.platform != "linux", reason="needs the library, and Linux's limits"
+)
 def test_no_memory_for_scratch_space_is_an_error() -> None:
-    done = subprocess.run([sys.executable, "-c", STARVED], env=os.environ | {"GENODIFF_SCAN": "native"}, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", STARVED],
+        env=os.environ | {"GENODIFF_SCAN": "native"},
+        capture_output=True,
+        text=True,
+    )
     assert "MemoryError: no memory for the scratch space of the conv" in done.stderr

@@ -11,7 +11,9 @@ from genodiff.kernels import native
 from genodiff.kernels.library import why_not
 from genodiff.kernels.linear import linear
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"there is no C library here: {why_not()}")
+pytestmark = pytest.mark.skipif(
+    why_not() is not None, reason=f"there is no C library here: {why_not()}"
+)
 SIZES = [1, 2, 7, 8, 15, 16, 17, 33, 40, 129]
 
 
@@ -23,7 +25,10 @@ def in_c(monkeypatch: pytest.MonkeyPatch) -> None:
 def layer(rows: int, inputs: int, outputs: int, has_bias: bool) -> tuple[list[Tensor], Tensor]:
     """x, weight and perhaps bias; what flows back."""
     g = torch.Generator().manual_seed(rows + inputs)
-    x, weight, bias, gy = (torch.randn(s, generator=g) for s in ((rows, inputs), (outputs, inputs), (outputs,), (rows, outputs)))
+    x, weight, bias, gy = (
+        torch.randn(s, generator=g)
+        for s in ((rows, inputs), (outputs, inputs), (outputs,), (rows, outputs))
+    )
     return [x, weight, *([bias] if has_bias else [])], gy
 
 
@@ -35,8 +40,16 @@ def solve(inputs: list[Tensor], gy: Tensor) -> list[Tensor]:
 
 
 @settings(max_examples=60)
-@given(st.sampled_from([1, 3, 8, 63, 64, 65, 200, 257]), st.sampled_from(SIZES), st.sampled_from(SIZES), st.booleans(), st.booleans())
-def test_outputs_and_gradients(rows: int, inputs: int, outputs: int, has_bias: bool, small_tasks: bool) -> None:
+@given(
+    st.sampled_from([1, 3, 8, 63, 64, 65, 200, 257]),
+    st.sampled_from(SIZES),
+    st.sampled_from(SIZES),
+    st.booleans(),
+    st.booleans(),
+)
+def test_outputs_and_gradients(
+    rows: int, inputs: int, outputs: int, has_bias: bool, small_tasks: bool
+) -> None:
     given_, gy = layer(rows, inputs, outputs, has_bias)
     with pytest.MonkeyPatch.context() as patch:
         if small_tasks:
@@ -51,7 +64,9 @@ def test_rows_may_lie_in_any_way_and_be_none() -> None:
     (x, weight, bias), _ = layer(6, 8, 4, True)
     wanted = F.linear(x, weight, bias)
     torch.testing.assert_close(linear(x.view(2, 3, 8), weight, bias), wanted.view(2, 3, 4))
-    torch.testing.assert_close(linear(x.t().contiguous().t(), weight.t().contiguous().t(), bias), wanted)
+    torch.testing.assert_close(
+        linear(x.t().contiguous().t(), weight.t().contiguous().t(), bias), wanted
+    )
     torch.testing.assert_close(linear(x, weight, bias.repeat_interleave(2)[::2]), wanted)
     assert linear(x[:0], weight, bias).shape == (0, 4)
 

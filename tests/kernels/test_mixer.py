@@ -40,15 +40,25 @@ def problem(
         inputs[f"{i}.dt_bias"] = (normal(e, scale=0.5) - 3).float().double()
         inputs[f"{i}.A"] = -torch.exp(normal(e, n)).float().double()
         inputs[f"{i}.D"] = normal(e)
-    lengths = torch.randint(max(length - padding, 1), length + 1, (batch, 1, 1), generator=generator)
+    lengths = torch.randint(
+        max(length - padding, 1), length + 1, (batch, 1, 1), generator=generator
+    )
     inputs["mask"] = (torch.arange(length)[None, :, None] < lengths).double() if padding else None
     inputs["g"] = normal(batch, length, d)
     return inputs
 
 
-def run(inputs: Inputs, dtype: torch.dtype, parts: bool = False, reverse: tuple[bool, ...] = (False, True)) -> dict[str, Tensor]:
+def run(
+    inputs: Inputs,
+    dtype: torch.dtype,
+    parts: bool = False,
+    reverse: tuple[bool, ...] = (False, True),
+) -> dict[str, Tensor]:
     """The output and the gradient of every input, as float64."""
-    x = {name: None if value is None else value.to(dtype, copy=True) for name, value in inputs.items()}
+    x = {
+        name: None if value is None else value.to(dtype, copy=True)
+        for name, value in inputs.items()
+    }
     g, mask = x.pop("g"), x.pop("mask")
     wanted = {name: value.requires_grad_() for name, value in x.items() if value is not None}
     ways = len({name.split(".")[0] for name in x if "." in name})
@@ -58,13 +68,20 @@ def run(inputs: Inputs, dtype: torch.dtype, parts: bool = False, reverse: tuple[
     assert x["in_weight"] is not None
     assert x["out_weight"] is not None
     function = mixer_by_parts if parts else mixer
-    out = function(x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings, reverse[:ways], mask)
+    out = function(
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings, reverse[:ways], mask
+    )
     grads = torch.autograd.grad(out, list(wanted.values()), g)
     found = {"out": out} | dict(zip(wanted, grads, strict=True))
     return {name: value.detach().double() for name, value in found.items()}
 
 
-def assert_agrees(inputs: Inputs, monkeypatch: pytest.MonkeyPatch, tolerance: float = 5e-6, **options: tuple[bool, ...]) -> None:
+def assert_agrees(
+    inputs: Inputs,
+    monkeypatch: pytest.MonkeyPatch,
+    tolerance: float = 5e-6,
+    **options: tuple[bool, ...],
+) -> None:
     monkeypatch.setenv("GENODIFF_SCAN", "naive")
     truth = run(inputs, torch.float64, parts=True, **options)
     monkeypatch.setenv("GENODIFF_SCAN", "native")
@@ -81,29 +98,44 @@ def assert_agrees(inputs: Inputs, monkeypatch: pytest.MonkeyPatch, tolerance: fl
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 64, 65, 127, 300])
-def test_every_length_gives_the_outputs_and_gradients_of_the_parts(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_length_gives_the_outputs_and_gradients_of_the_parts(
+    length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert_agrees(problem(2, length, 12, 4), monkeypatch)
 
 
 @pytest.mark.parametrize("channels", [1, 7, 15, 16, 17, 236])
-def test_every_width_gives_the_outputs_and_gradients_of_the_parts(channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_width_gives_the_outputs_and_gradients_of_the_parts(
+    channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert_agrees(problem(2, 70, channels, 16, rank=8), monkeypatch)
     assert_agrees(problem(9, 5, channels, 16, rank=1, padding=3), monkeypatch)
 
 
 @pytest.mark.parametrize("states", [1, 8, 16, 64])
-def test_every_number_of_states_gives_the_outputs_and_gradients_of_the_parts(states: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_number_of_states_gives_the_outputs_and_gradients_of_the_parts(
+    states: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert_agrees(problem(2, 70, 20, states), monkeypatch)
 
 
 @pytest.mark.parametrize("rank", [1, 7, 8, 9, 16, 19, 40])
-def test_every_rank_of_the_step_sizes_gives_the_outputs_and_gradients_of_the_parts(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_rank_of_the_step_sizes_gives_the_outputs_and_gradients_of_the_parts(
+    rank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A group of channels for each task where sequences are few, all of them where they are many."""
     assert_agrees(problem(1, 70, 150, 16, rank=rank), monkeypatch)
     assert_agrees(problem(9, 70, 20, 16, rank=rank, padding=30), monkeypatch)
 
 
-OPTIONS: list[dict[str, int]] = [{"in_bias": True}, {"conv_bias": False}, {"taps": 1}, {"taps": 17}, {"ways": 1}, {"padding": 40}]
+OPTIONS: list[dict[str, int]] = [
+    {"in_bias": True},
+    {"conv_bias": False},
+    {"taps": 1},
+    {"taps": 17},
+    {"ways": 1},
+    {"padding": 40},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -120,9 +152,26 @@ sizes = (st.integers(1, n) for n in (10, 140, 40, 20, 6, 20))
 @settings(max_examples=40, deadline=None)
 @given(*sizes, st.booleans(), st.integers(0, 60))
 def test_any_shape_gives_the_outputs_and_gradients_of_the_parts(
-    batch: int, length: int, channels: int, states: int, taps: int, rank: int, in_bias: bool, padding: int
+    batch: int,
+    length: int,
+    channels: int,
+    states: int,
+    taps: int,
+    rank: int,
+    in_bias: bool,
+    padding: int,
 ) -> None:
-    inputs = problem(batch, length, channels, states, taps=taps, rank=rank, in_bias=in_bias, padding=padding, seed=length)
+    inputs = problem(
+        batch,
+        length,
+        channels,
+        states,
+        taps=taps,
+        rank=rank,
+        in_bias=in_bias,
+        padding=padding,
+        seed=length,
+    )
     with pytest.MonkeyPatch.context() as patch:
         assert_agrees(inputs, patch, 2e-5)
 
@@ -159,7 +208,9 @@ def test_recomputing_a_mixer_in_the_backward_pass_gives_the_same_bits() -> None:
     assert all(torch.equal(a, b) for a, b in zip(plain, again, strict=True))
 
 
-def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     x, wanted = small(True), apply_small(*small(True)).detach()
     monkeypatch.setattr(mixers.native, "new_states", lambda *_: pytest.fail("made room for states"))
     with torch.no_grad():
@@ -182,7 +233,10 @@ def test_autocast_and_float64_go_part_by_part_and_mean_the_same() -> None:
 
 def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
     def saved(length: int) -> int:
-        x = {k: None if v is None else v.float() for k, v in problem(2, length, 256, 16, d_model=128, rank=8).items()}
+        x = {
+            k: None if v is None else v.float()
+            for k, v in problem(2, length, 256, 16, d_model=128, rank=8).items()
+        }
         seen: dict[int, int] = {}
 
         def pack(t: Tensor) -> Tensor:
@@ -193,7 +247,9 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
             readings = [Reading(*(x[f"{i}.{f.name}"] for f in fields(Reading))) for i in range(2)]  # type: ignore[arg-type]
             h = x["h"]
             assert h is not None
-            mixer(h.requires_grad_(), x["in_weight"], None, x["out_weight"], readings, [False, True])  # type: ignore[arg-type]
+            mixer(
+                h.requires_grad_(), x["in_weight"], None, x["out_weight"], readings, [False, True]
+            )  # type: ignore[arg-type]
         return sum(seen.values())
 
     # h, x, z and the sum of the directions: 2,560; [r, B, C] of both: 320; chunk states of both: 2,048.

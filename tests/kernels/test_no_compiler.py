@@ -15,17 +15,29 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_an_install_without_a_compiler_succeeds_and_runs_in_torch(tmp_path: Path) -> None:
     source, site = tmp_path / "source", tmp_path / "site"
-    skip = shutil.ignore_patterns("*.so", "build", "*.egg-info", ".git", ".venv", "__pycache__", "tests", "runs", ".*_cache")
+    skip = shutil.ignore_patterns(
+        "*.so", "build", "*.egg-info", ".git", ".venv", "__pycache__", "tests", "runs", ".*_cache"
+    )
     shutil.copytree(ROOT, source, ignore=skip)
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "GENODIFF_SCAN")} | {"CC": "/nonexistent", "OMP_NUM_THREADS": "1"}
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "GENODIFF_SCAN")} | {
+        "CC": "/nonexistent",
+        "OMP_NUM_THREADS": "1",
+    }
     offline = ["-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
     pip = [sys.executable, "-m", "pip", "install", *offline, str(source)]
     installed = subprocess.run(pip, env=env, capture_output=True, text=True)
     assert installed.returncode == 0, installed.stderr[-2000:]
     assert not list(site.rglob("_native_*")), "something was compiled after all"
 
-    here = {"cwd": tmp_path, "env": env | {"PYTHONPATH": str(site)}, "capture_output": True, "text": True}
-    doctor = subprocess.run([sys.executable, "-P", "-m", "genodiff", "doctor", "--json", "--offline"], **here)  # type: ignore[call-overload]
+    here = {
+        "cwd": tmp_path,
+        "env": env | {"PYTHONPATH": str(site)},
+        "capture_output": True,
+        "text": True,
+    }
+    doctor = subprocess.run(
+        [sys.executable, "-P", "-m", "genodiff", "doctor", "--json", "--offline"], **here
+    )  # type: ignore[call-overload]
     found = json.loads(doctor.stdout)
     assert found["scan"] == "torch", doctor.stdout
     (lost,) = (c for c in found["checks"] if c["name"] == "scan native")
@@ -33,7 +45,10 @@ def test_an_install_without_a_compiler_succeeds_and_runs_in_torch(tmp_path: Path
     assert "slower" in lost["detail"]
     assert "compiler" in lost["fix"]
 
-    tests = [str(ROOT / "tests/kernels" / f"test_{name}.py") for name in ("scan", "conv", "norm", "streaming", "library", "mixer")]
+    tests = [
+        str(ROOT / "tests/kernels" / f"test_{name}.py")
+        for name in ("scan", "conv", "norm", "streaming", "library", "mixer")
+    ]
     run = [sys.executable, "-P", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(run, **here)  # type: ignore[call-overload]
     assert done.returncode == 0, done.stdout[-3000:]

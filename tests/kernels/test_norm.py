@@ -12,7 +12,9 @@ from genodiff.kernels.norm import rms_norm
 @pytest.mark.parametrize("provider", PROVIDERS)
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 600), st.integers(1, 40))
-def test_outputs_and_gradients_are_those_of_the_formula(provider: str, rows: int, width: int) -> None:
+def test_outputs_and_gradients_are_those_of_the_formula(
+    provider: str, rows: int, width: int
+) -> None:
     g = torch.Generator().manual_seed(rows)
     x, w, gy = (torch.randn(s, generator=g) for s in ((1, rows, width), (width,), (1, rows, width)))
     exact = [v.double().requires_grad_() for v in (x, w)]
@@ -33,4 +35,6 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(threads: list[int]) -> 
         inputs = [v.clone().requires_grad_() for v in (x, w)]
         y = rms_norm(*inputs, 1e-5)
         found.append([y.detach(), *torch.autograd.grad(y, inputs, x)])
-    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(other, found[0], strict=True))
+    assert all(
+        torch.equal(a, b) for other in found[1:] for a, b in zip(other, found[0], strict=True)
+    )

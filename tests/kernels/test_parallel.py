@@ -61,7 +61,9 @@ def test_parts_run_under_inference_mode_where_the_caller_does() -> None:
     assert x[:, 0].tolist() == [0, 1, 2]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # later Pythons warn of forking beside threads
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # later Pythons warn of forking beside threads
 @pytest.mark.usefixtures("three_threads")
 def test_a_forked_process_has_threads_of_its_own() -> None:
     assert each(abs, [-1, -2, -3], CPU) == [1, 2, 3]
@@ -73,7 +75,9 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 
 @pytest.mark.parametrize("batch", [1, 5, 9])
 @pytest.mark.parametrize("provider", [p for p in PROVIDERS if p in ("native", "torch")])
-def test_the_bits_do_not_depend_on_the_number_of_threads(provider: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bits_do_not_depend_on_the_number_of_threads(
+    provider: str, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GENODIFF_SCAN", provider)
     before, problem = torch.get_num_threads(), Problem(batch, 300, 40, 16, z=True, h0=True)
     x, weight, bias = problem.inputs["u"].float(), torch.randn(40, 4), torch.randn(40)
@@ -84,7 +88,9 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(provider: str, batch: i
             taps = weight.clone().requires_grad_()
             y = causal_conv1d(x, taps, bias)
             (dtaps,) = torch.autograd.grad(y.square().sum(), taps)
-            found.append(problem.solve(provider, torch.float32) | {"conv": y.detach(), "dtaps": dtaps})
+            found.append(
+                problem.solve(provider, torch.float32) | {"conv": y.detach(), "dtaps": dtaps}
+            )
     finally:
         torch.set_num_threads(before)
     for other in found[1:]:

@@ -50,19 +50,35 @@ print("clean")
 """
 
 
-
-def outcome(name: str, folder: Path, threads: str, sanitizers: list[str], code: str) -> subprocess.CompletedProcess[str]:
+def outcome(
+    name: str, folder: Path, threads: str, sanitizers: list[str], code: str
+) -> subprocess.CompletedProcess[str]:
     """Run `code` on the copy `name` under sanitizers."""
     gcc, ours = shutil.which("gcc"), instruction_set()
     if gcc is None or ours not in MARCH or list(MARCH).index(ours) < list(MARCH).index(name):
         pytest.skip("needs gcc and a processor that runs this copy")
-    flags = [*FLAGS, "-shared", "-fPIC", "-O1", "-g", threads, f"-fsanitize={','.join(sanitizers)}", "-fno-sanitize-recover=all"]
+    flags = [
+        *FLAGS,
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-g",
+        threads,
+        f"-fsanitize={','.join(sanitizers)}",
+        "-fno-sanitize-recover=all",
+    ]
     for copy in {"base", name}:
         out = folder / f"_native_{copy}{EXTENSION_SUFFIXES[0]}"
-        subprocess.run([gcc, *flags, *MARCH[copy], str(SOURCES / "native.c"), "-o", str(out), "-lm"], check=True)
+        subprocess.run(
+            [gcc, *flags, *MARCH[copy], str(SOURCES / "native.c"), "-o", str(out), "-lm"],
+            check=True,
+        )
     libraries = {"address": "libasan", "undefined": "libubsan", "thread": "libtsan"}
     asked = ([gcc, f"-print-file-name={libraries[name]}.so"] for name in sanitizers)
-    preload = [subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip() for ask in asked]
+    preload = [
+        subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+        for ask in asked
+    ]
     env = os.environ | {
         "LD_PRELOAD": ":".join(preload), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1",
         "TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "PYTHONPATH": str(ROOT), "GENODIFF_SCAN": "native",
@@ -73,7 +89,9 @@ def outcome(name: str, folder: Path, threads: str, sanitizers: list[str], code: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MARCH)
-def test_nothing_is_read_or_written_out_of_bounds_and_nothing_is_undefined(name: str, tmp_path: Path) -> None:
+def test_nothing_is_read_or_written_out_of_bounds_and_nothing_is_undefined(
+    name: str, tmp_path: Path
+) -> None:
     done = outcome(name, tmp_path, "-fopenmp", ["address", "undefined"], SHAPES)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.strip() == "clean"

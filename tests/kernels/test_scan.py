@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scans import PROVIDERS, Problem, differences
 
 from genodiff.errors import UsageError
-from genodiff.kernels import chunked, scan
+from genodiff.kernels import scan, torch_scan
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.scan import Provider, chosen, prefer, providers, selective_scan
 
@@ -35,9 +35,16 @@ def test_the_naive_scan_is_the_recurrence_written_out() -> None:
             h = list(x["h0"][b][e])
             for t in range(5):
                 dt = math.log1p(math.exp(x["delta"][b][t][e] + x["delta_bias"][e]))
-                h = [math.exp(dt * x["A"][e][n]) * h[n] + dt * x["B"][b][t][n] * x["u"][b][t][e] for n in range(2)]
+                h = [
+                    math.exp(dt * x["A"][e][n]) * h[n] + dt * x["B"][b][t][n] * x["u"][b][t][e]
+                    for n in range(2)
+                ]
                 z = x["z"][b][t][e]
-                wanted = (sum(h[n] * x["C"][b][t][n] for n in range(2)) + x["D"][e] * x["u"][b][t][e]) * z / (1 + math.exp(-z))
+                wanted = (
+                    (sum(h[n] * x["C"][b][t][n] for n in range(2)) + x["D"][e] * x["u"][b][t][e])
+                    * z
+                    / (1 + math.exp(-z))
+                )
                 assert float(y[b, t, e]) == pytest.approx(wanted, rel=1e-12)
             assert state[b, e].tolist() == pytest.approx(h, rel=1e-12)
 
@@ -46,7 +53,9 @@ def test_a_reversed_scan_is_the_scan_of_reversed_time() -> None:
     p = Problem(2, 9, 3, 4, z=True)
     timed = ("u", "delta", "B", "C", "z")
     y, state = naive_scan(**p.inputs, delta_softplus=True, reverse=True)
-    flipped, last = naive_scan(**{k: v.flip(1) if k in timed else v for k, v in p.inputs.items()}, delta_softplus=True)
+    flipped, last = naive_scan(
+        **{k: v.flip(1) if k in timed else v for k, v in p.inputs.items()}, delta_softplus=True
+    )
     torch.testing.assert_close(y, flipped.flip(1), rtol=1e-14, atol=1e-14)
     torch.testing.assert_close(state, last, rtol=1e-14, atol=1e-14)
 
@@ -75,18 +84,32 @@ def test_any_shape_and_any_option_agrees_with_the_naive_scan(
     provider: str, batch: int, length: int, channels: int, states: int, seed: int,
     D: bool, z: bool, bias: bool, softplus: bool, reverse: bool, h0: bool,
 ) -> None:  # fmt: skip
-    p = Problem(batch, length, channels, states, seed, D=D, z=z, delta_bias=bias, delta_softplus=softplus, reverse=reverse, h0=h0)
+    p = Problem(
+        batch,
+        length,
+        channels,
+        states,
+        seed,
+        D=D,
+        z=z,
+        delta_bias=bias,
+        delta_softplus=softplus,
+        reverse=reverse,
+        h0=h0,
+    )
     p.inputs |= {} if softplus else {"delta": p.inputs["delta"] + 2.5}  # a step size is positive
     assert_close(p, provider, y=1e-5, grads=1e-4)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_blocks_of_rows_and_times_leave_no_seam(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_and_times_leave_no_seam(
+    reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     p = Problem(5, 43, 3, 2, z=True, h0=True, reverse=reverse)
     truth = p.solve("naive")
     for steps, numbers in ((1, 1), (2, 30), (4, 70), (7, 90), (16, 2**9), (64, 2**18)):
-        monkeypatch.setattr(chunked, "_STEPS", steps)
-        monkeypatch.setattr(chunked, "_NUMBERS", numbers)
+        monkeypatch.setattr(torch_scan, "_STEPS", steps)
+        monkeypatch.setattr(torch_scan, "_NUMBERS", numbers)
         assert max(differences(p.solve("torch"), truth).values()) < 1e-12
 
 
@@ -96,7 +119,9 @@ def test_the_gradients_of_the_torch_scan_are_those_of_finite_differences(reverse
     names = list(p.inputs)
 
     def f(*values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return chunked.chunked_scan(**dict(zip(names, values, strict=True)), delta_softplus=True, reverse=reverse)
+        return torch_scan.chunked_scan(
+            **dict(zip(names, values, strict=True)), delta_softplus=True, reverse=reverse
+        )
 
     assert torch.autograd.gradcheck(f, tuple(x.requires_grad_() for x in p.inputs.values()))
 
@@ -108,16 +133,23 @@ def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps(provider: str)
         with torch.no_grad():
             y, state = naive_scan(**p.inputs, delta_softplus=True)
             x = {name: value.float() for name, value in p.inputs.items()}
-            got, last = selective_scan(**x, delta_softplus=True, return_state=True, provider=provider)
+            got, last = selective_scan(
+                **x, delta_softplus=True, return_state=True, provider=provider
+            )
         assert float((got.double() - y).norm() / y.norm()) < bound
         assert float((last.double() - state).norm() / state.norm()) < bound
 
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
 @pytest.mark.parametrize(("channels", "states"), [(1, 3), (3, 1), (1, 1), (3, 3)])
-def test_no_input_and_no_incoming_gradient_is_written_to(provider: str, channels: int, states: int) -> None:
+def test_no_input_and_no_incoming_gradient_is_written_to(
+    provider: str, channels: int, states: int
+) -> None:
     p = Problem(2, 5, channels, states, z=True, h0=True)
-    before = {name: value.clone() for name, value in p.inputs.items()} | {"gy": p.gy.clone(), "g_state": p.g_state.clone()}
+    before = {name: value.clone() for name, value in p.inputs.items()} | {
+        "gy": p.gy.clone(),
+        "g_state": p.g_state.clone(),
+    }
     x = {name: value.requires_grad_() for name, value in p.inputs.items()}
     y, state = selective_scan(**x, delta_softplus=True, return_state=True, provider=provider)
     torch.autograd.grad((y, state), list(x.values()), (p.gy, p.g_state))
@@ -140,29 +172,62 @@ def test_tiny_steps_keep_the_precision_of_their_gradients(provider: str) -> None
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(provider: str, reverse: bool) -> None:
+def test_a_scan_goes_on_from_a_state_as_if_it_had_never_stopped(
+    provider: str, reverse: bool
+) -> None:
     p = Problem(2, 100, 5, 3)
     timed = ("u", "delta", "B", "C")
-    whole, last = selective_scan(**p.inputs, delta_softplus=True, reverse=reverse, return_state=True, provider=provider)
+    whole, last = selective_scan(
+        **p.inputs, delta_softplus=True, reverse=reverse, return_state=True, provider=provider
+    )
     state, parts = None, []
     for span in (slice(0, 33), slice(33, 100))[:: -1 if reverse else 1]:
         x = {name: value[:, span] if name in timed else value for name, value in p.inputs.items()}
-        y, state = selective_scan(**x, delta_softplus=True, reverse=reverse, h0=state, return_state=True, provider=provider)
+        y, state = selective_scan(
+            **x,
+            delta_softplus=True,
+            reverse=reverse,
+            h0=state,
+            return_state=True,
+            provider=provider,
+        )
         parts.append(y)
-    torch.testing.assert_close(torch.cat(parts[:: -1 if reverse else 1], 1), whole, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        torch.cat(parts[:: -1 if reverse else 1], 1), whole, rtol=1e-10, atol=1e-12
+    )
     torch.testing.assert_close(state, last, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(provider: str) -> None:
+def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(
+    provider: str,
+) -> None:
     p = Problem(3, 50, 6, 4, z=True)
     truth = p.solve(provider, torch.float32)
-    wide = torch.cat([p.inputs[name] for name in ("z", "u", "delta", "B", "C")], 2).float().requires_grad_()
+    wide = (
+        torch.cat([p.inputs[name] for name in ("z", "u", "delta", "B", "C")], 2)
+        .float()
+        .requires_grad_()
+    )
     z, u, delta, B, C = wide.split([6, 6, 6, 4, 4], 2)
     rest = {name: p.inputs[name].float() for name in ("A", "D", "delta_bias")}
-    y, state = selective_scan(u, delta, rest["A"], B, C, rest["D"], z, rest["delta_bias"], True, return_state=True, provider=provider)
+    y, state = selective_scan(
+        u,
+        delta,
+        rest["A"],
+        B,
+        C,
+        rest["D"],
+        z,
+        rest["delta_bias"],
+        True,
+        return_state=True,
+        provider=provider,
+    )
     torch.testing.assert_close(y.double(), truth["y"], rtol=1e-5, atol=1e-6)
-    (grad,) = torch.autograd.grad((y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide)
+    (grad,) = torch.autograd.grad(
+        (y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide
+    )
     wanted = torch.cat([truth[f"d{name}"] for name in ("z", "u", "delta", "B", "C")], 2)
     torch.testing.assert_close(grad.double(), wanted, rtol=1e-4, atol=1e-5)
     x = {name: value.float().requires_grad_() for name, value in p.inputs.items()}
@@ -173,7 +238,9 @@ def test_slices_of_a_wider_tensor_and_expanded_gradients_are_taken_as_they_are(p
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_autocast_changes_nothing_inside_and_low_precision_inputs_come_back_as_they_went(provider: str) -> None:
+def test_autocast_changes_nothing_inside_and_low_precision_inputs_come_back_as_they_went(
+    provider: str,
+) -> None:
     p = Problem(2, 40, 8, 4)
     x = {name: value.float() for name, value in p.inputs.items()}
     plain = selective_scan(**x, delta_softplus=True, provider=provider)
@@ -187,16 +254,20 @@ def test_autocast_changes_nothing_inside_and_low_precision_inputs_come_back_as_t
     assert float((y.detach().float() - plain).norm() / plain.norm()) < 2e-2
 
 
-def test_without_the_in_order_list_operation_the_bits_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_in_order_list_operation_the_bits_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     p = Problem(2, 70, 5, 3, reverse=True)
     with_list = p.solve("torch", torch.float32)
-    monkeypatch.setattr(chunked, "_foreach_is_in_order", lambda: False)
+    monkeypatch.setattr(torch_scan, "_foreach_is_in_order", lambda: False)
     without = p.solve("torch", torch.float32)
     assert all(torch.equal(with_list[name], without[name]) for name in with_list)
 
 
 def test_this_torch_runs_lists_in_order() -> None:
-    assert chunked._foreach_is_in_order(), "the torch scan is correct without, but slower: find out what changed"
+    assert torch_scan._foreach_is_in_order(), (
+        "the torch scan is correct without, but slower: find out what changed"
+    )
 
 
 def test_an_empty_sequence_or_batch_gives_an_empty_output() -> None:
@@ -204,16 +275,27 @@ def test_an_empty_sequence_or_batch_gives_an_empty_output() -> None:
         for provider in [*PROVIDERS, "torch"]:
             zeros = [torch.zeros(batch, length, n, requires_grad=True) for n in (3, 3, 2, 2)]
             y, state = selective_scan(
-                zeros[0], zeros[1], -torch.ones(3, 2), zeros[2], zeros[3], delta_softplus=True, return_state=True, provider=provider
+                zeros[0],
+                zeros[1],
+                -torch.ones(3, 2),
+                zeros[2],
+                zeros[3],
+                delta_softplus=True,
+                return_state=True,
+                provider=provider,
             )
             assert y.shape == (batch, length, 3)
             assert not state.any()
             y.sum().backward()
 
 
-def test_the_environment_and_the_argument_choose_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_and_the_argument_choose_the_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("GENODIFF_SCAN", raising=False)
-    assert chosen().name == next(p.name for p in providers() if p.available and p.name not in ("mamba_ssm", "triton"))
+    assert chosen().name == next(
+        p.name for p in providers() if p.available and p.name not in ("mamba_ssm", "triton")
+    )
     monkeypatch.setenv("GENODIFF_SCAN", "naive")
     assert chosen().name == "naive"
     assert chosen("torch").name == "torch"
@@ -233,7 +315,9 @@ def test_a_scan_that_errs_is_found_out_and_not_chosen(monkeypatch: pytest.Monkey
         y, state = naive_scan(*args)  # type: ignore[arg-type]
         return y * 1.01, state
 
-    monkeypatch.setattr(scan, "_PROVIDERS", {"wrong": scan._Entry(wrong, "about"), **scan._PROVIDERS})
+    monkeypatch.setattr(
+        scan, "_PROVIDERS", {"wrong": scan._Entry(wrong, "about"), **scan._PROVIDERS}
+    )
     assert not providers()[0].available
     assert "differs from the naive scan" in providers()[0].reason
     assert chosen() == next(p for p in providers() if p.available)

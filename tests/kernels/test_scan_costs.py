@@ -9,7 +9,7 @@ from scans import PROVIDERS, Problem
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from genodiff.kernels import chunked
+from genodiff.kernels import torch_scan
 from genodiff.kernels.scan import selective_scan
 
 
@@ -56,7 +56,7 @@ def written(length: int, grad: bool) -> Written:
     p = Problem(1, length, 8, 16)
     x = {name: value.float().requires_grad_() for name, value in p.inputs.items()}
     with torch.set_grad_enabled(grad), pytest.MonkeyPatch.context() as patch, Written() as count:
-        patch.setattr(chunked, "_NUMBERS", 2**14)
+        patch.setattr(torch_scan, "_NUMBERS", 2**14)
         y = selective_scan(**x, delta_softplus=True, provider="torch")
         if grad:
             y.sum().backward()
@@ -75,12 +75,16 @@ def test_no_tensor_of_length_times_channels_times_states_exists() -> None:
 
 
 def test_without_gradients_nothing_is_kept() -> None:
-    x = {name: value.float().requires_grad_() for name, value in Problem(1, 64, 8, 16).inputs.items()}
+    x = {
+        name: value.float().requires_grad_() for name, value in Problem(1, 64, 8, 16).inputs.items()
+    }
     with torch.no_grad():
         assert selective_scan(**x, delta_softplus=True, provider="torch").grad_fn is None
     length = 2**13
     made = [written(length, grad=False).made, written(2 * length, grad=False).made]
-    assert made[1] - made[0] < 5.5 * length * 8  # y and four passing tensors of its size; step sizes and states would make it 6.1
+    assert (
+        made[1] - made[0] < 5.5 * length * 8
+    )  # y and four passing tensors of its size; step sizes and states would make it 6.1
 
 
 @pytest.mark.slow

@@ -14,7 +14,9 @@ def errors(problem: Problem) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_at_a_thousand_steps_outputs_are_within_2e_7_and_gradients_within_2e_6(reverse: bool) -> None:
+def test_at_a_thousand_steps_outputs_are_within_2e_7_and_gradients_within_2e_6(
+    reverse: bool,
+) -> None:
     for seed in (0, 1):
         found = errors(Problem(2, 1024, 48, 16, seed=seed, reverse=reverse, h0=True, z=True))
         assert found["y"] < 2e-7, found
@@ -53,9 +55,27 @@ def test_any_number_of_states(states: int) -> None:
     *[st.booleans()] * 6,
 )
 def test_any_shape_and_any_option(
-    batch: int, length: int, channels: int, states: int, D: bool, z: bool, bias: bool, softplus: bool, reverse: bool, h0: bool
+    batch: int,
+    length: int,
+    channels: int,
+    states: int,
+    D: bool,
+    z: bool,
+    bias: bool,
+    softplus: bool,
+    reverse: bool,
+    h0: bool,
 ) -> None:
-    flags = {"D": D, "z": z, "delta_bias": bias, "delta_softplus": softplus, "reverse": reverse, "h0": h0}
-    p = Problem(batch, length, channels, states, dt_shift=-1.0 if softplus else 1.0, **flags)  # a step is never negative
+    flags = {
+        "D": D,
+        "z": z,
+        "delta_bias": bias,
+        "delta_softplus": softplus,
+        "reverse": reverse,
+        "h0": h0,
+    }
+    p = Problem(
+        batch, length, channels, states, dt_shift=-1.0 if softplus else 1.0, **flags
+    )  # a step is never negative
     found = errors(p)
     assert max(found.values()) < 3e-5, found

@@ -30,8 +30,13 @@ def test_a_scan_in_pieces_is_the_scan(provider: str, reverse: bool, cuts: list[i
     x = {name: value.detach().float() for name, value in p.inputs.items()}
     h, found = x.pop("h0"), torch.full((2, 150, 20), float("nan"))
     for piece in pieces(cuts, 150, reverse):
-        here = {name: value[:, piece] if name in ("u", "delta", "B", "C", "z") else value for name, value in x.items()}
-        found[:, piece], h = selective_scan(**here, delta_softplus=True, reverse=reverse, h0=h, return_state=True, provider=provider)
+        here = {
+            name: value[:, piece] if name in ("u", "delta", "B", "C", "z") else value
+            for name, value in x.items()
+        }
+        found[:, piece], h = selective_scan(
+            **here, delta_softplus=True, reverse=reverse, h0=h, return_state=True, provider=provider
+        )
     assert float((found.double() - truth["y"]).norm() / truth["y"].norm()) < 1e-6
     assert float((h.double() - truth["state"]).norm() / truth["state"].norm()) < 1e-6
 
@@ -52,18 +57,27 @@ def test_a_convolution_in_pieces_is_the_convolution_and_so_are_its_gradients(
         found: list[Tensor] = []
         for piece in pieces(cuts, 150, reverse):
             far = 150 if generous else width - 1
-            before = x[:, piece.stop : piece.stop + far] if reverse else x[:, max(piece.start - far, 0) : piece.start]
+            before = (
+                x[:, piece.stop : piece.stop + far]
+                if reverse
+                else x[:, max(piece.start - far, 0) : piece.start]
+            )
             found.append(causal_conv1d(x[:, piece], weight, bias, reverse, before=before))
     y = torch.cat(found[::-1] if reverse else found, 1)
     torch.testing.assert_close(y, whole, rtol=0, atol=1e-6)
     torch.testing.assert_close(torch.autograd.grad(y, x, gy)[0], wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     if chosen().name != "native":
         pytest.skip("the native scan is not here")
     monkeypatch.setattr(native, "new_states", lambda *_: pytest.fail("made room for states"))
-    x = {name: value.float().requires_grad_() for name, value in Problem(1, 70, 8, 4, h0=True).inputs.items()}
+    x = {
+        name: value.float().requires_grad_()
+        for name, value in Problem(1, 70, 8, 4, h0=True).inputs.items()
+    }
     with torch.no_grad():
         selective_scan(**x, delta_softplus=True, return_state=True)
 
@@ -73,7 +87,9 @@ def test_the_published_scan_is_called_with_its_own_layout(reverse: bool) -> None
     def published(u, delta, A, B, C, D, z, delta_bias, delta_softplus, return_last_state):  # type: ignore[no-untyped-def]
         assert return_last_state
         turned = [x.transpose(1, 2) for x in (u, delta, B, C, z)]
-        y, state = naive_scan(*turned[:2], A, *turned[2:4], D, turned[4], delta_bias, delta_softplus)
+        y, state = naive_scan(
+            *turned[:2], A, *turned[2:4], D, turned[4], delta_bias, delta_softplus
+        )
         return y.transpose(1, 2), state
 
     p = Problem(2, 30, 5, 3, z=True, reverse=reverse)

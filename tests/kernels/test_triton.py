@@ -12,21 +12,35 @@ import pytest
 import torch
 from scans import Problem, differences
 
-import genodiff.kernels.triton_scan as triton_scan
-from genodiff.kernels.chunked import chunked_scan
+import genodiff.kernels.triton.scan as triton_scan
 from genodiff.kernels.naive import naive_scan
+from genodiff.kernels.torch_scan import chunked_scan
 
 GPU = torch.cuda.is_available()
 needs_triton = pytest.mark.skipif(bool(interpreted.MISSING), reason=interpreted.MISSING)
-on_cpu = pytest.mark.skipif(bool(interpreted.MISSING) or GPU, reason=interpreted.MISSING or "the interpreter is for machines without a GPU")
+on_cpu = pytest.mark.skipif(
+    bool(interpreted.MISSING) or GPU,
+    reason=interpreted.MISSING or "the interpreter is for machines without a GPU",
+)
 
 
-def solve(problem: Problem, scan: Any, dtype: torch.dtype, low: torch.dtype | None = None, device: str = "cpu") -> dict[str, torch.Tensor]:
+def solve(
+    problem: Problem,
+    scan: Any,
+    dtype: torch.dtype,
+    low: torch.dtype | None = None,
+    device: str = "cpu",
+) -> dict[str, torch.Tensor]:
     """Outputs and gradients; with `low`, the inputs that vary in time are of that dtype."""
     timed = ("u", "delta", "B", "C", "z")
-    x = {k: v.to(device, low if low and k in timed else dtype).requires_grad_() for k, v in problem.inputs.items()}
+    x = {
+        k: v.to(device, low if low and k in timed else dtype).requires_grad_()
+        for k, v in problem.inputs.items()
+    }
     y, state = scan(**x, delta_softplus=problem.delta_softplus, reverse=problem.reverse)
-    loss = (y.double() * problem.gy.to(device)).sum() + (state.double() * problem.g_state.to(device)).sum()
+    loss = (y.double() * problem.gy.to(device)).sum() + (
+        state.double() * problem.g_state.to(device)
+    ).sum()
     grads = torch.autograd.grad(loss, list(x.values()))
     found = {"y": y, "state": state} | {f"d{name}": g for name, g in zip(x, grads, strict=True)}
     return {name: value.detach().double().cpu() for name, value in found.items()}
@@ -71,7 +85,9 @@ def test_interpreted_it_agrees_with_the_naive_scan_in_every_output_and_gradient(
 
 @on_cpu
 @pytest.mark.parametrize("reverse", [False, True])
-def test_cut_into_segments_it_gives_the_same(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cut_into_segments_it_gives_the_same(
+    reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
         monkeypatch.setitem(triton_scan.CHOICES, name, value)
     p = Problem(1, 14, 9, 2, reverse=reverse, h0=True)
@@ -81,14 +97,24 @@ def test_cut_into_segments_it_gives_the_same(reverse: bool, monkeypatch: pytest.
         inputs = {k: v.float() for k, v in p.inputs.items()}
         y, state = triton_scan.triton_scan(**inputs, delta_softplus=True, reverse=reverse)
     truth = solve(p, naive_scan, torch.float64)
-    assert max(differences({"y": y.double(), "state": state.double()}, {k: truth[k] for k in ("y", "state")}).values()) < 1e-6
+    assert (
+        max(
+            differences(
+                {"y": y.double(), "state": state.double()}, {k: truth[k] for k in ("y", "state")}
+            ).values()
+        )
+        < 1e-6
+    )
 
 
 @on_cpu
 def test_low_precision_inputs_cost_their_own_rounding_and_no_more() -> None:
     p = rounded(Problem(1, 10, 9, 3), torch.bfloat16)
     assert_right(p, 5e-3, low=torch.bfloat16)
-    x = {k: v.detach().to(torch.bfloat16 if k in ("u", "delta", "B", "C") else torch.float32) for k, v in p.inputs.items()}
+    x = {
+        k: v.detach().to(torch.bfloat16 if k in ("u", "delta", "B", "C") else torch.float32)
+        for k, v in p.inputs.items()
+    }
     y, state = triton_scan.triton_scan(**x, delta_softplus=True)
     assert (y.dtype, state.dtype) == (torch.bfloat16, torch.float32)
     truth = solve(p, naive_scan, torch.float64)
@@ -105,25 +131,40 @@ def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision() -> 
 def test_slices_and_expanded_gradients_are_taken_as_they_are() -> None:
     p = Problem(2, 6, 5, 3)
     truth = solve(p, naive_scan, torch.float64)
-    wide = torch.cat([p.inputs[name] for name in ("u", "delta", "B", "C")], 2).float().requires_grad_()
+    wide = (
+        torch.cat([p.inputs[name] for name in ("u", "delta", "B", "C")], 2).float().requires_grad_()
+    )
     u, delta, B, C = wide.split([5, 5, 3, 3], 2)
     rest = {name: p.inputs[name].float() for name in ("A", "D", "delta_bias")}
-    y, state = triton_scan.triton_scan(u, delta, rest["A"], B, C, rest["D"], None, rest["delta_bias"], True)
+    y, state = triton_scan.triton_scan(
+        u, delta, rest["A"], B, C, rest["D"], None, rest["delta_bias"], True
+    )
     torch.testing.assert_close(y.double(), truth["y"], rtol=1e-5, atol=1e-6)
-    (grad,) = torch.autograd.grad((y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide)
-    torch.testing.assert_close(grad.double(), torch.cat([truth[f"d{k}"] for k in ("u", "delta", "B", "C")], 2), rtol=1e-4, atol=1e-5)
+    (grad,) = torch.autograd.grad(
+        (y * p.gy.float()).sum() + (state * p.g_state.float()).sum(), wide
+    )
+    torch.testing.assert_close(
+        grad.double(),
+        torch.cat([truth[f"d{k}"] for k in ("u", "delta", "B", "C")], 2),
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 def test_what_the_kernels_cannot_take_goes_to_the_torch_scan() -> None:
     p = Problem(1, 5, 3, 2)
     if not interpreted.MISSING:
         assert not triton_scan.fits(*p.inputs.values())
-        found = differences(solve(p, triton_scan.triton_scan, torch.float64), solve(p, naive_scan, torch.float64))
+        found = differences(
+            solve(p, triton_scan.triton_scan, torch.float64), solve(p, naive_scan, torch.float64)
+        )
         assert max(found.values()) < 1e-12
     assert GPU or triton_scan.why_not() in ("no CUDA device", "triton is not installed")
 
 
-LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("plain", "reverse", "split", "lone")]
+LONG = [
+    pytest.param(name, marks=pytest.mark.slow) for name in ("plain", "reverse", "split", "lone")
+]
 
 
 @needs_triton
@@ -132,7 +173,13 @@ def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
     """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a time."""
     code = Path(__file__).with_name("emulated.py")
     environment = compiling()
-    done = subprocess.run([sys.executable, str(code), problem], capture_output=True, text=True, timeout=300, env=environment)
+    done = subprocess.run(
+        [sys.executable, str(code), problem],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found.pop("problem") == problem
@@ -142,8 +189,13 @@ def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(("batch", "length", "channels"), [(8, 1024, 236), (2, 1000, 256), (1, 16384, 512), (300, 65, 40)])
-def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(batch: int, length: int, channels: int, reverse: bool) -> None:
+@pytest.mark.parametrize(
+    ("batch", "length", "channels"),
+    [(8, 1024, 236), (2, 1000, 256), (1, 16384, 512), (300, 65, 40)],
+)
+def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(
+    batch: int, length: int, channels: int, reverse: bool
+) -> None:
     p = rounded(Problem(batch, length, channels, 16, reverse=reverse), torch.bfloat16)
     truth = solve(p, naive_scan if length < 5000 else chunked_scan, torch.float64, device="cuda")
     for low, tolerance in ((None, 5e-6), (torch.bfloat16, 6e-3)):
@@ -159,13 +211,17 @@ def test_on_a_gpu_decays_near_one_do_not_drift() -> None:
     with torch.no_grad():
         x = {k: v.cuda() for k, v in p.inputs.items()}
         wanted, _ = naive_scan(**x, delta_softplus=True)
-        got, _ = triton_scan.triton_scan(**{k: v.float() for k, v in x.items()}, delta_softplus=True)
+        got, _ = triton_scan.triton_scan(
+            **{k: v.float() for k, v in x.items()}, delta_softplus=True
+        )
     assert float((got.double() - wanted).norm() / wanted.norm()) < 1e-6
 
 
 @needs_triton
 @pytest.mark.slow
-def test_the_compiled_kernels_spill_no_registers_and_forward_is_bound_by_its_expensive_functions() -> None:
+def test_the_compiled_kernels_spill_no_registers_and_forward_is_bound_by_its_expensive_functions() -> (
+    None
+):
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "benchmarks/gpu/sass.py", "--json", "--d-inner", "256"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())
@@ -182,7 +238,9 @@ def test_the_gpu_run_says_dry_what_it_would_measure(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     out = tmp_path / "parity.json"
     command = [sys.executable, "benchmarks/gpu/parity.py", "--dry", "--out", str(out)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, env=compiling())
+    done = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, timeout=120, env=compiling()
+    )
     assert done.returncode == 0, done.stderr
     rows = json.loads(out.read_text())["rows"]
     assert all(row["float32 repeats"] and max(row["float32"].values()) < 1e-5 for row in rows)

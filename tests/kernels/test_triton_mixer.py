@@ -6,34 +6,52 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-import genodiff.kernels.triton_mixer as triton_mixer
-import genodiff.kernels.triton_norm as triton_norm
+import genodiff.kernels.triton.mixer as triton_mixer
+import genodiff.kernels.triton.norm as triton_norm
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.mixer import Reading, mixer, mixer_by_parts
 
 GPU = torch.cuda.is_available()
-on_cpu = pytest.mark.skipif(bool(interpreted.MISSING) or GPU, reason=interpreted.MISSING or "the interpreter is for machines without a GPU")
+on_cpu = pytest.mark.skipif(
+    bool(interpreted.MISSING) or GPU,
+    reason=interpreted.MISSING or "the interpreter is for machines without a GPU",
+)
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed + sum(shape)), dtype=torch.float64)
+    return torch.randn(
+        *shape, generator=torch.Generator().manual_seed(seed + sum(shape)), dtype=torch.float64
+    )
 
 
 @on_cpu
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(("length", "channels", "width"), [(1, 3, 4), (9, 9, 4), (17, 5, 1), (20, 8, 3)])
-def test_the_convolution_and_its_gradients_are_those_of_the_torch_version(length: int, channels: int, width: int, reverse: bool) -> None:
-    x, w, b, gy = normal(2, length, channels), normal(channels, width), normal(channels, seed=1), normal(2, length, channels, seed=2)
+@pytest.mark.parametrize(
+    ("length", "channels", "width"), [(1, 3, 4), (9, 9, 4), (17, 5, 1), (20, 8, 3)]
+)
+def test_the_convolution_and_its_gradients_are_those_of_the_torch_version(
+    length: int, channels: int, width: int, reverse: bool
+) -> None:
+    x, w, b, gy = (
+        normal(2, length, channels),
+        normal(channels, width),
+        normal(channels, seed=1),
+        normal(2, length, channels, seed=2),
+    )
     truth = [t.clone().requires_grad_() for t in (x, w, b)]
     y = causal_conv1d(*truth, reverse=reverse)
     y.backward(gy)
     single = [t.float() for t in (x, w, b)]
-    torch.testing.assert_close(triton_mixer.conv_forward(*single, reverse).double(), y.detach(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        triton_mixer.conv_forward(*single, reverse).double(), y.detach(), rtol=1e-5, atol=1e-6
+    )
     before = normal(2, length, channels, seed=3).float()
     for onto in (False, True):
         dx = before.clone()
         dw, db = triton_mixer.conv_backward(gy.float(), *single, reverse, dx, onto)
-        for got, wanted in zip((dx - before if onto else dx, dw, db), (t.grad for t in truth), strict=True):
+        for got, wanted in zip(
+            (dx - before if onto else dx, dw, db), (t.grad for t in truth), strict=True
+        ):
             torch.testing.assert_close(got.double(), wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -50,7 +68,9 @@ def test_the_convolution_under_autograd_takes_slices_and_no_bias() -> None:
 
 @on_cpu
 @pytest.mark.parametrize(("tokens", "width"), [(1, 1), (7, 5), (300, 12)])
-def test_the_norm_and_its_gradients_are_those_of_the_torch_version(tokens: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_norm_and_its_gradients_are_those_of_the_torch_version(
+    tokens: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(triton_norm, "_PROGRAMS", 2)
     x, w, gy = normal(tokens, width), normal(width, seed=1), normal(tokens, width, seed=2)
     truth = [t.clone().requires_grad_() for t in (x, w)]
@@ -66,7 +86,9 @@ def test_the_norm_and_its_gradients_are_those_of_the_torch_version(tokens: int, 
         assert triton_norm.triton_rms_norm(*single, 1e-5).dtype == torch.bfloat16
 
 
-def problem(width: int, channels: int, rank: int, states: int, batch: int, length: int, bias: bool) -> dict[str, Tensor | None]:
+def problem(
+    width: int, channels: int, rank: int, states: int, batch: int, length: int, bias: bool
+) -> dict[str, Tensor | None]:
     inputs: dict[str, Tensor | None] = {
         "h": normal(batch, length, width), "in_weight": normal(2 * channels, width) * 0.4,
         "in_bias": normal(2 * channels, seed=5) * 0.1 if bias else None, "out_weight": normal(width, channels) * 0.3,
@@ -89,22 +111,36 @@ def readings(x: dict[str, Tensor | None]) -> list[Reading]:
 def gradients(out: Tensor, gy: Tensor, x: dict[str, Tensor | None]) -> dict[str, Tensor]:
     wanted = {k: v for k, v in x.items() if v is not None}
     found = torch.autograd.grad((out.double() * gy).sum(), list(wanted.values()))
-    return {"out": out.detach().double()} | {k: g.double() for k, g in zip(wanted, found, strict=True)}
+    return {"out": out.detach().double()} | {
+        k: g.double() for k, g in zip(wanted, found, strict=True)
+    }
 
 
-def by_triton(x: dict[str, Tensor | None], reverse: tuple[bool, bool], mask: Tensor | None) -> Tensor:
+def by_triton(
+    x: dict[str, Tensor | None], reverse: tuple[bool, bool], mask: Tensor | None
+) -> Tensor:
     weights = [getattr(r, name) for r in readings(x) for name in Reading.__dataclass_fields__]
-    return triton_mixer.triton_mixer(x["h"], x["in_weight"], x["in_bias"], x["out_weight"], mask, reverse, weights, True)  # type: ignore[arg-type]
+    return triton_mixer.triton_mixer(
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], mask, reverse, weights, True
+    )  # type: ignore[arg-type]
 
 
 @on_cpu
-@pytest.mark.parametrize(("mirrored", "bias", "masked"), [(False, True, True), (True, False, False)])
-def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(mirrored: bool, bias: bool, masked: bool) -> None:
+@pytest.mark.parametrize(
+    ("mirrored", "bias", "masked"), [(False, True, True), (True, False, False)]
+)
+def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(
+    mirrored: bool, bias: bool, masked: bool
+) -> None:
     given = problem(5, 9, 2, 2, 2, 6, bias)
-    mask = (torch.arange(6) < torch.tensor([6, 4])[:, None]).double()[:, :, None] if masked else None
+    mask = (
+        (torch.arange(6) < torch.tensor([6, 4])[:, None]).double()[:, :, None] if masked else None
+    )
     gy, reverse = normal(2, 6, 5, seed=7), (mirrored, not mirrored)
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
-    out = mixer_by_parts(x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings(x), reverse, mask)  # type: ignore[arg-type]
+    out = mixer_by_parts(
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings(x), reverse, mask
+    )  # type: ignore[arg-type]
     truth = gradients(out, gy, x)
     x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}
     found = gradients(by_triton(x, reverse, None if mask is None else mask.float()), gy, x)
@@ -113,11 +149,15 @@ def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(mirrored: 
 
 
 @on_cpu
-def test_under_autocast_the_mixer_computes_in_bfloat16_and_its_gradients_have_the_dtypes_of_the_weights() -> None:
+def test_under_autocast_the_mixer_computes_in_bfloat16_and_its_gradients_have_the_dtypes_of_the_weights() -> (
+    None
+):
     given = problem(5, 9, 2, 2, 1, 5, True)
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
     gy = normal(1, 5, 5, seed=7)
-    out = mixer_by_parts(x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings(x), (False, True))  # type: ignore[arg-type]
+    out = mixer_by_parts(
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings(x), (False, True)
+    )  # type: ignore[arg-type]
     truth = gradients(out, gy, x)
     x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -125,19 +165,29 @@ def test_under_autocast_the_mixer_computes_in_bfloat16_and_its_gradients_have_th
     assert out.dtype == torch.bfloat16
     got = torch.autograd.grad((out.double() * gy).sum(), [v for v in x.values() if v is not None])
     assert {g.dtype for g in got} == {torch.float32}
-    errors = {k: float((g - truth[k]).norm() / truth[k].norm()) for k, g in zip([k for k in x if x[k] is not None], got, strict=True)}
+    errors = {
+        k: float((g - truth[k]).norm() / truth[k].norm())
+        for k, g in zip([k for k in x if x[k] is not None], got, strict=True)
+    }
     assert max(errors.values()) < 4e-2, errors
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_on_a_gpu_the_mixer_is_chosen_agrees_and_repeats_bit_for_bit(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_gpu_the_mixer_is_chosen_agrees_and_repeats_bit_for_bit(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("GENODIFF_SCAN", raising=False)
-    given = {k: None if v is None else v.cuda() for k, v in problem(118, 236, 8, 16, 2, 1000, False).items()}
+    given = {
+        k: None if v is None else v.cuda()
+        for k, v in problem(118, 236, 8, 16, 2, 1000, False).items()
+    }
     gy, runs = normal(2, 1000, 118, seed=7).cuda(), []
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
     monkeypatch.setenv("GENODIFF_SCAN", "torch")
-    truth = gradients(mixer(x["h"], x["in_weight"], None, x["out_weight"], readings(x), (False, True)), gy, x)  # type: ignore[arg-type]
+    truth = gradients(
+        mixer(x["h"], x["in_weight"], None, x["out_weight"], readings(x), (False, True)), gy, x
+    )  # type: ignore[arg-type]
     monkeypatch.delenv("GENODIFF_SCAN")
     for _ in range(2):
         x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}

@@ -53,7 +53,10 @@ def evaluation(bits: float = 1.372, source: float | None = 1.214) -> dict[str, A
         "se_bits": 0.005,
         "mask_se_bits": None,
         "uniform_bits": 2.0,
-        "markov_bits": {str(k): b for k, b in enumerate([1.993, 1.985, 1.94, 1.88, 1.75, 1.65, 1.62, 1.618, 1.63])},
+        "markov_bits": {
+            str(k): b
+            for k, b in enumerate([1.993, 1.985, 1.94, 1.88, 1.75, 1.65, 1.62, 1.618, 1.63])
+        },
         "markov_minus_model_bits": {"8": {"bits": 0.26, "ci95": [0.25, 0.27]}},
         "source_bits": source,
         "source_ci95_bits": None if source is None else [source - 0.01, source + 0.01],
@@ -61,10 +64,16 @@ def evaluation(bits: float = 1.372, source: float | None = 1.214) -> dict[str, A
         if source is None
         else {"bits": bits - source, "ci95": [bits - source - 0.01, bits - source + 0.01]},
         "contigs": {"toy7": part(1.37, 60_000), "toy8": part(1.375, 40_000)},
-        "regions": {"unique": part(1.372, 99_000), "soft_masked": {"tokens": 0, "windows": 0, "bits_per_base": None}},
+        "regions": {
+            "unique": part(1.372, 99_000),
+            "soft_masked": {"tokens": 0, "windows": 0, "bits_per_base": None},
+        },
         "repeat_kmer": 24,
         "repeat_share": 0.01,
-        "curve": [{"rate_lo": i / 10, "rate_hi": (i + 1) / 10, "nats": 0.6 + i / 20, "se": 0.01, "n": 39} for i in range(9)]
+        "curve": [
+            {"rate_lo": i / 10, "rate_hi": (i + 1) / 10, "nats": 0.6 + i / 20, "se": 0.01, "n": 39}
+            for i in range(9)
+        ]
         + [{"rate_lo": 0.9, "rate_hi": 1.0, "nats": None, "se": None, "n": 0}],
         "seconds": 12.0,
         "device": "cpu",
@@ -78,14 +87,19 @@ def metrics(n: int = 300) -> str:
     for step in range(1, n + 1):
         bits = 1.37 + 0.62 * math.exp(-step / 60) + 0.02 * math.sin(step * 2.3)
         valid = f"{1.37 + 0.6 * math.exp(-step / 60):.4f},0.02" if step % 100 == 0 else ","
-        rows.append(f"{step},{step * 8192},{step * 0.2:.2f},{bits:.5f},{bits.hex()},1.0,0.002,{valid},40000")
+        rows.append(
+            f"{step},{step * 8192},{step * 0.2:.2f},{bits:.5f},{bits.hex()},1.0,0.002,{valid},40000"
+        )
     return "\n".join(rows) + "\n"
 
 
 def fasta(n: int = 6, length: int = 300, header: str = "length=300 seed=1") -> str:
     rng = np.random.default_rng(1)
     bases = np.array(list("ACGT"))
-    return "".join(f">genodiff_{i + 1:06d} {header}\n{''.join(bases[rng.integers(0, 4, length)])}\n" for i in range(n))
+    return "".join(
+        f">genodiff_{i + 1:06d} {header}\n{''.join(bases[rng.integers(0, 4, length)])}\n"
+        for i in range(n)
+    )
 
 
 def parts() -> dict[str, str]:

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from genodiff.finetune.audit import audit_lines
-from genodiff.finetune.published import published
 from genodiff.finetune.results import add_rows
 from genodiff.finetune.sweep import TASKS
-from genodiff.finetune.task import load_suite
 from genodiff.finetune.unit import RESULT, TEST, UNITS
 from genodiff.io import atomic
 from genodiff.report.benchmark import markdown, page, read_sweep, summary, write_benchmark
-from genodiff.train.weights import to_bytes
+from genodiff.runs.weights import to_bytes
+from genodiff.tasks.audit import audit_lines
+from genodiff.tasks.published_scores import published
+from genodiff.tasks.task import load_suite
 
 NAME = "human_enhancers_cohn"
 LEAKS = ("same", "reverse_complement", "shared_kmers", "same_place", "overlap")
@@ -27,7 +27,15 @@ AUDIT = {
     "repeats": {"train": 0, "test": 0}, "blank": {"train": 0, "test": 0}, "conflicts": 0,
     "accuracy": {"majority": 0.5, "lookup_overlap": 0.775}, "notes": ["<b>note</b>"],
 }  # fmt: skip
-SALIENCY = {"start": 7, "length": 20, "bases": "ACGTN", "cost": [0.1, -0.2, 0.3, 0.0, 0.1], "label": 1, "probability": 0.9, "example": "t3"}
+SALIENCY = {
+    "start": 7,
+    "length": 20,
+    "bases": "ACGTN",
+    "cost": [0.1, -0.2, 0.3, 0.0, 0.1],
+    "label": 1,
+    "probability": 0.9,
+    "example": "t3",
+}
 
 
 def write_sweep(out: Path, split: str = "official") -> None:
@@ -35,7 +43,11 @@ def write_sweep(out: Path, split: str = "official") -> None:
     rng = np.random.default_rng(1)
     truth = np.arange(20) % 2
     rows = []
-    for model, kind, skill in (("pretrained", "checkpoint", 0.9), ("scratch", "scratch", 0.3), ("majority", "baseline", 0.0)):
+    for model, kind, skill in (
+        ("pretrained", "checkpoint", 0.9),
+        ("scratch", "scratch", 0.3),
+        ("majority", "baseline", 0.0),
+    ):
         for seed in (1, 2):
             p = np.clip(0.5 + skill * (truth - 0.5) + 0.2 * rng.normal(size=20), 0.01, 0.99)
             folder = out / UNITS / f"{model}{seed}"
@@ -46,7 +58,11 @@ def write_sweep(out: Path, split: str = "official") -> None:
             atomic.write_bytes(folder / TEST, to_bytes(tensors))
             value = float((predicted.argmax(1) == truth).mean())
             network = kind != "baseline"
-            settings = {"rc": "conjoin", "max_steps": None, "epochs": 10, "batch_size": 256, "lr": 1e-3} if network else None
+            settings = (
+                {"rc": "conjoin", "max_steps": None, "epochs": 10, "batch_size": 256, "lr": 1e-3}
+                if network
+                else None
+            )
             row = {
                 "suite": "genomic-benchmarks", "task": NAME, "split": split, "model": model, "kind": kind,
                 "method": "full" if network else "baseline", "setting": "paper" if network else "", "seed": seed, "key": f"{model}{seed}",
@@ -56,8 +72,15 @@ def write_sweep(out: Path, split: str = "official") -> None:
             }  # fmt: skip
             rows.append(row)
             epoch = {"step": 3, "train_loss": 0.7, "valid": 0.5}
-            history = [epoch | {"epoch": 0, "valid_loss": 0.6}, epoch | {"epoch": 1, "valid_loss": 0.5, "valid": None}]
-            result = {"row": row} | ({"history": history} if network else {}) | ({"saliency": SALIENCY} if kind == "checkpoint" else {})
+            history = [
+                epoch | {"epoch": 0, "valid_loss": 0.6},
+                epoch | {"epoch": 1, "valid_loss": 0.5, "valid": None},
+            ]
+            result = (
+                {"row": row}
+                | ({"history": history} if network else {})
+                | ({"saliency": SALIENCY} if kind == "checkpoint" else {})
+            )
             atomic.write_json(folder / RESULT, result)
     add_rows(out, rows)
     about = {
@@ -90,7 +113,9 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
 
 
 def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out: Path) -> None:
-    text = "\n".join(markdown(read_sweep(out), [{"command": "genodiff finetune", "git": "abc", "threads": 2}]))
+    text = "\n".join(
+        markdown(read_sweep(out), [{"command": "genodiff finetune", "git": "abc", "threads": 2}])
+    )
     assert "| Caduceus-PS 470k (published) | 0.745 ± 0.007 |" in text
     assert "MDLM 467k" in text
     assert all(line in text for line in audit_lines(AUDIT))
@@ -124,4 +149,7 @@ def test_every_published_file_names_tasks_of_its_suite() -> None:
         for task in load_suite(suite).tasks:
             assert published(suite, task.name, "official")
         assert not published(suite, load_suite(suite).tasks[0].name, "local")
-    assert {v.name: v.mean for v in published("genomic-benchmarks", "human_nontata_promoters", "official")}["MDLM 467k"] == 0.940
+    assert {
+        v.name: v.mean
+        for v in published("genomic-benchmarks", "human_nontata_promoters", "official")
+    }["MDLM 467k"] == 0.940

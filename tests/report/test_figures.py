@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 from genodiff.report import figures, svg
 from genodiff.report.figures import Line, Series
 
-LINES = [Line("uniform", "uniform", 2.0), Line("composition", "order 0", 1.99), Line("source", "source", 1.2)]
+LINES = [
+    Line("uniform", "uniform", 2.0),
+    Line("composition", "order 0", 1.99),
+    Line("source", "source", 1.2),
+]
 MODEL = Line("model", "this model", 1.4, 1.38, 1.42)
 SETS = [
     Series("real", "real", [0.4, 0.5, 0.6]),
@@ -30,7 +34,13 @@ def drawn() -> dict[str, str]:
     words = [Series(s.role, s.name, [0.6, 0.4]) for s in SETS]
     return {
         "number_line": figures.number_line([*LINES, MODEL], 0.75),
-        "curves": figures.curves(steps, [2.0 - s / 100 for s in steps], [(20, 1.8, 0.02), (40, 1.6, math.nan)], LINES, MODEL),
+        "curves": figures.curves(
+            steps,
+            [2.0 - s / 100 for s in steps],
+            [(20, 1.8, 0.02), (40, 1.6, math.nan)],
+            LINES,
+            MODEL,
+        ),
         "mask_rate": figures.mask_rate_curve([0.25, 0.75], [1.0, 1.8], [0.01, 0.02], 1.4, LINES),
         "trinucleotides": figures.trinucleotides(["AAA", "AAC"], words),
         "distances": figures.distances([1, 2], js),
@@ -63,7 +73,12 @@ def test_text_stays_text(name: str) -> None:
 
 
 def test_figures_of_one_page_share_no_identifier() -> None:
-    ids = [e.attrib["id"] for figure in DRAWN.values() for e in ET.fromstring(figure).iter() if "id" in e.attrib]
+    ids = [
+        e.attrib["id"]
+        for figure in DRAWN.values()
+        for e in ET.fromstring(figure).iter()
+        if "id" in e.attrib
+    ]
     assert ids
     assert len(ids) == len(set(ids))
 
@@ -72,7 +87,9 @@ def test_every_reference_inside_a_figure_is_kept() -> None:
     for figure in DRAWN.values():
         root = ET.fromstring(figure)
         ids = {e.attrib["id"] for e in root.iter() if "id" in e.attrib}
-        used = {m for e in root.iter() for v in e.attrib.values() for m in re.findall(r"#([\w-]+)", v)}
+        used = {
+            m for e in root.iter() for v in e.attrib.values() for m in re.findall(r"#([\w-]+)", v)
+        }
         assert used == ids
 
 
@@ -117,7 +134,9 @@ def test_names_from_outside_are_escaped_in_a_figure() -> None:
 
 
 def test_curves_without_validation_or_with_one_wild_loss_keep_their_scale() -> None:
-    text = figures.curves(list(range(100, 220)), [1.9, 1.8, 1.7] * 39 + [math.inf, 1e6, 1.8], [], LINES)
+    text = figures.curves(
+        list(range(100, 220)), [1.9, 1.8, 1.7] * 39 + [math.inf, 1e6, 1.8], [], LINES
+    )
     labels = [float(t) for t in re.findall(r">(\d\.\d+)<", text)]
     assert max(labels) <= 2.5
 
@@ -130,14 +149,18 @@ def test_a_long_run_is_drawn_by_its_means() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 4), st.floats(0.01, 0.6)), min_size=1, max_size=6))
-def test_labels_that_are_spread_stand_apart_in_their_order(labels: list[tuple[float, float]]) -> None:
+def test_labels_that_are_spread_stand_apart_in_their_order(
+    labels: list[tuple[float, float]],
+) -> None:
     places, sizes = ([x[i] for x in labels] for i in range(2))
     order = sorted(range(len(places)), key=lambda i: places[i])
     needed = np.array([(sizes[a] + sizes[b]) / 2 for a, b in pairwise(order)])
     moved = figures.spread(places, sizes)
     assert (np.diff([moved[i] for i in order]) >= needed * 0.98).all()
     inside = figures.spread(places, sizes, -1, 5)
-    assert all(p - s / 2 + 1e-9 >= -1 and p + s / 2 - 1e-9 <= 5 for p, s in zip(inside, sizes, strict=True))
+    assert all(
+        p - s / 2 + 1e-9 >= -1 and p + s / 2 - 1e-9 <= 5 for p, s in zip(inside, sizes, strict=True)
+    )
     assert (np.diff([inside[i] for i in order]) >= needed * 0.9).all()
     if (np.diff([places[i] for i in order]) >= needed).all():
         assert moved == pytest.approx(places)
@@ -150,7 +173,12 @@ def test_the_running_mean_of_a_line_is_the_line() -> None:
 
 
 def test_coordinates_are_rounded_and_groups_without_purpose_are_gone() -> None:
-    places = [v for e in ET.fromstring(DRAWN["curves"]).iter() for k, v in e.attrib.items() if k in ("d", "x", "transform")]
+    places = [
+        v
+        for e in ET.fromstring(DRAWN["curves"]).iter()
+        for k, v in e.attrib.items()
+        if k in ("d", "x", "transform")
+    ]
     assert places
     assert not [v for v in places if re.search(r"\.\d{3,}", v)]
     assert "<g>" not in DRAWN["curves"]

@@ -12,7 +12,7 @@ from synthetic_run import CONFIG, DIGEST, evaluation, fasta, make_run, metrics, 
 from genodiff.alphabet import DNA
 from genodiff.errors import CheckpointError
 from genodiff.report import html
-from genodiff.report.compare import Comparison, compare_sequences
+from genodiff.report.comparison import Comparison, compare_sequences
 from genodiff.report.folder import read_folder
 
 EVIL = "<script>alert(1)</script>"
@@ -76,7 +76,9 @@ def comparison() -> Comparison:
     )  # fmt: skip
 
 
-def test_the_whole_page_is_well_formed_and_points_only_into_itself(tmp_path: Path, comparison: Comparison) -> None:
+def test_the_whole_page_is_well_formed_and_points_only_into_itself(
+    tmp_path: Path, comparison: Comparison
+) -> None:
     text = html.render(read_folder(make_run(tmp_path / "run")), comparison)
     page = Page(text)
     assert len(page.ids) == len(set(page.ids))
@@ -95,23 +97,41 @@ def test_nothing_in_the_page_could_be_fetched(tmp_path: Path, comparison: Compar
 
 def test_the_headline_says_the_bound_its_interval_and_the_three_lines(tmp_path: Path) -> None:
     page = Page(html.render(read_folder(make_run(tmp_path / "run"))))
-    for said in ("1.372", "1.352 to 1.392", "80%", "1.993", "1.618", "1.214", "perplexity at most 2.588"):
+    for said in (
+        "1.372",
+        "1.352 to 1.392",
+        "80%",
+        "1.993",
+        "1.618",
+        "1.214",
+        "perplexity at most 2.588",
+    ):
         assert said in page.text, said
 
 
 def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
     page = Page(html.render(read_folder(run)))
-    assert "0.018 bits below what counting k-mers of the train split achieves (Markov 7: 1.618 bits)" in page.text
+    assert (
+        "0.018 bits below what counting k-mers of the train split achieves (Markov 7: 1.618 bits)"
+        in page.text
+    )
     assert "gap closed" not in page.text
 
 
-def test_every_figure_has_a_caption_and_words_for_a_screen_reader(tmp_path: Path, comparison: Comparison) -> None:
+def test_every_figure_has_a_caption_and_words_for_a_screen_reader(
+    tmp_path: Path, comparison: Comparison
+) -> None:
     page = Page(html.render(read_folder(make_run(tmp_path / "run")), comparison))
     assert page.tags.count("figure") == page.tags.count("figcaption") == page.tags.count("svg")
-    assert [value for key, value in page.attributes if key == "role"].count("img") == page.tags.count("svg")
+    assert [value for key, value in page.attributes if key == "role"].count(
+        "img"
+    ) == page.tags.count("svg")
     labels = [value for key, value in page.attributes if key == "aria-label"]
-    assert "Bits per base: uniform 2.000, order 0 1.993, Markov 7 1.618, this model 1.372, source 1.214" in labels
+    assert (
+        "Bits per base: uniform 2.000, order 0 1.993, Markov 7 1.618, this model 1.372, source 1.214"
+        in labels
+    )
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path, comparison: Comparison) -> None:
@@ -122,20 +142,40 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path, comparison: Compariso
 
 @pytest.mark.parametrize("missing", PART_FILES)
 def test_a_run_without_one_part_still_has_its_page(tmp_path: Path, missing: str) -> None:
-    page = Page(html.render(read_folder(make_run(tmp_path / "run", **{missing.replace(".", "_"): None}))))
-    told = {"eval.json": "genodiff eval", "samples.fa": "genodiff sample", "metrics.csv": "genodiff train toy"}
+    page = Page(
+        html.render(read_folder(make_run(tmp_path / "run", **{missing.replace(".", "_"): None})))
+    )
+    told = {
+        "eval.json": "genodiff eval",
+        "samples.fa": "genodiff sample",
+        "metrics.csv": "genodiff train toy",
+    }
     assert told.get(missing, "Configuration") in page.text
 
 
 def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path: Path) -> None:
     nothing: dict[str, str | None] = {name.replace(".", "_"): None for name in PART_FILES}
     page = Page(html.render(read_folder(make_run(tmp_path / "a run", **nothing))))
-    for command in ("genodiff train toy --out", "genodiff eval", "genodiff sample --checkpoint", "genodiff report"):
+    for command in (
+        "genodiff train toy --out",
+        "genodiff eval",
+        "genodiff sample --checkpoint",
+        "genodiff report",
+    ):
         assert command in page.text
     assert f"'{tmp_path}/a run'" in page.text, "a path with a space is quoted as a shell takes it"
 
 
-BROKEN = ["", "{", "[]", "null", '{"test": 3}', '{"test": {"split": "test"}}', "\x00\xff" * 9, "[" * 10**5]
+BROKEN = [
+    "",
+    "{",
+    "[]",
+    "null",
+    '{"test": 3}',
+    '{"test": {"split": "test"}}',
+    "\x00\xff" * 9,
+    "[" * 10**5,
+]
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
@@ -156,14 +196,27 @@ def test_one_broken_part_takes_no_other_with_it(tmp_path: Path, name: str) -> No
 
 
 def test_a_figure_that_is_no_number_is_told(tmp_path: Path) -> None:
-    wrong = json.dumps({"test": evaluation() | {"bits_per_base": "NaN"}, "valid": evaluation() | {"curve": [{"rate_lo": EVIL}]}})
+    wrong = json.dumps(
+        {
+            "test": evaluation() | {"bits_per_base": "NaN"},
+            "valid": evaluation() | {"curve": [{"rate_lo": EVIL}]},
+        }
+    )
     folder = read_folder(make_run(tmp_path / "run", eval_json=wrong))
     assert not folder.evaluations
-    assert [t.split(":")[0] for t in folder.troubles] == ["eval.json, split test", "eval.json, split valid"]
+    assert [t.split(":")[0] for t in folder.troubles] == [
+        "eval.json, split test",
+        "eval.json, split valid",
+    ]
 
 
 def test_hostile_names_are_shown_and_never_run(tmp_path: Path) -> None:
-    loud = json.dumps({"test": evaluation() | {"contigs": {EVIL: {"tokens": 5}}, "regions": {EVIL: {"tokens": 5}}, "split": EVIL}})
+    loud = json.dumps(
+        {
+            "test": evaluation()
+            | {"contigs": {EVIL: {"tokens": 5}}, "regions": {EVIL: {"tokens": 5}}, "split": EVIL}
+        }
+    )
     run = make_run(
         tmp_path / EVIL.replace("/", "\u2215"),
         config_yaml=CONFIG.replace("recipe: toy", f"recipe: '{EVIL}'"),
@@ -206,8 +259,12 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 def test_a_very_long_run_makes_no_large_page(tmp_path: Path) -> None:
     rows = metrics(2).splitlines()
     long = [rows[0], *(rows[1].replace("1,", f"{i},", 1) for i in range(1, 30_001))]
-    many = json.dumps({"test": evaluation() | {"contigs": {f"contig_{i}": {"tokens": i} for i in range(5_000)}}})
-    text = html.render(read_folder(make_run(tmp_path / "run", metrics_csv="\n".join(long) + "\n", eval_json=many)))
+    many = json.dumps(
+        {"test": evaluation() | {"contigs": {f"contig_{i}": {"tokens": i} for i in range(5_000)}}}
+    )
+    text = html.render(
+        read_folder(make_run(tmp_path / "run", metrics_csv="\n".join(long) + "\n", eval_json=many))
+    )
     assert len(text) < 400_000
     assert "the 40 largest of 5000" in Page(text).text
 

@@ -11,9 +11,9 @@ from tiny_run import write_run
 from genodiff.alphabet import DNA, SOFT
 from genodiff.backbones.streaming import stream
 from genodiff.errors import UsageError
+from genodiff.runs.checkpoint import Model, load_model
 from genodiff.score.contigs import contig_bound
 from genodiff.score.perplexity import evaluate, open_data, write_evaluation
-from genodiff.train.checkpoint import Model, load_model
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,15 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Model
         ce = np.zeros(len(x0))
         for j in masked.nonzero()[:, 0].tolist():
             ce[j] = -float(logp[j, DNA.targets.index(int(x0[j]))])
-        mine = np.flatnonzero((windows.flat_start >= first[interval]) & (windows.flat_start < first[interval] + size[interval]))
+        mine = np.flatnonzero(
+            (windows.flat_start >= first[interval])
+            & (windows.flat_start < first[interval] + size[interval])
+        )
         for w in mine.tolist():
-            inside = slice(int(windows.flat_start[w] - first[interval]), int(windows.flat_start[w] - first[interval] + windows.length[w]))
+            inside = slice(
+                int(windows.flat_start[w] - first[interval]),
+                int(windows.flat_start[w] - first[interval] + windows.length[w]),
+            )
             soft = np.array(data[inside]) >= SOFT
             assert nats[0, repeat, w] == pytest.approx(n / k * ce[inside][~soft].sum(), rel=1e-5)
             assert nats[1, repeat, w] == pytest.approx(n / k * ce[inside][soft].sum(), rel=1e-5)
@@ -65,7 +71,9 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Model
 
 def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: Model) -> None:
     windows = open_data(model).windows
-    _, _, rate = contig_bound(model.diffusion, lambda xt: iter([(0, torch.zeros(len(xt), 16))]), windows, repeats=50)
+    _, _, rate = contig_bound(
+        model.diffusion, lambda xt: iter([(0, torch.zeros(len(xt), 16))]), windows, repeats=50
+    )
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
     of_interval = rate[:, np.searchsorted(windows.flat_start, first)]
     for rates in (of_interval.ravel(), *of_interval.T):
@@ -75,12 +83,19 @@ def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: Mod
 def test_pieces_do_not_change_the_figures(model: Model) -> None:
     windows = open_data(model).windows
     found = [
-        contig_bound(model.diffusion, lambda xt, piece=piece: stream(model.backbone, xt, piece=piece), windows)[0] for piece in (37, 10**6)
+        contig_bound(
+            model.diffusion,
+            lambda xt, piece=piece: stream(model.backbone, xt, piece=piece),
+            windows,
+        )[0]
+        for piece in (37, 10**6)
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-5, abs=1e-6)
 
 
-def test_an_evaluation_in_whole_contigs_has_its_own_name_and_the_same_bases(model: Model, run: Path) -> None:
+def test_an_evaluation_in_whole_contigs_has_its_own_name_and_the_same_bases(
+    model: Model, run: Path
+) -> None:
     alone, within = evaluate(model, repeats=2), evaluate(model, repeats=2, context="contig")
     assert (alone["tokens"], alone["markov_bits"]) == (within["tokens"], within["markov_bits"])
     assert (alone["context"], within["context"]) == ("window", "contig")

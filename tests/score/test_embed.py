@@ -15,10 +15,10 @@ from tiny_run import NETWORK, genome_text, save_run, write_run
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import DataError, UsageError
+from genodiff.runs.checkpoint import load_model
+from genodiff.runs.config import resolve
 from genodiff.score.embed import Window, embed, reading, windows_of
 from genodiff.score.embedding_files import write_embeddings
-from genodiff.train.checkpoint import load_model
-from genodiff.train.config import resolve
 from tests.commands import exit_code
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
@@ -38,12 +38,21 @@ def sequences(n: int = 15, seed: int = 0) -> list[Window]:
     rng = np.random.default_rng(seed)
     out = []
     for i in range(n):
-        letters = LETTERS[rng.choice(5, int(rng.integers(1, 90)), p=[0.3, 0.2, 0.2, 0.28, 0.02])].tobytes()
+        letters = LETTERS[
+            rng.choice(5, int(rng.integers(1, 90)), p=[0.3, 0.2, 0.2, 0.28, 0.02])
+        ].tobytes()
         out.append(Window(f"c{i}", 0, len(letters), f"c{i}", letters))
     return out
 
 
-def found(model: Any, windows: list[Window], layers: list[int], pool: str, strand: str, batch_size: int = 7) -> list[np.ndarray]:
+def found(
+    model: Any,
+    windows: list[Window],
+    layers: list[int],
+    pool: str,
+    strand: str,
+    batch_size: int = 7,
+) -> list[np.ndarray]:
     how = reading(model, DNA, layers, pool, strand)
     return [array for _, array in embed(model, DNA, windows, how, batch_size=batch_size)]
 
@@ -54,7 +63,12 @@ def test_embeddings_equal_a_direct_forward(strands: str, batch_size: int) -> Non
     model, windows = network(strands), sequences()
     for layer, (got, mean) in product(
         (0, 1, 3),
-        [(found(model, windows, [0, 1, 3], "none", "forward", batch_size), found(model, windows, [3], "mean", "forward", batch_size))],
+        [
+            (
+                found(model, windows, [0, 1, 3], "none", "forward", batch_size),
+                found(model, windows, [3], "mean", "forward", batch_size),
+            )
+        ],
     ):
         for window, one, pooled in zip(windows, got, mean, strict=True):
             ids = torch.from_numpy(DNA.encode(window.letters)).long()[None]
@@ -65,23 +79,35 @@ def test_embeddings_equal_a_direct_forward(strands: str, batch_size: int) -> Non
             np.testing.assert_allclose(pooled, last.mean(0), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("strands", "alternate"), [("paired", False), ("paired", True), ("single", False)])
+@pytest.mark.parametrize(
+    ("strands", "alternate"), [("paired", False), ("paired", True), ("single", False)]
+)
 @pytest.mark.parametrize("pool", ["mean", "max", "center", "none"])
-def test_the_average_over_strands_is_the_same_for_a_window_and_its_other_strand(strands: str, alternate: bool, pool: str) -> None:
+def test_the_average_over_strands_is_the_same_for_a_window_and_its_other_strand(
+    strands: str, alternate: bool, pool: str
+) -> None:
     model, windows = network(strands, alternate_strands=alternate), sequences()
     turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
     for given, other in zip(
-        found(model, windows, [0, 2, -1], pool, "average"), found(model, turned, [0, 2, -1], pool, "average"), strict=True
+        found(model, windows, [0, 2, -1], pool, "average"),
+        found(model, turned, [0, 2, -1], pool, "average"),
+        strict=True,
     ):
-        np.testing.assert_allclose(given, other[::-1] if pool == "none" else other, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(
+            given, other[::-1] if pool == "none" else other, rtol=0, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_average(strands: str) -> None:
+def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_average(
+    strands: str,
+) -> None:
     model, windows = network(strands), sequences(4)
     turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
     both, of_turned = (found(model, some, [-1], "mean", "both") for some in (windows, turned))
-    for one, two, mean in zip(both, of_turned, found(model, windows, [-1], "mean", "average"), strict=True):
+    for one, two, mean in zip(
+        both, of_turned, found(model, windows, [-1], "mean", "average"), strict=True
+    ):
         assert one.shape == (2, 16)
         np.testing.assert_allclose(one, two[::-1], rtol=0, atol=1e-5)
         np.testing.assert_allclose(one.mean(0), mean, rtol=0, atol=1e-5)
@@ -95,7 +121,9 @@ def test_pooling_is_over_the_bases_of_the_window() -> None:
             np.testing.assert_allclose(one, of(each), rtol=0, atol=1e-5)
     for one, each in zip(found(model, windows, [-1], "center", "average"), bases, strict=True):
         n = len(each)
-        np.testing.assert_allclose(one, each[n // 2] if n % 2 else (each[n // 2 - 1] + each[n // 2]) / 2, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(
+            one, each[n // 2] if n % 2 else (each[n // 2 - 1] + each[n // 2]) / 2, rtol=0, atol=1e-5
+        )
 
 
 def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
@@ -107,8 +135,18 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
         return [(w.contig, w.start, w.end, w.letters) for w in windows_of(fasta, **more)]
 
     assert places() == [("a", 0, 10, b"ACGTACGTAC"), ("b", 0, 5, b"GGGTT")]
-    assert places(window=4) == [("a", 0, 4, b"ACGT"), ("a", 4, 8, b"ACGT"), ("a", 8, 10, b"AC"), ("b", 0, 4, b"GGGT"), ("b", 4, 5, b"T")]
-    assert places(window=6, stride=4) == [("a", 0, 6, b"ACGTAC"), ("a", 4, 10, b"ACGTAC"), ("b", 0, 5, b"GGGTT")]
+    assert places(window=4) == [
+        ("a", 0, 4, b"ACGT"),
+        ("a", 4, 8, b"ACGT"),
+        ("a", 8, 10, b"AC"),
+        ("b", 0, 4, b"GGGT"),
+        ("b", 4, 5, b"T"),
+    ]
+    assert places(window=6, stride=4) == [
+        ("a", 0, 6, b"ACGTAC"),
+        ("a", 4, 10, b"ACGTAC"),
+        ("b", 0, 5, b"GGGTT"),
+    ]
     assert places(bed=bed) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
     assert places(regions=["a:3-7", "b"]) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
     assert [w.name for w in windows_of(fasta, bed=bed)] == ["first", "second"]
@@ -119,7 +157,9 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pool", ["mean", "none"])
 @pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2, 3], "both")])
-def test_all_formats_hold_the_same_numbers(tmp_path: Path, pool: str, layers: list[int], strand: str) -> None:
+def test_all_formats_hold_the_same_numbers(
+    tmp_path: Path, pool: str, layers: list[int], strand: str
+) -> None:
     zarr = pytest.importorskip("zarr")
     model, windows = network(), sequences()
     how = reading(model, DNA, layers, pool, strand)
@@ -162,27 +202,64 @@ def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
     how = reading(model, DNA, [-1], "mean", "average")
     wrong = [*sequences(3), Window("x", 0, 3, "x", b"AUG")]
     with pytest.raises(DataError):
-        write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, wrong, how, batch_size=2), how, how.shape(32, True))
+        write_embeddings(
+            tmp_path / f"e.{kind}",
+            embed(model, DNA, wrong, how, batch_size=2),
+            how,
+            how.shape(32, True),
+        )
     with pytest.raises(DataError, match="no window"):
-        write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, [], how), how, how.shape(32, True))
+        write_embeddings(
+            tmp_path / f"e.{kind}", embed(model, DNA, [], how), how, how.shape(32, True)
+        )
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_and_a_fasta_make_a_file_with_its_provenance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run, out = write_run(tmp_path), tmp_path / "e.npz"
-    words = ["embed", str(run), "--fasta", str(tmp_path / "genome.fa"), "--out", str(out), "--window", "500", "--threads", "1"]
+    words = [
+        "embed",
+        str(run),
+        "--fasta",
+        str(tmp_path / "genome.fa"),
+        "--out",
+        str(out),
+        "--window",
+        "500",
+        "--threads",
+        "1",
+    ]
     assert exit_code(*words, "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert not out.exists()
     assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary == json.loads((tmp_path / "e.npz.json").read_text())
-    assert (summary["windows"], summary["shape"], summary["axes"]) == (plan["windows"], [30, 2, 16], ["window", "layer", "channel"])
+    assert (summary["windows"], summary["shape"], summary["axes"]) == (
+        plan["windows"],
+        [30, 2, 16],
+        ["window", "layer", "channel"],
+    )
     assert summary["checkpoint"] == load_model(run).digest
     assert len(summary["fasta"]["sha256"]) == 64
     with zipfile.ZipFile(out) as archive:
         assert archive.testzip() is None
-    assert exit_code(*words, "--regions", "c1:1-100", "--regions", "c2:1-100", "--strand", "both", "--pool", "none") == 0
+    assert (
+        exit_code(
+            *words,
+            "--regions",
+            "c1:1-100",
+            "--regions",
+            "c2:1-100",
+            "--strand",
+            "both",
+            "--pool",
+            "none",
+        )
+        == 0
+    )
     with np.load(out) as npz:
         assert npz["embeddings"].shape == (200, 2, 16)
 
@@ -205,8 +282,22 @@ def test_what_cannot_be_meant_is_one_line(
     run = write_run(tmp_path)
     capsys.readouterr()
     out = [] if "--out" in words else ["--out", str(tmp_path / "e.npz")]
-    assert exit_code("embed", str(run), "--fasta", str(tmp_path / "genome.fa"), *out, "--threads", "1", *words) == code
-    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("genodiff: error")]
+    assert (
+        exit_code(
+            "embed",
+            str(run),
+            "--fasta",
+            str(tmp_path / "genome.fa"),
+            *out,
+            "--threads",
+            "1",
+            *words,
+        )
+        == code
+    )
+    errors = [
+        line for line in capsys.readouterr().err.splitlines() if line.startswith("genodiff: error")
+    ]
     assert len(errors) == 1
     assert said in errors[0]
     assert not (tmp_path / "e.npz").exists()
@@ -215,14 +306,21 @@ def test_what_cannot_be_meant_is_one_line(
 @pytest.mark.parametrize("preset", ["dit-470k", "dimamba-470k"])
 def test_other_networks_embed_too(tmp_path: Path, preset: str) -> None:
     (tmp_path / "genome.fa").write_text(genome_text())
-    run = save_run(tmp_path / "run", resolve({"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "preset": preset}))
+    run = save_run(
+        tmp_path / "run",
+        resolve({"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "preset": preset}),
+    )
     model, windows = load_model(run), sequences(6)
     for given, one in zip(
-        found(model.backbone, windows, [-1], "mean", "average", 6), found(model.backbone, windows, [-1], "mean", "average", 1), strict=True
+        found(model.backbone, windows, [-1], "mean", "average", 6),
+        found(model.backbone, windows, [-1], "mean", "average", 1),
+        strict=True,
     ):
         np.testing.assert_allclose(given, one, rtol=0, atol=1e-5)
     turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
     for given, other in zip(
-        found(model.backbone, windows, [0, -1], "mean", "average"), found(model.backbone, turned, [0, -1], "mean", "average"), strict=True
+        found(model.backbone, windows, [0, -1], "mean", "average"),
+        found(model.backbone, turned, [0, -1], "mean", "average"),
+        strict=True,
     ):
         np.testing.assert_allclose(given, other, rtol=0, atol=1e-5)

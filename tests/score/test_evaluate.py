@@ -18,6 +18,9 @@ from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
+from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.config import resolve
+from genodiff.runs.feed import recipe_of
 from genodiff.score import lines
 from genodiff.score.lines import (
     markov_lines,
@@ -29,9 +32,6 @@ from genodiff.score.lines import (
 )
 from genodiff.score.markov import base_codes, count, fit, fit_pseudo
 from genodiff.score.perplexity import EVAL, evaluate, open_data, write_evaluation
-from genodiff.train.checkpoint import Model, load_model
-from genodiff.train.config import resolve
-from genodiff.train.feed import recipe_of
 
 CONTRACT = {
     "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits", "markov_perplexity", "source_bits",
@@ -64,7 +64,10 @@ def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: Model
 def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(model: Model) -> None:
     result = evaluate(model)
     windows = open_data(model).windows
-    rows = [windows.store.flat[s : s + n] for s, n in zip(windows.flat_start, windows.length, strict=True)]
+    rows = [
+        windows.store.flat[s : s + n]
+        for s, n in zip(windows.flat_start, windows.length, strict=True)
+    ]
     ids = np.concatenate(rows)
     assert result["tokens"] == np.isin(ids & 0x7F, DNA.targets).sum() < len(ids)
     soft = (ids >= SOFT) & np.isin(ids & 0x7F, DNA.targets)
@@ -73,7 +76,9 @@ def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(model: 
 
 
 def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(model: Model) -> None:
-    one, other, again = (evaluate(model, batch_size=b, seed=s) for b, s in ((64, 1), (3, 1), (64, 2)))
+    one, other, again = (
+        evaluate(model, batch_size=b, seed=s) for b, s in ((64, 1), (3, 1), (64, 2))
+    )
     assert one["bits_per_base"] == pytest.approx(other["bits_per_base"], rel=1e-6)
     assert one["ci95_bits"] == pytest.approx(other["ci95_bits"], rel=1e-5)
     assert one["bits_per_base"] != pytest.approx(again["bits_per_base"], rel=1e-4)
@@ -103,7 +108,9 @@ def test_a_copy_of_train_sequence_is_a_repeat(model: Model) -> None:
     assert result["repeat_share"] == (cover >= 0.25).mean() > 0
     on_c1 = windows.store.names.index("c1")
     assert (windows.contig_index[cover > 0] == on_c1).all()
-    assert 100 <= (cover * windows.length).sum() <= 108  # the copied bases, and matches beyond its ends by chance
+    assert (
+        100 <= (cover * windows.length).sum() <= 108
+    )  # the copied bases, and matches beyond its ends by chance
 
 
 def test_without_baselines_the_train_split_is_left_alone(model: Model) -> None:
@@ -113,13 +120,24 @@ def test_without_baselines_the_train_split_is_left_alone(model: Model) -> None:
     assert result["bits_per_base"] == evaluate(model)["bits_per_base"]
 
 
-@pytest.mark.parametrize("wrong", [{"repeats": 0}, {"batch_size": 0}, {"max_windows": 0}, {"max_minutes": 0.0}, {"max_minutes": math.nan}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"repeats": 0},
+        {"batch_size": 0},
+        {"max_windows": 0},
+        {"max_minutes": 0.0},
+        {"max_minutes": math.nan},
+    ],
+)
 def test_numbers_that_cannot_be_meant_are_usage_errors(model: Model, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         evaluate(model, **wrong)
 
 
-def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(model: Model, tmp_path: Path) -> None:
+def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(
+    model: Model, tmp_path: Path
+) -> None:
     bed = tmp_path / "splits.bed"
     bed.write_text("c1\t1000\t3000\ttrain\nc1\t200\t700\ttest\n")
     assert evaluate(model, bed=str(bed))["tokens"] == 500 // SEQ_LEN * SEQ_LEN
@@ -127,7 +145,9 @@ def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(model: Mode
         evaluate(model, bed=str(bed), soft_masked=False)
 
 
-def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its_own_name(model: Model, tmp_path: Path) -> None:
+def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its_own_name(
+    model: Model, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "provenance.json").write_text((model.run / "provenance.json").read_text())
@@ -179,7 +199,10 @@ def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(a, c)
     train = store.splits.intervals["train"]
-    spans = [store.ids(store.names[c])[s:e] for c, s, e in zip(train.contig, train.start, train.end, strict=True)]
+    spans = [
+        store.ids(store.names[c])[s:e]
+        for c, s, e in zip(train.contig, train.start, train.end, strict=True)
+    ]
     assert first.bases == 2 * sum(int((base_codes(np.asarray(s)) < 4).sum()) for s in spans)
 
 
@@ -200,7 +223,9 @@ def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(mode
     windows = open_data(toy).windows.spread(40)
     rows = [windows.store.flat[s : s + SEQ_LEN] for s in windows.flat_start]
     assert result["source_bits"] == pytest.approx(ToySource().bits_per_base(np.stack(rows)))
-    np.testing.assert_allclose(source_nats(ToySource(), windows), -ToySource().log_likelihood(np.stack(rows)), rtol=1e-9)
+    np.testing.assert_allclose(
+        source_nats(ToySource(), windows), -ToySource().log_likelihood(np.stack(rows)), rtol=1e-9
+    )
     assert result["bits_per_base"] > result["source_bits"]
     low, high = result["model_minus_source_bits"]["ci95"]
     assert 0 < low < result["bits_per_base"] - result["source_bits"] < high
@@ -208,7 +233,9 @@ def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(mode
     assert result["repeat_share"] is None
 
 
-def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_recipe(shared: Path) -> None:
+def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_recipe(
+    shared: Path,
+) -> None:
     yeast_codes()
     recipe = load_recipe("sacCer3")
     store = build_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
@@ -217,12 +244,24 @@ def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_rec
     bases = windows.length.sum()
     assert bases == 765 * 1024
     perplexity = np.exp(nats.sum(1) / bases)
-    for k, expected in {0: 3.897, 1: 3.871, 2: 3.860, 3: 3.849, 4: 3.845, 5: 3.843, 6: 3.837, 7: 3.832, 8: 3.831}.items():
+    for k, expected in {
+        0: 3.897,
+        1: 3.871,
+        2: 3.860,
+        3: 3.849,
+        4: 3.845,
+        5: 3.843,
+        6: 3.837,
+        7: 3.832,
+        8: 3.831,
+    }.items():
         assert perplexity[k] == pytest.approx(expected, abs=0.003)
 
 
 @pytest.mark.slow
-def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_ones(shared: Path) -> None:
+def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_ones(
+    shared: Path,
+) -> None:
     yeast_codes()
     recipe = load_recipe("sacCer3")
     store = build_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
@@ -240,7 +279,9 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
 ) -> None:
     fasta = tmp_path / "pieces.fa"
     fasta.write_text(f">c0\n{'N' * 400_000}\n" + genome_text())
-    config = resolve({"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}})
+    config = resolve(
+        {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
+    )
     recipe = recipe_of(config)
     windows = Windows(build_store(recipe, fasta), recipe, "test", SEQ_LEN)
     assert windows.store.splits.intervals["train"].n_bases > 300_000
@@ -250,7 +291,9 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
     assert markov_lines(windows).mixture is None
 
 
-def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(model: Model, tmp_path: Path) -> None:
+def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(
+    model: Model, tmp_path: Path
+) -> None:
     bed = tmp_path / "splits.bed"
     bed.write_text("c1\t0\t3000\ttrain\nc2\t0\t2000\ttest\n")
     result = evaluate(model, bed=str(bed))

@@ -18,7 +18,9 @@ from genodiff.diffusion.schedule import Linear
 from genodiff.errors import DataError, UsageError
 from genodiff.score.generative import distinct, figures, token_nats, unigram_entropy
 
-TRANSITION = torch.tensor([[0.7, 0.1, 0.1, 0.1], [0.2, 0.4, 0.2, 0.2], [0.25, 0.25, 0.25, 0.25], [0.05, 0.05, 0.1, 0.8]])
+TRANSITION = torch.tensor(
+    [[0.7, 0.1, 0.1, 0.1], [0.2, 0.4, 0.2, 0.2], [0.25, 0.25, 0.25, 0.25], [0.05, 0.05, 0.1, 0.8]]
+)
 
 
 class Chain(nn.Module):
@@ -38,12 +40,20 @@ class Chain(nn.Module):
 def judge(seq_len: int, objective: Any = Ar) -> Any:
     diffusion = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
     config = SimpleNamespace(data=SimpleNamespace(seq_len=seq_len))
-    return SimpleNamespace(backbone=Chain(), diffusion=diffusion, objective=objective(diffusion), alphabet=DNA, config=config)
+    return SimpleNamespace(
+        backbone=Chain(),
+        diffusion=diffusion,
+        objective=objective(diffusion),
+        alphabet=DNA,
+        config=config,
+    )
 
 
 def truth(ids: np.ndarray) -> np.ndarray:
     code = ids - 7
-    return np.array([math.log(4)] + [-math.log(TRANSITION[a, b]) for a, b in itertools.pairwise(code)])
+    return np.array(
+        [math.log(4)] + [-math.log(TRANSITION[a, b]) for a, b in itertools.pairwise(code)]
+    )
 
 
 @pytest.mark.parametrize("length", [1, 5, 16, 17, 24, 25, 61])

@@ -30,7 +30,10 @@ def test_one_window_has_no_interval_and_none_has_no_figure() -> None:
 
 
 def test_windows_without_a_base_change_nothing() -> None:
-    y, n = np.random.default_rng(0).random(40), np.random.default_rng(1).integers(1, 9, 40).astype(float)
+    y, n = (
+        np.random.default_rng(0).random(40),
+        np.random.default_rng(1).integers(1, 9, 40).astype(float),
+    )
     padded = ratio(np.insert(y, [3, 17, 40], 0), np.insert(n, [3, 17, 40], 0))
     assert padded == ratio(y, n)
 
@@ -44,7 +47,16 @@ def test_another_unit_scales_everything() -> None:
 
 
 def test_blocks_are_as_many_as_the_root_of_the_windows() -> None:
-    assert [blocks_of(n) for n in (1, 2, 8, 50, 64, 100, 766, 180_000)] == [1, 2, 8, 8, 8, 10, 28, 424]
+    assert [blocks_of(n) for n in (1, 2, 8, 50, 64, 100, 766, 180_000)] == [
+        1,
+        2,
+        8,
+        8,
+        8,
+        10,
+        28,
+        424,
+    ]
 
 
 def test_copies_of_every_window_do_not_make_the_figure_surer_when_they_stand_together() -> None:
@@ -54,7 +66,9 @@ def test_copies_of_every_window_do_not_make_the_figure_surer_when_they_stand_tog
     assert (copied.se or 0) > 0.7 * (once.se or 1)
 
 
-def coverage(draw: Callable[[np.random.Generator], tuple[Floats, Floats]], truth: float, seed: int) -> float:
+def coverage(
+    draw: Callable[[np.random.Generator], tuple[Floats, Floats]], truth: float, seed: int
+) -> float:
     rng = np.random.default_rng(seed)
     hits = 0
     for _ in range(1000):
@@ -73,7 +87,9 @@ def test_nineteen_of_twenty_intervals_hold_the_truth_when_windows_are_independen
 
 
 @pytest.mark.parametrize(("n", "rho"), [(100, 0.5), (800, 0.5), (800, 0.8)])
-def test_neighbours_that_are_alike_and_windows_of_different_size_are_allowed_for(n: int, rho: float) -> None:
+def test_neighbours_that_are_alike_and_windows_of_different_size_are_allowed_for(
+    n: int, rho: float
+) -> None:
     def draw(rng: np.random.Generator) -> tuple[Floats, Floats]:
         noise = rng.standard_normal(n)
         level = np.empty(n)

@@ -43,7 +43,9 @@ def looked_up(counts: Counts, word: str) -> int:
 
 @settings(deadline=None)
 @given(st.lists(TEXT, min_size=1, max_size=4), st.integers(0, 3))
-def test_counts_are_those_of_both_strands_and_never_span_an_n_or_an_end(texts: list[str], order: int) -> None:
+def test_counts_are_those_of_both_strands_and_never_span_an_n_or_an_end(
+    texts: list[str], order: int
+) -> None:
     counts = count([codes_of(t) for t in texts], order)
     for k in range(order + 1):
         slow = counted_slowly(texts, k)
@@ -52,7 +54,9 @@ def test_counts_are_those_of_both_strands_and_never_span_an_n_or_an_end(texts: l
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 8, 64])
-def test_counts_do_not_depend_on_how_a_stretch_is_read(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_do_not_depend_on_how_a_stretch_is_read(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = "ACGTTGCANNACGGTACNTTTTACGATCGATTNACGACGACG"
     whole = count([codes_of(text)], 4)
     monkeypatch.setattr(markov, "_CHUNK", chunk)
@@ -106,7 +110,9 @@ def test_case_and_the_soft_mask_bit_do_not_matter_and_specials_are_no_bases() ->
     ids = DNA.encode("ACGTN")
     np.testing.assert_array_equal(base_codes(ids), [0, 1, 2, 3, 4])
     np.testing.assert_array_equal(base_codes(ids | 0x80), [0, 1, 2, 3, 4])
-    assert (base_codes(np.array([DNA.mask_id, DNA.pad_id, DNA.unk_id, 0, 255], np.uint8)) == 4).all()
+    assert (
+        base_codes(np.array([DNA.mask_id, DNA.pad_id, DNA.unk_id, 0, 255], np.uint8)) == 4
+    ).all()
 
 
 def test_a_train_split_without_a_base_is_a_data_error() -> None:
@@ -115,7 +121,11 @@ def test_a_train_split_without_a_base_is_a_data_error() -> None:
 
 
 def test_samples_have_the_law_of_the_model() -> None:
-    model = fit(count([np.random.default_rng(1).choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2))
+    model = fit(
+        count(
+            [np.random.default_rng(1).choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2
+        )
+    )
     drawn = model.sample(400, 500, np.random.default_rng(2))
     assert drawn.shape == (400, 500)
     assert drawn.max() <= 3
@@ -147,7 +157,9 @@ def test_samples_are_a_function_of_the_generator() -> None:
 
 def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_held_out() -> None:
     rng = np.random.default_rng(3)
-    source = fit(count([rng.choice(4, 300, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2), pseudo=0.1)
+    source = fit(
+        count([rng.choice(4, 300, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2), pseudo=0.1
+    )
     train, held_out = (count(list(source.sample(5, n, rng)), 4) for n in (200, 4000))
     grid = np.geomspace(0.1, 30, 25).tolist()
     chosen = fit_pseudo(train, held_out, grid)
@@ -177,7 +189,18 @@ def test_the_yeast_reference_line_is_reproduced() -> None:
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
     model = fit(count(train, 10))
     found = np.exp(model.nll(genome["chrXIV"]).mean(1, dtype=np.float64))
-    reference = {0: 3.897, 1: 3.871, 2: 3.860, 3: 3.849, 4: 3.845, 5: 3.843, 6: 3.837, 7: 3.832, 8: 3.831, 10: 3.850}
+    reference = {
+        0: 3.897,
+        1: 3.871,
+        2: 3.860,
+        3: 3.849,
+        4: 3.845,
+        5: 3.843,
+        6: 3.837,
+        7: 3.832,
+        8: 3.831,
+        10: 3.850,
+    }
     for k, perplexity in reference.items():
         assert found[k] == pytest.approx(perplexity, abs=0.001)
 

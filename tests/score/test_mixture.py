@@ -10,7 +10,15 @@ from yeast import yeast_codes
 from genodiff.errors import DataError
 from genodiff.score import mixture
 from genodiff.score.markov import LETTERS, Codes, count
-from genodiff.score.mixture import MAX_ORDER, TABLED, Mixture, Seen, fit_mixture, look_up, mixture_nll
+from genodiff.score.mixture import (
+    MAX_ORDER,
+    TABLED,
+    Mixture,
+    Seen,
+    fit_mixture,
+    look_up,
+    mixture_nll,
+)
 
 UNIT = st.text("ACGT", min_size=1, max_size=14)
 
@@ -28,7 +36,9 @@ def seen_of(codes: Codes, train: list[Codes]) -> Seen:
 
 @settings(deadline=None, max_examples=40)
 @given(repetitive(), st.lists(repetitive(), min_size=1, max_size=3))
-def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(text: str, train: list[str]) -> None:
+def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(
+    text: str, train: list[str]
+) -> None:
     seen = seen_of(codes_of(text), [codes_of(t) for t in train])
     rows = [i for i, c in enumerate(text) if c != "N"]
     assert len(seen) == len(rows)
@@ -48,7 +58,9 @@ def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(text: str, 
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 26, 1000])
-def test_the_counts_do_not_depend_on_how_the_train_split_is_read(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_counts_do_not_depend_on_how_the_train_split_is_read(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(1)
     unit = rng.integers(0, 4, 60).astype(np.uint8)
     train = [np.concatenate([unit, unit[:30], [np.uint8(4)], unit[::-1], unit])]
@@ -66,7 +78,10 @@ def test_the_four_bases_share_a_probability_of_one() -> None:
     train = [np.concatenate([unit, rng.integers(0, 4, 300).astype(np.uint8), unit[50:150]])]
     fitted = fit_mixture(seen_of(unit[100:180], train))
     for past in (0, 5, 40):
-        total = sum(float(np.exp(-mixture_nll(fitted, _last(np.append(unit[:past], b), train))[0])) for b in range(4))
+        total = sum(
+            float(np.exp(-mixture_nll(fitted, _last(np.append(unit[:past], b), train))[0]))
+            for b in range(4)
+        )
         assert total == pytest.approx(1)
 
 
@@ -83,7 +98,9 @@ def test_a_copy_is_nearly_free_and_random_bases_cost_two_bits() -> None:
     valid = np.concatenate([rng.integers(0, 4, 3_000).astype(np.uint8), train[1_000:4_000]])
     fitted = fit_mixture(seen_of(valid, [train]))
     fresh, copied = rng.integers(0, 4, 2_000).astype(np.uint8), train[20_000:22_000]
-    assert mixture_nll(fitted, seen_of(fresh, [train])).mean() / np.log(2) == pytest.approx(2, abs=0.05)
+    assert mixture_nll(fitted, seen_of(fresh, [train])).mean() / np.log(2) == pytest.approx(
+        2, abs=0.05
+    )
     assert mixture_nll(fitted, seen_of(copied, [train])).mean() / np.log(2) < 0.1
     on_the_other_strand = (3 - copied)[::-1].astype(np.uint8)
     assert mixture_nll(fitted, seen_of(on_the_other_strand, [train])).mean() / np.log(2) < 0.1

@@ -29,9 +29,21 @@ def kmers(text: str, k: int) -> list[str]:
 
 
 @settings(deadline=None)
-@given(st.lists(SMALL, max_size=4), st.lists(SMALL, max_size=4), st.sampled_from([1, 2, 3, 5, 7, 12, 16]))
-def test_the_cover_is_that_of_shared_words_on_either_strand(windows: list[str], train: list[str], k: int) -> None:
-    known = {w for t in train for strand in (t, other_strand(t)) for w in kmers(strand, k) if "N" not in w}
+@given(
+    st.lists(SMALL, max_size=4),
+    st.lists(SMALL, max_size=4),
+    st.sampled_from([1, 2, 3, 5, 7, 12, 16]),
+)
+def test_the_cover_is_that_of_shared_words_on_either_strand(
+    windows: list[str], train: list[str], k: int
+) -> None:
+    known = {
+        w
+        for t in train
+        for strand in (t, other_strand(t))
+        for w in kmers(strand, k)
+        if "N" not in w
+    }
     shared = shared_kmers([codes_of(w) for w in windows], [codes_of(t) for t in train], k)
     found = shared_cover([codes_of(w) for w in windows], shared, k)
     for text, cover in zip(windows, found, strict=True):
@@ -41,7 +53,9 @@ def test_the_cover_is_that_of_shared_words_on_either_strand(windows: list[str], 
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 8, 15, 16, 23, 24, 30, 31])
-def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_smaller(k: int) -> None:
+def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_smaller(
+    k: int,
+) -> None:
     text = "".join("ACGT"[i] for i in np.random.default_rng(k).integers(0, 4, 60))
     words, valid = canonical_kmers(codes_of(text), k)
     number = {c: str(i) for i, c in enumerate("ACGT")}
@@ -50,7 +64,9 @@ def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_sm
         return int("".join(number[c] for c in word), 4)
 
     assert valid.all()
-    assert [int(w) for w in words] == [min(value(w), value(other_strand(w))) for w in kmers(text, k)]
+    assert [int(w) for w in words] == [
+        min(value(w), value(other_strand(w))) for w in kmers(text, k)
+    ]
 
 
 def test_words_with_an_n_match_nothing() -> None:
@@ -61,12 +77,16 @@ def test_words_with_an_n_match_nothing() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 50])
-def test_the_result_does_not_depend_on_how_stretches_are_read(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_result_does_not_depend_on_how_stretches_are_read(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(5)
     train, scored = ("".join("ACGT"[i] for i in rng.integers(0, 4, n)) for n in (2000, 300))
     whole = shared_kmers([codes_of(scored)], [codes_of(train)], K)
     monkeypatch.setattr(repeats, "_CHUNK", chunk)
-    np.testing.assert_array_equal(whole, shared_kmers([Coded(DNA.encode(scored))], [Coded(DNA.encode(train))], K))
+    np.testing.assert_array_equal(
+        whole, shared_kmers([Coded(DNA.encode(scored))], [Coded(DNA.encode(train))], K)
+    )
 
 
 def test_a_planted_copy_is_found_on_either_strand_and_one_base_less_is_not() -> None:

@@ -39,8 +39,12 @@ class FakeWindows:
 
     pad_id, tokens, widths = Windows.pad_id, Windows.tokens, Windows.widths
 
-    def gather(self, flat_start: NDArray[np.int64], length: NDArray[np.int64], pad: int) -> NDArray[np.uint8]:
-        return np.where(np.arange(self.seq_len) < length[:, None], self.rows[flat_start], np.uint8(pad))
+    def gather(
+        self, flat_start: NDArray[np.int64], length: NDArray[np.int64], pad: int
+    ) -> NDArray[np.uint8]:
+        return np.where(
+            np.arange(self.seq_len) < length[:, None], self.rows[flat_start], np.uint8(pad)
+        )
 
 
 def scored(
@@ -72,11 +76,15 @@ def bits(bound: Bound) -> float:
 
 
 def drawn(world: LongChain, n: int, seed: int) -> NDArray[np.uint8]:
-    u = torch.rand(n, world.length, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    u = torch.rand(
+        n, world.length, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     return world.draw(u).numpy().astype(np.uint8)
 
 
-def test_a_denoiser_that_knows_nothing_costs_two_bits_a_base_exactly_whatever_the_n_and_the_padding() -> None:
+def test_a_denoiser_that_knows_nothing_costs_two_bits_a_base_exactly_whatever_the_n_and_the_padding() -> (
+    None
+):
     rng = np.random.default_rng(0)
     rows = rng.choice([*DNA.targets, N, DNA.targets[1] | SOFT, N | SOFT], (7, 33)).astype(np.uint8)
     rows[3] = N
@@ -86,7 +94,9 @@ def test_a_denoiser_that_knows_nothing_costs_two_bits_a_base_exactly_whatever_th
     is_base = np.isin(rows & 0x7F, DNA.targets) & inside
     np.testing.assert_array_equal(bound.tokens[0], (is_base & (rows < SOFT)).sum(1))
     np.testing.assert_array_equal(bound.tokens[1], (is_base & (rows >= SOFT)).sum(1))
-    np.testing.assert_allclose(bound.nats.sum(0), np.tile(is_base.sum(1) * math.log(4), (5, 1)), rtol=1e-6)
+    np.testing.assert_allclose(
+        bound.nats.sum(0), np.tile(is_base.sum(1) * math.log(4), (5, 1)), rtol=1e-6
+    )
     assert bits(bound) == pytest.approx(2, abs=1e-6)
     assert ((bound.rate > 0) == (is_base.sum(1) > 0)).all()
     assert bound.rate.max() <= 1
@@ -114,9 +124,13 @@ def test_the_mean_over_masks_is_the_enumerated_bound_of_the_window(schedule: Sch
     diffusion = MaskedDiffusion(schedule, DNA.mask_id, DNA.targets)
     for row in rows:
         x0 = torch.from_numpy(row.astype(np.int64))
-        exact = nelbo_exact(count_terms(diffusion, world.denoiser, x0, torch.ones(6, dtype=torch.bool))).item()
+        exact = nelbo_exact(
+            count_terms(diffusion, world.denoiser, x0, torch.ones(6, dtype=torch.bool))
+        ).item()
         estimates = scored(world, np.tile(row, (5000, 1)), schedule=schedule).nats[0]
-        assert estimates.mean() == pytest.approx(exact, abs=4 * estimates.std() / estimates.size**0.5)
+        assert estimates.mean() == pytest.approx(
+            exact, abs=4 * estimates.std() / estimates.size**0.5
+        )
 
 
 def test_shares_of_the_bound_add_up_and_each_is_unbiased() -> None:
@@ -149,7 +163,9 @@ def _share_of(world: LongChain, row: NDArray[np.uint8], positions: list[int]) ->
 def test_figures_are_a_function_of_the_seed_and_not_of_the_batch_size() -> None:
     world = dna_like(24)
     rows = drawn(world, 50, 4)
-    one, other, again = (scored(world, rows, batch_size=b, repeats=2, seed=s) for b, s in ((50, 9), (7, 9), (50, 10)))
+    one, other, again = (
+        scored(world, rows, batch_size=b, repeats=2, seed=s) for b, s in ((50, 9), (7, 9), (50, 10))
+    )
     np.testing.assert_allclose(one.nats, other.nats, rtol=1e-12)
     np.testing.assert_array_equal(one.rate, other.rate)
     assert not np.allclose(one.nats, again.nats)
@@ -170,7 +186,9 @@ def test_a_bound_that_is_not_finite_is_an_error_and_not_a_figure() -> None:
         scored(None, rows, denoiser=lambda xt, sigma: flat_denoiser(xt, sigma) * torch.nan)
 
 
-def test_nineteen_of_twenty_intervals_hold_the_source_s_entropy_and_the_bound_is_not_below_it() -> None:
+def test_nineteen_of_twenty_intervals_hold_the_source_s_entropy_and_the_bound_is_not_below_it() -> (
+    None
+):
     world = dna_like(48)
     truth = world.entropy / 48
     hits, values = 0, []
@@ -197,7 +215,15 @@ def test_repeats_make_the_interval_narrower_and_say_how_much_is_due_to_masks() -
 def summary_of(bound: Bound, lines: Lines | None = None, **options: Any) -> dict[str, Any]:
     contig = np.arange(bound.tokens.shape[1]) // 10
     names = [f"c{i}" for i in range(contig.max() + 1)]
-    return summarise(bound.nats, bound.tokens, bound.rate, contig, names, lines or Lines(None, None, None), **options)
+    return summarise(
+        bound.nats,
+        bound.tokens,
+        bound.rate,
+        contig,
+        names,
+        lines or Lines(None, None, None),
+        **options,
+    )
 
 
 def test_the_curve_is_the_cost_of_a_masked_base_at_each_rate_and_its_mean_is_the_bound() -> None:
@@ -232,11 +258,17 @@ def test_parts_add_up_to_the_whole() -> None:
     _add_up(summary, list(summary["contigs"].values()))
     assert summary["repeat_share"] == 0.5
     assert summary["touched_share"] == 0.25
-    assert [summary["regions"][r]["windows"] for r in ("unique", "touched", "repeat")] == [15, 15, 30]
+    assert [summary["regions"][r]["windows"] for r in ("unique", "touched", "repeat")] == [
+        15,
+        15,
+        30,
+    ]
     fitted = summary["markov_fitted"]
     assert (fitted["order"], fitted["pseudo"]) == (1, [5.0, 6.0])
     assert fitted["bits"] == pytest.approx(nats[3].sum() / summary["tokens"] / math.log(2))
-    lines = [(summary["markov_bits"][k], summary["markov_minus_model_bits"][k]) for k in ("0", "1", "2")]
+    lines = [
+        (summary["markov_bits"][k], summary["markov_minus_model_bits"][k]) for k in ("0", "1", "2")
+    ]
     for bits_of_line, difference in [*lines, (fitted["bits"], fitted["minus_model_bits"])]:
         assert difference["bits"] == pytest.approx(bits_of_line - summary["bits_per_base"])
         assert difference["ci95"][0] < difference["bits"] < difference["ci95"][1]
@@ -245,7 +277,9 @@ def test_parts_add_up_to_the_whole() -> None:
 def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     tokens = sum(p["tokens"] for p in parts)
     assert tokens == summary["tokens"]
-    assert sum(p["tokens"] * p["bits_per_base"] for p in parts) / tokens == pytest.approx(summary["bits_per_base"])
+    assert sum(p["tokens"] * p["bits_per_base"] for p in parts) / tokens == pytest.approx(
+        summary["bits_per_base"]
+    )
     for k, line in summary["markov_bits"].items():
         assert sum(p["tokens"] * p["markov_bits"][k] for p in parts) / tokens == pytest.approx(line)
     for p in parts:
@@ -254,17 +288,23 @@ def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     assert fitted == pytest.approx(summary["markov_fitted"]["bits"])
 
 
-def test_without_the_soft_masked_the_figure_is_that_of_the_others_and_the_source_is_not_compared() -> None:
+def test_without_the_soft_masked_the_figure_is_that_of_the_others_and_the_source_is_not_compared() -> (
+    None
+):
     world = dna_like(40)
     rows = drawn(world, 30, 9)
     rows[:, :10] |= SOFT
     bound = scored(world, rows)
-    both, upper = (summary_of(bound, Lines(None, None, np.ones(30)), soft_masked=s) for s in (True, False))
+    both, upper = (
+        summary_of(bound, Lines(None, None, np.ones(30)), soft_masked=s) for s in (True, False)
+    )
     assert upper["tokens"] == 30 * 30
     assert upper["bits_per_base"] == both["regions"]["upper_case"]["bits_per_base"]
     assert upper["source_bits"] is None
     assert both["source_bits"] == pytest.approx(1 / 40 / math.log(2))
-    assert both["model_minus_source_bits"]["bits"] == pytest.approx(both["bits_per_base"] - both["source_bits"])
+    assert both["model_minus_source_bits"]["bits"] == pytest.approx(
+        both["bits_per_base"] - both["source_bits"]
+    )
     assert (upper["soft_masked"], both["soft_masked"]) == (0, 1)
 
 

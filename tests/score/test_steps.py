@@ -29,10 +29,19 @@ def test_fewer_steps_cost_more_and_many_cost_what_infinitely_many_do() -> None:
     """All counts of all sequences, each with its mean cross-entropy: no randomness is left."""
     repeats, windows = 4, len(WORLD.sequences)
     k = np.broadcast_to(np.arange(1, 5)[:, None], (repeats, windows))
-    terms = np.stack([count_terms(WORLD.diffusion(), WORLD.denoiser, x, torch.ones(4, dtype=torch.bool)).numpy() for x in WORLD.sequences])
+    terms = np.stack(
+        [
+            count_terms(
+                WORLD.diffusion(), WORLD.denoiser, x, torch.ones(4, dtype=torch.bool)
+            ).numpy()
+            for x in WORLD.sequences
+        ]
+    )
     nats = 4 / k * terms[np.arange(windows)[None], k]
     weight = WORLD.p.numpy() * windows
-    found = step_bits(Mdlm(WORLD.diffusion()), nats * weight, np.full(windows, 4.0), k / 4, np.full(windows, 1.0))
+    found = step_bits(
+        Mdlm(WORLD.diffusion()), nats * weight, np.full(windows, 4.0), k / 4, np.full(windows, 1.0)
+    )
     bits = [found[str(steps)]["bits"] for steps in STEPS]
     assert bits == sorted(bits, reverse=True)
     assert bits[0] * np.log(2) == pytest.approx(1.758858, abs=1e-5)
@@ -46,5 +55,10 @@ def test_a_figure_that_is_no_cross_entropy_of_counts_has_no_such_curve() -> None
 
 
 def test_a_window_without_tokens_is_passed_over() -> None:
-    found = step_bits(Mdlm(WORLD.diffusion()), np.array([[1.0, 0.0]]), np.array([4.0, 0.0]), np.array([[0.5, 0.0]]))
+    found = step_bits(
+        Mdlm(WORLD.diffusion()),
+        np.array([[1.0, 0.0]]),
+        np.array([4.0, 0.0]),
+        np.array([[0.5, 0.0]]),
+    )
     assert np.isfinite(found["10"]["bits"])

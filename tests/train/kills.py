@@ -31,7 +31,7 @@ def session(config: dict[str, Any], out: Path, crash_at: int | None, log: Path) 
         if crash_at is not None:
             os.environ["GENODIFF_CRASH_AT"] = str(crash_at)
         from genodiff.errors import GenodiffError
-        from genodiff.train.config import resolve
+        from genodiff.runs.config import resolve
         from genodiff.train.run import train
 
         logging.basicConfig(level=logging.INFO, stream=sys.stderr)
@@ -66,7 +66,11 @@ def run(scenario: dict[str, Any], root: Path, limit: float = 120.0) -> dict[str,
     changes = scenario.get("changes", {})
     for number, kill in enumerate([*scenario["kills"], {}]):
         config = scenario["config"] | changes.get(str(number), {})
-        done = sorted(int(p.name.split("_")[1]) for p in (out / "checkpoints").glob("step_*[0-9]")) if out.exists() else []
+        done = (
+            sorted(int(p.name.split("_")[1]) for p in (out / "checkpoints").glob("step_*[0-9]"))
+            if out.exists()
+            else []
+        )
         begun.append(done[-1] if done else 0)
         if kill.get("corrupt"):
             corrupt(out, done[-1], kill["corrupt"])
@@ -116,7 +120,9 @@ def contents(out: Path) -> dict[str, Any]:
     newest = max((out / "checkpoints").glob("step_*[0-9]"), default=None)
     files = [newest / n for n in ("model.safetensors", "trainer.safetensors")] if newest else []
     return {
-        "losses": [[int(r["step"]), r["loss_hex"], r["lr"], r["grad_norm"], r["valid_bits"]] for r in table],
+        "losses": [
+            [int(r["step"]), r["loss_hex"], r["lr"], r["grad_norm"], r["valid_bits"]] for r in table
+        ],
         "hashes": {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files},
         "corrupt": sorted(p.name for p in out.glob("checkpoints/*.corrupt*")),
         "leftovers": sorted(p.name for p in out.rglob("*.tmp")),

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from genodiff.train.config import RunConfig, resolve
+from genodiff.runs.config import RunConfig, resolve
 from genodiff.train.run import RunResult, train
 
 TINY: dict[str, Any] = {

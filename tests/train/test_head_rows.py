@@ -22,7 +22,9 @@ DIFFUSION = MaskedDiffusion(Linear(), V - 1, tuple(range(1, V - 1)))
 NETWORKS: dict[str, Callable[[], Backbone]] = {
     "dit": lambda: DiTSettings(d_model=8, n_layer=1, n_head=2, d_cond=4).build(V),
     "dimamba": lambda: DiMambaSettings(d_model=8, n_layer=1, d_cond=4).build(V),
-    "caduceus": lambda: PRESETS["caduceus-ph-tiny"].model_copy(update={"d_model": 8, "n_layer": 1}).build(V, None),
+    "caduceus": lambda: (
+        PRESETS["caduceus-ph-tiny"].model_copy(update={"d_model": 8, "n_layer": 1}).build(V, None)
+    ),
 }
 
 
@@ -30,22 +32,35 @@ def found(model: nn.Module, name: str, options: dict[str, Any]) -> tuple[Tensor,
     generator = torch.Generator().manual_seed(1)
     x0 = torch.randint(1, V - 1, (3, 9), generator=generator)
     maskable = torch.rand(3, 9, generator=generator) < 0.8
-    u_mask, u_time = torch.rand(3, 9, generator=generator).double(), torch.rand(3, generator=generator).double()
+    u_mask, u_time = (
+        torch.rand(3, 9, generator=generator).double(),
+        torch.rand(3, generator=generator).double(),
+    )
     draws = Draws(u_mask, u_time, 0.3, torch.arange(3), 3)
-    terms = objective(name, DIFFUSION, **options).loss(model, x0, maskable, None, draws, torch.tensor([9, 7, 8]))
+    terms = objective(name, DIFFUSION, **options).loss(
+        model, x0, maskable, None, draws, torch.tensor([9, 7, 8])
+    )
     parameters = [p for p in model.parameters()]
     return terms.nats.detach(), list(torch.autograd.grad(terms.nats, parameters, allow_unused=True))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize(("name", "options"), [("mdlm", {}), ("mdlm", {"exact_count": False}), ("sedd", {}), ("mlm", {"mask_rate": 0.5})])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("mdlm", {}), ("mdlm", {"exact_count": False}), ("sedd", {}), ("mlm", {"mask_rate": 0.5})],
+)
 def test_the_head_on_masked_rows_alone_is_the_same_objective(
     network: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = NETWORKS[network]().double()
     with torch.no_grad():
         for i, p in enumerate(model.parameters()):
-            p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(i), dtype=torch.float64) * 0.3)
+            p.add_(
+                torch.randn(
+                    p.shape, generator=torch.Generator().manual_seed(i), dtype=torch.float64
+                )
+                * 0.3
+            )
     shown: list[tuple[int, ...]] = []
     model.register_forward_hook(lambda m, args, logits: shown.append(tuple(logits.shape)))
     whole, gradients = found(model, name, options)

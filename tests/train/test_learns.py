@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from runs import TINY
 
+from genodiff.runs.checkpoint import load_model
+from genodiff.runs.config import resolve
 from genodiff.score.perplexity import evaluate
-from genodiff.train.checkpoint import load_model
-from genodiff.train.config import resolve
 from genodiff.train.run import train
 
 
@@ -38,7 +38,9 @@ def test_a_trained_model_passes_the_markov_lines_and_never_the_source(tmp_path: 
     assert high > found["source_bits"]
     difference = found["model_minus_source_bits"]
     assert difference["ci95"][1] > 0
-    assert found["bits_per_base"] - found["source_bits"] < 0.5 * (found["markov_bits"]["0"] - found["source_bits"])
+    assert found["bits_per_base"] - found["source_bits"] < 0.5 * (
+        found["markov_bits"]["0"] - found["source_bits"]
+    )
     assert result.valid_bits is not None
     assert abs(result.valid_bits - found["bits_per_base"]) < 0.1
     assert low > 1.0
@@ -46,15 +48,44 @@ def test_a_trained_model_passes_the_markov_lines_and_never_the_source(tmp_path: 
 
 def start(out: Path, ranks: int, port: int) -> subprocess.Popen[str]:
     """`genodiff train`, thirty tiny steps, on so many gloo ranks."""
-    given = [f"--{key.replace('_', '-')}={value}" for key, value in (TINY | {"steps": 30}).items() if key != "recipe"]
-    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", f"--master-port={port}"]
-    command += ["-m", "genodiff", "train", "toy", *given, "--device=cpu", "--threads=1", f"--out={out}"]
+    given = [
+        f"--{key.replace('_', '-')}={value}"
+        for key, value in (TINY | {"steps": 30}).items()
+        if key != "recipe"
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        f"--nproc-per-node={ranks}",
+        f"--master-port={port}",
+    ]
+    command += [
+        "-m",
+        "genodiff",
+        "train",
+        "toy",
+        *given,
+        "--device=cpu",
+        "--threads=1",
+        f"--out={out}",
+    ]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=env, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env=env,
+        start_new_session=True,
+    )
 
 
 def losses(run: Path) -> list[float]:
-    return [float.fromhex(row.split(",")[4]) for row in (run / "metrics.csv").read_text().splitlines()[1:]]
+    return [
+        float.fromhex(row.split(",")[4])
+        for row in (run / "metrics.csv").read_text().splitlines()[1:]
+    ]
 
 
 @pytest.mark.slow
@@ -76,4 +107,6 @@ def test_two_ranks_train_as_one_does_stop_together_and_go_on(tmp_path: Path) -> 
     assert again.returncode == 0, said
     assert "going on from step" in said
     assert losses(tmp_path / "again") == losses(tmp_path / "two")
-    assert (tmp_path / "again/model.safetensors").read_bytes() == (tmp_path / "two/model.safetensors").read_bytes()
+    assert (tmp_path / "again/model.safetensors").read_bytes() == (
+        tmp_path / "two/model.safetensors"
+    ).read_bytes()

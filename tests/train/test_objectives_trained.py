@@ -11,7 +11,7 @@ from runs import run_tiny, tiny
 from genodiff.diffusion.d3pm import D3pm
 from genodiff.diffusion.objectives import OBJECTIVES
 from genodiff.errors import UsageError
-from genodiff.train.checkpoint import load_model
+from genodiff.runs.checkpoint import load_model
 
 ONE_WAY = {"preset": "mamba-tiny"}
 
@@ -22,7 +22,16 @@ def shape(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_trains_validates_and_is_known_again(name: str, tmp_path: Path) -> None:
-    run_tiny(tmp_path / "run", objective=name, steps=30, lr=0.02, warmup_steps=1, batch_size=8, validate_every=30, **shape(name))
+    run_tiny(
+        tmp_path / "run",
+        objective=name,
+        steps=30,
+        lr=0.02,
+        warmup_steps=1,
+        batch_size=8,
+        validate_every=30,
+        **shape(name),
+    )
     with (tmp_path / "run" / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     losses = [float(row["loss_bits"]) for row in rows]
@@ -40,7 +49,12 @@ def test_the_ablations_are_switched_one_by_one() -> None:
         "time_steps": 50, "carry_over": False, "rao_blackwell": False, "time_sampling": "systematic", "exact_count": True,
     }  # fmt: skip
     assert tiny(objective="d3pm").diffusion.own()["exact_count"]
-    assert (D3pm.time_steps, D3pm.carry_over, D3pm.zero_masking, D3pm.rao_blackwell) == (1000, False, False, True)
+    assert (D3pm.time_steps, D3pm.carry_over, D3pm.zero_masking, D3pm.rao_blackwell) == (
+        1000,
+        False,
+        False,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

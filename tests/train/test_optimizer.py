@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 from runs import tiny
 
 from genodiff.alphabet import DNA
-from genodiff.train.config import OptimSettings
-from genodiff.train.optimizer import adamw, average_of, decays, ema_decay, learning_rate, moments, set_moments
-from genodiff.train.weights import build, fill, own_tensors
+from genodiff.runs.config import OptimSettings
+from genodiff.runs.weights import build, fill, own_tensors
+from genodiff.train.optimizer import (
+    adamw,
+    average_of,
+    decays,
+    ema_decay,
+    learning_rate,
+    moments,
+    set_moments,
+)
 
 
 def test_the_constant_schedule_is_that_of_the_reference(shared: Path) -> None:
@@ -41,7 +49,9 @@ def test_a_short_run_is_not_spent_on_warming_up() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 1000), st.floats(0, 1))
-def test_the_rate_is_never_negative_nor_above_lr(step: int, horizon: int, warmup: int, ratio: float) -> None:
+def test_the_rate_is_never_negative_nor_above_lr(
+    step: int, horizon: int, warmup: int, ratio: float
+) -> None:
     settings = OptimSettings(lr=0.5, warmup_steps=warmup, lr_min_ratio=ratio)
     assert 0 <= learning_rate(step, settings, horizon) <= 0.5
 
@@ -51,7 +61,11 @@ def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay() -
     exempt = {name for name, p in backbone.named_parameters() if not decays(name, p)}
     for name, parameter in backbone.named_parameters():
         last = name.split(".")[-1]
-        special = parameter.ndim < 2 or last in ("embedding", "head") or hasattr(parameter, "_no_weight_decay")
+        special = (
+            parameter.ndim < 2
+            or last in ("embedding", "head")
+            or hasattr(parameter, "_no_weight_decay")
+        )
         assert (name in exempt) == special
     assert {"embedding", "head"} < exempt
     assert any("A_log" in name for name in exempt)
@@ -81,7 +95,11 @@ def test_the_decay_warms_up_as_mdlm_has_it() -> None:
 
 
 def test_average_and_moments_survive_a_round_trip() -> None:
-    def step(backbone: torch.nn.Module, optimizer: torch.optim.Optimizer, average: torch.optim.swa_utils.AveragedModel) -> None:
+    def step(
+        backbone: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        average: torch.optim.swa_utils.AveragedModel,
+    ) -> None:
         optimizer.zero_grad()
         sum((p * p.detach().cos()).sum() for p in backbone.parameters()).backward()
         optimizer.step()
@@ -94,7 +112,11 @@ def test_average_and_moments_survive_a_round_trip() -> None:
     step(backbone, optimizer, average)
     saved = [
         {n: t.clone() for n, t in tensors.items()}
-        for tensors in (own_tensors(backbone), own_tensors(average.module), moments(optimizer, backbone))
+        for tensors in (
+            own_tensors(backbone),
+            own_tensors(average.module),
+            moments(optimizer, backbone),
+        )
     ]
     step(backbone, optimizer, average)
     other = build(tiny(seed=5), DNA)

@@ -15,8 +15,8 @@ import pytest
 from runs import TINY, run_tiny
 
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
-from genodiff.train.checkpoint import load_model, steps_of
-from genodiff.train.lock import hold
+from genodiff.runs.checkpoint import load_model, steps_of
+from genodiff.runs.lock import hold
 
 HARNESS = Path(__file__).with_name("kills.py")
 
@@ -36,7 +36,9 @@ def play(root: Path, scenarios: list[dict[str, Any]]) -> dict[str, dict[str, Any
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return bool(one["losses"] == other["losses"] and one["hashes"] == other["hashes"] and one["losses"])
+    return bool(
+        one["losses"] == other["losses"] and one["hashes"] == other["hashes"] and one["losses"]
+    )
 
 
 LONG = TINY | {"steps": 30, "checkpoint_every": 5, "validate_every": 8}
@@ -51,9 +53,16 @@ def test_killed_interrupted_corrupted_or_laid_out_anew_a_run_ends_the_same(tmp_p
             {
                 "name": "signalled",
                 "config": LONG,
-                "kills": [{"signal": s, "step": n} for s, n in (("TERM", 4), ("INT", 9), ("USR1", 14), ("HUP", 19))],
+                "kills": [
+                    {"signal": s, "step": n}
+                    for s, n in (("TERM", 4), ("INT", 9), ("USR1", 14), ("HUP", 19))
+                ],
             },
-            {"name": "corrupted", "config": LONG, "kills": [{"step": 12}, {"step": 22, "corrupt": "trainer.safetensors:0.5"}]},
+            {
+                "name": "corrupted",
+                "config": LONG,
+                "kills": [{"step": 12}, {"step": 22, "corrupt": "trainer.safetensors:0.5"}],
+            },
             {
                 "name": "workers",
                 "config": LONG | {"workers": 2},
@@ -73,7 +82,10 @@ def test_killed_interrupted_corrupted_or_laid_out_anew_a_run_ends_the_same(tmp_p
     assert found["killed"]["ends"] == [-9, -9, -9, 0]
     assert found["killed"]["begun"][-1] >= 10
     assert found["signalled"]["ends"] == [143, 130, 138, 129, 0]
-    assert all(begun >= at for begun, at in zip(found["signalled"]["begun"][1:], (4, 9, 14, 19), strict=True))
+    assert all(
+        begun >= at
+        for begun, at in zip(found["signalled"]["begun"][1:], (4, 9, 14, 19), strict=True)
+    )
     assert len(found["corrupted"]["corrupt"]) == 1
     assert found["in a write"]["ends"] == [-9, -9, 0]
 
@@ -147,7 +159,9 @@ def fasta(path: Path, seed: int = 1, extra: str = "") -> Path:
 
 
 @pytest.mark.parametrize("how", ["replaced", "grown", "cut"])
-def test_data_that_changed_since_the_run_began_is_refused_with_both_hashes(tmp_path: Path, how: str) -> None:
+def test_data_that_changed_since_the_run_began_is_refused_with_both_hashes(
+    tmp_path: Path, how: str
+) -> None:
     genome, run = fasta(tmp_path / "in.fa"), tmp_path / "run"
     run_tiny(run, recipe="own", fasta=str(genome), steps=2)
     if how == "replaced":
@@ -156,7 +170,9 @@ def test_data_that_changed_since_the_run_began_is_refused_with_both_hashes(tmp_p
         fasta(genome, extra=">two\nACGT\n")
     else:
         genome.write_text(genome.read_text()[:6000])
-    with pytest.raises(DataError, match=r"in\.fa.*changed.*sha256 is [0-9a-f]{64}.*was [0-9a-f]{64}"):
+    with pytest.raises(
+        DataError, match=r"in\.fa.*changed.*sha256 is [0-9a-f]{64}.*was [0-9a-f]{64}"
+    ):
         run_tiny(run, recipe="own", fasta=str(genome), steps=4)
     assert steps_of(run) == [2]
 
@@ -186,7 +202,10 @@ def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path: Path) -> None:
 
 
 def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path: Path) -> None:
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)}
+    before = {
+        s: signal.getsignal(s)
+        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+    }
     run = tmp_path / "run"
 
     def interrupt() -> None:
@@ -196,7 +215,9 @@ def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path:
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(Interrupted, match=r"SIGTERM at step \d+, its state is saved; run the same command") as caught:
+    with pytest.raises(
+        Interrupted, match=r"SIGTERM at step \d+, its state is saved; run the same command"
+    ) as caught:
         run_tiny(run, steps=10_000, checkpoint_every=10_000, validate_every=10_000)
     thread.join()
     assert caught.value.exit_code == 143
@@ -219,7 +240,10 @@ def test_twenty_kills_placed_by_step_over_five_kinds_of_run(tmp_path: Path) -> N
         for _ in range(4):
             at += draw.randint(1, 12)
             kills.append({"step": at})
-        scenarios += [{"name": f"calm {name}", "config": config, "kills": []}, {"name": name, "config": config, "kills": kills}]
+        scenarios += [
+            {"name": f"calm {name}", "config": config, "kills": []},
+            {"name": name, "config": config, "kills": kills},
+        ]
     found = play(tmp_path, scenarios)
     for name in kinds:
         assert found[name]["ends"] == [-9] * 4 + [0]
@@ -233,7 +257,10 @@ def test_no_moment_of_a_write_is_fatal(tmp_path: Path) -> None:
     tried, first = 0, 1
     while True:
         names = {f"crash {n}": n for n in range(first, first + 40)}
-        found = play(tmp_path, [{"name": k, "config": config, "kills": [{"crash_at": n}]} for k, n in names.items()])
+        found = play(
+            tmp_path,
+            [{"name": k, "config": config, "kills": [{"crash_at": n}]} for k, n in names.items()],
+        )
         for name, result in found.items():
             assert same(result, calm), name
             assert not result["leftovers"] + result["corrupt"], name
@@ -253,7 +280,10 @@ def test_forty_five_corruptions_of_the_newest_checkpoint_are_all_seen(tmp_path: 
         "manifest.json:missing", "model.safetensors:half", "trainer.safetensors:empty", "trainer.json:missing", "manifest.json:half",
     ]  # fmt: skip
     scenarios = [{"name": "calm", "config": LONG, "kills": []}]
-    scenarios += [{"name": how, "config": LONG, "kills": [{"step": 16}, {"step": 28, "corrupt": how}]} for how in hows]
+    scenarios += [
+        {"name": how, "config": LONG, "kills": [{"step": 16}, {"step": 28, "corrupt": how}]}
+        for how in hows
+    ]
     found = play(tmp_path, scenarios)
     for how in hows:
         assert same(found[how], found["calm"]), how

@@ -15,11 +15,11 @@ from runs import run_tiny, tiny
 from genodiff.alphabet import DNA
 from genodiff.data.loader import Batch
 from genodiff.errors import GenodiffError
+from genodiff.runs.checkpoint import diffusion_of, load_model, objective_of, steps_of
+from genodiff.runs.weights import build, own_tensors
 from genodiff.train import module as module_file
-from genodiff.train.checkpoint import diffusion_of, load_model, objective_of, steps_of
 from genodiff.train.module import batch_loss
 from genodiff.train.validation import validate
-from genodiff.train.weights import build, own_tensors
 
 
 def batch(rows: int, length: int, seed: int = 0, pad: int = 0) -> Batch:
@@ -50,25 +50,45 @@ def rows_of(whole: Batch, rows: slice) -> Batch:
 @pytest.mark.parametrize("exact_count", [True, False])
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 1000), cut=st.integers(1, 5), pad=st.integers(0, 20))
-def test_a_batch_and_its_parts_have_the_same_objective(exact_count: bool, seed: int, cut: int, pad: int) -> None:
+def test_a_batch_and_its_parts_have_the_same_objective(
+    exact_count: bool, seed: int, cut: int, pad: int
+) -> None:
     config = tiny(exact_count=exact_count)
-    backbone, objective, whole = build(config, DNA), objective_of(config, diffusion_of(config, DNA)), batch(6, 32, seed, pad)
+    backbone, objective, whole = (
+        build(config, DNA),
+        objective_of(config, diffusion_of(config, DNA)),
+        batch(6, 32, seed, pad),
+    )
     terms, weights = batch_loss(objective, backbone, whole, 0.1)
-    parts = [batch_loss(objective, backbone, rows_of(whole, rows), 0.1) for rows in (slice(0, cut), slice(cut, 6))]
+    parts = [
+        batch_loss(objective, backbone, rows_of(whole, rows), 0.1)
+        for rows in (slice(0, cut), slice(cut, 6))
+    ]
     for name in ("nats", "nats_unweighted"):
-        torch.testing.assert_close(sum(getattr(p[0], name) for p in parts), getattr(terms, name), rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(
+            sum(getattr(p[0], name) for p in parts), getattr(terms, name), rtol=1e-5, atol=1e-4
+        )
     assert sum(int(p[0].n_tokens) for p in parts) == int(terms.n_tokens)
     torch.testing.assert_close(sum(p[1] for p in parts), weights)
 
 
 def test_soft_masked_bases_weigh_what_they_are_given() -> None:
     config = tiny()
-    backbone, objective, one = build(config, DNA), objective_of(config, diffusion_of(config, DNA)), batch(4, 32)
-    (full, sum_full), (half, sum_half), (none, sum_none) = (batch_loss(objective, backbone, one, w) for w in (1.0, 0.5, 0.0))
+    backbone, objective, one = (
+        build(config, DNA),
+        objective_of(config, diffusion_of(config, DNA)),
+        batch(4, 32),
+    )
+    (full, sum_full), (half, sum_half), (none, sum_none) = (
+        batch_loss(objective, backbone, one, w) for w in (1.0, 0.5, 0.0)
+    )
     torch.testing.assert_close(half.nats, (full.nats + none.nats) / 2)
     torch.testing.assert_close(full.nats.detach(), full.nats_unweighted)
     assert none.nats < full.nats
-    assert (float(sum_full), float(sum_none)) == (float(one.maskable.sum()), float((one.maskable & ~one.soft).sum()))
+    assert (float(sum_full), float(sum_none)) == (
+        float(one.maskable.sum()),
+        float((one.maskable & ~one.soft).sum()),
+    )
     assert float(sum_half) == (float(sum_full) + float(sum_none)) / 2
     assert none.nats_unweighted == full.nats_unweighted
 
@@ -102,12 +122,14 @@ def test_micro_batches_train_the_same_model(tmp_path: Path, accumulate: int) -> 
 
 
 def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) -> None:
-    from genodiff.train.checkpoint import folder_of, verify
+    from genodiff.runs.checkpoint import folder_of, verify
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
     state = verify(folder_of(tmp_path / "run", 6))
     loaded = own_tensors(load_model(tmp_path / "run").backbone)
-    raw = {n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")}
+    raw = {
+        n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")
+    }
     assert raw.keys() == loaded.keys()
     assert all(torch.equal(loaded[n], state.weights[n]) for n in loaded)
     assert not torch.equal(loaded["embedding"], raw["embedding"])
@@ -115,7 +137,7 @@ def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) 
 
 
 def test_validation_is_the_bound_of_the_averaged_weights(tmp_path: Path) -> None:
-    from genodiff.train.feed import feed_of, valid_batches
+    from genodiff.runs.feed import feed_of, valid_batches
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
     model = load_model(tmp_path / "run")
@@ -130,7 +152,13 @@ class Poison:
     """Stands before the loss and spoils it at chosen calls."""
 
     def __init__(self, calls: set[int], value: float, where: str) -> None:
-        self.calls, self.value, self.where, self.count, self.real = calls, value, where, 0, module_file.batch_loss
+        self.calls, self.value, self.where, self.count, self.real = (
+            calls,
+            value,
+            where,
+            0,
+            module_file.batch_loss,
+        )
 
     def __call__(self, diffusion: Any, backbone: torch.nn.Module, *rest: Any) -> Any:
         self.count += 1
@@ -142,13 +170,19 @@ class Poison:
         if self.where == "logged":
             return terms._replace(nats_unweighted=terms.nats_unweighted * self.value), weights
         parameter = dict(backbone.named_parameters())["blocks.0.norm.weight"]
-        return terms._replace(nats=terms.nats + (parameter * self.value).sum() * 0.0 + parameter.sum() * self.value), weights
+        return terms._replace(
+            nats=terms.nats + (parameter * self.value).sum() * 0.0 + parameter.sum() * self.value
+        ), weights
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("where", ["loss", "gradient", "logged"])
 def test_a_step_that_is_not_finite_leaves_everything_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, where: str, value: float
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    where: str,
+    value: float,
 ) -> None:
     monkeypatch.setattr(module_file, "batch_loss", Poison({3}, value, where))
     run_tiny(tmp_path / "run", steps=3, checkpoint_every=1, keep=9)
@@ -164,7 +198,9 @@ def test_a_step_that_is_not_finite_leaves_everything_as_it_was(
         assert "the gradient of" in caplog.text
 
 
-def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module_file, "batch_loss", Poison({2, 4, 5}, math.nan, "loss"))
     with pytest.raises(GenodiffError, match=r"step 5: .*not finite.*2 such steps") as caught:
         run_tiny(tmp_path / "run", steps=9, max_skipped=2)
@@ -178,7 +214,9 @@ def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(tmp_pat
     assert run_tiny(tmp_path / "run", steps=9, max_skipped=2).step == 9
 
 
-def test_a_state_that_is_not_finite_is_never_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_is_not_finite_is_never_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from genodiff.train import callbacks
 
     real = callbacks.moments

@@ -11,10 +11,16 @@ from safetensors.torch import load_file
 from genodiff.kernels import gemm
 from genodiff.kernels.library import why_not
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason="torch's scan runs here, whose bits depend on the number of threads")
+pytestmark = pytest.mark.skipif(
+    why_not() is not None,
+    reason="torch's scan runs here, whose bits depend on the number of threads",
+)
 
 
-@pytest.mark.parametrize(("preset", "routed"), [("caduceus-ps-tiny", True), ("caduceus-ph-tiny", True), ("caduceus-ph-tiny", False)])
+@pytest.mark.parametrize(
+    ("preset", "routed"),
+    [("caduceus-ps-tiny", True), ("caduceus-ph-tiny", True), ("caduceus-ph-tiny", False)],
+)
 def test_a_run_does_not_depend_on_the_number_of_threads(
     preset: str, routed: bool, threads: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -24,7 +30,9 @@ def test_a_run_does_not_depend_on_the_number_of_threads(
     for n in threads:
         torch.set_num_threads(n)
         out = tmp_path / f"{n}"
-        run_tiny(out, preset=preset, d_model=40, seq_len=512, batch_size=8, steps=4, validate_every=2)
+        run_tiny(
+            out, preset=preset, d_model=40, seq_len=512, batch_size=8, steps=4, validate_every=2
+        )
         rows = csv.DictReader((out / "metrics.csv").read_text().splitlines())
         losses = [(row["loss_hex"], row["grad_norm"], row["valid_bits"]) for row in rows]
         found.append((losses, load_file(out / "model.safetensors")))

@@ -1,0 +1,44 @@
+"""Triton kernels of RMSNorm: y = w ⊙ x s with s = 1/√(mean(x²) + ε), and its gradients, a row's channels in one program."""
+# mypy: ignore-errors
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+@no_type_check
+def norm_forward(x, w, y, scale, tokens, eps, D: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr):
+    """y (tokens, D) and s (tokens)."""
+    t, e = tl.program_id(0).to(tl.int64) * BT + tl.arange(0, BT), tl.arange(0, BD)
+    mask = (t < tokens)[:, None] & (e < D)[None, :]
+    at = t[:, None] * D + e[None, :]
+    x_ = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
+    s = 1.0 / tl.sqrt(tl.sum(x_ * x_, 1) / D + eps)
+    w_ = tl.load(w + e, mask=e < D, other=0.0).to(tl.float32)
+    tl.store(y + at, (x_ * s[:, None] * w_[None, :]).to(y.dtype.element_ty), mask=mask)
+    tl.store(scale + t, s, mask=t < tokens)
+
+
+@triton.jit
+@no_type_check
+def norm_backward(
+    gy, x, w, scale, dx, dw, tokens, tiles, D: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr
+):
+    """dx (tokens, D), and each program's share of dw, (programs, D)."""
+    e = tl.arange(0, BD)
+    w_ = tl.load(w + e, mask=e < D, other=0.0).to(tl.float32)
+    sums = tl.zeros([BD], tl.float32)
+    for tile in range(0, tiles):
+        t = (tl.program_id(0).to(tl.int64) * tiles + tile) * BT + tl.arange(0, BT)
+        mask = (t < tokens)[:, None] & (e < D)[None, :]
+        at = t[:, None] * D + e[None, :]
+        g = tl.load(gy + at, mask=mask, other=0.0).to(tl.float32)
+        s = tl.load(scale + t, mask=t < tokens, other=0.0)[:, None]
+        normed = tl.load(x + at, mask=mask, other=0.0).to(tl.float32) * s
+        g_w = g * w_[None, :]
+        along = tl.sum(g_w * normed, 1)[:, None] / D
+        tl.store(dx + at, ((g_w - normed * along) * s).to(dx.dtype.element_ty), mask=mask)
+        sums += tl.sum(g * normed, 0)
+    tl.store(dw + tl.program_id(0) * D + e, sums, mask=e < D)

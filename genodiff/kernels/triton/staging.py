@@ -1,0 +1,59 @@
+"""Triton kernels around the scan's: B and C into the order the scan reads them in, their gradients back."""
+# mypy: ignore-errors
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+@no_type_check
+def stage(
+    B, C, bc, L, padded, B_b, B_l, B_n, C_b, C_l, C_n, N: tl.constexpr, REVERSE: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
+):  # fmt: skip
+    """bc (rows, 2N, padded) float32: B, then C, time innermost and in the order of the scan, zero past the end."""
+    position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
+    row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
+    t = (L - 1 - position if REVERSE else position).to(tl.int64)
+    live = (position < L)[:, None] & (n < N)[None, :]
+    if which == 0:
+        x = tl.load(B + row * B_b + t[:, None] * B_l + n[None, :] * B_n, mask=live, other=0.0).to(
+            tl.float32
+        )
+    else:
+        x = tl.load(C + row * C_b + t[:, None] * C_l + n[None, :] * C_n, mask=live, other=0.0).to(
+            tl.float32
+        )
+    at = bc + (row * 2 * N + which * N) * padded + n[None, :] * padded + position[:, None]
+    tl.store(at, x, mask=(position < padded)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+@no_type_check
+def unstage(
+    dbc, dB, dC, L, padded, slabs, slab, dB_b, dB_l, dB_n, dC_b, dC_l, dC_n,
+    N: tl.constexpr, REVERSE: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
+):  # fmt: skip
+    """dB and dC (rows, L, N) from the sum of the slabs (rows, 2N, padded), added up in their order."""
+    position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
+    row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
+    live = (position < L)[:, None] & (n < N)[None, :]
+    at = dbc + (row * 2 * N + which * N) * padded + n[None, :] * padded + position[:, None]
+    total = tl.zeros([BT, BN], tl.float32)
+    for _ in range(slabs):
+        total += tl.load(at, mask=live, other=0.0)
+        at += slab
+    t = (L - 1 - position if REVERSE else position).to(tl.int64)
+    if which == 0:
+        tl.store(
+            dB + row * dB_b + t[:, None] * dB_l + n[None, :] * dB_n,
+            total.to(dB.dtype.element_ty),
+            mask=live,
+        )
+    else:
+        tl.store(
+            dC + row * dC_b + t[:, None] * dC_l + n[None, :] * dC_n,
+            total.to(dC.dtype.element_ty),
+            mask=live,
+        )

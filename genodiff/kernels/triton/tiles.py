@@ -1,0 +1,219 @@
+"""What the Triton scan kernels are made of: a tile of 32 channels, one per lane, by T steps in registers.
+
+Inline PTX stands where Triton has no word for what is meant: the machine's 2^x without its scaling, a reversal of time that only
+renames registers, sums over lanes by the matrix unit. ASM is off under Triton's interpreter, which has no PTX.
+"""
+# mypy: ignore-errors
+
+from typing import (
+    no_type_check,  # keeps checked shapes (tests/conftest.py) away from functions that Triton compiles
+)
+
+import triton
+import triton.language as tl
+
+LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
+LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
+
+
+def _quarter_sums(split: bool) -> str:
+    """PTX of `quarters`: operands 0 to 3 are results (4 to 15 only fill the tile), 16 to 31 a tile's 16 steps.
+
+    mma.m16n8k8 with four steps as A (rows lane/4 and lane/4 + 8, columns lane%4 and lane%4 + 4) times columns of ones picked by B
+    sums them over four lanes. A tf32 operand keeps 10 bits of the fraction; `split` adds what that cuts off in a second product.
+    """
+    lines = [
+        "{",
+        ".reg .f32 s<4>, m;",
+        ".reg .b32 b<8>, hi<4>, lo<4>, g;",
+        ".reg .pred p;",
+        "mov.u32 g, %laneid;",
+        "shr.u32 g, g, 2;",
+    ]
+    for i in range(8):
+        lines += [f"setp.eq.u32 p, g, {i};", f"selp.b32 b{i}, 0x3f800000, 0, p;"]
+    lines += [f"mov.f32 s{i}, 0f00000000;" for i in range(4)]
+    for j in range(4):
+        picked = [f"${16 + 4 * j + i}" for i in range(4)]
+        operands = [picked]
+        if split:
+            for i, x in enumerate(picked):
+                lines += [
+                    f"and.b32 hi{i}, {x}, 0xffffe000;",
+                    f"mov.b32 m, hi{i};",
+                    f"sub.f32 m, {x}, m;",
+                    f"mov.b32 lo{i}, m;",
+                ]
+            operands = [[f"{part}{i}" for i in range(4)] for part in ("hi", "lo")]
+        for operand in operands:
+            lines.append(
+                "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {s0, s2, s1, s3}, "
+                f"{{{', '.join(operand)}}}, {{b{2 * j}, b{2 * j + 1}}}, {{s0, s2, s1, s3}};"
+            )
+    lines += (
+        [f"mov.f32 ${i}, s{i};" for i in range(4)]
+        + [f"mov.f32 ${i}, 0f00000000;" for i in range(4, 16)]
+        + ["}"]
+    )
+    return "\n".join(lines)
+
+
+def _exchanges() -> str:
+    """PTX of `over_lanes`: operand 0 is the result, 16 to 19 and 32 to 35 what `quarters` left of two tiles.
+
+    Three exchanges sum over the eight groups of four lanes; each halves what a lane still holds.
+    """
+    lines = [
+        "{",
+        ".reg .f32 s<8>, m, r;",
+        ".reg .b32 lane, bit;",
+        ".reg .pred q;",
+        "mov.u32 lane, %laneid;",
+    ]
+    lines += [f"mov.f32 s{i}, ${16 + i};" for i in range(4)] + [
+        f"mov.f32 s{4 + i}, ${32 + i};" for i in range(4)
+    ]
+    for half, bit in ((4, 16), (2, 8), (1, 4)):
+        lines += [f"and.b32 bit, lane, {bit};", "setp.ne.u32 q, bit, 0;"]
+        for i in range(half):
+            lines += [f"selp.f32 m, s{i}, s{half + i}, q;", f"selp.f32 s{i}, s{half + i}, s{i}, q;"]
+            lines += [
+                f"shfl.sync.bfly.b32 r, m, {bit}, 0x1f, 0xffffffff;",
+                f"add.f32 s{i}, s{i}, r;",
+            ]
+    lines += ["mov.b32 $0, s0;"] + [f"mov.b32 ${i}, 0;" for i in range(1, 16)] + ["}"]
+    return "\n".join(lines)
+
+
+_QUARTERS: tl.constexpr = tl.constexpr(_quarter_sums(False))
+_EXACT_QUARTERS: tl.constexpr = tl.constexpr(_quarter_sums(True))
+_EXCHANGES: tl.constexpr = tl.constexpr(_exchanges())
+_TWO_TILES: tl.constexpr = tl.constexpr(",".join(["=r"] * 16 + ["f"] * 32))
+_TURN: tl.constexpr = tl.constexpr("\n".join(f"mov.b32 ${i}, ${31 - i};" for i in range(16)))
+_ONE_TILE: tl.constexpr = tl.constexpr(",".join(["=f"] * 16 + ["f"] * 16))
+
+
+@triton.jit
+@no_type_check
+def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
+    """2^x for x < 127. Exact: a polynomial about the nearest integer, right to a last place, 1 at 0, and 0 where it underflows;
+    else the machine's own."""
+    if EXACT:
+        x = tl.maximum(x, -127.0)  # there p is 1, and its exponent becomes that of zero
+        shifted = x + 12582912.0
+        f = x - (shifted - 12582912.0)
+        p = f * 1.5252733804059841e-05 + 0.00015403530393381609
+        p = p * f + 0.0013333558146428443
+        p = p * f + 0.009618129107628477
+        p = p * f + 0.05550410866482158
+        p = p * f + 0.24022650695910072
+        p = p * f + 0.6931471805599453
+        p = p * f + 1.0
+        return ((shifted.to(tl.int32, bitcast=True) << 23) + p.to(tl.int32, bitcast=True)).to(
+            tl.float32, bitcast=True
+        )
+    elif ASM:
+        return tl.inline_asm_elementwise(
+            "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
+    else:
+        return tl.exp2(x)
+
+
+@triton.jit
+@no_type_check
+def softplus(x, EXACT: tl.constexpr, ASM: tl.constexpr):
+    """log(1 + eˣ), to float32's precision relative to itself however small it is."""
+    q = exp2(tl.abs(x) * -LOG2E, EXACT, ASM)
+    p = q * 0.005232623778283596 - 0.029504956677556038
+    p = p * q + 0.07822549343109131
+    p = p * q - 0.1366320699453354
+    p = p * q + 0.1910598874092102
+    p = p * q - 0.2484297752380371
+    p = p * q + 0.3331909477710724
+    p = p * q - 0.4999949336051941
+    p = p * q + 1.0
+    return tl.maximum(x, 0.0) + p * q
+
+
+@triton.jit
+@no_type_check
+def forwards(a1, h1, p1, a2, b2, p2):
+    """h_t and, beside it, h_{t-1}."""
+    return a2, tl.fma(a2, h1, b2), h1
+
+
+@triton.jit
+@no_type_check
+def backwards(a2, C2, dy2, g2, c2, a1, C1, dy1, g1, c1):
+    """g_t and c_t = a_t g_t from c_{t+1}, with time reversed."""
+    g = tl.fma(C1, dy1, c2)
+    return a1, C1, dy1, g, a1 * g
+
+
+@triton.jit
+@no_type_check
+def turned(x, ASM: tl.constexpr):
+    """A tile with its time reversed: registers change their names, and nothing moves. (Triton's own reverse scan shuffles lanes.)"""
+    if ASM:
+        return tl.inline_asm_elementwise(
+            _TURN, _ONE_TILE, [x], dtype=tl.float32, is_pure=True, pack=16
+        )
+    else:
+        return tl.flip(x, 1)
+
+
+@triton.jit
+@no_type_check
+def quarters(p, SUMS: tl.constexpr):
+    """A tile (32, 16) summed over groups of four lanes: register i < 4 of lane l has step 4 (l%4) + i of the group l/4."""
+    if SUMS == "tf32":
+        return tl.inline_asm_elementwise(
+            _QUARTERS, _ONE_TILE, [p], dtype=tl.float32, is_pure=True, pack=16
+        )
+    else:
+        return tl.inline_asm_elementwise(
+            _EXACT_QUARTERS, _ONE_TILE, [p], dtype=tl.float32, is_pure=True, pack=16
+        )
+
+
+@triton.jit
+@no_type_check
+def over_lanes(p, q, T: tl.constexpr):
+    """Two tiles' quarters summed over all lanes: lane l has step 4 (l%4) + 2 (l/8%2) + l/4%2 of p where l < 16, of q where not."""
+    bits = tl.inline_asm_elementwise(
+        _EXCHANGES, _TWO_TILES, [p, q], dtype=tl.int32, is_pure=True, pack=16
+    )
+    first = tl.arange(0, T)[None, :] == 0
+    return tl.sum(tl.where(first, bits, 0), 1).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+@no_type_check
+def pointers(x, row, start, e, way, stride: tl.constexpr):
+    """Pointers of a tile. The constants come last, so that they end in the instructions and not in registers."""
+    return (x + (row + start * stride) + e)[:, None] + (way * stride)[None, :]
+
+
+@triton.jit
+@no_type_check
+def step_sizes(
+    delta, mask, live, bias, SOFTPLUS: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr
+):
+    """dt of a tile; 0, which leaves the state as it is, past the end. And what it was before softplus."""
+    raw = tl.load(delta, mask=mask, other=0.0).to(tl.float32) + bias[:, None]
+    dt = softplus(raw, EXACT, ASM) if SOFTPLUS else raw
+    return tl.where(live, dt, 0.0), raw
+
+
+@triton.jit
+@no_type_check
+def place(tile, L, zero, T: tl.constexpr, EVEN: tl.constexpr, REVERSE: tl.constexpr):
+    """A tile's first time (as wide as `zero`), the way from it to the others, and which times there are."""
+    t = tl.arange(0, T)
+    if REVERSE:
+        start, way = zero + (L - 1 - tile * T), -t
+    else:
+        start, way = zero + tile * T, t
+    live = (tile * T + t < L)[None, :] | EVEN
+    return start, way, live

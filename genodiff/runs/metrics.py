@@ -1,0 +1,67 @@
+"""metrics.csv: one row per step, appended as it is made, synced before each checkpoint, cut back when a run goes on.
+
+step, tokens, seconds   steps done, bases seen (maskable ones), seconds of training, over all sessions
+loss_bits               bound of the step's windows, bits per base, all bases alike
+loss_hex                what was optimised (nats per base of a full batch, soft-masked bases weighted), as float.hex
+grad_norm, lr           gradient norm before clipping; learning rate of the step
+valid_bits, valid_ci    bound on the validation windows with averaged weights, and its 95 % half-width; most are empty
+tokens_per_s            pace of the step
+weighted_bits           as loss_bits, with soft-masked bases weighted
+skipped                 1 where a non-finite loss or gradient made the step leave the weights as they were
+"""
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import IO, Any
+
+from genodiff.errors import CheckpointError
+from genodiff.io import atomic
+
+FILE = "metrics.csv"
+COLUMNS = (
+    "step", "tokens", "seconds", "loss_bits", "loss_hex", "grad_norm", "lr", "valid_bits", "valid_ci", "tokens_per_s",
+    "weighted_bits", "skipped",
+)  # fmt: skip
+
+
+class Metrics:
+    """The open file of a run that goes on after `step`: rows beyond it, and a torn last one, are gone."""
+
+    def __init__(self, run: Path, step: int) -> None:
+        self.path = run / FILE
+        atomic.write_text(self.path, self._kept(step))
+        self._file: IO[str] = self.path.open("a", encoding="utf-8", newline="")
+
+    def append(self, **values: Any) -> None:
+        """Add one row; it reaches the system at once."""
+        text = io.StringIO()
+        csv.DictWriter(text, COLUMNS, lineterminator="\n").writerow(values)
+        try:
+            self._file.write(text.getvalue())
+            self._file.flush()
+        except OSError as fault:
+            raise atomic.write_error(self.path, fault) from None
+
+    def sync(self) -> None:
+        """Bring all rows to the disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _kept(self, step: int) -> str:
+        header = ",".join(COLUMNS) + "\n"
+        if not self.path.is_file() or not step:
+            return header
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        if not lines or lines[0] != header:
+            raise CheckpointError(
+                "has other columns than this genodiff writes", file=self.path, fix="move it away"
+            )
+        kept = [
+            line for line in lines[1:] if line.endswith("\n") and line.split(",", 1)[0].isdecimal()
+        ]
+        return header + "".join(line for line in kept if int(line.split(",", 1)[0]) <= step)

@@ -1,0 +1,42 @@
+"""The tokenizer in a run folder: RUN/tokenizer/ holds the files that the run was trained with, so that nothing else is needed."""
+
+from pathlib import Path
+
+from genodiff.alphabet import Alphabet, Vocabulary
+from genodiff.data.tokenizer import JSON, MERGES, VOCAB, WORDS, Tokenizer, tokenizer_from
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.io import atomic
+from genodiff.runs.weights import read_bytes
+
+FOLDER = "tokenizer"
+_LARGEST = 256 << 20
+
+
+def write_tokenizer(run: Path, files: dict[str, bytes]) -> None:
+    """Put a tokenizer's files into the run folder, unless they stand there. Raises `MachineError`."""
+    for name, content in files.items():
+        path = run / FOLDER / name
+        if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(exist_ok=True)
+            atomic.write_bytes(path, content)
+
+
+def read_tokenizer(run: Path) -> dict[str, bytes]:
+    """The tokenizer's files in a run folder; none where it has no such folder. Raises `CheckpointError`."""
+    folder = run / FOLDER
+    names = (
+        [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
+        if folder.is_dir()
+        else []
+    )
+    return {name: read_bytes(folder / name, _LARGEST) for name in names}
+
+
+def model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
+    """The tokenizer of a trained model of text. Raises `CheckpointError` where the run lacks it or has another."""
+    if not isinstance(alphabet, Vocabulary):
+        raise CheckpointError(f"is a {alphabet.domain} model", file=run, fix="give a text run")
+    try:
+        return tokenizer_from(read_tokenizer(run), alphabet, run / FOLDER)
+    except UsageError as fault:
+        raise CheckpointError(fault.what, file=fault.file, fix=fault.fix) from None

@@ -1,0 +1,260 @@
+"""Trials: several models trained on one store with equal tokens and equal seeds, and scored on the same windows.
+
+A spec is a YAML file:
+
+    title: Yeast, 470 k parameters
+    recipe: sacCer3                     what `genodiff train` takes; --fasta (or --text) of `genodiff compare` goes in its place
+    domain: dna                         or text, which is measured in bits per byte
+    tokens: 20000000                    that each run sees; its steps follow from its batch size
+    seeds: [1]
+    settings: {seq_len: 1024, ...}      of every run, by the names that `genodiff train` has for them
+    rows:
+      - {name: AR, settings: {preset: mamba-470k, objective: ar}, published: 3.067}
+      - {name: MDLM, settings: {preset: caduceus-ps-470k}}
+    against: MDLM                       whose figure is subtracted (default: the first row's)
+    split: test                         and, optionally, `windows` (at most so many, evenly spread) and `repeats`
+    schedules: [linear, cosine]         estimate the bound of the first MDLM row under each, for mean and variance
+
+Each (row, seed) is a run folder OUT/runs/NAME-seedN, trained by the ordinary `train`: a comparison that was stopped goes
+on where it was. Its nats on every window are kept in OUT/scores, so that differences are taken window by window.
+"""
+
+import json
+import logging
+import math
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from genodiff.data.loader import EvalBatches
+from genodiff.data.windows import Windows
+from genodiff.diffusion.schedule import SCHEDULES
+from genodiff.errors import UsageError
+from genodiff.io import atomic
+from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.config import RunConfig, merge, resolve, spread
+from genodiff.score.perplexity import Progress, bound_of, open_data
+from genodiff.score.text import open_text
+from genodiff.settings import Settings, did_you_mean, read_yaml
+from genodiff.studies.schedules import ScheduleFigure, schedule_figures
+from genodiff.train.run import train
+
+_log = logging.getLogger("genodiff")
+Floats = NDArray[np.float64]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+=-]*")
+
+
+class Row(Settings):
+    """One model: what differs from the others."""
+
+    name: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+    published: Annotated[
+        float | None,
+        Field(gt=0, description="The perplexity that a paper gives, to stand beside it."),
+    ] = None
+
+
+class Spec(Settings):
+    """A comparison."""
+
+    title: str
+    recipe: str
+    domain: Literal["dna", "text"] = "dna"
+    fasta: str | None = None
+    text: str | None = None
+    tokens: Annotated[int, Field(ge=1)]
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    against: str | None = None
+    split: Literal["train", "valid", "test"] = "test"
+    windows: Annotated[int | None, Field(ge=1)] = None
+    repeats: Annotated[int, Field(ge=1)] = 1
+    schedules: tuple[str, ...] = ()
+    schedule_repeats: Annotated[int, Field(ge=2)] = 8
+
+    @model_validator(mode="after")
+    def _names_are_one_each(self) -> Self:
+        names = [row.name for row in self.rows]
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"the row name '{name}' cannot be the name of a folder")
+        if len({name.lower() for name in names}) != len(names) or len(set(self.seeds)) != len(
+            self.seeds
+        ):
+            raise ValueError("a row's name or a seed stands twice")
+        if self.against is not None and self.against not in names:
+            raise ValueError(
+                f"no row '{self.against}' to set against; {did_you_mean(self.against, names)}"
+            )
+        for name in self.schedules:
+            if name not in SCHEDULES:
+                raise ValueError(f"no schedule '{name}'; {did_you_mean(name, SCHEDULES)}")
+        return self
+
+
+class Score(NamedTuple):
+    """A run's figure on each window; `size` is what bits are counted per: bases of DNA, bytes of text."""
+
+    nats: Floats
+    tokens: Floats
+    size: Floats
+
+
+class Entry(NamedTuple):
+    """A row with all of its runs: what the page shows."""
+
+    row: Row
+    config: RunConfig
+    runs: list[Path]
+    scores: list[Score]
+    figure: str
+    parameters: int
+    seconds: float
+
+
+def read_spec(path: Path, over: dict[str, Any]) -> Spec:
+    """The spec in a YAML file, with `over` in place of what it says. Raises `UsageError` naming the file."""
+    values = read_yaml(path)
+    if isinstance(values, dict):
+        values = values | over
+    return Spec.parse(values, file=path)
+
+
+def plan(spec: Spec, file: Path) -> list[tuple[Row, int, RunConfig]]:
+    """Every run of a spec with its configuration, seed by seed. Raises `UsageError` where runs cannot be compared."""
+    found = []
+    for seed in spec.seeds:
+        for row in spec.rows:
+            top = {"recipe": spec.recipe, "seed": seed, "domain": spec.domain}
+            top |= {
+                name: value
+                for name in ("fasta", "text")
+                if (value := getattr(spec, name)) is not None
+            }
+            given = merge(spread(spec.settings, file=file), spread(row.settings, file=file))
+            if given.get("train", {}).keys() & {"max_steps", "max_minutes"}:
+                raise UsageError(
+                    "steps and minutes follow from tokens",
+                    file=file,
+                    fix="leave max_steps and max_minutes out",
+                )
+            config = resolve(given | top, file=file)
+            per_step = config.train.batch_size * config.data.seq_len
+            steps = max(1, round(spec.tokens / per_step))
+            config = config.model_copy(
+                update={"train": config.train.model_copy(update={"max_steps": steps})}
+            )
+            found.append((row, seed, config))
+    if spec.schedules and not any(_is_mdlm(config) for _, _, config in found):
+        raise UsageError(
+            "schedules: no row is MDLM in continuous time",
+            file=file,
+            fix="leave schedules out, or add such a row",
+        )
+    lengths = {config.data.seq_len for _, _, config in found}
+    if len(lengths) > 1:
+        what = f"windows of {' and '.join(map(str, sorted(lengths)))} tokens cannot be set side by side"
+        raise UsageError(what, file=file, fix="give all rows the same seq_len")
+    return found
+
+
+def run(
+    spec: Spec,
+    file: Path,
+    out: Path,
+    *,
+    device: str = "cpu",
+    offline: bool = False,
+    progress: Progress | None = None,
+) -> list[Entry]:
+    """Train and score whatever is not there yet, and return the rows in the spec's order. Raises as `train` and `evaluate`."""
+    runs = plan(spec, file)
+    found: dict[str, list[tuple[RunConfig, Path, Score, Model, float]]] = {
+        row.name: [] for row in spec.rows
+    }
+    for i, (row, seed, config) in enumerate(runs):
+        folder = out / "runs" / f"{row.name.replace(' ', '_')}-seed{seed}"
+        _log.info("%s, seed %d: run %d of %d", row.name, seed, i + 1, len(runs))
+        done = train(config, folder, device=device, offline=offline)
+        model = load_model(folder, device=device)
+        score = _score(model, spec, out / "scores" / f"{folder.name}.json", offline, progress)
+        found[row.name].append((config, folder, score, model, done.seconds))
+    return [
+        Entry(
+            row,
+            found[row.name][0][0],
+            [folder for _, folder, *_ in found[row.name]],
+            [score for _, _, score, *_ in found[row.name]],
+            found[row.name][0][3].objective.figure,
+            sum(p.numel() for p in found[row.name][0][3].backbone.parameters()),
+            sum(seconds for *_, seconds in found[row.name]),
+        )
+        for row in spec.rows
+    ]
+
+
+def schedules(
+    spec: Spec, entries: list[Entry], *, device: str = "cpu", offline: bool = False
+) -> list[ScheduleFigure]:
+    """The continuous-time bound of one network, the first run of the first row of MDLM, under each schedule of the spec."""
+    if not spec.schedules:
+        return []
+    entry = next(entry for entry in entries if _is_mdlm(entry.config))
+    model = load_model(entry.runs[0], device=device)
+    found = schedule_figures(
+        model, _windows(model, spec, offline)[0], spec.schedules, spec.schedule_repeats
+    )
+    return [figure._replace(row=entry.row.name) for figure in found]
+
+
+def _is_mdlm(config: RunConfig) -> bool:
+    """Whether the network is trained on the bound in continuous time, which is what a schedule leaves as it is."""
+    return config.diffusion.objective == "mdlm" and not config.diffusion.time_steps
+
+
+def _windows(model: Model, spec: Spec, offline: bool) -> tuple[Windows, Floats | None]:
+    """What is scored, and the bytes of each window of text."""
+    if spec.domain == "text":
+        text = open_text(model, spec.split, offline=offline).windows
+        chosen = text if spec.windows is None else text.spread(spec.windows)
+        return chosen, chosen.bytes()
+    windows = open_data(model, spec.split, offline=offline).windows
+    return (windows if spec.windows is None else windows.spread(spec.windows)), None
+
+
+def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progress | None) -> Score:
+    """The figure on each window; taken from `file` where that was made of the same weights in the same way."""
+    asked = {
+        "checkpoint": model.digest,
+        "split": spec.split,
+        "repeats": spec.repeats,
+        "windows": spec.windows,
+    }
+    if file.is_file():
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if kept["asked"] == asked:
+            return Score(*(np.array(kept[name]) for name in Score._fields))
+    windows, size = _windows(model, spec, offline)
+    device = next(model.backbone.parameters()).device
+    rows = max(1, min(32, 32768 // windows.seq_len))
+    found = bound_of(
+        model.objective,
+        model.backbone,
+        EvalBatches(windows, rows, 1, spec.repeats),
+        device,
+        progress,
+    )
+    tokens = found.tokens.sum(0)
+    score = Score(found.nats.sum(0).mean(0), tokens, tokens if size is None else size)
+    bits = score.nats.sum() / score.tokens.sum() / math.log(2)
+    _log.info("%s: %.4f bits per token on %d windows", file.stem, bits, len(windows))
+    atomic.write_json(
+        file, {"asked": asked} | {name: getattr(score, name).tolist() for name in Score._fields}
+    )
+    return score

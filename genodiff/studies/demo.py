@@ -1,0 +1,189 @@
+"""The embedded default from end to end: train on the toy genome, evaluate on its held-out contig, sample, report.
+
+The toy genome is drawn from a source whose likelihood is known exactly, so the demo can check what it claims: that the
+bound has gone most of the way from the order-0 line to the source, and that it has not gone beyond, which nobody can.
+
+Every stage is found again where it has been done with the same weights: the same command goes on where it stopped.
+"""
+
+import json
+import logging
+import math
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.errors import GenodiffError
+from genodiff.generate.output import write_samples
+from genodiff.generate.sample import Sampling
+from genodiff.report.findings import BASES, below_source, gap_closed
+from genodiff.report.folder import Evaluation, read_folder
+from genodiff.report.html import write_report
+from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.config import RunConfig, resolve
+from genodiff.score.perplexity import EVAL, evaluate, write_evaluation
+from genodiff.train.run import train
+
+log = logging.getLogger("genodiff")
+
+PRESET = "caduceus-ps-83k"
+MINUTES = 8.0  # of training: far more than it takes, unless the machine is far slower than a laptop
+GOAL = 0.9  # of the gap between order 0 and the source
+SAMPLES, LENGTH, STEPS = 32, 512, 128
+REPEATS = 4
+SETTINGS: dict[str, Any] = {
+    "recipe": "toy",
+    "data": {"seq_len": 256},
+    "optim": {"lr": 7e-3, "warmup_steps": 50, "betas": [0.9, 0.95]},
+    "train": {
+        "batch_size": 4,
+        "max_steps": 5500,
+        "validate_every": 500,
+        "validate_windows": 128,
+        "checkpoint_every": 500,
+    },
+}
+
+
+class Outcome(NamedTuple):
+    """What the demo found."""
+
+    run: Path
+    steps: int
+    max_steps: int
+    evaluation: Evaluation
+    closed: float  # share of the gap from order 0 to the source
+    samples: int
+    sampled_bases: int
+    seconds: float  # this call
+
+    def json(self) -> dict[str, Any]:
+        """The object that `demo --json` prints."""
+        e = self.evaluation
+        return {
+            "run": str(self.run),
+            "steps": self.steps,
+            "max_steps": self.max_steps,
+            "order0_bits": e.markov()[0],
+            "markov_bits": (e.best_markov() or ("", None))[1],
+            "bits_per_base": e.bits_per_base,
+            "ci95_bits": e.ci95_bits,
+            "source_bits": e.source_bits,
+            "gap_closed": self.closed,
+            "samples": self.samples,
+            "sampled_bases": self.sampled_bases,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def config(
+    *, seed: int = 1, minutes: float | None = MINUTES, settings: dict[str, Any] | None = None
+) -> RunConfig:
+    """The demo's configuration. The number of steps is fixed, so that the same seed gives the same run; `minutes` of
+    training are the guard for a machine on which they would take too long."""
+    given = SETTINGS if settings is None else settings
+    return resolve(
+        {**given, "seed": seed, "train": {**given["train"], "max_minutes": minutes}}, preset=PRESET
+    )
+
+
+def run_demo(
+    out: Path,
+    chosen: RunConfig,
+    *,
+    device: str = "cpu",
+    offline: bool = False,
+    argv: list[str] | None = None,
+) -> Outcome:
+    """Train, evaluate, sample and report into `out`; or find what of that is done there already.
+
+    Raises what training, evaluation and sampling raise. Whether the claims hold is `judge`'s to say.
+    """
+    began = time.monotonic()
+    done = train(chosen, out, device=device, offline=offline, argv=argv)
+    model = load_model(out, device)
+    scored = _evaluated(model, out, offline)
+    records, bases = _sampled(model, out)
+    log.info("%s: writing the report", out)
+    write_report(out)
+    closed = gap_closed(scored)
+    return Outcome(
+        out,
+        done.step,
+        chosen.train.max_steps or done.step,
+        scored,
+        math.nan if closed is None else closed,
+        records,
+        bases,
+        time.monotonic() - began,
+    )
+
+
+def judge(outcome: Outcome) -> None:
+    """Raise `GenodiffError` where the demo's claims do not hold: bound and source, samples, the share of the gap.
+
+    A run that the clock cut short has no goal to reach; its bound must hold all the same.
+    """
+    e = outcome.evaluation
+    if below_source(e):
+        raise GenodiffError(
+            f"the bound, {e.bits_per_base:.4f} bits per base, is below the source's {e.source_bits:.4f} by more than its "
+            "interval, which cannot be: something leaks",
+            file=outcome.run,
+            fix="run `genodiff doctor`; if it finds nothing, this is a bug",
+        )
+    found = read_folder(outcome.run).samples or []
+    if len(found) != SAMPLES or any(
+        len(s.sequence) != LENGTH or set(s.sequence) - BASES for s in found
+    ):
+        what = f"is not {SAMPLES} sequences of {LENGTH} letters A, C, G and T"
+        raise GenodiffError(what, file=outcome.run / "samples.fa", fix="run `genodiff doctor`")
+    if outcome.steps >= outcome.max_steps and not outcome.closed >= GOAL:
+        raise GenodiffError(
+            f"the model has closed {outcome.closed:.0%} of the gap from order 0 to the source, less than {GOAL:.0%}",
+            file=outcome.run,
+            fix="run `genodiff doctor`; if it finds nothing, this is a bug",
+        )
+
+
+def _evaluated(model: Model, out: Path, offline: bool) -> Evaluation:
+    """The score of the test split, of these weights, made or found again."""
+    found = read_folder(out).evaluations.get("test")
+    if found is not None and (found.checkpoint, found.repeats) == (model.digest, REPEATS):
+        return found
+    log.info("%s: evaluating on the held-out contig", out)
+    write_evaluation(
+        out,
+        evaluate(
+            model, "test", repeats=REPEATS, batch_size=64, seed=model.config.seed, offline=offline
+        ),
+    )
+    found = read_folder(out).evaluations.get("test")
+    if found is None:
+        raise GenodiffError(
+            "holds no score of the test split", file=out / EVAL, fix="run the demo again"
+        )
+    return found
+
+
+def _sampled(model: Model, out: Path) -> tuple[int, int]:
+    """(records, bases) of samples.fa of these weights, made or found again."""
+    target = out / "samples.fa"
+    try:
+        sidecar = json.loads(Path(f"{target}.json").read_text(encoding="utf-8"))
+        lengths = [r["length"] for r in sidecar["records"]]
+        same = (sidecar["checkpoint"], sidecar["seed"], sidecar["steps"]) == (
+            model.digest,
+            model.config.seed,
+            STEPS,
+        )
+        if target.is_file() and same and lengths == [LENGTH] * SAMPLES:
+            return len(lengths), sum(lengths)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    log.info("%s: sampling %d sequences of %d bases", out, SAMPLES, LENGTH)
+    how = Sampling(steps=STEPS, batch_size=SAMPLES)
+    written = write_samples(
+        target, model, n=SAMPLES, length=LENGTH, how=how, seed=model.config.seed
+    )
+    return written.records, written.bases

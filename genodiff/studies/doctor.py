@@ -1,0 +1,321 @@
+"""What this machine offers genodiff: each finding ok, warn or fail, with what to do about it.
+
+Nothing is written and nothing is fetched. This module imports no torch, so that it can speak where torch is what is
+broken; `selftest` asks torch itself.
+"""
+
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any, Literal
+
+from packaging.requirements import Requirement
+
+from genodiff.data.recipe import recipe_names
+from genodiff.errors import GenodiffError, printable
+from genodiff.io.cache import cache_dir
+
+GIB = 1 << 30
+_MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}
+_OPTIONAL = {
+    "tensorboard": "training curves in TensorBoard",
+    "tokenizers": "text models",
+    "mamba-ssm": "the published CUDA scan",
+    "causal-conv1d": "its CUDA convolution",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the doctor: what was looked at, how it stands, and what to do where it does not stand well."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    detail: str
+    fix: str = ""
+
+
+def report(checks: Iterable[Check], scan: str | None) -> dict[str, Any]:
+    """The object that `doctor --json` prints."""
+    return {"checks": [asdict(c) for c in checks], "scan": scan}
+
+
+def look(*, offline: bool = False) -> list[Check]:
+    """All checks that need no torch."""
+    return [
+        python(sys.version_info[:2]), *packages(), *optional(), processor(), memory(), disk(), cache(), recipes(),
+        network(offline), environment(dict(os.environ)),
+    ]  # fmt: skip
+
+
+def python(found: tuple[int, int]) -> Check:
+    """Whether this Python is one that genodiff is tested on."""
+    detail = f"{platform.python_version()} at {printable(sys.executable)}"
+    if found < (3, 11):
+        return Check(
+            "python",
+            "fail",
+            detail,
+            "install Python 3.11 or newer and make a new environment with it",
+        )
+    if found >= (3, 15):
+        return Check(
+            "python",
+            "warn",
+            f"{detail}: newer than any tested",
+            "use Python 3.11 to 3.14 if something fails",
+        )
+    return Check("python", "ok", detail)
+
+
+def packages(lines: Iterable[str] | None = None) -> list[Check]:
+    """One line for all required packages, and one for each that is missing, too old or known to be malicious.
+
+    `lines` are requirements such as "numpy>=1.26" (default: genodiff's own).
+    """
+    found: dict[str, str] = {}
+    faults: list[Check] = []
+    for line in _required() if lines is None else lines:
+        wanted = Requirement(line)
+        fix = f"pip install '{wanted.name}{wanted.specifier}'"
+        try:
+            here = version(wanted.name)
+        except PackageNotFoundError:
+            faults.append(Check(wanted.name, "fail", "is not installed", fix))
+            continue
+        found[wanted.name] = here
+        if (wanted.name, here) in _MALICIOUS:
+            remedy = f"change this machine's secrets, then {fix}"
+            faults.append(Check(wanted.name, "fail", f"{here} was a malicious upload", remedy))
+        elif not wanted.specifier.contains(here, prereleases=True):
+            old = any(
+                s.operator in (">=", ">") and not s.contains(here, prereleases=True)
+                for s in wanted.specifier
+            )
+            faults.append(
+                Check(
+                    wanted.name,
+                    "fail" if old else "warn",
+                    f"{here} is outside {wanted.specifier}",
+                    fix,
+                )
+            )
+    shown = ", ".join(
+        f"{n} {v}" for n, v in found.items() if n in ("lightning", "numpy", "polars", "matplotlib")
+    )
+    return [Check("packages", "ok", f"{len(found)} required packages are here ({shown})"), *faults]
+
+
+def _required() -> list[str]:
+    try:
+        lines = requires("genodiff") or []
+    except PackageNotFoundError:
+        return []
+    return [
+        line
+        for line in lines
+        if (marker := Requirement(line).marker) is None or marker.evaluate({"extra": ""})
+    ]
+
+
+def optional() -> list[Check]:
+    """Packages that genodiff does without; one that is installed but cannot be imported is a warning."""
+    checks = []
+    for name, use in _OPTIONAL.items():
+        module = name.replace("-", "_")
+        if importlib.util.find_spec(module) is None:
+            checks.append(Check(name, "ok", f"not installed; optional ({use})"))
+        elif (fault := _import_fault(module)) is None:
+            checks.append(Check(name, "ok", f"{_version(name)} ({use})"))
+        else:
+            again = f"pip install --no-build-isolation --no-cache-dir {name}"
+            fix = f"pip uninstall {name}, or build it against this torch: {again}"
+            checks.append(Check(name, "warn", f"installed, but cannot be imported: {fault}", fix))
+    return checks
+
+
+def _import_fault(module: str) -> str | None:
+    """Why `module` cannot be imported, or None. A process of its own tries: a broken extension can kill it."""
+    names = {"mamba_ssm": "selective_scan_cuda", "causal_conv1d": "causal_conv1d_cuda"}
+    code = f"import torch, {names[module]}, {module}" if module in names else f"import {module}"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return type(fault).__name__
+    if done.returncode == 0:
+        return None
+    said = [line for line in done.stderr.splitlines() if line.strip()]
+    return printable(said[-1] if said else f"exit {done.returncode}", 160)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown version"
+
+
+def processor() -> Check:
+    """Cores that this process may use."""
+    usable = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    quota = _quota()
+    detail = f"{_cpu_name()}, {usable} usable of {os.cpu_count()} cores"
+    if quota is not None and quota < usable:
+        fix = f"pass --threads {max(1, int(quota))}"
+        return Check(
+            "cpu", "warn", f"{detail}, but the container may use only {quota:g} at a time", fix
+        )
+    return Check("cpu", "ok", detail)
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    name = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), ""
+    )
+    return printable(name or platform.processor() or platform.machine(), 60)
+
+
+def _quota() -> float | None:
+    """Cores that a control group allows, None where it sets no bound."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return None
+    return None if quota == "max" else int(quota) / int(period)
+
+
+def memory() -> Check:
+    """Free memory, the container's bound included."""
+    total, free = _memory()
+    if total is None or free is None:
+        return Check("memory", "ok", "this system does not tell how much is free")
+    detail = f"{free / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
+    if free < GIB:
+        return Check(
+            "memory",
+            "warn",
+            detail,
+            "close other programs, or give a smaller --batch-size and --seq-len",
+        )
+    return Check("memory", "ok", detail)
+
+
+def _memory() -> tuple[int | None, int | None]:
+    try:
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        total, free = (int(lines[key].split()[0]) * 1024 for key in ("MemTotal", "MemAvailable"))
+    except (OSError, KeyError, ValueError):
+        return None, None
+    try:
+        bound = int(Path("/sys/fs/cgroup/memory.max").read_text())
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+    except (OSError, ValueError):
+        return total, free
+    return min(total, bound), min(free, max(0, bound - used))
+
+
+def disk(folder: Path | None = None) -> Check:
+    """Room and permission in the folder where runs would be written."""
+    here = Path.cwd() if folder is None else folder
+    free = shutil.disk_usage(here).free
+    detail = f"{free / GIB:.1f} GiB free in {printable(here)}"
+    if not os.access(here, os.W_OK):
+        return Check(
+            "disk",
+            "warn",
+            f"{detail}, which is read-only",
+            "change to a folder of your own, or give --out",
+        )
+    if free < GIB // 20:
+        return Check("disk", "fail", detail, "free some disk space, or change to another disk")
+    if free < GIB:
+        return Check(
+            "disk",
+            "warn",
+            detail,
+            "a genome's store takes one byte per base, a checkpoint 16 per parameter",
+        )
+    return Check("disk", "ok", detail)
+
+
+def cache() -> Check:
+    """The folder of built stores and genome indices."""
+    folder = cache_dir()
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    detail = printable(folder)
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return Check(
+            "cache",
+            "fail",
+            f"{detail} cannot be written",
+            "set GENODIFF_CACHE to a folder of your own",
+        )
+    held = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0
+    free = shutil.disk_usage(there).free
+    return Check("cache", "ok", f"{detail} holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free")
+
+
+def recipes() -> Check:
+    """Whether the recipes came along with the package."""
+    try:
+        names = recipe_names()
+    except (GenodiffError, OSError) as fault:
+        return Check("recipes", "fail", printable(fault), "install genodiff again")
+    if "toy" not in names:
+        return Check(
+            "recipes",
+            "fail",
+            "the recipes are not here",
+            "install genodiff again from its source folder",
+        )
+    return Check("recipes", "ok", ", ".join(names))
+
+
+def network(offline: bool) -> Check:
+    """What genodiff would fetch; nothing is tried."""
+    if offline:
+        return Check("network", "ok", "--offline: never touched; give data with --fasta")
+    return Check(
+        "network",
+        "ok",
+        "not tried; only a recipe without --fasta would use it, unless --offline forbids it",
+    )
+
+
+def environment(variables: dict[str, str]) -> Check:
+    """Variables that change what genodiff does."""
+    names = [
+        n
+        for n in sorted(variables)
+        if n.startswith("GENODIFF_")
+        or n in ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS")
+    ]
+    detail = (
+        ", ".join(f"{n}={printable(variables[n], 60)}" for n in names)
+        or "no variable of ours is set"
+    )
+    if "GENODIFF_CRASH_AT" in variables:
+        return Check(
+            "environment",
+            "warn",
+            detail,
+            "unset GENODIFF_CRASH_AT: it kills genodiff on purpose (for tests)",
+        )
+    return Check("environment", "ok", detail)

@@ -1,0 +1,76 @@
+"""The noise schedule and the bound of one network: the mean does not depend on it, the variance of an estimate does.
+
+For a network that ignores time, the integral of w(t) E[sum of cross-entropies at t] over (0, 1] is the same under every
+schedule: a change of variables. How much single draws of t scatter about it is not (MDLM, arXiv 2406.07524, table 9).
+Times are drawn independently here; the exact-count estimator of `eval` knows no schedule and scatters least.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from genodiff.data.loader import EvalBatches
+from genodiff.data.windows import Windows
+from genodiff.diffusion.likelihood import window_nelbo
+from genodiff.diffusion.loss import decompose
+from genodiff.diffusion.masked import counts
+from genodiff.diffusion.schedule import schedule
+from genodiff.runs.checkpoint import Model
+from genodiff.score.interval import Interval, ratio
+
+EXACT_COUNT = "exact count"
+_BITS = 1 / np.log(2)
+
+
+class ScheduleFigure(NamedTuple):
+    """A bound estimated under one schedule."""
+
+    name: str
+    bits: Interval  # per token, over windows and draws
+    variance: (
+        float  # of a single draw's bits per token about its window's mean, averaged over windows
+    )
+    row: str = ""  # whose network it is, in a comparison
+
+
+@torch.no_grad()
+def schedule_figures(
+    model: Model, windows: Windows, names: Sequence[str], repeats: int = 8
+) -> list[ScheduleFigure]:
+    """One figure for each schedule, and one for exact counts; the prior's share, at most alpha(1) ln V, is left out."""
+    device = next(model.backbone.parameters()).device
+    found = []
+    for name in (*names, EXACT_COUNT):
+        diffusion = (
+            model.diffusion
+            if name == EXACT_COUNT
+            else replace(model.diffusion, schedule=schedule(name))
+        )
+        nats, tokens = np.zeros((repeats, len(windows))), np.zeros(len(windows))
+        for batch in EvalBatches(windows, 32, 1, repeats):
+            repeat, window = np.divmod(batch.index.numpy(), len(windows))
+            x0, maskable, u = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask))
+            lengths = (
+                None if bool((batch.lengths == x0.shape[1]).all()) else batch.lengths.to(device)
+            )
+            t = (1 - batch.u_time).to(device)
+            if name == EXACT_COUNT:
+                k = counts(t, maskable.sum(-1))
+                part = window_nelbo(diffusion, model.backbone, x0, maskable, k, u, lengths)
+                estimate = part.scale * part.masked_nats
+            else:
+                terms = decompose(diffusion, model.backbone, x0, maskable, t, u, None, lengths)
+                estimate = terms.reconstruction + terms.diffusion
+            nats[repeat, window] = estimate.double().cpu().numpy()
+            tokens[window] = maskable.sum(-1).cpu().numpy()
+        some = tokens > 0
+        each = nats[:, some] / tokens[some] * _BITS
+        found.append(
+            ScheduleFigure(
+                name, ratio(nats.mean(0), tokens).scaled(_BITS), float(each.var(0, ddof=1).mean())
+            )
+        )
+    return found

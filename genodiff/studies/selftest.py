@@ -1,0 +1,201 @@
+"""What torch offers here, which scan runs and why not the others, and whether the numbers come out right.
+
+Three small problems with known answers: the chosen scan against the naive one, the bound in a world that can be
+solved on paper, and a network that must treat both strands alike. Together they take well under a second.
+"""
+
+import math
+import os
+import shutil
+import time
+from itertools import combinations
+from typing import Any
+
+import torch
+
+from genodiff.alphabet import DNA
+from genodiff.backbones.presets import PRESETS
+from genodiff.diffusion.loss import exact_count_loss
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.schedule import schedule
+from genodiff.errors import GenodiffError
+from genodiff.kernels.library import BUILD, instruction_set
+from genodiff.kernels.scan import chosen, providers, selective_scan
+from genodiff.studies.doctor import Check
+
+TOLERANCE = 1e-4
+
+
+def look() -> tuple[list[Check], str | None]:
+    """All checks that need torch, and the name of the scan that runs here (None where none does)."""
+    scan, name = scans()
+    return [build(), device(), *scan, numbers("auto"), bound(), strands()], name
+
+
+def build() -> Check:
+    """How this torch was built, and with how many threads it runs."""
+    kind = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU build"
+    libraries = (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn))
+    parts = [name for name, library in libraries if library.is_available()]
+    built = f"{torch.__version__} ({kind}; {', '.join(parts) or 'neither MKL nor oneDNN'})"
+    detail = f"{built}, threads: {torch.get_num_threads()}"
+    usable = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    if torch.get_num_threads() > usable:
+        return Check(
+            "torch",
+            "warn",
+            f"{detail}, more than the {usable} usable cores",
+            f"pass --threads {usable}",
+        )
+    return Check("torch", "ok", detail)
+
+
+def device() -> Check:
+    """The accelerator, or why there is none."""
+    if torch.cuda.is_available():
+        found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+        return Check(
+            "gpu", "ok", ", ".join(f"{p.name} ({p.total_memory / 2**30:.0f} GiB)" for p in found)
+        )
+    if shutil.which("nvidia-smi") is None and not os.path.exists("/dev/nvidia0"):
+        return Check("gpu", "ok", "none here; everything runs on the CPU")
+    if torch.version.cuda is None:
+        fix = "install a CUDA build of torch (see the selector on the PyTorch site) in this environment"
+        return Check("gpu", "warn", "there is an NVIDIA GPU, but this torch is a CPU build", fix)
+    return Check(
+        "gpu",
+        "warn",
+        "there is an NVIDIA driver, but torch cannot use it",
+        "compare `nvidia-smi` with torch's CUDA version",
+    )
+
+
+def scans() -> tuple[list[Check], str | None]:
+    """The scan that runs, and one line for each that does not; the native one with its instruction set."""
+    try:
+        found, best = providers(), chosen(device="cuda" if torch.cuda.is_available() else "cpu")
+    except (GenodiffError, StopIteration) as fault:
+        return [
+            Check(
+                "scan",
+                "fail",
+                str(fault) or "no scan runs here",
+                "unset GENODIFF_SCAN, or install genodiff again",
+            )
+        ], None
+    others = [p for p in found if p.name != best.name]
+    checks = [Check("scan", "ok", f"{best.name}: {best.reason}")]
+    for p in others:
+        standing = "could run, is not preferred" if p.available else "does not run here"
+        if p.name == "native" and not p.available and not torch.cuda.is_available():
+            lost = "training on this CPU is four to six times slower than with the C scan"
+            checks.append(
+                Check("scan native", "warn", f"{standing}: {p.reason.split(':')[0]}; {lost}", BUILD)
+            )
+        else:
+            checks.append(Check(f"scan {p.name}", "ok", f"{standing}: {p.reason}"))
+    return checks, f"{best.name}-{instruction_set()}" if best.name == "native" else best.name
+
+
+def numbers(provider: str) -> Check:
+    """A scan against the naive one on a problem larger than its own self-test, with its speed."""
+    batch, length, channels, states = 4, 512, 128, 16
+    wave = torch.sin(torch.arange(batch * length * channels) * 0.37).reshape(
+        batch, length, channels
+    )
+    delta = torch.cos(torch.arange(batch * length * channels) * 0.11).reshape(
+        batch, length, channels
+    )
+    B, C = (
+        torch.sin(torch.arange(batch * length * states) * w).reshape(batch, length, states)
+        for w in (0.5, 0.7)
+    )
+    A = -torch.arange(1.0, states + 1).repeat(channels, 1)
+    problem: dict[str, Any] = {
+        "u": wave,
+        "delta": delta,
+        "A": A,
+        "B": B,
+        "C": C,
+        "delta_softplus": True,
+    }
+    try:
+        with torch.inference_mode():
+            truth = selective_scan(**problem, provider="naive")
+            selective_scan(**problem, provider=provider)
+            began = time.perf_counter()
+            found = selective_scan(**problem, provider=provider)
+            passed = time.perf_counter() - began
+    except (GenodiffError, RuntimeError) as fault:
+        return Check(
+            "scan numbers", "fail", f"the scan does not run: {fault}", "set GENODIFF_SCAN=torch"
+        )
+    assert isinstance(truth, torch.Tensor)
+    assert isinstance(found, torch.Tensor)
+    worst = float((truth - found).abs().max())
+    if not worst <= TOLERANCE:
+        fix = "set GENODIFF_SCAN=torch, and report this"
+        return Check("scan numbers", "fail", f"differs from the naive scan by {worst:.0e}", fix)
+    pace = f"{batch * length / passed / 1000:,.0f} thousand tokens/s forward at width {channels}"
+    return Check("scan numbers", "ok", f"within {worst:.0e} of the naive scan; {pace}")
+
+
+def bound() -> Check:
+    """The exact-count bound of the best denoiser in the copy world: four equal letters cost ln 4 nats."""
+    n = 4
+    diffusion = MaskedDiffusion(schedule("linear"), DNA.mask_id, DNA.targets)
+
+    def best(xt: torch.Tensor, sigma: torch.Tensor | None) -> torch.Tensor:
+        logits = torch.zeros(*xt.shape, DNA.padded_size)
+        for row, letters in enumerate(xt.tolist()):
+            seen = {x for x in letters if x != DNA.mask_id}
+            for letter in seen:
+                logits[row, :, letter] = 100.0
+        return logits
+
+    masks = [[places for places in combinations(range(n), k)] for k in range(1, n + 1)]
+    nats = 0.0
+    for k, choices in enumerate(masks, 1):
+        u = torch.tensor(
+            [[0.1 if p in places else 0.9 for p in range(n)] for places in choices],
+            dtype=torch.float64,
+        )
+        x0 = torch.full((len(choices), n), DNA.targets[2])
+        everything = torch.ones_like(x0, dtype=torch.bool)
+        terms = exact_count_loss(
+            diffusion, best, x0, everything, None, torch.full((len(choices),), k), u
+        )
+        nats += float(terms.nats_unweighted) / len(choices) / n
+    off = abs(nats - math.log(4))
+    if not off <= TOLERANCE:
+        fix = "install genodiff and torch again; if it stays, report this line"
+        return Check(
+            "bound", "fail", f"{nats:.6f} nats in a world of ln 4 = {math.log(4):.6f}", fix
+        )
+    return Check(
+        "bound",
+        "ok",
+        f"equals the closed form ln 4 within {off:.0e} nats in a world solved on paper",
+    )
+
+
+def strands() -> Check:
+    """A small random Caduceus-PS must say of the other strand what it says of this one."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        network = PRESETS["caduceus-ps-tiny"].build(DNA.padded_size, DNA.complement).eval()
+    x = torch.tensor([[DNA.targets[(i * i + i // 3) % 4] for i in range(65)]])
+    complement = torch.tensor(DNA.complement)
+    with torch.inference_mode():
+        here, there = network(x), network(complement[x].flip(1))
+    worst = float((here - there.flip(1)[..., complement]).abs().max())
+    if not worst <= TOLERANCE:
+        return Check(
+            "strands",
+            "fail",
+            f"the two strands differ by {worst:.0e}",
+            "set GENODIFF_SCAN=torch and report this",
+        )
+    return Check("strands", "ok", f"a Caduceus-PS treats both alike within {worst:.0e}")

@@ -1,0 +1,266 @@
+"""What a benchmark gives away: how much of its test part is already in its train part, and what needs no sequence at all.
+
+Per class of the test part: sequences that train has too (as they are, or as reverse complements), intervals that train
+has exactly or shares bases with, and sequences half of whose 24-mers stand in train. Beside it the accuracy of
+predictors that read no sequence: the commonest class, a tree on the length, and looking up the place in the train part.
+The split that is audited is the one that was loaded, so that `dedup` and `chrom-holdout` can be seen to be clean.
+Text has one strand and no k-mers: of it, only equal sentences (their letters' case and blanks aside), repeats and conflicts count.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.tasks.examples import Examples, class_counts, fingerprints
+from genodiff.tasks.kmers import K, shared_fractions
+from genodiff.tasks.overlap import overlap_counts, same_counts
+from genodiff.tasks.task import TaskData
+from genodiff.tasks.trivial import accuracy, coordinate_lookup, length_tree, majority
+
+HALF = 0.5
+ALL = "all"
+
+
+def audit(data: TaskData) -> dict[str, Any]:
+    """Everything above as plain values: shares in [0, 1], accuracies in [0, 1], None where it cannot be known.
+
+    Keys: suite, task, split, classes, counts, lengths, leaks (name → class → [found, of]), repeats, conflicts,
+    blank (sequences of N only), accuracy (name → value), notes.
+    """
+    task, train, test = data.task, data.train, data.test
+    found: dict[str, Any] = {
+        "suite": task.suite,
+        "task": task.name,
+        "split": data.split,
+        "classes": list(task.classes),
+    }
+    found["domain"] = task.domain
+    parts = {"train": train, "test": test}
+    found["counts"] = {
+        part: class_counts(e.labels, task.classes) if task.classes else {ALL: e.n}
+        for part, e in parts.items()
+    }
+    found["lengths"] = {part: _lengths(examples) for part, examples in parts.items()}
+    groups = _groups(test, task.classes, task.kind)
+    leaks = _leaks(train, test) if task.domain == "dna" else _text_leaks(train, test)
+    found["leaks"] = {name: _per_class(leak, groups) for name, leak in leaks.items()}
+    known = _read_as(task.domain)
+    found["repeats"], found["conflicts"] = _repeats(parts, known), _conflicts(train, test, known)
+    nothing = b"N" if task.domain == "dna" else None
+    found["blank"] = {
+        part: sum(not s.strip(nothing) for s in examples.sequences)
+        for part, examples in parts.items()
+    }
+    found["accuracy"] = _trivial(data) if task.kind in ("binary", "multiclass") else {}
+    found["notes"] = list(data.notes)
+    return found
+
+
+def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
+    """For each kind of leak: which test examples it touches, or None where the data cannot tell."""
+    leaks: dict[str, NDArray[np.bool_] | None] = dict.fromkeys(
+        ("same", "reverse_complement", "shared_kmers")
+    )
+    if train.sequences and test.sequences:
+        known = set(fingerprints(train.sequences))
+        same = np.array([key in known for key in fingerprints(test.sequences)], bool)
+        known = set(fingerprints(train.sequences, both_strands=True))
+        either = np.array(
+            [key in known for key in fingerprints(test.sequences, both_strands=True)], bool
+        )
+        with np.errstate(invalid="ignore"):
+            kmers = shared_fractions(test.sequences, train.sequences) >= HALF
+        leaks |= {"same": same, "reverse_complement": either & ~same, "shared_kmers": kmers}
+    places: dict[str, NDArray[np.bool_] | None] = dict.fromkeys(("same_place", "overlap"))
+    if train.places is not None and test.places is not None:
+        zeros = np.zeros(train.n, np.int64)
+        places["same_place"] = same_counts(test.places, train.places, zeros, 1)[:, 0] > 0
+        places["overlap"] = overlap_counts(test.places, train.places, zeros, 1)[:, 0] > 0
+    return leaks | places
+
+
+def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
+    read = _read_as("text")
+    known = set(read(train.sequences))
+    return {"same": np.array([key in known for key in read(test.sequences)], bool)}
+
+
+def _read_as(domain: str) -> Callable[[list[bytes]], list[bytes]]:
+    """What makes two sequences of a domain the same: DNA on either strand, text in words."""
+    if domain == "dna":
+        return lambda sequences: fingerprints(sequences, both_strands=True)
+    return lambda sequences: fingerprints(
+        b"\t".join(b" ".join(f.split()) for f in s.lower().split(b"\t")) for s in sequences
+    )
+
+
+def _groups(test: Examples, classes: tuple[str, ...], kind: str) -> dict[str, NDArray[np.bool_]]:
+    """Which test examples belong to each class, and to all of them."""
+    groups = {ALL: np.ones(test.n, bool)}
+    if kind == "multilabel":
+        return groups | {name: test.labels[:, i] > 0 for i, name in enumerate(classes)}
+    return groups | {name: test.labels == i for i, name in enumerate(classes)}
+
+
+def _per_class(
+    leak: NDArray[np.bool_] | None, groups: dict[str, NDArray[np.bool_]]
+) -> dict[str, list[int]] | None:
+    return (
+        None
+        if leak is None
+        else {name: [int(leak[rows].sum()), int(rows.sum())] for name, rows in groups.items()}
+    )
+
+
+def _lengths(examples: Examples) -> list[float]:
+    lengths = examples.lengths
+    return [int(lengths.min()), float(np.median(lengths)), int(lengths.max())]
+
+
+def _repeats(
+    parts: dict[str, Examples], known: Callable[[list[bytes]], list[bytes]]
+) -> dict[str, int | None]:
+    """How many examples of each part repeat another one of that part (sequence on either strand)."""
+    keys = {part: known(e.sequences) for part, e in parts.items() if e.sequences}
+    return {
+        part: len(keys[part]) - len(set(keys[part])) if part in keys else None for part in parts
+    }
+
+
+def _conflicts(
+    train: Examples, test: Examples, known: Callable[[list[bytes]], list[bytes]]
+) -> int | None:
+    """How many different sequences stand with different labels, over both parts together."""
+    if not train.sequences or not test.sequences:
+        return None
+    labels: dict[bytes, set[bytes]] = {}
+    for examples in (train, test):
+        for key, label in zip(known(examples.sequences), examples.labels, strict=True):
+            labels.setdefault(key, set()).add(label.tobytes())
+    return sum(len(different) > 1 for different in labels.values())
+
+
+def _trivial(data: TaskData) -> dict[str, float | None]:
+    """Accuracy on the test part of what reads no sequence."""
+    train, test, n, cap = data.train, data.test, len(data.task.classes), data.task.max_length
+    scores: dict[str, NDArray[np.float64] | None] = {
+        "majority": majority(train.labels, test.n, n),
+        "length_tree": length_tree(train.lengths, train.labels, test.lengths, n),
+        "lookup_same": None,
+        "lookup_overlap": None,
+    }
+    if data.task.domain == "dna":
+        scores["length_tree_cut"] = length_tree(
+            np.minimum(train.lengths, cap), train.labels, np.minimum(test.lengths, cap), n
+        )
+    if train.places is not None and test.places is not None:
+        scores["lookup_same"] = coordinate_lookup(train, test.places, n, exact=True)
+        scores["lookup_overlap"] = coordinate_lookup(train, test.places, n, exact=False)
+    return {name: None if s is None else accuracy(s, test.labels) for name, s in scores.items()}
+
+
+_WORDS = {
+    "same": "test sequences that train has too",
+    "reverse_complement": "test sequences whose reverse complement train has",
+    "shared_kmers": f"test sequences half of whose {K}-mers train has",
+    "same_place": "test intervals that train has exactly",
+    "overlap": "test intervals that overlap a train interval",
+    "majority": "always the commonest class",
+    "length_tree": "a tree on the length alone",
+    "length_tree_cut": "the same, lengths cut to max_length",
+    "lookup_same": "looking up the same interval in train",
+    "lookup_overlap": "looking up an overlapping interval in train",
+}
+
+
+def audit_lines(found: dict[str, Any]) -> list[str]:
+    """An audit in words, for a terminal or under a table."""
+    counts = {
+        part: " / ".join(f"{n:,}" for n in of.values()) for part, of in found["counts"].items()
+    }
+    spans = {
+        part: f"{low:,} to {high:,} (median {middle:,.0f})"
+        for part, (low, middle, high) in found["lengths"].items()
+    }
+    lines = [
+        f"{found['suite']}/{found['task']}, split {found['split']}; classes: {', '.join(found['classes']) or 'none (values)'}"
+    ]
+    lines += [f"  {part}: {counts[part]} examples, lengths {spans[part]}" for part in counts]
+    for name, leak in found["leaks"].items():
+        if leak is None:
+            continue
+        each = ", ".join(f"{c} {_percent(*leak[c])}" for c in leak if c != ALL)
+        lines.append(
+            f"  leak: {leak[ALL][0]:,} {_WORDS[name]} ({_percent(*leak[ALL])}{': ' + each if each else ''})"
+        )
+    for part, n in found["repeats"].items():
+        lines += [f"  {part} repeats itself: {n:,} duplicate sequences"] if n else []
+    for part, n in found["blank"].items():
+        lines += [f"  {part} has {n:,} sequences of {_nothing(found)} only"] if n else []
+    if found["conflicts"]:
+        lines.append(f"  conflict: {found['conflicts']:,} sequences stand with different labels")
+    for name, value in sorted(
+        found["accuracy"].items(), key=lambda item: list(_WORDS).index(item[0])
+    ):
+        lines += (
+            [f"  accuracy without reading: {value:.1%} by {_WORDS[name]}"]
+            if value is not None
+            else []
+        )
+    if any(leak is None for leak in found["leaks"].values()):
+        missing = [
+            what
+            for what, key in (("coordinates", "overlap"), ("sequences", "same"))
+            if found["leaks"].get(key, ()) is None
+        ]
+        lines.append(f"  not looked at, for want of {' and '.join(missing)}: what needs them")
+    return lines + [f"  note: {note}" for note in found["notes"]]
+
+
+def _percent(n: int, of: int) -> str:
+    return f"{n / of:.1%}" if of else "none"
+
+
+def _nothing(found: dict[str, Any]) -> str:
+    return "blanks" if found.get("domain") == "text" else "N"
+
+
+def warnings_of(found: dict[str, Any]) -> list[str]:
+    """What somebody who is about to train on these data should know: leaks, duplicates, conflicts, cut sequences."""
+    warnings = []
+    for name in ("same", "reverse_complement", "same_place", "overlap"):
+        leak = found["leaks"].get(name)
+        if leak is not None and leak[ALL][0]:
+            warnings.append(
+                f"leak between train and test: {leak[ALL][0]:,} {_WORDS[name]}, of {leak[ALL][1]:,}"
+            )
+    kmers = found["leaks"].get("shared_kmers")
+    if kmers is not None and kmers[ALL][0] > max(1, kmers[ALL][1] // 100):
+        warnings.append(
+            f"overlap between train and test: {kmers[ALL][0]:,} {_WORDS['shared_kmers']}, of {kmers[ALL][1]:,}"
+        )
+    warnings += [
+        f"{n:,} duplicate sequences inside the {part} part"
+        for part, n in found["repeats"].items()
+        if n
+    ]
+    if found["conflicts"]:
+        warnings.append(
+            f"conflicting labels: {found['conflicts']:,} sequences stand with both, or several, labels"
+        )
+    warnings += [
+        f"{n:,} sequences of the {part} part are {_nothing(found)} only"
+        for part, n in found["blank"].items()
+        if n
+    ]
+    for part, counts in found["counts"].items():
+        empty = [name for name, n in counts.items() if not n]
+        warnings += [f"the {part} part has no example of class '{empty[0]}'"] if empty else []
+    length, majority_share = found["accuracy"].get("length_tree"), found["accuracy"].get("majority")
+    if length is not None and majority_share is not None and length > majority_share + 0.05:
+        warnings.append(
+            f"the length alone tells {length:.1%} of the test examples (the commonest class {majority_share:.1%})"
+        )
+    return warnings + list(found["notes"])

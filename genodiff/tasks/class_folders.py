@@ -1,0 +1,242 @@
+"""The folder layout of Genomic Benchmarks: `train/CLASS/ID.txt` and `test/CLASS/ID.txt`, one bare sequence a file.
+
+It is read from a folder or straight from its zip archive. Classes and files are put in order by name, so that labels
+and seed splits do not depend on the order in which a file system lists them. Hidden files are passed over; everything
+else that is not a sequence is an error.
+"""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from genodiff.errors import DataError
+from genodiff.io.foreign import binary_format
+from genodiff.io.source import open_source
+from genodiff.tasks.examples import Examples, checked_sequence
+
+PARTS = ("train", "test")
+_ENDING = ".txt"
+_LARGEST = 1 << 26
+_BOM = b"\xef\xbb\xbf"
+_LAYOUT = "the layout is train/CLASS/*.txt and test/CLASS/*.txt"
+
+
+class _Tree(NamedTuple):
+    """part → class → file names, and how to read one of them."""
+
+    shown: str
+    files: dict[str, dict[str, list[str]]]
+    read: Callable[[str], bytes]
+
+
+def is_folder_layout(path: Path) -> bool:
+    """Whether `path` is a zip archive, or has `train` or `test` as a folder of folders (or one folder that has)."""
+    return (path.is_file() and path.suffix.lower() == ".zip") or _root(path) is not None
+
+
+def read_folder(
+    path: str | Path, classes: tuple[str, ...] | None = None
+) -> tuple[Examples, Examples, tuple[str, ...]]:
+    """(train, test, classes), each part ordered by class and name.
+
+    `classes` fixes which classes there are and their labels; None takes the folders of the train part in alphabetical
+    order. Raises `DataError` for anything missing, foreign or empty.
+    """
+    path = Path(path)
+    tree = _zip(path) if path.is_file() else _folder(path)
+    for part in PARTS:
+        if not tree.files.get(part):
+            raise DataError(
+                f"has no folder '{part}' with one folder per class", file=tree.shown, fix=_LAYOUT
+            )
+    known = classes or tuple(sorted(tree.files["train"]))
+    for part in PARTS:
+        _check_classes(tree, part, known, fixed=classes is not None)
+    if len(known) < 2:
+        what = f"has one class only: '{known[0]}'"
+        raise DataError(what, file=f"{tree.shown}/train", fix="give at least two class folders")
+    train, test = (_read_part(tree, part, known) for part in PARTS)
+    return train, test, known
+
+
+def _check_classes(tree: _Tree, part: str, known: tuple[str, ...], *, fixed: bool) -> None:
+    found, place = tree.files[part], f"{tree.shown}/{part}"
+    for name in sorted(set(found) - set(known)):
+        where = f"the task's are {', '.join(known)}" if fixed else "train has no sequences of it"
+        raise DataError(
+            f"unknown class '{name}': {where}",
+            file=place,
+            fix="remove the folder, or give train its sequences",
+        )
+    for name in known:
+        if name not in found:
+            other = "" if fixed else ", which train has,"
+            raise DataError(
+                f"the class folder '{name}'{other} is missing here",
+                file=place,
+                fix="restore the folder",
+            )
+        if not found[name]:
+            raise DataError(
+                "the class folder is empty: no sequences",
+                file=f"{place}/{name}",
+                fix="restore its files",
+            )
+
+
+def _read_part(tree: _Tree, part: str, classes: tuple[str, ...]) -> Examples:
+    sequences: list[bytes] = []
+    names: list[str] = []
+    labels: list[int] = []
+    for label, name in enumerate(classes):
+        # By the name without its ending, as in the benchmark's tables of coordinates.
+        for stem in sorted(file.removesuffix(_ENDING) for file in tree.files[part][name]):
+            place = f"{part}/{name}/{stem}{_ENDING}"
+            sequences.append(_sequence(tree.read(place), f"{tree.shown}/{place}"))
+            names.append(stem)
+            labels.append(label)
+    return Examples(sequences, np.array(labels, np.int64), names)
+
+
+def _sequence(raw: bytes, shown: str) -> bytes:
+    known = binary_format(raw[:4096])
+    if known:
+        raise DataError(
+            f"not a sequence: this is {known[0]}",
+            file=shown,
+            fix=known[1] or "give a text file with one sequence",
+        )
+    text = raw.removeprefix(_BOM).strip(b" \t\r\n")
+    if text.startswith(b">"):
+        raise DataError("is FASTA, not a bare sequence", file=shown, fix="remove the header line")
+    if b"\n" in text or b"\r" in text:
+        raise DataError("has more than one line", file=shown, fix="write the sequence in one line")
+    return checked_sequence(text, shown)
+
+
+def _root(path: Path) -> Path | None:
+    if not path.is_dir():
+        return None
+    inside = [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+    for folder in [path, *inside] if len(inside) == 1 else [path]:
+        parts = [folder / part for part in PARTS]
+        if any(p.is_dir() and not _has_tables(p) for p in parts):
+            return folder
+    return None
+
+
+def _has_tables(folder: Path) -> bool:
+    return any(p.name.endswith((".csv", ".csv.gz")) for p in folder.iterdir())
+
+
+def _folder(path: Path) -> _Tree:
+    if not path.exists():
+        with open_source(path):  # says what is wrong with it, with the nearest name
+            pass
+    root = _root(path)
+    if root is None:
+        raise DataError("has neither a folder 'train' nor a folder 'test'", file=path, fix=_LAYOUT)
+    files: dict[str, dict[str, list[str]]] = {}
+    for part in PARTS:
+        if (root / part).is_dir():
+            files[part] = {name: _names(root / part / name) for name in _class_names(root / part)}
+    return _Tree(str(root), files, lambda name: _bytes(root / name))
+
+
+def _class_names(folder: Path) -> list[str]:
+    found = []
+    for entry in _listed(folder):
+        if not entry.is_dir():
+            raise DataError("is not a class folder", file=entry.path, fix=_LAYOUT)
+        found.append(entry.name)
+    return found
+
+
+def _names(folder: Path) -> list[str]:
+    found = []
+    for entry in _listed(folder):
+        if entry.is_dir():
+            raise DataError(
+                "is a folder where sequence files should stand", file=entry.path, fix=_LAYOUT
+            )
+        if not entry.name.endswith(_ENDING):
+            raise DataError(f"is not a {_ENDING} file", file=entry.path, fix=_LAYOUT)
+        if entry.is_symlink() and not os.path.exists(entry.path):
+            raise DataError("is a broken link", file=entry.path, fix="restore the file")
+        if not entry.is_file():
+            raise DataError("is not a regular file", file=entry.path, fix="give regular files")
+        found.append(entry.name)
+    return found
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+    except OSError as fault:
+        raise DataError(
+            f"cannot be listed ({fault.strerror})", file=folder, fix="check its permissions"
+        ) from None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        with open_source(path) as source:  # the same fault again, in words
+            return b"".join(source.blocks())
+
+
+def _zip(path: Path) -> _Tree:
+    fix = "download it again"
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError):
+        raise DataError(
+            "is no whole zip archive (corrupt or truncated)", file=path, fix=fix
+        ) from None
+    files: dict[str, dict[str, list[str]]] = {}
+    places: dict[str, str] = {}
+    for entry in archive.infolist():
+        pieces = entry.filename.split("/")
+        if entry.file_size > _LARGEST:
+            raise DataError(
+                f"'{entry.filename}' claims {entry.file_size:,} bytes", file=path, fix=fix
+            )
+        if entry.is_dir() or any(
+            (piece.startswith(".") and piece != "..") or piece == "__MACOSX" for piece in pieces
+        ):
+            continue
+        at = next((i for i, piece in enumerate(pieces) if piece in PARTS), None)
+        if at is None or len(pieces) != at + 3 or not pieces[-1].endswith(_ENDING):
+            raise DataError(
+                f"holds '{entry.filename}', which is no sequence file", file=path, fix=_LAYOUT
+            )
+        part, name, file = pieces[at:]
+        place = f"{part}/{name}/{file}"
+        if place in places:
+            raise DataError(f"holds '{place}' twice", file=path, fix=fix)
+        files.setdefault(part, {}).setdefault(name, []).append(file)
+        places[place] = entry.filename
+
+    def read(name: str) -> bytes:
+        try:
+            return archive.read(places[name])
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            OSError,
+            RuntimeError,
+            NotImplementedError,
+        ) as fault:
+            raise DataError(
+                f"'{name}' cannot be unpacked: the zip is corrupt ({fault})", file=path, fix=fix
+            ) from None
+
+    return _Tree(str(path), files, read)

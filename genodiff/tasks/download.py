@@ -1,0 +1,62 @@
+"""Fetching a benchmark's own files, task by task, into the cache, in the layout that its reader expects."""
+
+from pathlib import Path
+
+from genodiff.data.fetch import fetch
+from genodiff.data.recipe import Recipe, Source
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+
+PARTS = ("train", "test")
+
+
+def fetch_task(
+    layout: str, url: str, suite: str, task: str, classes: tuple[str, ...], *, offline: bool
+) -> Path:
+    """The folder in the cache that holds a suite, the task's files fetched where they are not there yet.
+
+    Raises `DataError` with the remedy where a file can or may not be fetched.
+    """
+    home = cache_dir() / "tasks" / suite
+    for path, source in wanted_files(layout, url, home, suite, task, classes).items():
+        if path.exists():
+            continue
+        fix = f"give the folder that holds {suite} with --data"
+        if source is None:
+            raise DataError(
+                f"the data of {suite} are not here, and no command can fetch them",
+                file=path,
+                fix=fix,
+            )
+        try:
+            found = fetch(Recipe(name=suite, sources=(source,)), offline=offline)[0]
+        except DataError as fault:
+            raise DataError(fault.what, fix=fix) from None
+        atomic.write_bytes(path, found.read_bytes())
+    return home
+
+
+def wanted_files(
+    layout: str, url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
+) -> dict[Path, Source | None]:
+    """The files of a task in the cache, and where each comes from; None where no command can fetch it."""
+    if not url:
+        return {home / task if layout == "parts" else home: None}
+    by_class = layout == "genomic-benchmarks"
+    found: dict[Path, Source | None] = {}
+    for part in PARTS:
+        for name in classes if by_class else ("",):
+            at = url.replace("{task}", task).replace("{part}", part).replace("{class}", name)
+            ending = at.rpartition("/")[2].partition(".")[2]
+            path = (
+                home / task / part / f"{name}.{ending}"
+                if by_class
+                else home / task / f"{part}.{ending}"
+            )
+            found[path] = Source(
+                url=at,
+                filename=f"{part}-{path.name}" if by_class else path.name,
+                licence=f"see the suite {suite}",
+            )
+    return found

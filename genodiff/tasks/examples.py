@@ -1,0 +1,127 @@
+"""Labelled sequences: what every benchmark, reader, baseline and fit of this room hands on.
+
+Sequences are upper-case IUPAC DNA bytes. Labels are class numbers (int64, shape (n,)), several yes/no answers (uint8,
+shape (n, classes)) or values (float64, shape (n,)). Coordinates are 0-based half-open, strand "+", "-" or "" (unknown).
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import reverse_complement
+from genodiff.errors import DataError
+from genodiff.io.foreign import stranger
+
+IUPAC = b"ACGTNRYSWKMBDHV"
+
+
+class Places(NamedTuple):
+    """Where n sequences stand in a genome; four arrays of n."""
+
+    contig: NDArray[np.str_]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    strand: NDArray[np.str_]
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The places at `rows` (integers or a mask)."""
+        return self._replace(
+            contig=self.contig[rows],
+            start=self.start[rows],
+            end=self.end[rows],
+            strand=self.strand[rows],
+        )
+
+
+class Examples(NamedTuple):
+    """n labelled sequences. `sequences` is empty where only places are known; `places` is None where they are not."""
+
+    sequences: list[bytes]
+    labels: NDArray[Any]
+    names: list[str]
+    places: Places | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of examples (`len` of a named tuple is its number of fields)."""
+        return len(self.labels)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Bases of each example, from its sequence or else from its place."""
+        if self.sequences or self.places is None:
+            return np.fromiter(map(len, self.sequences), np.int64, len(self.sequences))
+        return self.places.end - self.places.start
+
+    def take(self, index: NDArray[Any]) -> Self:
+        """The examples at `index` (integers or a mask), in that order."""
+        rows = np.flatnonzero(index) if index.dtype == bool else index
+        return self._replace(
+            sequences=[self.sequences[i] for i in rows] if self.sequences else [],
+            labels=self.labels[rows],
+            names=[self.names[i] for i in rows],
+            places=None if self.places is None else self.places.take(rows),
+        )
+
+
+def concatenate(first: Examples, second: Examples) -> Examples:
+    """Both, one after the other; places stay only where both have them, sequences likewise."""
+    joined = None
+    if first.places is not None and second.places is not None:
+        joined = Places(
+            *(np.concatenate(pair) for pair in zip(first.places, second.places, strict=True))
+        )
+    both = bool(first.sequences) == bool(second.sequences) or not first.n or not second.n
+    return Examples(
+        first.sequences + second.sequences if both else [],
+        np.concatenate([first.labels, second.labels]),
+        first.names + second.names,
+        joined,
+    )
+
+
+def checked_sequence(
+    raw: bytes, file: str | Path, *, line: int | None = None, record: str | None = None
+) -> bytes:
+    """`raw` in upper case without blanks at its ends. Raises `DataError` where it is empty or no IUPAC DNA."""
+    sequence = raw.strip(b" \t\r\n").upper()
+    if not sequence:
+        raise DataError(
+            "empty sequence",
+            file=file,
+            line=line,
+            record=record,
+            fix="remove it, or give its sequence",
+        )
+    if sequence.translate(None, IUPAC):
+        at = len(sequence) - len(sequence.lstrip(IUPAC))
+        what, fix = stranger(raw.strip(b" \t\r\n"), at)
+        raise DataError(
+            f"position {at + 1:,}: {what}", file=file, line=line, record=record, fix=fix
+        )
+    return sequence
+
+
+def fingerprints(sequences: Iterable[bytes], *, both_strands: bool = False) -> list[bytes]:
+    """16 bytes of sha256 of each sequence; with `both_strands` equal for a sequence and its reverse complement."""
+    return [hashlib.sha256(min(s, _rc(s)) if both_strands else s).digest()[:16] for s in sequences]
+
+
+def class_counts(labels: NDArray[Any], classes: Sequence[str]) -> dict[str, int]:
+    """How many examples each class has; for several yes/no answers, how many say yes."""
+    found = (
+        labels.sum(axis=0)
+        if labels.ndim == 2
+        else np.bincount(labels.astype(np.int64), minlength=len(classes))
+    )
+    return {name: int(count) for name, count in zip(classes, found, strict=True)}
+
+
+def _rc(sequence: bytes) -> bytes:
+    other = reverse_complement(sequence)
+    assert isinstance(other, bytes)
+    return other

@@ -1,0 +1,195 @@
+"""GLUE's tasks of one sentence or two, as GLUE gives them out: a folder per task, a tab-separated file per part, no quoting.
+
+    CoLA   source, label, mark, sentence, without a header            SST-2   sentence, label
+    RTE    index, sentence1, sentence2, label (a word)                WNLI    the same, the label 0 or 1
+
+GLUE keeps the labels of its test parts to itself. So the official dev part tests here, once, as in every published table of dev
+results, and nothing is chosen by it: each seed's validation part is carved from train. Copies that others have cut are read too: a
+`val` part, and a `dev` part beside a labelled `test`, are pieces of the official train part and go back into it.
+
+A sentence is its bytes of UTF-8; two sentences have a tab between them, which no field of such a file can hold.
+Source: Wang et al. 2019, arXiv 1804.07461; Warstadt et al. 2019 (CoLA), Socher et al. 2013 (SST-2), Levesque et al. 2012 (WNLI).
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from genodiff.errors import DataError
+from genodiff.io.text import text_pieces
+from genodiff.settings import did_you_mean
+from genodiff.tasks.examples import Examples, concatenate
+from genodiff.tasks.parts import Parts
+
+TAB = b"\t"
+_ENDINGS = (".tsv", ".tsv.gz")
+_TEXTS = ("sentence", "sentence1", "sentence2")
+_FIX = "give the task's official files, unchanged"
+
+
+class Columns(NamedTuple):
+    """Where a task's sentences and labels stand in a file with no header, how many fields that has, and what the labels are.
+
+    `words` are the labels of class 0, 1, ... as the files write them.
+    """
+
+    folder: str
+    texts: tuple[int, ...]
+    label: int
+    fields: int
+    words: tuple[str, str]
+    header: bool = True
+
+
+COLUMNS = {
+    "sst2": Columns("SST-2", (0,), 1, 2, ("0", "1")),
+    "cola": Columns("CoLA", (3,), 1, 4, ("0", "1"), header=False),
+    "rte": Columns("RTE", (1, 2), 3, 4, ("entailment", "not_entailment")),
+    "wnli": Columns("WNLI", (1, 2), 3, 4, ("0", "1")),
+}
+
+
+def read_glue(folder: Path, name: str) -> Parts:
+    """The official train part and, as test, the official dev part. Raises `DataError` for what is missing, broken or no GLUE."""
+    home = _home(folder, name)
+    files = {part: _file(home, part) for part in ("train", "val", "dev", "test")}
+    if files["train"] is None:
+        raise DataError(
+            f"holds no train.tsv of {name}",
+            file=home,
+            fix=f"give the folder that holds {COLUMNS[name].folder}, with --data",
+        )
+    test = "test" if files["test"] is not None and has_labels(files["test"], name) else "dev"
+    if files[test] is None:
+        what = (
+            f"holds no labelled part of {name} to test on: no dev.tsv, and test.tsv has no labels"
+        )
+        raise DataError(what, file=home, fix=_FIX)
+    pieces = [part for part in ("train", "val", "dev") if files[part] is not None and part != test]
+    found = {part: read_part(files[part], name) for part in (*pieces, test)}  # type: ignore[arg-type]
+    train = found["train"]
+    for part in pieces[1:]:
+        train = concatenate(train, found[part])
+    whole = " + ".join(f"{part} ({found[part].n:,})" for part in pieces)
+    notes = [
+        f"the test part is GLUE's dev part ({found[test].n:,} examples): its own test part has no public labels"
+    ]
+    notes.append(f"validation: a tenth of train, drawn for each seed; train is {whole}")
+    return Parts(train, found[test], tuple(notes))
+
+
+def read_part(path: Path, name: str) -> Examples:
+    """The labelled examples of one file. Raises `DataError` naming the line."""
+    columns, sentences, labels, names = COLUMNS[name], [], [], []
+    where: tuple[tuple[int, ...], int, int] | None = None
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        fields = line.split("\t")
+        if where is None:
+            where = _layout(path, number, fields, name)
+            if _is_header(fields):
+                continue
+        texts, label, width = where
+        if len(fields) != width:
+            raise DataError(
+                f"{len(fields)} fields, not {width}: no line of {name}",
+                file=path,
+                line=number,
+                fix=_FIX,
+            )
+        words = [fields[i].strip() for i in texts]
+        if not all(words):
+            raise DataError(
+                "empty sentence", file=path, line=number, fix="remove the row, or give its sentence"
+            )
+        if fields[label].strip() not in columns.words:
+            what = f"unknown label '{fields[label].strip()[:40]}': {name} has {' and '.join(columns.words)}"
+            raise DataError(what, file=path, line=number, fix=_FIX)
+        sentences.append(TAB.join(w.encode() for w in words))
+        labels.append(columns.words.index(fields[label].strip()))
+        names.append(f"{path.name.partition('.')[0]}{len(labels)}")
+    if not labels:
+        raise DataError("has no rows", file=path, fix=_FIX)
+    return Examples(sentences, np.array(labels, np.int64), names)
+
+
+def has_labels(path: Path | None, name: str) -> bool:
+    """Whether a part has the labels of its task: GLUE's own test parts have none."""
+    assert path is not None
+    for _, line in _lines(path):
+        if line.strip():
+            fields = line.split("\t")
+            if _is_header(fields):
+                return "label" in _lower(fields)
+            columns = COLUMNS[name]
+            return len(fields) == columns.fields and fields[columns.label].strip() in columns.words
+    return False
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of every line. Control characters stay: CoLA's own file has one."""
+    for number, line in enumerate("".join(text_pieces(path)).split("\n"), 1):
+        yield number, line.removesuffix("\r")
+
+
+def _layout(
+    path: Path, number: int, fields: list[str], name: str
+) -> tuple[tuple[int, ...], int, int]:
+    """Places of the sentences and of the label, and the number of fields, from a file's first line."""
+    columns = COLUMNS[name]
+    if not _is_header(fields):
+        if len(fields) != columns.fields:
+            what = f"no file of {name}: its first line has {len(fields)} field{'s' * (len(fields) != 1)}, not {columns.fields}"
+            raise DataError(what, file=path, line=number, fix=_FIX)
+        return columns.texts, columns.label, columns.fields
+    wanted = ("sentence",) if len(columns.texts) == 1 else ("sentence1", "sentence2")
+    have = _lower(fields)
+    for word in (*wanted, "label"):
+        if word not in have:
+            near = did_you_mean(word, have)
+            raise DataError(
+                f"no column '{word}', which {name} has; {near}", file=path, line=number, fix=_FIX
+            )
+    return tuple(have.index(word) for word in wanted), have.index("label"), len(have)
+
+
+def _is_header(fields: Sequence[str]) -> bool:
+    return bool({*_TEXTS, "index", "label"} & set(_lower(fields)))
+
+
+def _lower(fields: Sequence[str]) -> list[str]:
+    return [field.strip().lower() for field in fields]
+
+
+def _home(folder: Path, name: str) -> Path:
+    """The task's folder, whether `folder` is it or holds it, however its name is written."""
+    wanted = name.replace("-", "").lower()
+    if folder.is_dir() and _file(folder, "train") is None:
+        for inside in sorted(folder.iterdir()):
+            if inside.is_dir() and inside.name.replace("-", "").lower() == wanted:
+                return inside
+        what = f"holds no data of {name}: no folder {COLUMNS[name].folder}"
+        raise DataError(
+            what, file=folder, fix="give the folder that holds CoLA, SST-2, RTE and WNLI"
+        )
+    if not folder.is_dir():
+        raise DataError(
+            "is no folder", file=folder, fix=f"give the folder that holds {COLUMNS[name].folder}"
+        )
+    return folder
+
+
+def _file(home: Path, part: str) -> Path | None:
+    found = [
+        home / f"{part}{ending}" for ending in _ENDINGS if (home / f"{part}{ending}").is_file()
+    ]
+    if len(found) > 1:
+        raise DataError(
+            f"holds {found[0].name} and {found[1].name}: which is the {part} part?",
+            file=home,
+            fix="remove one",
+        )
+    return found[0] if found else None

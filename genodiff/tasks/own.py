@@ -1,0 +1,138 @@
+"""A user's own labelled data as a task: a folder of class folders, its zip, a folder of tables, or a table per part."""
+
+from pathlib import Path
+
+import numpy as np
+
+from genodiff.errors import DataError, UsageError
+from genodiff.io.source import open_source
+from genodiff.tasks.class_folders import is_folder_layout, read_folder
+from genodiff.tasks.examples import Examples, class_counts, concatenate
+from genodiff.tasks.parts import VALID, Parts, part_file
+from genodiff.tasks.resplit import resplit
+from genodiff.tasks.table import Kind, Layout, read_table
+from genodiff.tasks.task import Metric, Task, TaskData, cut_notes
+
+SUITE = "table"
+METRICS: dict[Kind, tuple[Metric, ...]] = {
+    "binary": ("accuracy", "f1", "mcc", "auroc"),
+    "multiclass": ("accuracy", "f1_macro", "mcc", "auroc"),
+    "multilabel": ("f1_macro", "accuracy", "auroc", "auprc"),
+    "regression": ("pearson", "spearman", "r2", "mse"),
+}
+
+
+def load_own(
+    train: str | Path,
+    test: str | Path | None = None,
+    valid: str | Path | None = None,
+    *,
+    layout: Layout = Layout(),
+    kind: Kind | None = None,
+    metric: Metric | None = None,
+    max_length: int | None = None,
+    name: str | None = None,
+    split: str = "official",
+) -> TaskData:
+    """The task that a user's files make. `train` may be a folder or zip that holds the other parts as well.
+
+    The train part's labels say what kind of task it is and give the classes their order, unless `kind` is given; without
+    `max_length` nothing is cut. `split` may be `dedup` or `chrom-holdout`. Raises `DataError` and `UsageError`.
+    """
+    path = Path(train)
+    parts, kind, classes = _parts(path, test, valid, layout, kind)
+    if split in ("dedup", "chrom-holdout"):
+        parts = resplit(split, parts, classes, frozenset())
+    elif split != "official":
+        raise UsageError(
+            f"own data have no split '{split}'", fix="use official, dedup or chrom-holdout"
+        )
+    longest = max(int(part.lengths.max()) for part in (parts.train, parts.test) if part.n)
+    metrics = tuple(dict.fromkeys(([metric] if metric else []) + list(METRICS[kind])))
+    task = Task(
+        suite=SUITE,
+        name=name or _stem(path),
+        kind=kind,
+        classes=classes,
+        metrics=metrics,
+        max_length=max_length or longest,
+    )
+    notes = parts.notes + cut_notes(task, parts)
+    return TaskData(
+        task,
+        parts.train,
+        parts.test,
+        "own" if split == "official" else split,
+        notes,
+        parts.valid_index,
+    )
+
+
+def _parts(
+    path: Path, test: str | Path | None, valid: str | Path | None, layout: Layout, kind: Kind | None
+) -> tuple[Parts, Kind, tuple[str, ...]]:
+    if test is None and not path.exists():
+        with open_source(path):  # says what is wrong with it, with the nearest name
+            pass
+    if (
+        test is None
+        and (path.is_dir() or path.suffix.lower() == ".zip")
+        and (path.is_file() or is_folder_layout(path))
+    ):
+        train_part, test_part, classes = read_folder(path)
+        return (
+            Parts(train_part, test_part),
+            "binary" if len(classes) == 2 else "multiclass",
+            classes,
+        )
+    if test is None and path.is_dir():
+        files = {part: part_file(path, part) for part in ("train", "test", *VALID)}
+        for part in ("train", "test"):
+            if files[part] is None:
+                what = f"has no {part} part: neither a folder '{part}' nor a table {part}.csv, .tsv, .parquet or .fa"
+                raise DataError(
+                    what,
+                    file=path,
+                    fix="give train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv",
+                )
+        path, test = Path(str(files["train"])), files["test"]
+        valid = valid or next((files[part] for part in VALID if files[part] is not None), None)
+    if test is None:
+        raise UsageError(
+            f"{path} is one table: which one tests?",
+            fix="give --test FILE, or a folder with train and test",
+        )
+    train_part, kind, classes = read_table(path, layout, kind=kind)
+    _check_single(train_part, path, kind, classes)
+    told = (kind, classes or None)
+    test_part = read_table(test, layout, kind=told[0], classes=told[1])[0]
+    notes = (
+        f"the labels make a {kind} task"
+        + (f": {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}" if classes else ""),
+    )
+    if valid is None:
+        return Parts(train_part, test_part, notes), kind, classes
+    valid_part = read_table(valid, layout, kind=told[0], classes=told[1])[0]
+    note = f"validation: {Path(valid).name} ({valid_part.n:,} examples) for every seed"
+    index = np.arange(train_part.n, train_part.n + valid_part.n)
+    return (
+        Parts(concatenate(train_part, valid_part), test_part, (*notes, note), index),
+        kind,
+        classes,
+    )
+
+
+def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, ...]) -> None:
+    """A class that has one example cannot be learnt and validated: it is more often a typing error in a label."""
+    if kind in ("binary", "multiclass") and train.n > 2 * len(classes):
+        alone = [name for name, n in class_counts(train.labels, classes).items() if n < 2]
+        if alone:
+            raise DataError(
+                f"the class '{alone[0]}' has one example only",
+                file=path,
+                fix="correct the label, or give more examples",
+            )
+
+
+def _stem(path: Path) -> str:
+    return path.name.split(".")[0] or path.resolve().name or "own"

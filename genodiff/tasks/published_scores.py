@@ -1,0 +1,60 @@
+"""What others have published of a suite's tasks, to stand beside what is measured here: `data_recipes/published/SUITE.yaml`."""
+
+from typing import NamedTuple
+
+from pydantic import model_validator
+
+from genodiff.data.recipe import recipe_dirs
+from genodiff.settings import Settings, read_yaml
+
+
+class Row(Settings):
+    """One model's published values, in the order of the file's tasks: [mean], [mean, max − min], or none."""
+
+    name: str
+    source: str
+    values: tuple[tuple[float, ...] | None, ...]
+
+
+class Published(Settings):
+    """A file of published values. They are comparable with our rows of this `split` only."""
+
+    suite: str
+    split: str
+    metric: str
+    order: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @model_validator(mode="after")
+    def _rows_are_full(self) -> "Published":
+        for row in self.rows:
+            if len(row.values) != len(self.order):
+                raise ValueError(
+                    f"row '{row.name}' has {len(row.values)} values for {len(self.order)} tasks"
+                )
+        return self
+
+
+class Value(NamedTuple):
+    """One published value."""
+
+    name: str
+    source: str
+    mean: float
+    range: float | None
+
+
+def published(suite: str, task: str, split: str) -> list[Value]:
+    """What is published of a task on this split; nothing where no file says so."""
+    for folder in recipe_dirs():
+        path = folder / "published" / f"{suite}.yaml"
+        if path.is_file():
+            found = Published.parse(read_yaml(path), file=path)
+            if found.split != split or task not in found.order:
+                return []
+            at = found.order.index(task)
+            cells = [(row, row.values[at]) for row in found.rows]
+            return [
+                Value(r.name, r.source, c[0], c[1] if len(c) > 1 else None) for r, c in cells if c
+            ]
+    return []

@@ -1,0 +1,102 @@
+"""Which data a sweep reads: tasks of a suite, or a user's own files. Plain values, so that a worker process can open them too."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from genodiff.errors import DataError, UsageError
+from genodiff.settings import Settings, did_you_mean
+from genodiff.tasks.own import load_own
+from genodiff.tasks.table import Kind, Layout
+from genodiff.tasks.task import Domain, Metric, TaskData, fewer, load_suite, load_task, task_names
+
+
+class Table(Settings):
+    """A user's own task. `train` may be a folder or zip of class folders, as Genomic Benchmarks are laid out; then no `test`."""
+
+    name: str
+    train: str
+    test: str | None = None
+    valid: str | None = None
+    sequence: str | None = None
+    labels: tuple[str, ...] = ()
+    kind: Kind | None = None
+    metric: Metric | None = None
+    max_length: int | None = None
+
+
+class Request(Settings):
+    """Where tasks come from."""
+
+    suite: str
+    split: str = "official"
+    data: str | None = None
+    references: dict[str, str] = Field(default_factory=dict)
+    offline: bool = False
+    table: Table | None = None
+    max_train: Annotated[int | None, Field(ge=10)] = None
+
+    @property
+    def domain(self) -> Domain:
+        """What the sequences are."""
+        return "dna" if self.table is not None else load_suite(self.suite).domain
+
+    def names(self, word: str = "all") -> list[str]:
+        """The tasks that a word means: one name, several with commas, or all of the suite. Raises `UsageError`."""
+        if self.table is not None:
+            return [self.table.name]
+        known = task_names(self.suite)
+        if word == "all":
+            return known
+        chosen = [name.strip() for name in word.split(",") if name.strip()]
+        for name in chosen:
+            if name not in known:
+                raise UsageError(f"no task '{name}' in {self.suite}; {did_you_mean(name, known)}")
+        if not chosen:
+            raise UsageError("--task is empty", fix=f"give one of {', '.join(known)}, or all")
+        return chosen
+
+    def load(self, name: str) -> TaskData:
+        """A task with its examples, of train at most `max_train`. Raises `DataError` where they are missing or wrong."""
+        data = self._whole(name)
+        return data if self.max_train is None else fewer(data, self.max_train)
+
+    def _whole(self, name: str) -> TaskData:
+        if self.table is not None:
+            t = self.table
+            layout = Layout(t.sequence, t.labels)
+            split = "official" if self.split == "own" else self.split
+            return load_own(
+                t.train,
+                t.test,
+                t.valid,
+                layout=layout,
+                kind=t.kind,
+                metric=t.metric,
+                max_length=t.max_length,
+                name=t.name,
+                split=split,
+            )
+        references = {name: Path(path) for name, path in self.references.items()}
+        data = load_task(
+            self.suite,
+            name,
+            source=self.data,
+            split=self.split,
+            references=references,
+            offline=self.offline,
+        )
+        if not data.train.sequences or not data.test.sequences:
+            raise DataError(
+                f"task {name} has coordinates but no sequences",
+                fix="give the genome with --reference NAME=FASTA",
+            )
+        return data
+
+
+@lru_cache(maxsize=1)
+def loaded(request_json: str, name: str) -> TaskData:
+    """`Request.load`, the last one kept: units of one task follow one another."""
+    return Request.model_validate_json(request_json).load(name)

@@ -1,0 +1,97 @@
+"""Splits that do not leak: whole chromosomes held out, or train without everything that test has as well.
+
+`chrom-holdout` pools both parts; the examples on the held-out contigs test, all others train. Regions that are not
+contigs of a genome (transcripts) are held out by a hash of their name, one in eight.
+`dedup` keeps the test part (each sequence once) and takes out of train what equals a test sequence on either strand, or
+whose interval shares a base with a test interval, whatever the classes.
+"""
+
+import hashlib
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.errors import DataError
+from genodiff.tasks.examples import class_counts, concatenate, fingerprints
+from genodiff.tasks.overlap import overlaps_any
+from genodiff.tasks.parts import Parts
+
+SPLITS = ("official", "chrom-holdout", "dedup", "local", "partial")
+_HASHED = 8
+"""One in so many regions that are no contig of a genome is held out."""
+
+
+def resplit(split: str, parts: Parts, classes: tuple[str, ...], held_out: frozenset[str]) -> Parts:
+    """`parts` split anew as `split` says, with a note of what changed. Raises `DataError` where a class loses a whole part."""
+    found = chrom_holdout(parts, held_out) if split == "chrom-holdout" else dedup(parts)
+    for part, examples in (("train", found.train), ("test", found.test)):
+        empty = (
+            [name for name, n in class_counts(examples.labels, classes).items() if not n]
+            if classes
+            else []
+        )
+        if empty or not examples.n:
+            what = f"split {split}: no {part} example is left" + (
+                f" of class '{empty[0]}'" if empty else ""
+            )
+            raise DataError(what, fix="use another split")
+    return found
+
+
+def chrom_holdout(parts: Parts, held_out: frozenset[str]) -> Parts:
+    """Both parts pooled and split by contig; needs coordinates."""
+    whole = concatenate(parts.train, parts.test)
+    if whole.places is None:
+        raise DataError(
+            "split chrom-holdout needs coordinates, which these data lack",
+            fix="use --split dedup, or give coordinates",
+        )
+    contigs = np.unique(whole.places.contig)
+    regions = len(contigs) > 1000
+    chosen = [
+        c for c in contigs if c in held_out or (regions and not c.startswith("chr") and _hashed(c))
+    ]
+    if not held_out and not chosen:
+        chosen = [c for c in contigs if _hashed(c)]
+    test = np.isin(whole.places.contig, chosen)
+    named = ", ".join(chosen) if len(chosen) <= 12 else f"{len(chosen):,} regions"
+    note = (
+        f"chrom-holdout: {int(test.sum()):,} examples on {named} test, {int((~test).sum()):,} train"
+    )
+    return Parts(whole.take(~test), whole.take(test), (*parts.notes, note))
+
+
+def _hashed(name: str) -> bool:
+    return hashlib.sha256(name.encode()).digest()[0] % _HASHED == 0
+
+
+def dedup(parts: Parts) -> Parts:
+    """Train without what is in test, test without its own repetitions."""
+    train, test = parts.train, parts.test
+    leaks = np.zeros(train.n, bool)
+    repeated = np.zeros(test.n, bool)
+    if train.sequences and test.sequences:
+        keys = fingerprints(test.sequences, both_strands=True)
+        known = set(keys)
+        leaks |= np.array(
+            [key in known for key in fingerprints(train.sequences, both_strands=True)], bool
+        )
+        repeated |= _later(keys)
+    if train.places is not None and test.places is not None:
+        leaks |= overlaps_any(train.places, test.places)
+        repeated |= _later(list(zip(*(values.tolist() for values in test.places[:3]), strict=True)))
+    note = f"dedup: {int(leaks.sum()):,} of {train.n:,} train and {int(repeated.sum()):,} of {test.n:,} test examples left out"
+    valid = None if parts.valid_index is None else _moved(parts.valid_index, ~leaks)
+    return Parts(train.take(~leaks), test.take(~repeated), (*parts.notes, note), valid)
+
+
+def _later(keys: Sequence[Hashable]) -> NDArray[np.bool_]:
+    """True for every key that has stood before."""
+    first: dict[Hashable, int] = {}
+    return np.array([first.setdefault(key, i) != i for i, key in enumerate(keys)], bool)
+
+
+def _moved(index: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where the rows `index` stand once only the rows of `kept` are left."""
+    return (np.cumsum(kept) - 1)[index[kept[index]]]

@@ -1,0 +1,152 @@
+"""DiT and DiMamba under published names: there and back, sizes from shapes, what contradicts is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from test_dimamba import dimamba
+from test_dit import dit
+from torch import Tensor
+
+from genodiff.errors import CheckpointError
+from genodiff.hub.mdlm_names import (
+    TABLE,
+    from_published_mdlm,
+    mdlm_config,
+    mdlm_names,
+    mdlm_settings,
+    parameter_names,
+    prefix_of,
+    rotary_table,
+    to_published_mdlm,
+)
+
+DITS: list[dict[str, Any]] = [{}, {"time_conditioning": True, "n_classes": 3}]
+DIMAMBAS: list[dict[str, Any]] = [
+    {"dropout": 0.1}, {"n_classes": 3, "tie_head": True, "dropout": 0.1}, {"conditioning": "add", "residual": False},
+    {"conditioning": "concat", "residual": False, "spare_rows": 6, "tie_head": True},
+    {"conditioning": "concat", "residual": False, "spare_rows": 6},
+    {"conditioning": "none", "time_conditioning": False, "residual": False},
+]  # fmt: skip
+NETWORKS = {f"dit {form}": dit(**form) for form in DITS} | {
+    f"dimamba {form}": dimamba(**form) for form in DIMAMBAS
+}
+
+
+def published(
+    name: str, prefix: str = "backbone."
+) -> tuple[Any, dict[str, Tensor], dict[str, Any]]:
+    model = NETWORKS[name]
+    state = to_published_mdlm(
+        model.settings, {k: p.detach() for k, p in model.named_parameters()}, prefix
+    )
+    if "none" in name:  # a map that nothing reads
+        state |= {
+            f"{prefix}sigma_map.mlp.0.weight": torch.zeros(6, 256),
+            f"{prefix}sigma_map.mlp.2.weight": torch.zeros(6, 6),
+        }
+        state |= {f"{prefix}sigma_map.mlp.{i}.bias": torch.zeros(6) for i in (0, 2)}
+    return model, state, json.loads(json.dumps(mdlm_config(model.settings, model.vocab_size, 16)))
+
+
+@pytest.mark.parametrize("prefix", ["backbone.", ""])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_survives_the_way_to_the_published_names_and_back(name: str, prefix: str) -> None:
+    model, state, config = published(name, prefix)
+    assert prefix_of(state) == prefix
+    settings, tensors = from_published_mdlm(state, config)
+    shape = {"d_state": 4} if name.startswith("dimamba") else {}
+    assert settings == model.settings.model_copy(
+        update=shape | ({"d_cond": settings.d_cond} if "add" in name else {})
+    )
+    assert tensors.keys() == dict(model.named_parameters()).keys()
+    assert all(torch.equal(tensors[k], p) for k, p in model.named_parameters())
+    again = to_published_mdlm(settings, tensors, prefix)
+    assert all(torch.equal(again[k], state[k]) for k in again)
+
+
+@pytest.mark.parametrize("name", [n for n in NETWORKS if "add" not in n])
+def test_sizes_need_no_config(name: str) -> None:
+    model, state, _ = published(name)
+    found = from_published_mdlm(state)[0]
+    same = ("d_model", "n_layer", "d_cond", "n_classes")
+    assert [getattr(found, key) for key in same] == [getattr(model.settings, key) for key in same]
+
+
+def test_tied_tensors_of_a_lightning_file_must_agree_and_averages_are_of_parameters_once() -> None:
+    model, state, config = published("dimamba {'n_classes': 3, 'tie_head': True, 'dropout': 0.1}")
+    for name in [n for n in state if "mamba_fwd.in_proj" in n or "mamba_fwd.out_proj" in n]:
+        state[name.replace("fwd", "rev")] = state[name]
+    words = next(n for n in state if n.endswith("word_embeddings.weight"))
+    state["backbone.model.lm_head.weight"] = state[words]
+    assert from_published_mdlm(state, config)[1].keys() == dict(model.named_parameters()).keys()
+    assert set(parameter_names(state, tied_head=True)) == set(mdlm_names(model.settings).values())
+    with pytest.raises(CheckpointError, match="should equal"):
+        from_published_mdlm(state | {"backbone.model.lm_head.weight": state[words] + 1}, config)
+    _, of_dit, _ = published("dit {}")
+    assert set(parameter_names(of_dit)) == set(of_dit) - {f"backbone.{TABLE}"}
+
+
+def test_what_contradicts_the_config_or_itself_is_refused() -> None:
+    _, state, config = published("dit {}")
+
+    def refused(named: str, changed: dict[str, Any] | None = None, **told: Any) -> None:
+        with pytest.raises(CheckpointError, match=named):
+            from_published_mdlm(changed if changed is not None else state, config | told)
+
+    refused("hidden_dim is 32 in the config, but the tensors say 16", hidden_dim=32)
+    refused("n_blocks", n_blocks=3)
+    refused("cond_dim", cond_dim=3)
+    refused("n_heads is 4", n_heads=4)
+    refused("vocab_size", vocab_size=99)
+    refused(
+        "lacks 'backbone.blocks.1.norm2.weight'",
+        {k: v for k, v in state.items() if "1.norm2" not in k},
+    )
+    refused("no place for 'backbone.extra'", state | {"backbone.extra": torch.zeros(1)})
+    refused("shape", state | {"backbone.blocks.0.attn_qkv.weight": torch.zeros(3, 16)})
+    refused("neither a DiT nor a DiMamba", {"x": torch.zeros(1)})
+    headless = {k: v for k, v in state.items() if not k.endswith(TABLE)}
+    assert from_published_mdlm(headless, config)[0].n_head == 2  # type: ignore[union-attr]
+    with pytest.raises(CheckpointError, match="how many heads"):
+        from_published_mdlm(headless)
+    _, state, config = published("dimamba {'dropout': 0.1}")
+    refused(
+        "temb_strategy adaln, not of add", state, model=config["model"] | {"temb_strategy": "add"}
+    )
+    _, state, config = published("dimamba {'conditioning': 'add', 'residual': False}")
+    with pytest.raises(CheckpointError, match="temb_strategy"):
+        from_published_mdlm(state)
+
+
+def test_forms_that_were_never_published_have_no_published_config() -> None:
+    for model in (
+        dit(adaln=False),
+        dit(causal=True),
+        dit(tie_head=True),
+        dimamba(conditioning="add"),
+    ):
+        with pytest.raises(CheckpointError):
+            mdlm_config(model.settings, 9, 16)
+
+
+def test_a_folder_of_the_reference_gives_its_logits_and_its_bytes_back(shared: Path) -> None:
+    folder = shared / "conformance" / "cases" / "hf_layout_udlm_tiny"
+    config = json.loads((folder / "config.json").read_text())
+    state, io = load_file(folder / "model.safetensors"), load_file(folder / "io.safetensors")
+    settings, tensors = from_published_mdlm(state, config)
+    model = settings.build(12, None).eval()
+    model.load_state_dict(tensors)
+    back = to_published_mdlm(settings, tensors)
+    assert back.keys() == state.keys()
+    assert all(torch.equal(back[name], state[name]) for name in state)
+    assert torch.equal(rotary_table(settings), state[f"backbone.{TABLE}"])  # type: ignore[arg-type]
+    given = mdlm_config(settings, 12, 16)
+    assert given == {key: config[key] for key in given}
+    assert mdlm_settings(state, config).time_conditioning
+    with torch.no_grad():
+        logits = model(io["in/input_ids"], io["in/timesteps_sigma"], labels=io["in/cond"])
+    torch.testing.assert_close(logits, io["out/logits"], rtol=0, atol=2e-4)

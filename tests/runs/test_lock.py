@@ -1,0 +1,87 @@
+"""One run per folder."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from genodiff.errors import UsageError
+from genodiff.runs.lock import FILE, check_free, forget, hold
+
+HOLD = """
+import sys, time, pathlib
+from genodiff.runs.lock import hold
+with hold(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process  # type: ignore[misc]
+    process.kill()
+    process.communicate()
+
+
+def test_a_second_run_is_refused_at_once_and_told_by_whom(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    began = time.monotonic()
+    for refuse in (check_free, lambda run: hold(run).__enter__()):
+        with pytest.raises(
+            UsageError, match=f"pid {holder.pid} on {socket.gethostname()}, started 20"
+        ):
+            refuse(tmp_path)
+    assert time.monotonic() - began < 1
+
+
+def test_the_lock_of_a_killed_run_is_free(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    holder.kill()
+    holder.wait()
+    assert (tmp_path / FILE).exists()
+    check_free(tmp_path)
+    with hold(tmp_path):
+        pass
+
+
+def test_a_run_may_follow_another_in_one_process(tmp_path: Path) -> None:
+    for _ in range(2):
+        with hold(tmp_path):
+            assert str(os.getpid()) in (tmp_path / FILE).read_text()
+    check_free(tmp_path)
+
+
+def test_looking_at_a_folder_without_a_lock_makes_none(tmp_path: Path) -> None:
+    check_free(tmp_path)
+    check_free(tmp_path / "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workers_copy_does_not_keep_the_lock(tmp_path: Path) -> None:
+    ready, go = os.pipe(), os.pipe()
+    with hold(tmp_path):
+        pid = os.fork()
+        if not pid:
+            forget()
+            os.write(ready[1], b"x")
+            os.read(go[0], 1)
+            os._exit(0)
+        os.read(ready[0], 1)
+    check_free(tmp_path)
+    os.write(go[1], b"x")
+    os.waitpid(pid, 0)
+
+
+def test_importing_the_lock_does_not_import_torch() -> None:
+    code = "import sys, genodiff.runs.lock\nassert not {'torch', 'lightning', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

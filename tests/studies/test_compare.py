@@ -1,0 +1,150 @@
+"""A comparison: equal tokens for all rows, window-by-window differences, and a second call that only reads."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from genodiff.errors import UsageError
+from genodiff.score.interval import ratio
+from genodiff.studies.compare import plan, read_spec, run, schedules
+from genodiff.studies.compare_page import write_page
+
+TINY: dict[str, Any] = {
+    "seq_len": 64,
+    "d_model": 16,
+    "n_layer": 1,
+    "d_state": 4,
+    "validate_every": 4,
+    "validate_windows": 8,
+    "lr": 0.01,
+}
+SPEC: dict[str, Any] = {
+    "title": "Toy <tiny>",
+    "recipe": "toy",
+    "tokens": 8 * 4 * 64,
+    "settings": TINY,
+    "rows": [
+        {
+            "name": "MDLM",
+            "settings": {"preset": "caduceus-ph-tiny", "batch_size": 4},
+            "published": 3.199,
+        },
+        {
+            "name": "AR",
+            "settings": {"preset": "mamba-tiny", "objective": "ar", "batch_size": 8},
+            "published": 3.067,
+        },
+    ],
+    "windows": 12,
+    "schedules": ["linear", "cosine"],
+    "schedule_repeats": 4,
+}
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    path = folder / "spec.yaml"
+    path.write_text(yaml.safe_dump(SPEC | changes))
+    return path
+
+
+def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    spec = read_spec(path, {})
+    out = tmp_path / "out"
+    entries = run(spec, path, out)
+    assert [entry.config.train.max_steps for entry in entries] == [8, 4]
+    assert [entry.figure for entry in entries] == ["bound", "exact"]
+    rows = write_page(spec, entries, schedules(spec, entries), out)
+    assert [row["tokens"] for row in rows] == [2048, 2048]
+    before = {
+        p: p.stat().st_mtime_ns
+        for p in out.rglob("*")
+        if p.is_file() and p.suffix == ".safetensors"
+    }
+    again = run(spec, path, out)
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+    for first, second in zip(entries, again, strict=True):
+        assert np.array_equal(first.scores[0].nats, second.scores[0].nats)
+    mine, other = entries[1].scores[0], entries[0].scores[0]
+    gap = ratio(mine.nats - other.nats, mine.size).scaled(1 / math.log(2))
+    assert rows[1]["minus"] == {"row": "MDLM", "bits": gap.value, "ci95": gap.ci95}
+    assert rows[0]["minus"] is None
+    assert [row["published_minus_bits"] for row in rows] == [
+        None,
+        pytest.approx(math.log2(3.067) - math.log2(3.199)),
+    ]
+    assert rows[0]["bits"] == pytest.approx(
+        float(other.nats.sum() / other.tokens.sum()) / math.log(2)
+    )
+    table, page = (out / "table.md").read_text(), (out / "compare.html").read_text()
+    for word in (
+        "| MDLM |",
+        "| AR |",
+        "3.067",
+        "exact count",
+        "cosine",
+        "minus MDLM",
+        "| -0.0608 |",
+    ):
+        assert word in table
+    assert "<svg" in page
+    assert "Toy &lt;tiny&gt;" in page
+    assert "http" not in page
+    figures = json.loads((out / "results.json").read_text())["schedules"]
+    assert [f["name"] for f in figures] == ["linear", "cosine", "exact count"]
+    assert figures[2]["variance"] < figures[0]["variance"]
+
+
+def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: Path) -> None:
+    path = written(tmp_path, rows=SPEC["rows"][::-1])
+    spec = read_spec(path, {})
+    figures = schedules(spec, run(spec, path, tmp_path / "out"))
+    assert {figure.row for figure in figures} == {"MDLM"}
+    path = written(tmp_path, rows=SPEC["rows"][1:])
+    with pytest.raises(UsageError, match="no row is MDLM in continuous time"):
+        plan(read_spec(path, {}), path)
+
+
+def test_more_seeds_are_more_runs_and_their_spread_is_shown(tmp_path: Path) -> None:
+    path = written(tmp_path, rows=SPEC["rows"][:1], schedules=[])
+    spec = read_spec(path, {"seeds": [1, 2], "tokens": 256})
+    entries = run(spec, path, tmp_path / "out")
+    rows = write_page(spec, entries, [], tmp_path / "out")
+    assert len(entries[0].runs) == len(rows[0]["seeds_bits"]) == 2
+    assert rows[0]["seeds_bits"][0] != rows[0]["seeds_bits"][1]
+    assert rows[0]["bits"] == pytest.approx(sum(rows[0]["seeds_bits"]) / 2)
+    assert "over seeds" in (tmp_path / "out" / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"rows": []}, "rows"),
+        ({"rows": [{"name": "A"}, {"name": "a"}]}, "twice"),
+        ({"rows": [{"name": "../x"}]}, "folder"),
+        ({"against": "MDML"}, "did you mean 'MDLM'"),
+        ({"schedules": ["lineal"]}, "did you mean 'linear'"),
+        ({"tokenz": 3}, "did you mean 'tokens'"),
+        ({"settings": TINY | {"max_steps": 3}}, "follow from tokens"),
+        ({"rows": [{"name": "A"}, {"name": "B", "settings": {"seq_len": 32}}]}, "32 and 64"),
+        ({"rows": [{"name": "A", "settings": {"objective": "ar"}}]}, "reads one way"),
+    ],
+)
+def test_a_spec_that_cannot_be_meant_is_refused_before_any_work(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    path = written(tmp_path, **changes)
+    with pytest.raises(UsageError, match=said):
+        plan(read_spec(path, {}), path)
+
+
+def test_the_committed_specs_can_be_planned() -> None:
+    for path in sorted(
+        (Path(__file__).resolve().parents[2] / "benchmarks" / "objectives").glob("*.yaml")
+    ):
+        assert plan(read_spec(path, {}), path)

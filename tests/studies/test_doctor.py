@@ -1,0 +1,188 @@
+"""The doctor: each check can fail, says how to mend it, and writes nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from genodiff.kernels import scan as scan_module
+from genodiff.studies import doctor, selftest
+from genodiff.studies.doctor import Check
+
+
+def test_here_everything_that_is_needed_works() -> None:
+    checks, scan = selftest.look()
+    found = [*doctor.look(), *checks]
+    assert [c for c in found if c.status == "fail"] == []
+    assert scan is not None
+    assert scan.split("-")[0] == scan_module.chosen().name
+    assert {
+        "python",
+        "packages",
+        "cpu",
+        "memory",
+        "disk",
+        "cache",
+        "recipes",
+        "torch",
+        "gpu",
+        "scan",
+        "scan numbers",
+        "bound",
+        "strands",
+    } <= {c.name for c in found}
+
+
+def test_names_are_unique_and_every_fault_has_a_remedy() -> None:
+    found = doctor.look()
+    assert len({c.name for c in found}) == len(found)
+    assert all(c.fix for c in found if c.status != "ok")
+
+
+def test_the_object_is_json_with_the_documented_keys() -> None:
+    value = json.loads(
+        json.dumps(doctor.report([Check("a", "ok", "b"), Check("c", "fail", "d", "e")], "torch"))
+    )
+    assert value == {
+        "checks": [
+            {"name": "a", "status": "ok", "detail": "b", "fix": ""},
+            {"name": "c", "status": "fail", "detail": "d", "fix": "e"},
+        ],
+        "scan": "torch",
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [((3, 10), "fail"), ((3, 11), "ok"), ((3, 14), "ok"), ((3, 15), "warn")]
+)
+def test_only_pythons_that_are_tested_are_ok(version: tuple[int, int], status: str) -> None:
+    assert doctor.python(version).status == status
+
+
+def test_a_package_that_is_missing_old_new_or_malicious_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = {"numpy": "1.0", "polars": "9.0", "lightning": "2.6.3", "torch": "2.13.0+cpu"}
+
+    def version(name: str) -> str:
+        if name not in here:
+            raise doctor.PackageNotFoundError(name)
+        return here[name]
+
+    monkeypatch.setattr(doctor, "version", version)
+    lines = [
+        "numpy>=1.26",
+        "polars>=1.30,<3",
+        "lightning>=2.6.6",
+        "torch<2.14,>=2.6",
+        "jinja2>=3.1",
+    ]
+    found = {c.name: c for c in doctor.packages(lines)}
+    assert found["packages"].detail.startswith("4 required packages")
+    assert {n: c.status for n, c in found.items()} == {
+        "packages": "ok", "numpy": "fail", "polars": "warn", "lightning": "fail", "jinja2": "fail",
+    }  # fmt: skip
+    assert "malicious" in found["lightning"].detail
+    assert found["jinja2"].fix == "pip install 'jinja2>=3.1'"
+
+
+def test_extras_are_not_required() -> None:
+    names = " ".join(doctor._required())
+    assert "torch" in names
+    assert "mamba-ssm" not in names
+    assert "pytest" not in names
+
+
+def test_an_optional_package_that_cannot_be_imported_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tokenizers.py").write_text("raise ImportError('undefined symbol: \\x1b[31m')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(
+        doctor, "_OPTIONAL", {"tokenizers": "text models", "absent-package": "nothing"}
+    )
+    broken, absent = doctor.optional()
+    assert (broken.status, absent.status) == ("warn", "ok")
+    assert "undefined symbol" in broken.detail
+    assert "\x1b" not in broken.detail
+    assert broken.fix
+
+
+def test_a_folder_that_cannot_hold_the_cache_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
+    assert doctor.cache().status == "fail"
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "new" / "cache"))
+    assert doctor.cache().status == "ok"
+    assert not (tmp_path / "new").exists(), "the doctor writes nothing"
+
+
+@pytest.mark.parametrize(
+    ("free", "status"), [(10 << 30, "ok"), (500 << 20, "warn"), (1 << 20, "fail")]
+)
+def test_a_disk_that_is_nearly_full_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str
+) -> None:
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free})())
+    assert doctor.disk(tmp_path).status == status
+
+
+@pytest.mark.parametrize(("free", "status"), [(8 << 30, "ok"), (1 << 29, "warn")])
+def test_little_free_memory_is_named(
+    monkeypatch: pytest.MonkeyPatch, free: int, status: str
+) -> None:
+    monkeypatch.setattr(doctor, "_memory", lambda: (16 << 30, free))
+    assert doctor.memory().status == status
+
+
+def test_missing_recipes_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "recipe_names", list)
+    assert doctor.recipes().status == "fail"
+
+
+def test_the_variable_that_kills_on_purpose_is_a_warning() -> None:
+    assert doctor.environment({"GENODIFF_CRASH_AT": "3"}).status == "warn"
+    assert doctor.environment({"PATH": "x"}).status == "ok"
+
+
+def test_a_scan_that_gives_other_numbers_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = selftest.selective_scan
+
+    def wrong(*args: object, provider: str = "auto", **more: object) -> torch.Tensor:
+        found = honest(*args, provider="torch", **more)
+        assert isinstance(found, torch.Tensor)
+        return found if provider == "naive" else found + 1e-3
+
+    assert selftest.numbers("torch").status == "ok"
+    monkeypatch.setattr(selftest, "selective_scan", wrong)
+    assert selftest.numbers("torch").status == "fail"
+
+
+def test_a_bound_that_shows_a_token_for_free_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = selftest.exact_count_loss
+
+    def leaky(*args: object) -> object:
+        terms = honest(*args)
+        return terms._replace(nats_unweighted=terms.nats_unweighted * 0.999)
+
+    monkeypatch.setattr(selftest, "exact_count_loss", leaky)
+    assert selftest.bound().status == "fail"
+
+
+def test_a_scan_that_cannot_be_had_fails_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENODIFF_SCAN", "no-such-scan")
+    checks, name = selftest.scans()
+    assert name is None
+    assert [c.status for c in checks] == ["fail"]
+    assert checks[0].fix
+
+
+def test_the_self_test_leaves_the_random_state_alone() -> None:
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    selftest.strands()
+    assert torch.equal(before, torch.random.get_rng_state())

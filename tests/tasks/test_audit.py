@@ -1,0 +1,216 @@
+"""The audit: the leaks of Genomic Benchmarks reproduced, and every count against its obvious definition."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from labelled_files import random_dna
+
+from genodiff.alphabet import reverse_complement
+from genodiff.tasks.audit import audit, audit_lines
+from genodiff.tasks.examples import Examples, Places
+from genodiff.tasks.kmers import K, shared_fractions
+from genodiff.tasks.overlap import overlap_counts, overlaps_any, same_counts
+from genodiff.tasks.parts import Parts
+from genodiff.tasks.resplit import chrom_holdout, dedup
+from genodiff.tasks.task import Task, TaskData, load_task, task_names
+
+PUBLISHED = {  # what a full pass over the benchmark's own tables of coordinates gave, in percent
+    "human_ensembl_regulatory": {"length_tree": 91.5, "length_tree_cut": 82.7},
+    "human_enhancers_ensembl": {"lookup_same": 87.8},
+    "human_nontata_promoters": {"lookup_overlap": 99.7},
+}
+OVERLAPS = {  # test intervals that overlap a train interval, in percent
+    "demo_coding_vs_intergenomic_seqs": 0.66, "demo_human_or_worm": 7.5, "dummy_mouse_enhancers_ensembl": 0.4,
+    "human_enhancers_cohn": 0.7, "human_ocr_ensembl": 1.5, "drosophila_enhancers_stark": 26.6,
+}  # fmt: skip
+
+
+def coordinates(shared: Path, name: str, split: str = "official") -> TaskData:
+    return load_task(
+        "genomic-benchmarks",
+        name,
+        source=shared / "data/genomic_benchmarks",
+        split=split,
+        sequences=False,
+    )
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_published_leaks_are_reproduced_to_a_fifth_of_a_percent(
+    shared: Path, name: str
+) -> None:
+    found = audit(coordinates(shared, name))["accuracy"]
+    for key, value in PUBLISHED[name].items():
+        assert 100 * found[key] == pytest.approx(value, abs=0.2)
+
+
+def test_three_quarters_of_the_test_positives_of_human_enhancers_ensembl_are_in_train(
+    shared: Path,
+) -> None:
+    same = audit(coordinates(shared, "human_enhancers_ensembl"))["leaks"]["same_place"]
+    assert 100 * same["positive"][0] / same["positive"][1] == pytest.approx(75.5, abs=0.2)
+    assert same["negative"][0] == 0
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_the_overlaps_of_the_other_sets_are_the_published_ones(shared: Path, name: str) -> None:
+    overlap = audit(coordinates(shared, name))["leaks"]["overlap"]["all"]
+    assert 100 * overlap[0] / overlap[1] == pytest.approx(OVERLAPS[name], abs=0.06)
+
+
+def test_the_counts_of_all_nine_sets_are_the_recipes(shared: Path) -> None:
+    for name in task_names("genomic-benchmarks"):
+        data = coordinates(shared, name)
+        found = audit(data)["counts"] if data.train.n < 30_000 else None
+        for part, examples in (("train", data.train), ("test", data.test)):
+            assert tuple(np.bincount(examples.labels)) == data.task.counts[part]
+            assert found is None or tuple(found[part].values()) == data.task.counts[part]
+
+
+@pytest.mark.parametrize("split", ["dedup", "chrom-holdout"])
+def test_the_leaks_are_gone_after_a_split_that_does_not_leak(shared: Path, split: str) -> None:
+    found = audit(coordinates(shared, "human_nontata_promoters", split))
+    assert found["leaks"]["overlap"]["all"][0] == 0
+    assert found["accuracy"]["lookup_overlap"] <= max(0.6, found["accuracy"]["majority"] + 0.05)
+    assert split in found["notes"][-1]
+
+
+def test_held_out_chromosomes_are_those_of_the_pretraining_recipe(shared: Path) -> None:
+    data = coordinates(shared, "human_enhancers_cohn", "chrom-holdout")
+    assert data.test.places is not None
+    assert data.train.places is not None
+    assert set(data.test.places.contig) == {"chr8", "chr13", "chr20", "chr21"}
+    assert not set(data.train.places.contig) & set(data.test.places.contig)
+
+
+intervals = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]), st.integers(0, 30), st.integers(1, 9), st.integers(0, 2)
+    ),
+    max_size=12,
+)
+
+
+def places_of(
+    rows: list[tuple[str, int, int, int]],
+) -> tuple[Places, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+    contig = np.array([r[0] for r in rows], np.str_)
+    start = np.array([r[1] for r in rows], np.int64)
+    length = np.array([r[2] for r in rows], np.int64)
+    return Places(contig, start, start + length, np.array([""] * len(rows), np.str_)), np.array(
+        [r[3] for r in rows], np.int64
+    )
+
+
+@given(intervals, intervals)
+def test_overlaps_and_same_places_are_counted_as_by_looking_at_every_pair(
+    query: list[tuple[str, int, int, int]], target: list[tuple[str, int, int, int]]
+) -> None:
+    (q, _), (t, labels) = places_of(query), places_of(target)
+    overlap, same = np.zeros((len(query), 3), int), np.zeros((len(query), 3), int)
+    for i, (contig, start, length, _) in enumerate(query):
+        for other, begin, size, label in target:
+            overlap[i, label] += contig == other and start < begin + size and begin < start + length
+            same[i, label] += (contig, start, length) == (other, begin, size)
+    assert np.array_equal(overlap_counts(q, t, labels, 3), overlap)
+    assert np.array_equal(same_counts(q, t, labels, 3), same)
+    assert np.array_equal(overlaps_any(q, t), overlap.sum(axis=1) > 0)
+
+
+def naive_fraction(sequence: bytes, others: list[bytes]) -> float:
+    def kmers(s: bytes) -> list[bytes]:
+        found = [s[i : i + K] for i in range(len(s) - K + 1)]
+        return [
+            min(k, bytes(reverse_complement(k))) for k in found if not k.translate(None, b"ACGT")
+        ]  # type: ignore[arg-type]
+
+    known = {k for other in others for k in kmers(other)}
+    own = kmers(sequence)
+    return sum(k in known for k in own) / len(own) if own else float("nan")
+
+
+@given(
+    st.lists(st.text("ACGTN", min_size=1, max_size=70), min_size=1, max_size=4),
+    st.integers(0, 40),
+    st.booleans(),
+)
+def test_shared_kmers_are_those_of_sets_of_canonical_kmers(
+    texts: list[str], cut: int, turned: bool
+) -> None:
+    target = [t.encode() for t in texts] + [s.encode() for s in random_dna(2, 60)]
+    piece = target[-1][cut:] + target[-2][:cut]
+    query = [bytes(reverse_complement(piece)) if turned else piece, target[0], b"ACGT"]  # type: ignore[arg-type]
+    expected = [naive_fraction(s, target) for s in query]
+    assert np.allclose(shared_fractions(query, target), expected, equal_nan=True)
+
+
+def test_a_slice_of_the_kmers_gives_about_the_same_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = [s.encode() for s in random_dna(40, 2000)]
+    query = [
+        s[:1000] + o.encode() for s, o in zip(target, random_dna(40, 1000, seed=9), strict=True)
+    ]
+    whole = shared_fractions(query, target)
+    monkeypatch.setattr("genodiff.tasks.kmers._LARGE", 0)
+    sliced = shared_fractions(query, target)
+    assert not np.array_equal(whole, sliced)
+    assert np.abs(sliced - whole).max() < 0.2
+    assert abs(sliced.mean() - whole.mean()) < 0.02
+
+
+def own_data() -> TaskData:
+    a, b, c, d, e = (s.encode() for s in random_dna(5, 60))
+    turned = bytes(reverse_complement(b))  # type: ignore[arg-type]
+    train = Examples([a, b, c, c, d], np.array([0, 1, 0, 0, 1]), list("12345"))
+    test = Examples([a, turned, d, e], np.array([0, 1, 0, 1]), list("6789"))
+    return TaskData(
+        Task(suite="own", name="t", max_length=50),
+        train,
+        test,
+        "official",
+        valid_index=np.array([3, 4]),
+    )
+
+
+def test_duplicates_reverse_complements_repeats_and_conflicts_are_counted_per_class() -> None:
+    found = audit(own_data())
+    assert found["leaks"]["same"] == {"all": [2, 4], "negative": [2, 2], "positive": [0, 2]}
+    assert found["leaks"]["reverse_complement"] == {
+        "all": [1, 4],
+        "negative": [0, 2],
+        "positive": [1, 2],
+    }
+    assert found["repeats"] == {"train": 1, "test": 0}
+    assert found["conflicts"] == 1
+    assert found["leaks"]["overlap"] is None
+    text = "\n".join(audit_lines(found))
+    assert "2 test sequences that train has too (50.0%: negative 100.0%, positive 0.0%)" in text
+    assert "want of coordinates" in text
+
+
+def test_dedup_takes_from_train_what_test_has_on_either_strand_and_moves_the_validation_rows() -> (
+    None
+):
+    data = own_data()
+    found = dedup(Parts(data.train, data.test, (), data.valid_index))
+    assert found.train.names == ["3", "4"]
+    assert found.test.names == data.test.names
+    assert found.valid_index is not None
+    assert found.valid_index.tolist() == [1]
+
+
+def test_regions_that_are_no_contigs_are_held_out_by_their_names() -> None:
+    contig = np.array([f"ENST{i:05d}" for i in range(2000)] + ["chr1"] * 10 + ["chr8"] * 5, np.str_)
+    start = np.arange(len(contig))
+    places = Places(contig, start, start + 1, np.array(["+"] * len(contig)))
+    whole = Examples([], np.arange(len(contig)) % 2, [str(i) for i in start], places)
+    found = chrom_holdout(
+        Parts(whole.take(start % 2 == 0), whole.take(start % 2 == 1)), frozenset({"chr8"})
+    )
+    assert found.train.places is not None
+    assert found.test.places is not None
+    assert 0.1 < found.test.n / len(contig) < 0.15
+    assert "chr8" in found.test.places.contig
+    assert "chr1" not in found.test.places.contig

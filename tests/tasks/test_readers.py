@@ -1,0 +1,360 @@
+"""Folders, zips, tables and FASTA with labels: what is read, and what is refused with its place and remedy."""
+
+import gzip
+import os
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from labelled_files import random_dna, write_folder
+
+from genodiff.alphabet import reverse_complement
+from genodiff.errors import DataError, UsageError
+from genodiff.tasks import download
+from genodiff.tasks.class_folders import read_folder
+from genodiff.tasks.examples import Places
+from genodiff.tasks.genomic_benchmarks import read_partial
+from genodiff.tasks.own import load_own
+from genodiff.tasks.reference import Reference, extract
+from genodiff.tasks.table import Layout, read_table
+from genodiff.tasks.task import find_task, load_suite, load_task
+
+A, C, G = random_dna(3, 40)
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def zipped(folder: Path, path: Path, top: str = "", *, turned: bool = False) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in sorted(folder.rglob("*.txt"), reverse=turned):
+            archive.write(file, f"{top}{file.relative_to(folder).as_posix()}")
+    return path
+
+
+@pytest.mark.parametrize("top", ["", "gb/"])
+def test_a_zip_is_read_as_its_folder(tmp_path: Path, top: str) -> None:
+    folder = write_folder(tmp_path / "gb")
+    one, other = (
+        read_folder(folder),
+        read_folder(zipped(folder, tmp_path / "gb.zip", top, turned=bool(top))),
+    )
+    for part in (0, 1):
+        assert one[part].sequences == other[part].sequences
+        assert one[part].names == other[part].names
+        assert np.array_equal(one[part].labels, other[part].labels)
+    assert one[2] == other[2]
+
+
+def test_hidden_files_white_space_and_lower_case_change_nothing(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "gb")
+    before = read_folder(folder)
+    write(folder / "train/positive/.DS_Store", b"\x00\x01")
+    file = folder / "train/positive/0.txt"
+    write(file, b"\xef\xbb\xbf" + file.read_bytes().lower() + b" \r\n")
+    assert read_folder(folder)[0].sequences == before[0].sequences
+
+
+FAULTS = {
+    "no test": (lambda d: os.rename(d / "test", d.parent / "gone"), "no folder 'test'"),
+    "class missing in test": (lambda d: os.rename(d / "test/positive", d.parent / "gone"), r"test: the class folder 'positive'.* missing"),
+    "class unknown to train": (lambda d: write(d / "test/third/0.txt", A), "unknown class 'third'"),
+    "class empty": (lambda d: [p.unlink() for p in (d / "train/positive").iterdir()], "train/positive: .*empty"),
+    "file empty": (lambda d: write(d / "train/positive/3.txt", "\n"), "train/positive/3.txt: empty sequence"),
+    "protein": (lambda d: write(d / "train/positive/3.txt", "MKVLAAGE"), "3.txt: position 4: .*protein"),
+    "RNA": (lambda d: write(d / "train/positive/3.txt", "ACGU"), "3.txt: position 4: .*RNA"),
+    "FASTA": (lambda d: write(d / "train/positive/3.txt", ">a\nACGT\n"), "3.txt: is FASTA"),
+    "two lines": (lambda d: write(d / "train/positive/3.txt", "ACGT\nACGT\n"), "3.txt: has more than one line"),
+    "gzip": (lambda d: write(d / "train/positive/3.txt", gzip.compress(b"ACGT")), "3.txt: not a sequence: this is gzip"),
+    "UTF-16": (lambda d: write(d / "train/positive/3.txt", "ACGT".encode("utf-16")), "3.txt: not a sequence: this is UTF-16"),
+    "another ending": (lambda d: write(d / "train/positive/3.md", A), "3.md: is not a .txt file"),
+    "folder too deep": (lambda d: write(d / "train/positive/more/0.txt", A), "more: is a folder"),
+    "file beside classes": (lambda d: write(d / "train/readme.txt", A), "readme.txt: is not a class folder"),
+    "broken link": (lambda d: os.symlink("nowhere", d / "train/positive/9.txt"), "9.txt: is a broken link"),
+    "pipe": (lambda d: os.mkfifo(d / "train/positive/9.txt"), "9.txt: is not a regular file"),
+    "one class": (lambda d: [os.rename(d / p / "negative", d.parent / f"gone-{p}") for p in ("train", "test")], "one class only"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_folder_is_refused_with_the_place_of_the_fault(tmp_path: Path, fault: str) -> None:
+    folder = write_folder(tmp_path / "gb")
+    FAULTS[fault][0](folder)  # type: ignore[no-untyped-call]
+    with pytest.raises(DataError, match=FAULTS[fault][1]):
+        read_folder(folder)
+
+
+def test_a_damaged_zip_is_refused_wherever_it_is_damaged(tmp_path: Path) -> None:
+    whole = zipped(write_folder(tmp_path / "gb"), tmp_path / "gb.zip").read_bytes()
+    for n in (0, 10, len(whole) // 2, len(whole) - 5):
+        with pytest.raises(DataError, match=r"gb\.zip.*zip archive \(corrupt or truncated\)"):
+            read_folder(write(tmp_path / "gb.zip", whole[:n]))
+    for byte in range(50, 78):  # inside the first sequence
+        damaged = bytearray(whole)
+        damaged[byte] ^= 0xFF
+        with pytest.raises(DataError):
+            read_folder(write(tmp_path / "gb.zip", bytes(damaged)))
+
+
+def test_a_zip_with_a_stranger_or_a_file_twice_is_refused(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "gb")
+    for name, message in (
+        ("train/../../evil.txt", "no sequence file"),
+        ("train/positive/0.txt", "twice"),
+    ):
+        path = zipped(folder, tmp_path / "gb.zip")
+        with warnings.catch_warnings(), zipfile.ZipFile(path, "a") as archive:
+            warnings.simplefilter("ignore")
+            archive.writestr(name, A)
+        with pytest.raises(DataError, match=message):
+            read_folder(path)
+
+
+def test_tables_in_every_format_give_the_same_examples(tmp_path: Path) -> None:
+    rows = {"id": ["a", "b", "c"], "sequence": [A, C, G], "label": ["yes", "no", "yes"]}
+    frame = pl.DataFrame(rows)
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_csv(tmp_path / "t.tsv", separator="\t")
+    frame.write_parquet(tmp_path / "t.parquet")
+    write(
+        tmp_path / "q.csv.gz",
+        gzip.compress(
+            f'id,sequence,label\r\na,"{A}",yes\r\nb,{C},"no"\r\n\r\nc,{G.lower()},yes\r\n'.encode()
+        ),
+    )
+    write(
+        tmp_path / "t.fa",
+        f">a label=yes\n{A}\n>b x label=no\n{C[:10]}\n{C[10:]}\n>c label=yes\n{G}\n",
+    )
+    write(tmp_path / "u.fna", f">a|yes\n{A}\n>b|no\n{C}\n>c|yes\n{G}\n")
+    for name in ("t.csv", "t.tsv", "t.parquet", "q.csv.gz", "t.fa", "u.fna"):
+        found, kind, classes = read_table(tmp_path / name)
+        assert (found.sequences, found.names) == (
+            [A.encode(), C.encode(), G.encode()],
+            ["a", "b", "c"],
+        )
+        assert (kind, classes, found.labels.tolist()) == ("binary", ("no", "yes"), [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "classes"),
+    [
+        (["1", "0", "1"], "binary", ("0", "1")),
+        (["10", "9", "8"], "multiclass", ("8", "9", "10")),
+        (["b", "a", "c"], "multiclass", ("a", "b", "c")),
+        (["0.5", "1", "2"], "regression", ()),
+        ([str(i) for i in range(60)], "regression", ()),
+    ],
+)
+def test_the_labels_tell_what_kind_of_task_they_make(
+    tmp_path: Path, labels: list[str], kind: str, classes: tuple[str, ...]
+) -> None:
+    path = write(tmp_path / "t.csv", "seq,label\n" + "".join(f"{A},{label}\n" for label in labels))
+    found, told, names = read_table(path)
+    assert (told, names) == (kind, classes)
+    if kind == "regression":
+        assert found.labels.tolist() == [float(x) for x in labels]
+
+
+def test_several_columns_or_lists_of_names_make_a_multilabel_task(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", f"seq,a,b\n{A},1,0\n{C},True,1.0\n")
+    found, kind, classes = read_table(path, Layout(labels=("a", "b")))
+    assert (kind, classes, found.labels.tolist()) == ("multilabel", ("a", "b"), [[1, 0], [1, 1]])
+    path = write(tmp_path / "u.csv", f"seq,label\n{A},x;z\n{C},\n")
+    found, kind, classes = read_table(path, kind="multilabel")
+    assert (classes, found.labels.tolist()) == (("x", "z"), [[1, 1], [0, 0]])
+
+
+TABLES = {
+    "": ("is empty: no header line", DataError),
+    "seq,label\n": ("has no rows", DataError),
+    f"{A},1\n{C},0\n": ("line 1: no header line", DataError),
+    f"seq,label\n{A},1\n{C}\n": ("line 3: 1 field, but the header has 2", DataError),
+    f"seq,label\n{A},1\n{C},\n": ("line 3: no label", DataError),
+    f"seq,label\n{A},1\n,0\n": (r"line 3 \(record row2\): empty sequence", DataError),
+    f"seq,label\n{A},1\nACGZ,0\n": ("line 3 .*position 4", DataError),
+    f"seq,label\n{A},1\n{C},1\n": ("1 different label .1. do not make", DataError),
+    f"seq,value\n{A},1\n": ("has no column of labels", DataError),
+    f"sequences,label\n{A},1\n": ("has no column of sequences", DataError),
+    f"seq\tlabel\n{A}\t1\n": ("line 1: separated by tabs", DataError),
+    f'seq,label\n"{A},1\n': ("line 2: not CSV", DataError),
+    f"seq,seq,label\n{A},{A},1\n": ("stands twice", DataError),
+    f"seq,label,contig,start,end\n{A},1,chr1,x,9\n{C},0,chr1,1,9\n": (
+        "start 'x' is no position",
+        DataError,
+    ),
+    f"seq,label,contig,start,end\n{A},1,chr1,9,9\n{C},0,chr1,1,9\n": (
+        "start is not before end",
+        DataError,
+    ),
+}
+
+
+@pytest.mark.parametrize("text", TABLES, ids=range(len(TABLES)))
+def test_a_faulty_table_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
+    message, error = TABLES[text]
+    with pytest.raises(error, match=message):
+        read_table(write(tmp_path / "t.csv", text))
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no whole parquet file"):
+        read_table(write(tmp_path / "t.parquet", b"PAR1" + bytes(100)))
+    with pytest.raises(DataError, match=r"is no table that is known \('.xlsx'\)"):
+        read_table(write(tmp_path / "t.xlsx", b"PK"))
+    with pytest.raises(DataError, match="the header gives no label"):
+        read_table(write(tmp_path / "t.fa", f">a\n{A}\n"))
+    with pytest.raises(UsageError, match="did you mean 'sequence'"):
+        read_table(
+            write(tmp_path / "t.csv", f"sequence,label\n{A},1\n"), Layout(sequence="sequenze")
+        )
+    with pytest.raises(DataError, match="neither 0 nor 1"):
+        read_table(write(tmp_path / "t.csv", f"seq,a,b\n{A},1,2\n"), Layout(labels=("a", "b")))
+
+
+def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(
+    tmp_path: Path,
+) -> None:
+    rows = random_dna(9, 30)
+    for part, labels, at in (("train", "abab", 0), ("dev", "ab", 4), ("test", "ba", 6)):
+        write(
+            tmp_path / f"{part}.csv",
+            "seq,label\n" + "".join(f"{rows[at + i]},{c}\n" for i, c in enumerate(labels)),
+        )
+    data = load_own(tmp_path)
+    assert (data.task.classes, data.train.n, data.test.labels.tolist()) == (("a", "b"), 6, [1, 0])
+    assert data.valid_index is not None
+    assert data.valid_index.tolist() == [4, 5]
+    other = load_own(tmp_path / "train.csv", tmp_path / "test.csv", max_length=10)
+    assert other.valid_index is None
+    assert "are cut to their first 10 bases" in other.notes[-1]
+    write(tmp_path / "test.csv", f"seq,label\n{rows[8]},c\n")
+    with pytest.raises(
+        DataError, match=r"test\.csv, line 2: unknown label 'c': the classes are a, b"
+    ):
+        load_own(tmp_path)
+    with pytest.raises(UsageError, match="which one tests"):
+        load_own(tmp_path / "train.csv")
+
+
+def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path: Path) -> None:
+    rows = random_dna(9, 30)
+    write(
+        tmp_path / "a.csv",
+        "seq,label\n" + "".join(f"{s},{c}\n" for s, c in zip(rows, "ababababx", strict=True)),
+    )
+    with pytest.raises(DataError, match="the class 'x' has one example only"):
+        load_own(tmp_path / "a.csv", tmp_path / "a.csv")
+
+
+def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_their_strand(
+    tmp_path: Path,
+) -> None:
+    genome = write(tmp_path / "g.fa", f">chrI\n{A}\n>chrM\n{C.lower()}\n>ENST1.4\n{G}\n")
+    worm = Reference(
+        url="https://x.org/g.fa",
+        filename="g.fa",
+        licence="",
+        prefix="chr",
+        rename={"MtDNA": "chrM"},
+    )
+    places = Places(
+        np.array(["I", "MtDNA"]), np.array([3, 0]), np.array([20, 9]), np.array(["-", ""])
+    )
+    assert list(extract(genome, worm, places)) == [
+        reverse_complement(A[3:20].encode()),
+        C[:9].encode(),
+    ]
+    transcripts = worm.model_copy(update={"versioned": True})
+    one = Places(np.array(["ENST1"]), np.array([1]), np.array([5]), np.array(["+"]))
+    assert list(extract(genome, transcripts, one)) == [G[1:5].encode()]
+    with pytest.raises(DataError, match="has no contig 'ENST1'"):
+        list(extract(genome, worm, one))
+
+
+def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = load_suite("genomic-benchmarks")
+    task = find_task("genomic-benchmarks", "human_enhancers_cohn").model_copy(
+        update={"counts": {}, "lengths": None}
+    )
+    monkeypatch.setattr(
+        "genodiff.tasks.task.load_suite", lambda name: suite.model_copy(update={"tasks": (task,)})
+    )
+    genome = write(tmp_path / "hg38.fa", f">chr1\n{A * 100}\n>chr8\n{C * 100}\n")
+    asked: list[str] = []
+
+    def fetch(recipe: object, *, offline: bool) -> list[Path]:
+        source = recipe.sources[0]  # type: ignore[attr-defined]
+        asked.append(source.url)
+        rows = "".join(
+            f"{i},{contig},{9 * i},{9 * i + 50},{'+-'[i % 2]}\n"
+            for i in range(12)
+            for contig in ("chr1", "chr8")[i % 2 :][:1]
+        )
+        return [
+            write(
+                tmp_path / source.filename,
+                gzip.compress(f"id,region,start,end,strand\n{rows}".encode()),
+            )
+        ]
+
+    monkeypatch.setattr(download, "fetch", fetch)
+    data = load_task("genomic-benchmarks", task.name, references={"hg38": genome})
+    assert len(asked) == 4
+    assert asked[0].endswith("/datasets/human_enhancers_cohn/train/negative.csv.gz")
+    assert data.train.names[:4] == ["0", "1", "10", "11"]
+    assert data.train.sequences[0] == (A * 100)[:50].encode()
+    assert data.train.sequences[1] == reverse_complement((C * 100)[9:59].encode())
+    again = load_task(
+        "genomic-benchmarks", task.name, references={"hg38": genome}, split="chrom-holdout"
+    )
+    assert len(asked) == 4
+    assert again.test.places is not None
+    assert set(again.test.places.contig) == {"chr8"}
+
+
+def test_data_that_no_command_can_fetch_are_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match="no command can fetch them; give the folder that holds gue with --data"
+    ):
+        load_task("gue", "tf/0", offline=True)
+    with pytest.raises(
+        DataError, match="--offline forbids fetching it; give the folder that holds nt with --data"
+    ):
+        load_task("nt", "H3", offline=True)
+
+
+def test_true_hg38_pieces_give_the_sequences_that_stand_in_the_partial_table(shared: Path) -> None:
+    folder = shared / "data/genomic_benchmarks"
+    rows = pl.read_parquet(folder / "from_coordinates_partial.parquet").filter(
+        pl.col("source") == "hg38"
+    )
+    suite, n = load_suite("genomic-benchmarks"), 0
+    for name in sorted(rows["dataset"].unique()):
+        parts = read_partial(folder, name, find_task("genomic-benchmarks", name).classes)
+        for split, examples in (("train", parts.train), ("test", parts.test)):
+            chosen = rows.filter((pl.col("dataset") == name) & (pl.col("split") == split))
+            true = set(zip(chosen["label"], chosen["id"].cast(pl.String), strict=True))
+            part = examples.take(
+                np.array(
+                    [
+                        key in true
+                        for key in zip(examples.labels.tolist(), examples.names, strict=True)
+                    ]
+                )
+            )
+            assert part.places is not None
+            found = extract(
+                shared / "data/genomes/hg38_sparse.fa.gz", suite.references["hg38"], part.places
+            )
+            assert list(found) == part.sequences
+            n += part.n
+    assert n == rows.height

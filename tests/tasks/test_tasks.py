@@ -1,0 +1,176 @@
+"""Tasks: the recipes, the order of labels, and the seeds' splits."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from labelled_files import write_folder
+
+from genodiff.errors import DataError, UsageError
+from genodiff.tasks.class_folders import read_folder
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.task import (
+    Task,
+    TaskData,
+    find_task,
+    load_suite,
+    load_task,
+    seed_split,
+    suite_names,
+    task_names,
+)
+
+
+def data_of(n: int) -> TaskData:
+    examples = Examples([b"ACGT"] * n, np.arange(n) % 2, [str(i) for i in range(n)])
+    return TaskData(Task(suite="s", name="t", max_length=4), examples, examples, "official")
+
+
+@pytest.mark.parametrize("suite", suite_names())
+def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite: str) -> None:
+    found = load_suite(suite)
+    names = task_names(suite)
+    assert len(names) == len(set(names))
+    for task in found.tasks:
+        assert task.suite == suite == found.suite
+        assert set(task.references) <= set(task.classes)
+        assert set(task.references.values()) <= set(found.references)
+        assert all(len(counts) == len(task.classes) for counts in task.counts.values())
+
+
+def test_the_published_sets_are_complete() -> None:
+    sizes = {
+        suite: len(task_names(suite))
+        for suite in ("genomic-benchmarks", "gue", "nt", "nt-revised", "idna-ms")
+    }
+    assert sizes == {"genomic-benchmarks": 9, "gue": 28, "nt": 18, "nt-revised": 18, "idna-ms": 16}
+
+
+def test_unknown_names_are_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'gue'"):
+        load_suite("gui")
+    with pytest.raises(UsageError, match="did you mean 'human_enhancers_cohn'"):
+        find_task("genomic-benchmarks", "human_enhancer_cohn")
+    with pytest.raises(UsageError, match="did you mean 'dedup'"):
+        load_task("gue", "tf/0", split="dedupe")
+
+
+def test_a_seeds_split_is_nine_to_one_disjoint_and_depends_on_the_seed_alone() -> None:
+    data = data_of(105)
+    train, valid = seed_split(data, 1)
+    assert (len(train), len(valid)) == (95, 10)
+    assert sorted([*train, *valid]) == list(range(105))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(seed_split(data, 1), seed_split(data_of(105), 1), strict=True)
+    )
+    assert set(seed_split(data, 2)[1]) != set(valid)
+
+
+def test_the_split_of_seed_1_is_pinned() -> None:
+    assert seed_split(data_of(50), 1)[1].tolist() == [9, 12, 18, 22, 43]
+
+
+def test_a_published_validation_part_serves_every_seed() -> None:
+    data = data_of(10)._replace(valid_index=np.array([9, 8]))
+    for seed in (1, 2):
+        train, valid = seed_split(data, seed)
+        assert train.tolist() == list(range(8))
+        assert valid.tolist() == [8, 9]
+
+
+def test_one_example_cannot_be_split() -> None:
+    with pytest.raises(DataError, match="at least two"):
+        seed_split(data_of(1), 1)
+
+
+def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = read_folder(write_folder(tmp_path / "one", n=12))
+    other = read_folder(write_folder(tmp_path / "other", n=12, order=-1))
+    listing = os.scandir
+
+    class Shuffled:
+        def __init__(self, path: str) -> None:
+            self.entries = sorted(listing(path), key=lambda entry: hash((entry.name, 7)))
+
+        def __enter__(self) -> "Shuffled":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def __iter__(self) -> object:
+            return iter(self.entries)
+
+    monkeypatch.setattr(os, "scandir", Shuffled)
+    third = read_folder(tmp_path / "one")
+    for found in (other, third):
+        assert found[2] == one[2] == ("negative", "positive")
+        for part in (0, 1):
+            assert found[part].sequences == one[part].sequences
+            assert found[part].names == one[part].names
+            assert np.array_equal(found[part].labels, one[part].labels)
+
+
+def test_a_task_takes_only_as_many_classes_as_its_kind_has() -> None:
+    for values in (
+        {"classes": ("a",)},
+        {"kind": "multiclass"},
+        {"kind": "regression"},
+        {"classes": ("a", "a")},
+    ):
+        with pytest.raises(ValueError):
+            Task(suite="s", name="t", max_length=4, **values)
+
+
+def test_data_that_are_not_the_published_ones_are_refused(shared: Path, tmp_path: Path) -> None:
+    home = tmp_path / "human_enhancers_cohn"
+    write_folder(home, length=500)
+    with pytest.raises(DataError, match="the published data 10,422 / 10,421"):
+        load_task("genomic-benchmarks", "human_enhancers_cohn", source=tmp_path)
+    with pytest.raises(DataError, match="use --split local"):
+        load_task(
+            "genomic-benchmarks",
+            "human_enhancers_cohn",
+            source=shared / "data/genomic_benchmarks/human_enhancers_cohn",
+        )
+    with pytest.raises(DataError, match="give your own copy with --reference hg38=FILE"):
+        load_task(
+            "genomic-benchmarks",
+            "human_enhancers_cohn",
+            source=shared / "data/genomic_benchmarks",
+            offline=True,
+        )
+
+
+def test_the_local_split_is_named_and_disjoint(shared: Path) -> None:
+    data = load_task(
+        "genomic-benchmarks",
+        "human_nontata_promoters",
+        source=shared / "data/genomic_benchmarks",
+        split="local",
+    )
+    assert (data.split, data.train.n, data.test.n) == ("local", 6344 + 898, 1792)
+    assert "not comparable" in data.notes[0]
+    assert not set(data.train.sequences) & set(data.test.sequences)
+
+
+@pytest.mark.parametrize("name", ["tf/0", "mouse/3", "prom/prom_300_tata"])
+def test_complete_gue_tasks_are_read_with_their_dev_part(shared: Path, name: str) -> None:
+    data = load_task("gue", name, source=shared / "data/nt_tasks/GUE")
+    assert data.valid_index is not None
+    assert len(data.valid_index) == sum(data.task.counts["dev"])
+    assert data.test.n == sum(data.task.counts["test"])
+
+
+def test_a_gue_task_without_its_train_part_says_so(shared: Path) -> None:
+    with pytest.raises(DataError, match="EMP/H3 has no train part here"):
+        load_task("gue", "EMP/H3", source=shared / "data/nt_tasks/GUE")
+
+
+def test_suites_in_one_table_are_read_by_their_rows(shared: Path) -> None:
+    data = load_task("idna-ms", "4mC_C.equisetifolia", source=shared / "data/nt_tasks")
+    assert set(map(len, data.train.sequences)) == {41}
+    assert load_task("ienhancer", "enhancers", source=shared / "data/nt_tasks").test.n == 400
