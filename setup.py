@@ -1,6 +1,7 @@
 """The optional C library of the CPU kernels: one copy per instruction set, chosen at run time.
 
-Without a compiler, or with one that knows no vector extensions, the install succeeds all the same and the scan runs in torch.
+Without a compiler, or with one that knows no vector extensions, the install succeeds all the same
+and the scan runs in torch.
 """
 
 import platform

@@ -1,4 +1,6 @@
-"""What the benchmarks of whole commands share: running genodiff, telling of a run without this machine's folders, paired differences."""
+"""What the benchmarks of whole commands share: running genodiff, telling of a run without this
+machine's folders, paired differences.
+"""
 
 import json
 import platform
@@ -14,7 +16,9 @@ from scipy import stats
 
 
 def genodiff(*words: object, capture: bool = False) -> str:
-    """Run `genodiff WORDS`, and return its stdout if it is captured; stderr is shown. Its failure is ours."""
+    """Run `genodiff WORDS`, and return its stdout if it is captured; stderr is shown. Its failure
+    is ours.
+    """
     command = ["genodiff", *map(str, words)]
     print(shlex.join(command), file=sys.stderr, flush=True)
     done = subprocess.run(
@@ -48,7 +52,9 @@ def nameless(text: str, places: Mapping[str, Path | None]) -> str:
 
 
 def paired(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float, int] | None:
-    """Mean of one − other over the seeds that both have, the half width of its 95 % interval (Student's t), and the seeds."""
+    """Mean of one − other over the seeds that both have, the half width of its 95 % interval
+    (Student's t), and the seeds.
+    """
     gaps = [one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())]
     if len(gaps) < 2:
         return None

@@ -1,10 +1,11 @@
 """Tokens and their ids: what a model reads, what it may write, and what the other strand says.
 
-An alphabet is a value; text has a vocabulary, whose tokens a tokenizer makes. DNA is the one of published Caduceus
-(https://github.com/kuleshov-group/caduceus, Apache-2.0):
-[CLS] 0, [SEP] 1, [BOS] 2, [MASK] 3, [PAD] 4, [RESERVED] 5, [UNK] 6, A 7, C 8, G 9, T 10, N 11, and rows 12 to 15 that
-exist only because the network's vocabulary is padded to a multiple of 8. Upper and lower case have the same id (lower
-case is a soft mask, a property of a base and not another base). IUPAC ambiguity codes are N. Anything else is an error.
+An alphabet is a value; text has a vocabulary, whose tokens a tokenizer makes. DNA is the one of
+published Caduceus (https://github.com/kuleshov-group/caduceus, Apache-2.0): [CLS] 0, [SEP] 1, [BOS]
+2, [MASK] 3, [PAD] 4, [RESERVED] 5, [UNK] 6, A 7, C 8, G 9, T 10, N 11, and rows 12 to 15 that exist
+only because the network's vocabulary is padded to a multiple of 8. Upper and lower case have the
+same id (lower case is a soft mask, a property of a base and not another base). IUPAC ambiguity
+codes are N. Anything else is an error.
 """
 
 import hashlib
@@ -18,10 +19,14 @@ from numpy.typing import NDArray
 from genodiff.errors import CheckpointError, DataError
 
 SOFT = 0x80
-"""The soft-mask bit of a stored byte: a store keeps `id | SOFT` for a base that the FASTA gives in lower case."""
+"""The soft-mask bit of a stored byte: a store keeps `id | SOFT` for a base that the FASTA gives in
+lower case.
+"""
 
 AMBIGUOUS = "RYSWKMBDHV"
-"""The IUPAC codes that stand for two or three bases; N, which stands for any, is a token of its own."""
+"""The IUPAC codes that stand for two or three bases; N, which stands for any, is a token of its
+own.
+"""
 
 MOST_TOKENS = 1 << 24
 """Ids that a vocabulary may have: far beyond any tokenizer's, and still small beside memory."""
@@ -39,8 +44,9 @@ _IUPAC = "".join([*_PAIRS, *map(str.lower, _PAIRS)]).encode()
 class Alphabet:
     """Tokens by id, with the special ids a diffusion needs and the complement a strand needs.
 
-    `complement` (or None where there are no strands) has one id for each of the `padded_size` rows and is an
-    involution. `targets` are the ids that may be predicted and emitted. Only tokens of one character are letters.
+    `complement` (or None where there are no strands) has one id for each of the `padded_size` rows
+    and is an involution. `targets` are the ids that may be predicted and emitted. Only tokens of
+    one character are letters.
     """
 
     name: str
@@ -106,8 +112,9 @@ class Alphabet:
     ) -> NDArray[np.uint8]:
         """Ids of the letters of `seq`, one each.
 
-        IUPAC ambiguity codes become N; any other character raises `DataError`. With `unknown="unk"` they and
-        everything else outside the tokens become [UNK], as the tokenizer of published Caduceus has it.
+        IUPAC ambiguity codes become N; any other character raises `DataError`. With `unknown="unk"`
+        they and everything else outside the tokens become [UNK], as the tokenizer of published
+        Caduceus has it.
         """
         if unknown == "unk":
             text = seq.upper() if isinstance(seq, str) else seq
@@ -126,7 +133,8 @@ class Alphabet:
         return (raw >= ord("a")) & (raw <= ord("z"))
 
     def decode(self, ids: NDArray[Any], soft: NDArray[np.bool_] | None = None) -> str:
-        """Text of a one-dimensional array of ids, in lower case where `soft` is true; other tokens as `[MASK]` etc.
+        """Text of a one-dimensional array of ids, in lower case where `soft` is true; other tokens
+        as `[MASK]` etc.
 
         Raises `ValueError` for an id that is no token.
         """
@@ -145,7 +153,9 @@ class Alphabet:
         return "".join(chr(c) if c else self.tokens[i] for c, i in zip(letters, ids, strict=True))
 
     def rc(self, ids: NDArray[Any]) -> NDArray[Any]:
-        """The reverse complement along the last axis (a new array, same dtype). Raises `ValueError` without strands."""
+        """The reverse complement along the last axis (a new array, same dtype). Raises `ValueError`
+        without strands.
+        """
         if self.complement is None:
             raise ValueError(f"the alphabet {self.name} has no complement")
         ids = np.asarray(ids)
@@ -178,7 +188,9 @@ class Alphabet:
             ) from None
 
     def fingerprint(self) -> str:
-        """sha256 (hex) of the canonical JSON: equal if and only if every id means the same in the same way."""
+        """sha256 (hex) of the canonical JSON: equal if and only if every id means the same in the
+        same way.
+        """
         canonical = json.dumps(
             self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True
         )
@@ -201,14 +213,18 @@ class Alphabet:
 
 
 def _bytes(seq: str | bytes) -> bytes:
-    """One byte per character, so that positions agree; what latin-1 lacks becomes a byte that is no letter."""
+    """One byte per character, so that positions agree; what latin-1 lacks becomes a byte that is no
+    letter.
+    """
     return seq if isinstance(seq, bytes) else seq.encode("latin-1", "replace")
 
 
 def reverse_complement(seq: str | bytes) -> str | bytes:
-    """The other strand of a text, with all IUPAC codes and the case kept: `ACgtR` → `YacGT`. Type as given.
+    """The other strand of a text, with all IUPAC codes and the case kept: `ACgtR` → `YacGT`. Type
+    as given.
 
-    Raises `DataError` for anything that is no IUPAC letter: copying it unchanged would put it on the wrong strand.
+    Raises `DataError` for anything that is no IUPAC letter: copying it unchanged would put it on
+    the wrong strand.
     """
     raw = _bytes(seq)
     other = raw.translate(None, _IUPAC)
@@ -225,9 +241,11 @@ def reverse_complement(seq: str | bytes) -> str | bytes:
 
 @dataclass(frozen=True)
 class Vocabulary(Alphabet):
-    """The ids of a tokenizer for text: an alphabet whose tokens stand in the tokenizer's own files, named by their hash.
+    """The ids of a tokenizer for text: an alphabet whose tokens stand in the tokenizer's own files,
+    named by their hash.
 
-    `end_id` ends a document and is predicted like any token; `start_id` (or None) is given and never predicted.
+    `end_id` ends a document and is predicted like any token; `start_id` (or None) is given and
+    never predicted.
     """
 
     n_tokens: int = field(kw_only=True)
@@ -250,7 +268,8 @@ class Vocabulary(Alphabet):
         never: tuple[int, ...] = (),
         padded_size: int | None = None,
     ) -> Self:
-        """The vocabulary of `n_tokens` ids that predicts all but mask, start, the padding's own id and `never`.
+        """The vocabulary of `n_tokens` ids that predicts all but mask, start, the padding's own id
+        and `never`.
 
         The padding may be the end's id; `unk_id` -1 means that there is none. Raises `ValueError`.
         """
@@ -280,7 +299,8 @@ class Vocabulary(Alphabet):
         ]
         if not 2 <= self.n_tokens <= self.padded_size <= MOST_TOKENS:
             raise ValueError(
-                f"{self.n_tokens} tokens and padded_size {self.padded_size} are not between 2 and {MOST_TOKENS}"
+                f"{self.n_tokens} tokens and padded_size {self.padded_size} are not between 2 "
+                f"and {MOST_TOKENS}"
             )
         if not all(0 <= i < self.n_tokens for i in ids) or not -1 <= self.unk_id < self.n_tokens:
             raise ValueError("a special id is outside the tokens")

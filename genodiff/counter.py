@@ -1,8 +1,9 @@
 """Counter-based randomness: every draw is a pure function of (seed, purpose, index).
 
-Nothing here has state, so no draw depends on worker count, batch size, rank, restarts or the order of calls.
-The generator is Philox-4x64 (Salmon et al. 2011) as numpy ships it: the key holds (seed, purpose), the counter's high
-words hold the index, and the low words count the numbers drawn for that index.
+Nothing here has state, so no draw depends on worker count, batch size, rank, restarts or the order
+of calls. The generator is Philox-4x64 (Salmon et al. 2011) as numpy ships it: the key holds (seed,
+purpose), the counter's high words hold the index, and the low words count the numbers drawn for
+that index.
 """
 
 from enum import IntEnum
@@ -38,7 +39,9 @@ class Purpose(IntEnum):
 def generator(
     seed: int, purpose: Purpose, index: int = 0, sub_index: int = 0
 ) -> np.random.Generator:
-    """The generator of all draws of `purpose` for `index` (and `sub_index`). All three must be 0 or more, below 2^64."""
+    """The generator of all draws of `purpose` for `index` (and `sub_index`). All three must be 0 or
+    more, below 2^64.
+    """
     return np.random.Generator(
         np.random.Philox(key=[seed, int(purpose)], counter=[0, 0, sub_index, index])
     )
@@ -47,14 +50,18 @@ def generator(
 def uniforms(
     seed: int, purpose: Purpose, index: int, n: int, sub_index: int = 0
 ) -> NDArray[np.float64]:
-    """`n` uniforms in [0, 1) with 53 random bits each; the first m of n are the m of a shorter call."""
+    """`n` uniforms in [0, 1) with 53 random bits each; the first m of n are the m of a shorter
+    call.
+    """
     return generator(seed, purpose, index, sub_index).random(n)
 
 
 def uniform_rows(
     seed: int, purpose: Purpose, indices: ArrayLike, n: int, sub_index: int = 0
 ) -> NDArray[np.float64]:
-    """(len(indices), n): row i is `uniforms(seed, purpose, indices[i], n, sub_index)`, faster for many rows."""
+    """(len(indices), n): row i is `uniforms(seed, purpose, indices[i], n, sub_index)`, faster for
+    many rows.
+    """
     indices = np.asarray(indices, np.uint64)
     rows = np.empty((len(indices), n))
     bits = np.random.Philox(key=[seed, int(purpose)], counter=[0, 0, sub_index, 0])

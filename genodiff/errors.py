@@ -10,7 +10,9 @@ _LONGEST_NAME = 80
 
 
 def printable(text: object, longest: int | None = None) -> str:
-    """`text` with control and undecodable characters escaped, cut in the middle to at most `longest` characters."""
+    """`text` with control and undecodable characters escaped, cut in the middle to at most
+    `longest` characters.
+    """
     shown = "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode("ascii")
         for c in str(text)
@@ -85,7 +87,9 @@ class CheckpointError(GenodiffError):
 
 
 class MachineError(GenodiffError):
-    """Something this machine lacks: a device, a library, disk space, a permission to write. Exit code 5."""
+    """Something this machine lacks: a device, a library, disk space, a permission to write. Exit
+    code 5.
+    """
 
     exit_code = 5
 

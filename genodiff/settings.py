@@ -1,6 +1,7 @@
 """Typed, strict settings: the pydantic base, reading and writing YAML, and "did you mean".
 
-Settings belong to the thing that they set: each room declares its own subclass of `Settings` beside its code.
+Settings belong to the thing that they set: each room declares its own subclass of `Settings` beside
+its code.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,9 @@ from genodiff.errors import GenodiffError, UsageError
 
 
 class Settings(BaseModel):
-    """Frozen, strict about unknown keys, and true to its types: "3" is not 3, and NaN is not a number."""
+    """Frozen, strict about unknown keys, and true to its types: "3" is not 3, and NaN is not a
+    number.
+    """
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, strict=False, validate_default=True
@@ -25,7 +28,9 @@ class Settings(BaseModel):
     def parse(
         cls, values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError
     ) -> Self:
-        """`values` (a mapping, as YAML or JSON gives it) as settings; the first fault becomes one `error` line."""
+        """`values` (a mapping, as YAML or JSON gives it) as settings; the first fault becomes one
+        `error` line.
+        """
         if not isinstance(values, dict):
             raise error(
                 f"expected keys and values, found {type(values).__name__}",
@@ -49,7 +54,9 @@ _PLAIN = {
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` or a list of what is known: the tail of a message about an unknown name."""
+    """`; did you mean 'x'?` or a list of what is known: the tail of a message about an unknown
+    name.
+    """
     known = sorted(known)
     near = get_close_matches(name, known, n=1, cutoff=0.5) or get_close_matches(
         name.lower(), known, n=1, cutoff=0.5
@@ -62,12 +69,18 @@ def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
     places, here = _walk(cls, first["loc"])
     path = ".".join(places) or "the top level"
     if first["type"] == "extra_forbidden":
-        return f"no setting '{path}'; {did_you_mean(places[-1], list(getattr(here, 'model_fields', {})))}"
+        return (
+            f"no setting '{path}'; "
+            f"{did_you_mean(places[-1], list(getattr(here, 'model_fields', {})))}"
+        )
     if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
         kind, known = first["ctx"]["discriminator"].strip("'"), [k for k, _ in _kinds(here)]
         if first["type"] == "union_tag_not_found":
             return f"setting '{path}.{kind}' is missing; known: {', '.join(known)}"
-        return f"setting '{path}.{kind}': unknown '{first['ctx']['tag']}'; {did_you_mean(first['ctx']['tag'], known)}"
+        return (
+            f"setting '{path}.{kind}': unknown '{first['ctx']['tag']}'; "
+            f"{did_you_mean(first['ctx']['tag'], known)}"
+        )
     if first["type"] == "missing":
         return f"setting '{path}' is missing"
     plain = _PLAIN.get(first["type"])
@@ -77,8 +90,10 @@ def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
 
 
 def _walk(cls: type[BaseModel], path: tuple[int | str, ...]) -> tuple[list[str], Any]:
-    """The places along pydantic's path, without the kinds that it puts in where settings are of one of several kinds,
-    and the settings that hold the last of them (or that it holds, where it names a union)."""
+    """The places along pydantic's path, without the kinds that it puts in where settings are of one
+    of several kinds, and the settings that hold the last of them (or that it holds, where it names
+    a union).
+    """
     here: Any = cls
     places = []
     for i, part in enumerate(path):

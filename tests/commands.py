@@ -1,4 +1,6 @@
-"""Commands run in the process of the test: a process of their own would start for a second each time."""
+"""Commands run in the process of the test: a process of their own would start for a second each
+time.
+"""
 
 import pytest
 

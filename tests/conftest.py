@@ -14,7 +14,8 @@ from jaxtyping import install_import_hook
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("GENODIFF_SHARED", ROOT.parent / "shared"))
 
-# A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
+# A shell's background job ignores Ctrl-C, and so would every process that a test starts and
+# interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -25,14 +26,17 @@ for _room in ("diffusion", "backbones", "kernels"):
     install_import_hook(f"genodiff.{_room}", "beartype.beartype")
 
 
-# No deadline (shared machines are slow now and then) and the same examples every time, so that a red test stays red.
+# No deadline (shared machines are slow now and then) and the same examples every time, so that a
+# red test stays red.
 hypothesis.settings.register_profile("genodiff", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("genodiff")
 
 
 @pytest.fixture
 def shared() -> Path:
-    """The folder of real data, golden numbers and bad inputs; the test is skipped where it is absent."""
+    """The folder of real data, golden numbers and bad inputs; the test is skipped where it is
+    absent.
+    """
     if not SHARED.is_dir():
         pytest.skip("no shared folder here (set GENODIFF_SHARED)")
     return SHARED
@@ -48,7 +52,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture(autouse=True)
 def fresh_log() -> None:
-    """What an earlier test's command line did to the log (its own handler, no propagation) ends here."""
+    """What an earlier test's command line did to the log (its own handler, no propagation) ends
+    here.
+    """
     log = logging.getLogger("genodiff")
     log.handlers.clear()
     log.propagate = True

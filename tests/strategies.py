@@ -1,4 +1,6 @@
-"""Hypothesis strategies for tensors: processes, windows, logits and uniforms of every awkward shape."""
+"""Hypothesis strategies for tensors: processes, windows, logits and uniforms of every awkward
+shape.
+"""
 
 from dataclasses import dataclass
 
@@ -14,7 +16,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 @dataclass(frozen=True)
 class Windows:
-    """A process and a batch it could meet: x0 (B, L), what may be masked, logits (B, L, V), a source of uniforms."""
+    """A process and a batch it could meet: x0 (B, L), what may be masked, logits (B, L, V), a
+    source of uniforms.
+    """
 
     schedule: str
     mask_id: int

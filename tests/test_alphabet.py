@@ -40,7 +40,8 @@ def test_the_reference_tokenizer_gives_the_same_ids(shared: Path) -> None:
     )
     assert len(reference["cases"]) >= 20
     for case in reference["cases"]:
-        # The reference splits its own special tokens off first and turns every other stranger into [UNK].
+        # The reference splits its own special tokens off first and turns every other stranger into
+        # [UNK].
         ids: list[int] = []
         for piece in re.split(r"(\[(?:MASK|PAD|CLS|SEP|BOS|UNK)\])", case["text"]):
             special = re.fullmatch(r"\[(?:MASK|PAD|CLS|SEP|BOS|UNK)\]", piece)
@@ -51,7 +52,8 @@ def test_the_reference_tokenizer_gives_the_same_ids(shared: Path) -> None:
         assert DNA.rc(np.array(ids, np.uint8)).tolist() == case["rc_ids_of_no_special"]
         assert DNA.decode(np.array(ids, np.uint8)) == case["decode_no_special"]
         if re.fullmatch("[ACGTNacgtn]*", case["text"]):
-            # Beyond ACGTN the reference copies letters uncomplemented (R stays R): the wrong strand, so not ours.
+            # Beyond ACGTN the reference copies letters uncomplemented (R stays R): the wrong
+            # strand, so not ours.
             assert DNA.encode(case["text"]).tolist() == case["no_special"]
             assert reverse_complement(case["text"]) == case["string_reverse_complement"]
 
@@ -97,7 +99,8 @@ def test_the_reverse_complement_is_an_involution_that_keeps_the_case(text: str) 
 
 
 def test_every_iupac_code_has_its_complement() -> None:
-    means = {"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
+    means = {"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT",
+        "K": "GT", "M": "AC",
              "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"}  # fmt: skip
     for code, bases in means.items():
         assert set(means[str(reverse_complement(code))]) == {
@@ -127,8 +130,10 @@ def test_json_gives_the_same_alphabet_back_and_the_fingerprint_notices_every_cha
     again = Alphabet.from_json(json.loads(json.dumps(DNA.to_json())))
     assert again == DNA
     assert again.fingerprint() == DNA.fingerprint()
-    changes = {"name": "rna", "padded_size": 24, "mask_id": 5, "pad_id": 2, "unk_id": 5, "targets": [7, 8, 9, 10, 11],
-               "domain": "text", "complement": list(range(16)), "tokens": [*DNA.tokens[:-1], "X"]}  # fmt: skip
+    changes = {"name": "rna", "padded_size": 24, "mask_id": 5, "pad_id": 2, "unk_id": 5,
+        "targets": [7, 8, 9, 10, 11],
+               "domain": "text", "complement": list(range(16)), "tokens": [*DNA.tokens[:-1],
+               "X"]}  # fmt: skip
     for key, value in changes.items():
         values = {**DNA.to_json(), key: value}
         if key == "padded_size":

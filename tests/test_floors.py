@@ -1,4 +1,6 @@
-"""The house's rules, executed: imports point down, rooms on one floor are strangers, files stay short."""
+"""The house's rules, executed: imports point down, rooms on one floor are strangers, files stay
+short.
+"""
 
 import ast
 import subprocess
@@ -101,7 +103,8 @@ def test_nothing_is_imported_inside_a_function_but_optional_kernels_and_verbs(pa
         for name, node in imports(function):
             allowed = name.split(".")[0] in OPTIONAL or room_of(module_of(path)) == "cli"
             assert allowed, (
-                f"{module_of(path)}, line {node.lineno}: {name} is imported inside {function.name}()"
+                f"{module_of(path)}, line {node.lineno}: {name} is imported inside "
+                f"{function.name}()"
             )
 
 
@@ -117,8 +120,10 @@ def test_no_file_is_a_drawer_for_anything() -> None:
 def test_help_and_the_version_do_not_load_torch() -> None:
     code = (
         "import sys\nfrom genodiff.cli import app\n"
-        "for words in (['--help'], ['--version'], []):\n    app(words, exit_on_error=False, result_action='return_value')\n"
-        "heavy = {'torch', 'lightning', 'polars', 'sklearn', 'matplotlib', 'numpy'} & set(sys.modules)\nassert not heavy, heavy\n"
+        "for words in (['--help'], ['--version'], []):\n    app(words, exit_on_error=False, "
+        "result_action='return_value')\n"
+        "heavy = {'torch', 'lightning', 'polars', 'sklearn', 'matplotlib', 'numpy'} & "
+        "set(sys.modules)\nassert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -131,9 +136,11 @@ def test_the_package_imports_with_nothing_optional() -> None:
         "        absent = {'triton', 'mamba_ssm', 'causal_conv1d', 'tensorboard', 'tokenizers'}\n"
         "        if name.split('.')[0] in absent: raise ModuleNotFoundError(name)\n"
         "sys.meta_path.insert(0, Absent())\nimport genodiff\n"
-        "TRITON = [f'.triton.{x}' for x in ('scan_jit', 'tiles', 'staging', 'mixer_jit', 'norm_jit')]\n"
+        "TRITON = [f'.triton.{x}' for x in ('scan_jit', 'tiles', 'staging', 'mixer_jit', "
+        "'norm_jit')]\n"
         "for m in pkgutil.walk_packages(genodiff.__path__, 'genodiff.'):\n"
-        "    if not any(s in m.name for s in ('__main__', '_native_', *TRITON)): importlib.import_module(m.name)\n"
+        "    if not any(s in m.name for s in ('__main__', '_native_', *TRITON)): "
+        "importlib.import_module(m.name)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

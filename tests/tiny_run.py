@@ -1,4 +1,6 @@
-"""A run folder with an untrained network of a few thousand weights, on a small genome that has everything awkward."""
+"""A run folder with an untrained network of a few thousand weights, on a small genome that has
+everything awkward.
+"""
 
 from pathlib import Path
 
@@ -19,7 +21,9 @@ SEQ_LEN = 64
 
 
 def genome_text(seed: int = 1) -> str:
-    """Contigs c1..c4 of different length: lower case, N, and in c1's end (test) a copy of its beginning (train)."""
+    """Contigs c1..c4 of different length: lower case, N, and in c1's end (test) a copy of its
+    beginning (train).
+    """
     rng = np.random.default_rng(seed)
     letters = np.frombuffer(b"ACGT", np.uint8)
     records = []

@@ -1,11 +1,13 @@
-"""Worlds small enough to be solved exactly: every sequence, its probability, and the perfect denoiser.
+"""Worlds small enough to be solved exactly: every sequence, its probability, and the perfect
+denoiser.
 
     F1   binary Markov chain, uniform start, stays with chance 0.9      dependent neighbours
     F2   copy task, all tokens equal                                    total dependence
     F3   independent tokens                                             no dependence
 
-The ids are scattered on purpose (targets not sorted, not contiguous, mask in between) and the logits of everything that
-is no target are large: code that confuses columns with ids, or lets a special token compete, is caught.
+The ids are scattered on purpose (targets not sorted, not contiguous, mask in between) and the
+logits of everything that is no target are large: code that confuses columns with ids, or lets a
+special token compete, is caught.
 """
 
 import itertools
@@ -103,10 +105,11 @@ def independent(length: int = 3, p: tuple[float, ...] = (0.25, 0.25, 0.25, 0.25)
 
 @dataclass(frozen=True)
 class LongChain:
-    """A stationary 4-letter Markov chain of any length, its perfect denoiser in closed form: a DNA-like reference.
+    """A stationary 4-letter Markov chain of any length, its perfect denoiser in closed form: a
+    DNA-like reference.
 
-    The posterior of a masked position depends on the nearest visible neighbours only, through powers of the transition
-    matrix.
+    The posterior of a masked position depends on the nearest visible neighbours only, through
+    powers of the transition matrix.
     """
 
     transition: Tensor
@@ -162,7 +165,9 @@ class LongChain:
 
 
 def dna_like(length: int = 256, stay: float = 0.4) -> LongChain:
-    """Uniform letters, 1.332 nats per token given the past: what yeast costs an order-8 Markov model (1.343)."""
+    """Uniform letters, 1.332 nats per token given the past: what yeast costs an order-8 Markov
+    model (1.343).
+    """
     eye = torch.eye(4, dtype=torch.float64)
     move = (1 - stay) / 3
     return LongChain(torch.full_like(eye, move) + (stay - move) * eye, length)

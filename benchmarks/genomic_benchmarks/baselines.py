@@ -1,9 +1,12 @@
-"""Audits and baselines on the benchmark data that are here: five seeds, resumable, rows in results.jsonl.
+"""Audits and baselines on the benchmark data that are here: five seeds, resumable, rows in
+results.jsonl.
 
-    python benchmarks/genomic_benchmarks/baselines.py --data SHARED/data [--out FOLDER] [--seeds 5] [--tasks NAME ...] [--audit-only]
+    python benchmarks/genomic_benchmarks/baselines.py --data SHARED/data [--out FOLDER] [--seeds 5]
+    [--tasks NAME ...] [--audit-only]
 
---data is a folder with genomic_benchmarks/ and nt_tasks/GUE/. A unit that has its row is not run again; the key of a row is that
-of `genodiff finetune`, so that a sweep into the same folder takes these rows as done. `--report` writes AUDIT.md from what is there.
+--data is a folder with genomic_benchmarks/ and nt_tasks/GUE/. A unit that has its row is not run
+again; the key of a row is that of `genodiff finetune`, so that a sweep into the same folder takes
+these rows as done. `--report` writes AUDIT.md from what is there.
 """
 
 import argparse
@@ -34,8 +37,10 @@ AUDITS = "audits.jsonl"
 COMMIT = git_revision()  # of the code as it was loaded
 TASKS = [
     ("gue", "mouse/3", "official"), ("gue", "mouse/2", "official"), ("gue", "mouse/0", "official"),
-    ("gue", "prom/prom_300_tata", "official"), ("gue", "tf/4", "official"), ("gue", "tf/2", "official"),
-    ("genomic-benchmarks", "human_nontata_promoters", "local"), ("genomic-benchmarks", "human_enhancers_cohn", "local"),
+    ("gue", "prom/prom_300_tata", "official"), ("gue", "tf/4", "official"), ("gue", "tf/2",
+    "official"),
+    ("genomic-benchmarks", "human_nontata_promoters", "local"), ("genomic-benchmarks",
+    "human_enhancers_cohn", "local"),
 ]  # fmt: skip
 COORDINATES = ("official", "dedup", "chrom-holdout")
 """The splits whose coordinates are audited for all nine Genomic Benchmarks."""
@@ -74,17 +79,24 @@ def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
     }
     found = spread(task.metrics[0], task.kind, data.test.labels, [predicted], seed=unit.seed)
     return {
-        "suite": unit.suite, "task": unit.task, "split": unit.split, "model": name, "kind": "baseline", "method": unit.method,
-        "setting": unit.setting, "seed": unit.seed, "key": unit.key, "metric": task.metrics[0], "value": values[task.metrics[0]],
-        "ci95": found.ci95, "metrics": finite(values), "valid_metric": task.metrics[0], "valid": finite({"v": checked})["v"],
-        "n_train": train.n, "n_valid": valid.n, "n_test": data.test.n, "data": unit.data, "notes": list(data.notes),
-        "seconds": round(time.monotonic() - began, 2), "device": "cpu", "threads": torch.get_num_threads(), "genodiff": __version__,
+        "suite": unit.suite, "task": unit.task, "split": unit.split, "model": name,
+        "kind": "baseline", "method": unit.method,
+        "setting": unit.setting, "seed": unit.seed, "key": unit.key, "metric": task.metrics[0],
+        "value": values[task.metrics[0]],
+        "ci95": found.ci95, "metrics": finite(values), "valid_metric": task.metrics[0],
+        "valid": finite({"v": checked})["v"],
+        "n_train": train.n, "n_valid": valid.n, "n_test": data.test.n, "data": unit.data,
+        "notes": list(data.notes),
+        "seconds": round(time.monotonic() - began, 2), "device": "cpu",
+        "threads": torch.get_num_threads(), "genodiff": __version__,
         "git": COMMIT, "created": now(),
     }  # fmt: skip
 
 
 def run_audits(data: Path, out: Path) -> None:
-    """Audits of every task in TASKS, and of the coordinates of all nine Genomic Benchmarks under each split."""
+    """Audits of every task in TASKS, and of the coordinates of all nine Genomic Benchmarks under
+    each split.
+    """
     kept = (
         {
             (a["suite"], a["task"], a["split"]): a
@@ -126,7 +138,8 @@ def run_baselines(data: Path, out: Path, seeds: int, chosen: list[str]) -> None:
                     row = run_baseline(loaded, unit)
                     add_rows(out, [row])
                     print(
-                        f"{name} {baseline} seed {seed}: {row['metric']} {row['value']:.4f} in {row['seconds']:.0f} s",
+                        f"{name} {baseline} seed {seed}: {row['metric']} {row['value']:.4f} in "
+                        f"{row['seconds']:.0f} s",
                         flush=True,
                     )
 
@@ -137,21 +150,25 @@ def report(out: Path) -> str:
     audits = [json.loads(line) for line in (out / AUDITS).read_text().splitlines()]
     text = ["# What the benchmarks give away", ""]
     text += [
-        "Made by `benchmarks/genomic_benchmarks/baselines.py`; figures in `audits.jsonl` and `results.jsonl`. Leaks are shares of the",
+        "Made by `benchmarks/genomic_benchmarks/baselines.py`; figures in `audits.jsonl` and "
+        "`results.jsonl`. Leaks are shares of the",
         "test part. Accuracies are those of predictors that read no sequence.",
         "",
     ]
     text += [
         "## Genomic Benchmarks, from coordinates",
         "",
-        "| task | split | train | test | same place | overlap | majority | length tree | tree, cut | lookup same | lookup overlap |",
+        "| task | split | train | test | same place | overlap | majority | length tree | tree, "
+        "cut | lookup same | lookup overlap |",
         "|" + "---|" * 11,
     ]
     text += [_audit_row(a) for a in audits if a["leaks"]["overlap"] is not None]
     text += [
         "",
-        "A length tree far below the commonest class is a leak too: where every length stands once in each class (mouse enhancers,",
-        "drosophila), a class can be told by the other one having the length in train. Whole chromosomes held out change the shares",
+        "A length tree far below the commonest class is a leak too: where every length stands "
+        "once in each class (mouse enhancers,",
+        "drosophila), a class can be told by the other one having the length in train. Whole "
+        "chromosomes held out change the shares",
         "of the classes, so compare with the column majority.",
     ]
     text += ["", "## Tasks with sequences", ""]
@@ -167,7 +184,8 @@ def report(out: Path) -> str:
         text += [
             "## Baselines",
             "",
-            f"Mean over seeds (max − min). Commit {', '.join(commits)}; {_processor()}, {threads[0]} thread(s); {minutes:.0f} minutes.",
+            f"Mean over seeds (max − min). Commit {', '.join(commits)}; {_processor()}, "
+            f"{threads[0]} thread(s); {minutes:.0f} minutes.",
             "",
         ]
         text += _table(rows)

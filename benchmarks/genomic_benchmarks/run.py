@@ -1,14 +1,19 @@
-"""Fine-tuning on the real tasks that are here: a model pretrained on human pieces, the same network from random weights, baselines.
+"""Fine-tuning on the real tasks that are here: a model pretrained on human pieces, the same network
+from random weights, baselines.
 
-    python benchmarks/genomic_benchmarks/run.py --data SHARED/data [--preset caduceus-ph-83k] [--minutes 40] [--seeds 5] [--jobs 2]
+    python benchmarks/genomic_benchmarks/run.py --data SHARED/data [--preset caduceus-ph-83k]
+    [--minutes 40] [--seeds 5] [--jobs 2]
 
---data is a folder with genomes/, genomic_benchmarks/ and nt_tasks/GUE/. Everything is done through the command line of genodiff, and the
-same command again goes on where it stopped. Pretraining reads pieces of hg38 and hg19 (train: chr1, chr2, chr10, chr22, chr6, chrX; valid:
-other loci of chr6 and chr9; test: chr21), without labels. The Genomic Benchmarks tasks are a local split of the official test parts,
-not comparable with published numbers, with a train part so small that batches of 256 would leave 200 steps: 32, and half the epochs.
-The GUE tasks are complete and official. The baselines' rows that baselines.py measured are taken over. Flags that are not listed
-below go to `genodiff finetune`. `--only scratch` measures the models that need no pretraining; `--only-write` makes RESULTS.md again.
-trials.jsonl holds the rows of single trials that FINDINGS.md speaks of, each with its command.
+--data is a folder with genomes/, genomic_benchmarks/ and nt_tasks/GUE/. Everything is done through
+the command line of genodiff, and the same command again goes on where it stopped. Pretraining reads
+pieces of hg38 and hg19 (train: chr1, chr2, chr10, chr22, chr6, chrX; valid: other loci of chr6 and
+chr9; test: chr21), without labels. The Genomic Benchmarks tasks are a local split of the official
+test parts, not comparable with published numbers, with a train part so small that batches of 256
+would leave 200 steps: 32, and half the epochs. The GUE tasks are complete and official. The
+baselines' rows that baselines.py measured are taken over. Flags that are not listed below go to
+`genodiff finetune`. `--only scratch` measures the models that need no pretraining; `--only-write`
+makes RESULTS.md again. trials.jsonl holds the rows of single trials that FINDINGS.md speaks of,
+each with its command.
 """
 
 import argparse
@@ -22,7 +27,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, nameless, paired, plain  # noqa: E402
+from commands import cpu, genodiff, last_session, nameless, paired, plain
 
 LOCAL = "human_nontata_promoters,human_enhancers_cohn"
 GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"
@@ -42,7 +47,9 @@ PIECES = {
         "chr9:": "valid",
     },
 }
-"""Records of the shared FASTA files, by the beginning of their names, and the split that they are for."""
+"""Records of the shared FASTA files, by the beginning of their names, and the split that they are
+for.
+"""
 
 
 def pieces(data: Path, out: Path) -> tuple[Path, Path]:
@@ -147,12 +154,20 @@ def measure(asked: argparse.Namespace, more: list[str]) -> None:
 def pretraining(run: Path) -> str:
     """One line: the command that pretrained, where and for how long."""
     made = last_session(run)
-    how = f"{made['training_seconds'] / 60:.0f} min on {cpu()}, {made['threads']} thread, {made['to_step']:,} steps"
-    return f"- pretraining: `{plain(*made['argv'][1:])}`: commit {str(made['git'])[:12]}, {how}, {made['started']}\n"
+    how = (
+        f"{made['training_seconds'] / 60:.0f} min on {cpu()}, {made['threads']} thread, "
+        f"{made['to_step']:,} steps"
+    )
+    return (
+        f"- pretraining: `{plain(*made['argv'][1:])}`: commit {str(made['git'])[:12]}, "
+        f"{how}, {made['started']}\n"
+    )
 
 
 def differences(rows: list[dict[str, Any]]) -> str:
-    """Pretrained minus the same network from random weights, and minus k-mers, seed by seed: mean and 95 % t interval over seeds."""
+    """Pretrained minus the same network from random weights, and minus k-mers, seed by seed: mean
+    and 95 % t interval over seeds.
+    """
     found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     kmers: dict[str, dict[int, float]] = {}
     for row in rows:

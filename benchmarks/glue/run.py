@@ -1,18 +1,22 @@
-"""Does an encoder keep what it understands when its masked language modelling goes on as masked diffusion? SST-2 and CoLA, five seeds.
+"""Does an encoder keep what it understands when its masked language modelling goes on as masked
+diffusion? SST-2 and CoLA, five seeds.
 
-    python benchmarks/glue/run.py --data SHARED/data/text [--steps 20000] [--continued 4000] [--max-train 4000] [--seeds 5] [--plan]
+    python benchmarks/glue/run.py --data SHARED/data/text [--steps 20000] [--continued 4000]
+    [--max-train 4000] [--seeds 5] [--plan]
 
 Four encoders of one shape, on one text, with equal tokens:
 
-    mlm         MLM for all of them                                  mlm-mdlm    MLM, then MDLM for the last --continued steps (--init)
+    mlm         MLM for all of them                                  mlm-mdlm
+    MLM, then MDLM for the last --continued steps (--init)
     mdlm        MDLM for all of them                                 scratch     random weights
 
-Each is evaluated (the diffusion bound of the test split in bits per byte) and fine-tuned on GLUE beside baselines; the difference that
-the question is about, mlm-mdlm − mlm, has an interval over seeds. Everything is done through the command line of genodiff; the
-same command goes on where it stopped. RESULTS.md holds FINDINGS.md. --data is a folder with glue/ and wikitext-2/. Where wikitext-2/
-lacks the train part, the valid part trains and the two halves of the test part validate and test: such bounds stand beside no
-published ones.
---plan says what the whole takes; --only-write makes RESULTS.md again. Published settings: see benchmarks/gpu/QUEUE.md.
+Each is evaluated (the diffusion bound of the test split in bits per byte) and fine-tuned on GLUE
+beside baselines; the difference that the question is about, mlm-mdlm − mlm, has an interval over
+seeds. Everything is done through the command line of genodiff; the same command goes on where it
+stopped. RESULTS.md holds FINDINGS.md. --data is a folder with glue/ and wikitext-2/. Where
+wikitext-2/ lacks the train part, the valid part trains and the two halves of the test part validate
+and test: such bounds stand beside no published ones. --plan says what the whole takes; --only-write
+makes RESULTS.md again. Published settings: see benchmarks/gpu/QUEUE.md.
 """
 
 import argparse
@@ -27,7 +31,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import genodiff, nameless, paired  # noqa: E402
+from commands import genodiff, nameless, paired
 
 ENCODERS = {
     "mlm": "MLM, all tokens",
@@ -35,7 +39,10 @@ ENCODERS = {
     "mdlm": "MDLM, all tokens",
 }
 QUESTION = ("mlm-mdlm", "mlm")
-PUBLISHED = "MDLM's table 4 (arXiv 2406.07524), BERT-base on C4, eight tasks: AR 74.88, BERT 81.62, BERT continued with MDLM 82.06."
+PUBLISHED = (
+    "MDLM's table 4 (arXiv 2406.07524), BERT-base on C4, eight tasks: AR 74.88, BERT "
+    "81.62, BERT continued with MDLM 82.06."
+)
 
 
 def main() -> None:
@@ -130,8 +137,10 @@ def trainings(asked: argparse.Namespace, text: Path | None) -> dict[str, list[ob
     return {
         "mlm-first": [*begin, *full, "--objective", "mlm", "--max-steps", first],
         "mlm-mdlm": [
-            *begin, "--lr", asked.continue_lr, "--tokenizer", asked.tokenizer, "--seq-len", asked.seq_len, "--preset", asked.preset,
-            "--objective", "mdlm", "--max-steps", asked.continued, "--init", asked.out / "mlm-first",
+            *begin, "--lr", asked.continue_lr, "--tokenizer", asked.tokenizer, "--seq-len",
+            asked.seq_len, "--preset", asked.preset,
+            "--objective", "mdlm", "--max-steps", asked.continued, "--init",
+            asked.out / "mlm-first",
         ],
         "mlm": [*begin, *full, "--objective", "mlm", "--max-steps", asked.steps],
         "mdlm": [*begin, *full, "--objective", "mdlm", "--max-steps", asked.steps],
@@ -169,7 +178,9 @@ def threads(asked: argparse.Namespace) -> list[object]:
 
 
 def text_of(asked: argparse.Namespace) -> Path | None:
-    """The folder of the pretraining text: the user's, or WikiText-2 of DATA, re-split where it has no train part."""
+    """The folder of the pretraining text: the user's, or WikiText-2 of DATA, re-split where it has
+    no train part.
+    """
     if asked.text is not None or asked.recipe != "wikitext2":
         return asked.text
     given: Path = asked.data / "wikitext-2"
@@ -274,7 +285,9 @@ def bounds(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def difference(rows: list[dict[str, Any]], task: str) -> tuple[float, float, int] | None:
-    """Mean of mlm-mdlm − mlm over seeds, the half width of its 95 % interval (Student's t), and the seeds."""
+    """Mean of mlm-mdlm − mlm over seeds, the half width of its 95 % interval (Student's t), and the
+    seeds.
+    """
     of = {
         name: {r["seed"]: r["value"] for r in rows if (r["task"], r["model"]) == (task, name)}
         for name in QUESTION
@@ -292,7 +305,8 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
     known = bounds(out)
     lines = ["# GLUE: does masked diffusion keep what masked language modelling has learnt?", ""]
     lines += [
-        "Mean over seeds ± (max − min). The official dev part tests, once for each line and seed; a tenth of train validates.",
+        "Mean over seeds ± (max − min). The official dev part tests, once for each line and "
+        "seed; a tenth of train validates.",
         "",
     ]
     head = " | ".join(f"{task} ({metric[task]})" for task in tasks)
@@ -316,7 +330,8 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
         if any(cells):
             bound, name = known.get(model), ENCODERS.get(model, model)
             figure = (
-                f"{bound['bits_per_byte']:.4f} [{bound['ci95_bits'][0]:.4f}, {bound['ci95_bits'][1]:.4f}]"
+                f"{bound['bits_per_byte']:.4f} [{bound['ci95_bits'][0]:.4f}, "
+                f"{bound['ci95_bits'][1]:.4f}]"
                 if bound
                 else ""
             )
@@ -332,7 +347,8 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
             mean, half, n = gap
             verdict = "within noise" if abs(mean) <= half else "beyond noise"
             lines.append(
-                f"- {task}: mlm-mdlm − mlm = {mean:+.4f} ± {half:.4f} (95 % interval of the mean over {n} seeds): {verdict}."
+                f"- {task}: mlm-mdlm − mlm = {mean:+.4f} ± {half:.4f} (95 % interval of the "
+                f"mean over {n} seeds): {verdict}."
             )
     findings = HERE / "FINDINGS.md"
     lines += ["", *(findings.read_text(encoding="utf-8").splitlines() if findings.exists() else [])]
@@ -342,7 +358,8 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
     for session in sessions:
         where = f"{session['hardware']}, {counted(session['threads'])}"
         lines.append(
-            f"- `{session['command']}`: commit {str(session['git'])[:12]}, genodiff {session['genodiff']}, {where}"
+            f"- `{session['command']}`: commit {str(session['git'])[:12]}, genodiff "
+            f"{session['genodiff']}, {where}"
         )
     for name in ("mlm-first", *ENCODERS):
         path = out / name / "provenance.json"
@@ -366,7 +383,10 @@ def steps_of(out: Path, model: str) -> str:
 def told(provenance: dict[str, Any]) -> str:
     """A run's last command and the code that it ran."""
     last = provenance["sessions"][-1]
-    return f"`{shlex.join(['genodiff', *last['argv'][1:]])}`, commit {str(last['git'])[:12]}, {last['cpu']}, {counted(last['threads'])}"
+    return (
+        f"`{shlex.join(['genodiff', *last['argv'][1:]])}`, commit {str(last['git'])[:12]}, "
+        f"{last['cpu']}, {counted(last['threads'])}"
+    )
 
 
 def counted(threads: int) -> str:

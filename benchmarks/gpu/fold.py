@@ -1,8 +1,13 @@
 """Folds measurements into results.jsonl and writes RESULTS.md from it.
 
-    python benchmarks/gpu/sass.py --json > sass.jsonl; python benchmarks/gpu/fold.py --sass sass.jsonl    counts, from any machine;
-                                                                                                          one file per Triton
-    python benchmarks/gpu/fold.py FOLDER                                                                  what run.sh brought back
+    python benchmarks/gpu/sass.py --json > sass.jsonl; python benchmarks/gpu/fold.py --sass
+    sass.jsonl    counts, from any machine;
+                                                                                                          one
+                                                                                                          file
+                                                                                                          per
+                                                                                                          Triton
+    python benchmarks/gpu/fold.py FOLDER
+    what run.sh brought back
 
 A count replaces those of its Triton, a measurement that of its device.
 """
@@ -91,7 +96,8 @@ SHFL are cycles for which their units are busy; the largest of the three bounds 
 1.755 GHz, in G steps/s, without memory.{"" if any(row["spills"] for row in rows) else " No kernel spills."}
 
 """
-    keys = ["kernel", "dtype", "d_inner", "registers", "spills", "slots_per_step", "mufu_cycles_per_step", "shuffle_cycles_per_step",
+    keys = ["kernel", "dtype", "d_inner", "registers", "spills", "slots_per_step",
+        "mufu_cycles_per_step", "shuffle_cycles_per_step",
             "mufu_fraction", "bound_gsteps_per_s"]  # fmt: skip
     head = [
         "kernel",
@@ -175,9 +181,12 @@ Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torc
     steps = found.get("step", {}).get("rows", [])
     if steps:
         text += f"\nWhole training steps, bfloat16; peer: {found['step']['peer']}.\n\n" + table(
-            ["preset", "batch", "length", "ours, M tokens/s", "mamba-ssm", "ratio", "fraction of the roofline", "peak GB", "mamba-ssm"],
-            [[r["preset"], r["batch"], r["length"], *(r.get("mtok_per_s", {}).get(k) for k in ("ours", "mamba_ssm")), r.get("ratio"),
-              r.get("fraction"), *(r["peak_bytes"].get(k, 0) / 1e9 for k in ("ours", "mamba_ssm"))] for r in steps],
+            ["preset", "batch", "length", "ours, M tokens/s", "mamba-ssm", "ratio",
+            "fraction of the roofline", "peak GB", "mamba-ssm"],
+            [[r["preset"], r["batch"], r["length"], *(r.get("mtok_per_s",
+            {}).get(k) for k in ("ours", "mamba_ssm")), r.get("ratio"),
+              r.get("fraction"), *(r["peak_bytes"].get(k, 0) / 1e9 for k in ("ours",
+              "mamba_ssm"))] for r in steps],
         )  # fmt: skip
     scans = found.get("scan", {}).get("rows", [])
     if scans:
@@ -199,7 +208,7 @@ Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torc
     rows = [r for r in found.get("parity", {}).get("rows", []) if "float32" in r]
     if rows:
         passed = found["parity"]["self_test"] or "passed"
-        text += f"\nErrors against float64, the largest over outputs and gradients; self-test: {passed}.\n\n" + table(
+        text += (f"\nErrors against float64, the largest over outputs and gradients; self-test: " f"{passed}.\n\n") + table(
             ["batch", "length", "channels", "decay", "reverse", "segments", "float32", "fast exp", "unsplit", "bfloat16", "same bits"],
             [[r["batch"], r["length"], r["channels"], r["decay"], r["reverse"], r["segments"],
               *(f"{max(r[k].values()):.1e}" if k in r else "" for k in ("float32", "float32, fast exp", "float32, unsplit", "bfloat16")),
@@ -207,7 +216,10 @@ Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torc
         )  # fmt: skip
     if "train" in found:
         t = found["train"]
-        text += f"\nTraining: `{t['command']}`: {t.get('seconds', 0):.0f} s; stopped at step {t.get('stopped', {}).get('after_step')} and "
+        text += (
+            f"\nTraining: `{t['command']}`: {t.get('seconds', 0):.0f} s; stopped at step "
+            f"{t.get('stopped', {}).get('after_step')} and "
+        )
         text += f"resumed, the same bits: {t.get('same_bits')}.\n"
     return text
 

@@ -1,9 +1,11 @@
-"""The GPU that is measured on: what it is, what it copies and multiplies at best, and how things are timed on it.
+"""The GPU that is measured on: what it is, what it copies and multiplies at best, and how things
+are timed on it.
 
     python benchmarks/gpu/machine.py --out FILE [--dry]
 
-Times are CUDA events around one call, after warm-up, of the variants in turn; figures are medians with the quartiles beside them. On a
-CPU (`--dry`) the same control flow runs with the clock of the process.
+Times are CUDA events around one call, after warm-up, of the variants in turn; figures are medians
+with the quartiles beside them. On a CPU (`--dry`) the same control flow runs with the clock of the
+process.
 """
 
 import argparse
@@ -47,7 +49,9 @@ def once(run: Callable[[], Any]) -> float:
 def interleaved(
     variants: dict[str, Callable[[], Any]], seconds: float, least: int = 5
 ) -> dict[str, dict[str, Any]]:
-    """Milliseconds of each variant, in turn until the time is over. A variant that fails is reported with its error and left out."""
+    """Milliseconds of each variant, in turn until the time is over. A variant that fails is
+    reported with its error and left out.
+    """
     times: dict[str, list[float]] = {}
     errors: dict[str, str] = {}
     for name, run in variants.items():
@@ -75,7 +79,9 @@ def interleaved(
 
 
 def ceilings(dry: bool) -> dict[str, float]:
-    """Device copies in bytes read and written per second, and bfloat16 products in operations per second, on random data."""
+    """Device copies in bytes read and written per second, and bfloat16 products in operations per
+    second, on random data.
+    """
     n, m = (2**31, 8192) if not dry else (2**20, 128)
     x = torch.empty(n // 4, device=DEVICE).uniform_()
     y = torch.empty_like(x)
@@ -100,9 +106,12 @@ def describe(dry: bool = False) -> dict[str, Any]:
 
     found: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if DEVICE == "cuda" else platform.processor() or platform.machine(), "dry": dry,
-        "torch": torch.__version__, "triton": version("triton") if find_spec("triton") else None, "cuda": torch.version.cuda,
+        "torch": torch.__version__, "triton": version("triton") if find_spec("triton") else None,
+        "cuda": torch.version.cuda,
         "python": platform.python_version(),
-        "driver": tool("nvidia-smi", "--query-gpu=driver_version,clocks.sm,clocks.max.sm,temperature.gpu", "--format=csv,noheader"),
+        "driver": tool("nvidia-smi",
+        "--query-gpu=driver_version,clocks.sm,clocks.max.sm,temperature.gpu",
+        "--format=csv,noheader"),
     }  # fmt: skip
     if DEVICE == "cuda":
         properties = torch.cuda.get_device_properties(0)

@@ -1,9 +1,11 @@
-"""The Triton kernels on a GPU against float64: errors in float32 and bfloat16, decays near 1, time split or not, the same bits again.
+"""The Triton kernels on a GPU against float64: errors in float32 and bfloat16, decays near 1, time
+split or not, the same bits again.
 
     python benchmarks/gpu/parity.py --out FILE [--dry] [--seconds 90]
 
-Errors are relative norms of y and of each gradient. The truth is the torch scan in float64 (`chunked_scan`, itself tested against the
-naive one). "fast exp" repeats float32 with the machine's own 2^x, to see whether the exact one is worth its instructions.
+Errors are relative norms of y and of each gradient. The truth is the torch scan in float64
+(`chunked_scan`, itself tested against the naive one). "fast exp" repeats float32 with the machine's
+own 2^x, to see whether the exact one is worth its instructions.
 """
 
 import argparse
@@ -72,7 +74,8 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--seconds", type=float, default=90)
     arguments = parser.parse_args()
-    shapes = [(4, 1024, 256, 16, 1.0), (2, 1000, 236, 16, 1.0), (1, 63, 40, 8, 1.0), (1, 1, 33, 1, 1.0), (1, 16384, 64, 16, 0.02),
+    shapes = [(4, 1024, 256, 16, 1.0), (2, 1000, 236, 16, 1.0), (1, 63, 40, 8, 1.0), (1, 1, 33, 1,
+        1.0), (1, 16384, 64, 16, 0.02),
               (1, 16384, 64, 16, 1.0), (40, 129, 1024, 16, 1.0)]  # fmt: skip
     if arguments.dry:
         shapes = [(1, 9, 5, 2, 1.0), (1, 6, 3, 1, 0.02)]
@@ -122,7 +125,8 @@ def main() -> None:
             triton_scan.CHOICES["split_below"] = below
             found.append(row)
             save(arguments.out, {"self_test": triton_scan.why_not(), "rows": found})
-            print(row["batch"], length, channels, reverse, f"{max(row['float32'].values()):.1e} {max(row['bfloat16'].values()):.1e}",
+            print(row["batch"], length, channels, reverse,
+                f"{max(row['float32'].values()):.1e} {max(row['bfloat16'].values()):.1e}",
                   row["float32 repeats"], row["bfloat16 repeats"], flush=True)  # fmt: skip
 
 

@@ -1,8 +1,10 @@
-"""What the GPU is measured against: mamba-ssm's kernels in the structure of Caduceus, two complete Mamba calls a layer.
+"""What the GPU is measured against: mamba-ssm's kernels in the structure of Caduceus, two complete
+Mamba calls a layer.
 
-As published: forward(x) + flip(backward(flip(x))), the second call on its own convolution, x_proj, dt_proj, A and D and on the first's
-in_proj and out_proj; RMSNorm fused with the residual's sum; everything of mamba-ssm's fast path. Paired strands are the same network on
-twice the rows for both sides of a comparison, so that single strands are compared.
+As published: forward(x) + flip(backward(flip(x))), the second call on its own convolution, x_proj,
+dt_proj, A and D and on the first's in_proj and out_proj; RMSNorm fused with the residual's sum;
+everything of mamba-ssm's fast path. Paired strands are the same network on twice the rows for both
+sides of a comparison, so that single strands are compared.
 """
 
 from typing import Any

@@ -1,15 +1,18 @@
-"""Counts the machine code of the Triton scan kernels for a GPU that need not be there: registers, spills, instructions per step.
+"""Counts the machine code of the Triton scan kernels for a GPU that need not be there: registers,
+spills, instructions per step.
 
     python benchmarks/gpu/sass.py [--json] [--arch 90] [--d-inner 256 236] [--keep FOLDER]
 
-Triton compiles for sm_90, its cuobjdump takes the result apart. Loops are found by their backward branches: the innermost runs over the
-N states of a tile of T steps, the one around it over tiles. Per step of a channel, a warp's 32 channels at a time, a scheduler issues
+Triton compiles for sm_90, its cuobjdump takes the result apart. Loops are found by their backward
+branches: the innermost runs over the N states of a tile of T steps, the one around it over tiles.
+Per step of a channel, a warp's 32 channels at a time, a scheduler issues
 
     slots = (N · instructions of the inner loop + instructions of the outer loop alone) / T
 
-and its expensive-function unit (MUFU: 2^x, 1/x), which takes 32 lanes in 8 cycles, is busy for 8 · (the same count of MUFU) cycles; the
-load-store path's shuffles (SHFL, a cycle of the whole multiprocessor) for 4 cycles each. The largest of these bounds the kernel
-where memory does not. Exits with 1 if a kernel spills.
+and its expensive-function unit (MUFU: 2^x, 1/x), which takes 32 lanes in 8 cycles, is busy for 8 ·
+(the same count of MUFU) cycles; the load-store path's shuffles (SHFL, a cycle of the whole
+multiprocessor) for 4 cycles each. The largest of these bounds the kernel where memory does not.
+Exits with 1 if a kernel spills.
 """
 
 import argparse
@@ -63,9 +66,11 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
     kernel = getattr(kernels, name)
     kind = CHOICES[LONG[dtype]]
     constants: dict[str, Any] = dict(
-        E=d_inner, N=N, REVERSE=False, SOFTPLUS=True, EVEN=True, EXACT=kind["EXACT"], ASM=True, T=T, BE=BE, SUMS=kind["SUMS"], KEEP=True,
+        E=d_inner, N=N, REVERSE=False, SOFTPLUS=True, EVEN=True, EXACT=kind["EXACT"], ASM=True,
+        T=T, BE=BE, SUMS=kind["SUMS"], KEEP=True,
         OUTPUT=True, ONTO=False, UNROLL=1, BACK=False, NE=N * d_inner, BLOCK=128,
-    ) | {f"{x}_l": d_inner for x in ("u", "delta", "y", "dy")} | chosen(name, dtype) | changes  # fmt: skip
+    ) | {f"{x}_l": d_inner for x in ("u", "delta", "y", "dy")} | chosen(name,
+    dtype) | changes  # fmt: skip
     names = [p.name for p in kernel.params]
     signature = {
         p.name: "constexpr" if p.is_constexpr else "*fp32" if p.name in FLOATS else "i32" if p.name in ("L", "tiles", "segments")
@@ -109,7 +114,9 @@ def opcode(instruction: str) -> str:
 
 
 def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
-    """Instructions of the innermost loop, which does `unroll` states, and of the outer one, and what follows from them."""
+    """Instructions of the innermost loop, which does `unroll` states, and of the outer one, and
+    what follows from them.
+    """
     loops = []
     for at, text in code:
         target = re.search(r"\bBRA (?:`\()?0x([0-9a-f]+)", text)
@@ -135,8 +142,10 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
     slots, mufu, shuffles = per_step(), 8 * per_step("MUFU"), 4 * per_step("SHFL")
     bound = max(slots, mufu, shuffles)
     return {
-        "inner_loop": sum(inside[inner].values()), "outer_loop_alone": sum(once.values()), "slots_per_step": round(slots, 1),
-        "mufu_cycles_per_step": round(mufu, 1), "shuffle_cycles_per_step": round(shuffles, 1), "mufu_fraction": round(mufu / bound, 3),
+        "inner_loop": sum(inside[inner].values()), "outer_loop_alone": sum(once.values()),
+        "slots_per_step": round(slots, 1),
+        "mufu_cycles_per_step": round(mufu, 1), "shuffle_cycles_per_step": round(shuffles, 1),
+        "mufu_fraction": round(mufu / bound, 3),
         "bound_gsteps_per_s": round(SMSPS * CLOCK * 32 / bound / 1e9, 1),
         "inner_by_opcode": dict(inside[inner].most_common()),
     }  # fmt: skip
@@ -154,13 +163,16 @@ def main() -> int:
     folder = arguments.keep or Path(tempfile.gettempdir()) / f"genodiff-sass-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     variants = [
-        ("scan_forward", {}), ("scan_forward", {"OUTPUT": False, "KEEP": False}), ("scan_carry", {}), ("scan_backward", {}),
-        ("scan_backward", {"REVERSE": True}), ("scan_backward", {"SUMS": "plain"}), ("scan_chain", {}),
+        ("scan_forward", {}), ("scan_forward", {"OUTPUT": False, "KEEP": False}), ("scan_carry",
+        {}), ("scan_backward", {}),
+        ("scan_backward", {"REVERSE": True}), ("scan_backward", {"SUMS": "plain"}), ("scan_chain",
+        {}),
     ]  # fmt: skip
     spilt = False
     if not arguments.json:
         print(
-            "| kernel | dtype | d_inner | registers | spills | slots/step | MUFU cycles/step | SHFL cycles/step | bound, G steps/s |"
+            "| kernel | dtype | d_inner | registers | spills | slots/step | MUFU cycles/step | "
+            "SHFL cycles/step | bound, G steps/s |"
         )
         print("|---|---|---|---|---|---|---|---|---|")
     for d_inner in arguments.d_inner:
@@ -177,7 +189,8 @@ def main() -> int:
                 spills = sum(opcode(text) in ("LDL", "STL") for _, text in code)
                 spilt |= bool(spills or resources["STACK"] or resources["LOCAL"])
                 row = {"triton": triton.__version__, "kernel": label, "dtype": dtype, "d_inner": d_inner, "arch": arguments.arch,
-                       "registers": resources["REG"], "stack": resources["STACK"], "spills": spills, "shared": resources["SHARED"],
+                       "registers": resources["REG"], "stack": resources["STACK"],
+                           "spills": spills, "shared": resources["SHARED"],
                        "instructions": len(code)}  # fmt: skip
                 row |= counted(code, chosen(name, dtype).get("UNROLL", 1))
                 if arguments.json:

@@ -1,9 +1,11 @@
-"""The scan alone on a GPU: forward, and forward with backward, beside mamba-ssm's `selective_scan_fn`, in bfloat16.
+"""The scan alone on a GPU: forward, and forward with backward, beside mamba-ssm's
+`selective_scan_fn`, in bfloat16.
 
     python benchmarks/gpu/scan.py --out FILE [--dry] [--seconds 60]
 
-Both take what their own layers hand them: ours channels-last with B and C out of one projection, mamba-ssm's (B, D, L). Also variants
-of the pinned choices, to choose better ones by. `fraction` is of the bound that `sass.py` counts on (see there).
+Both take what their own layers hand them: ours channels-last with B and C out of one projection,
+mamba-ssm's (B, D, L). Also variants of the pinned choices, to choose better ones by. `fraction` is
+of the bound that `sass.py` counts on (see there).
 """
 
 import argparse
@@ -145,7 +147,9 @@ def main() -> None:
 
 
 def alternatives(batch: int, length: int, channels: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds of other choices for the kernels, one after the other: what they do is pinned, how fast is asked here."""
+    """Milliseconds of other choices for the kernels, one after the other: what they do is pinned,
+    how fast is asked here.
+    """
     found = {}
     for kernel, which in (("scan_forward", 0), ("scan_backward", 1)):
         for change in (

@@ -1,15 +1,20 @@
-"""The whole training step on a GPU, in bfloat16: ours beside the two-call Caduceus structure on mamba-ssm, at three sizes and lengths.
+"""The whole training step on a GPU, in bfloat16: ours beside the two-call Caduceus structure on
+mamba-ssm, at three sizes and lengths.
 
     python benchmarks/gpu/step.py --out FILE --machine FILE [--dry] [--seconds 120]
 
-A step is the network on masked tokens, cross-entropy on the masked ones, backward, clipping at 1, fused AdamW; 131,072 tokens a step.
-The floor is the sum, not the largest, of three times per token and layer, forward and backward together:
+A step is the network on masked tokens, cross-entropy on the masked ones, backward, clipping at 1,
+fused AdamW; 131,072 tokens a step. The floor is the sum, not the largest, of three times per token
+and layer, forward and backward together:
 
-    scans     2 directions · E channels · (136 + 341) cycles of a scheduler for 32 channels, at 1.755 GHz (counted in the machine code)
-    products  3 · 2 · (3 D E + 2 E (2 R + 2 N)) operations at the rate that the same machine reaches in bfloat16
+    scans     2 directions · E channels · (136 + 341) cycles of a scheduler for 32 channels, at
+              1.755 GHz (counted in the machine code)
+    products  3 · 2 · (3 D E + 2 E (2 R + 2 N)) operations at the rate that the same machine reaches
+              in bfloat16
     memory    3 · 25 E bytes at the rate that the same machine copies at
 
-and `fraction` is the floor over the measured time. Embedding, norms, loss and optimizer count as waste.
+and `fraction` is the floor over the measured time. Embedding, norms, loss and optimizer count as
+waste.
 """
 
 import argparse
@@ -126,7 +131,8 @@ def main() -> None:
     machine = json.loads(arguments.machine.read_text())
     peer = mamba_class()
     shapes = [(preset, batch, length) for batch, length in ((128, 1024), (16, 8192), (1, 131072))
-              for preset in ("caduceus-ph-470k", "caduceus-ph-1.9m", "caduceus-ph-7.7m")]  # fmt: skip
+              for preset in ("caduceus-ph-470k", "caduceus-ph-1.9m",
+              "caduceus-ph-7.7m")]  # fmt: skip
     if arguments.dry:
         shapes = [("caduceus-ph-tiny", 2, 32)]
     start, rows = time.monotonic(), []

@@ -1,8 +1,10 @@
-"""A real training run on a GPU, and its exact resumption: `genodiff train` whole, and the same run stopped in the middle and begun again.
+"""A real training run on a GPU, and its exact resumption: `genodiff train` whole, and the same run
+stopped in the middle and begun again.
 
     python benchmarks/gpu/train.py --out FILE --folder FOLDER [--fasta GENOME] [--steps 600] [--dry]
 
-Writes the bits per base over time, tokens per second, and whether the two runs' weights are the same bytes.
+Writes the bits per base over time, tokens per second, and whether the two runs' weights are the
+same bytes.
 """
 
 import argparse
@@ -87,7 +89,8 @@ def main() -> None:
             | {"code": None, "seconds": time.monotonic() - start, "after_step": last_step(whole)},
         )
         sys.exit(
-            f"not done within {arguments.seconds:.0f} s: at step {last_step(whole)} of {arguments.steps}"
+            f"not done within {arguments.seconds:.0f} s: at step {last_step(whole)} of "
+            f"{arguments.steps}"
         )
     found |= {"code": done.returncode, "seconds": time.monotonic() - start}
     save(arguments.out, found)

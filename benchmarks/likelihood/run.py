@@ -1,9 +1,11 @@
-"""Train for some minutes, evaluate, and write the figures down: RESULTS.md, results.jsonl and one SVG for each run.
+"""Train for some minutes, evaluate, and write the figures down: RESULTS.md, results.jsonl and one
+SVG for each run.
 
     python benchmarks/likelihood/run.py sacCer3-ps-470k --fasta sacCer3.fa.gz
 
-Everything is done through the command line of genodiff. The same command again goes on where it stopped: a finished
-training is not repeated, an evaluation is. A row of results.jsonl is replaced by a newer one of the same run and seed.
+Everything is done through the command line of genodiff. The same command again goes on where it
+stopped: a finished training is not repeated, an evaluation is. A row of results.jsonl is replaced
+by a newer one of the same run and seed.
 """
 
 import argparse
@@ -22,7 +24,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, plain  # noqa: E402
+from commands import cpu, genodiff, last_session, plain
 
 RUNS = {
     "sacCer3-ps-470k": ("sacCer3", ["--preset", "caduceus-ps-470k"], 60),
@@ -178,11 +180,15 @@ def page(results: list[dict[str, Any]]) -> str:
     text = [
         "# Likelihood",
         "",
-        "Upper bounds on the cross-entropy of held-out DNA, with 95 % intervals over masks and windows (contiguous blocks),",
-        "beside interpolated Markov models counted on the same train split and scored on the same bases. What is bounded,",
-        "and how: `genodiff/score/perplexity.py`. Made by `benchmarks/likelihood/run.py`; all figures: `results.jsonl`.",
+        "Upper bounds on the cross-entropy of held-out DNA, with 95 % intervals over masks and "
+        "windows (contiguous blocks),",
+        "beside interpolated Markov models counted on the same train split and scored on the "
+        "same bases. What is bounded,",
+        "and how: `genodiff/score/perplexity.py`. Made by `benchmarks/likelihood/run.py`; all "
+        "figures: `results.jsonl`.",
         "",
-        "| run | minutes | Mbases seen | bits per base | perplexity | Markov 0 | Markov 8 | mixture 1–24 | model better than 8 by (bits) "
+        "| run | minutes | Mbases seen | bits per base | perplexity | Markov 0 | Markov 8 | "
+        "mixture 1–24 | model better than 8 by (bits) "
         "| unique windows: model better than the mixture by (bits) |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -192,7 +198,8 @@ def page(results: list[dict[str, Any]]) -> str:
         text.append(
             f"| {row['name']} | {row['train_seconds'] / 60:.0f} | {row['train_tokens'] / 1e6:.1f} "
             f"| {figure_of(found)} | {found['perplexity']:.4f} | {lines.get('0', math.nan):.4f} "
-            f"| {lines.get('8', math.nan):.4f} | {mixture_of(found)} | {'' if better is None else gap_of(better)} | {unique_gap(found)} |"
+            f"| {lines.get('8', math.nan):.4f} | {mixture_of(found)} | "
+            f"{'' if better is None else gap_of(better)} | {unique_gap(found)} |"
         )
     for recipe in dict.fromkeys(row["evaluation"]["recipe"] for row in results):
         drawn = [
@@ -201,7 +208,8 @@ def page(results: list[dict[str, Any]]) -> str:
         if len(drawn) > 1:
             text += [
                 "",
-                f"![bits of the valid split over training bases, {recipe}]({draw_together(recipe, drawn)})",
+                f"![bits of the valid split over training bases, "
+                f"{recipe}]({draw_together(recipe, drawn)})",
             ]
     for row in results:
         text += ["", *section(row)]
@@ -216,13 +224,17 @@ def section(row: dict[str, Any]) -> list[str]:
     text = [
         f"## {row['name']}, seed {row['train_seed']}",
         "",
-        f"Commit {row['commit']}; {row['hardware']}; {row['steps']:,} steps, {row['train_tokens']:,} bases, "
-        f"{row['train_seconds']:,.0f} s of training. Evaluation: {found['tokens']:,} bases in {of}, {found['repeats']} "
-        f"masks each, seed {found['seed']}, {found['seconds']:,.0f} s, checkpoint {found['checkpoint']}.",
+        f"Commit {row['commit']}; {row['hardware']}; {row['steps']:,} steps, "
+        f"{row['train_tokens']:,} bases, "
+        f"{row['train_seconds']:,.0f} s of training. Evaluation: {found['tokens']:,} bases in "
+        f"{of}, {found['repeats']} "
+        f"masks each, seed {found['seed']}, {found['seconds']:,.0f} s, checkpoint "
+        f"{found['checkpoint']}.",
         "",
         *(f"    {command}" for command in row["commands"]),
         "",
-        "| bases | number | bits per base | best counted line there | fitted line − model | mixture − model |",
+        "| bases | number | bits per base | best counted line there | fitted line − model | "
+        "mixture − model |",
         "|---|---|---|---|---|---|",
     ]
     for name, part in parts.items():
@@ -240,26 +252,32 @@ def section(row: dict[str, Any]) -> list[str]:
     if fitted := found["markov_fitted"]:
         better = gap_of(fitted["minus_model_bits"])
         text.append(
-            f"With order ({fitted['order']}) and pseudo-counts fitted on the valid split: {fitted['perplexity']:.4f}; "
+            f"With order ({fitted['order']}) and pseudo-counts fitted on the valid split: "
+            f"{fitted['perplexity']:.4f}; "
             f"the model is better by {better} bits."
         )
     if found["source_bits"] is not None:
         gap = gap_of(found["model_minus_source_bits"])
         text += [
             "",
-            f"The source itself: {found['source_bits']:.4f} bits per base; the model is above it by {gap}.",
+            f"The source itself: {found['source_bits']:.4f} bits per base; the model is above "
+            f"it by {gap}.",
         ]
     if found["repeat_share"] is not None:
         text += [
             "",
-            f"Windows in which 24-mers of the train split cover a quarter of the bases or more (repeat): "
-            f"{found['repeat_share']:.1%}; in which they cover less (touched): {found['touched_share']:.1%}.",
+            f"Windows in which 24-mers of the train split cover a quarter of the bases or "
+            f"more (repeat): "
+            f"{found['repeat_share']:.1%}; in which they cover less (touched): "
+            f"{found['touched_share']:.1%}.",
         ]
     return [*text, "", f"![bits over training bases; cost over mask rates]({file})"]
 
 
 def draw_together(recipe: str, drawn: list[dict[str, Any]]) -> str:
-    """RECIPE-curves.svg: the valid split's bits of several runs over the same axis of training bases, and of time."""
+    """RECIPE-curves.svg: the valid split's bits of several runs over the same axis of training
+    bases, and of time.
+    """
     plt.rcParams.update({"svg.hashsalt": recipe, "svg.fonttype": "none", "font.size": 8})
     figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained", sharey=True)
     for row in drawn:
@@ -283,7 +301,9 @@ def mixture_of(found: dict[str, Any]) -> str:
 
 
 def unique_gap(found: dict[str, Any]) -> str:
-    """What the model is better by than the mixture on windows that share no 24-mer with the train split."""
+    """What the model is better by than the mixture on windows that share no 24-mer with the train
+    split.
+    """
     gap = found["regions"].get("unique", {}).get("mixture_minus_model_bits")
     return gap_of(gap) if gap else ""
 

@@ -1,8 +1,10 @@
 """The tables of objectives at equal tokens: every comparison of this folder, and RESULTS.md.
 
-    python benchmarks/objectives/run.py --fasta sacCer3.fa.gz --text tinyshakespeare.txt.gz [--only NAME] [--threads 1]
+    python benchmarks/objectives/run.py --fasta sacCer3.fa.gz --text tinyshakespeare.txt.gz [--only
+    NAME] [--threads 1]
 
-Each comparison goes on where it stopped. --only-write makes RESULTS.md again from what is there; FINDINGS.md is its end.
+Each comparison goes on where it stopped. --only-write makes RESULTS.md again from what is there;
+FINDINGS.md is its end.
 """
 
 import argparse
@@ -14,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, plain  # noqa: E402
+from commands import cpu, genodiff, last_session, plain
 
 SPECS = {
     "yeast-470k": "--fasta",
@@ -34,7 +36,10 @@ def section(name: str, out: Path, words: list[object]) -> list[str]:
     commits = ", ".join(dict.fromkeys(str(session["git"])[:12] for session in sessions))
     threads = ", ".join(dict.fromkeys(str(session["threads"]) for session in sessions))
     shutil.copy(out / "compare.html", HERE / f"{name}.html")
-    made = f"`{plain(*words)}`; trained at {commits} on {cpu()}, {threads} thread; with curves: [{name}.html]({name}.html)."
+    made = (
+        f"`{plain(*words)}`; trained at {commits} on {cpu()}, {threads} thread; with curves: "
+        f"[{name}.html]({name}.html)."
+    )
     return [f"#{line}" if line.startswith("#") else line for line in lines] + ["", made, ""]
 
 
@@ -56,8 +61,10 @@ def main() -> None:
     text = [
         "# Objectives at equal tokens",
         "",
-        "Several objectives and networks on one store: equal tokens, equal parameters, the same windows.",
-        "Written by `benchmarks/objectives/run.py`; what each objective's figure bounds stands in the README.",
+        "Several objectives and networks on one store: equal tokens, equal parameters, the "
+        "same windows.",
+        "Written by `benchmarks/objectives/run.py`; what each objective's figure bounds stands "
+        "in the README.",
         "",
     ]
     for name, flag in SPECS.items():

@@ -1,9 +1,12 @@
-"""What it costs to fetch training windows, in nanoseconds of one core per base: genodiff's batches beside pyfaidx.
+"""What it costs to fetch training windows, in nanoseconds of one core per base: genodiff's batches
+beside pyfaidx.
 
-    python benchmarks/speed/data.py --json          a random genome of 4 million bases, batches of 64 windows
+    python benchmarks/speed/data.py --json
+    a random genome of 4 million bases, batches of 64 windows
 
-`batch` is all that training does for a micro-batch: which windows, their bases, what may be masked, counts and uniforms. `gather` is the
-bases alone. The peers fetch the same windows one after the other: pyfaidx with a lookup table, and with a dictionary per character.
+`batch` is all that training does for a micro-batch: which windows, their bases, what may be masked,
+counts and uniforms. `gather` is the bases alone. The peers fetch the same windows one after the
+other: pyfaidx with a lookup table, and with a dictionary per character.
 """
 
 import argparse

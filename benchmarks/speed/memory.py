@@ -1,9 +1,11 @@
-"""The memory of one training step on a long sequence: a whole network, activation checkpointing, one thread, one process per network.
+"""The memory of one training step on a long sequence: a whole network, activation checkpointing,
+one thread, one process per network.
 
     python benchmarks/speed/memory.py --json        caduceus-ph-7.7m, one window of 131,072 bases
 
-Corrupt, network, bound, gradients, clipping, AdamW, as `genodiff train` with `checkpointing` runs them. `peak_gb` is the largest
-resident memory of the process, `before_gb` what it held before the step: Python, torch and the weights.
+Corrupt, network, bound, gradients, clipping, AdamW, as `genodiff train` with `checkpointing` runs
+them. `peak_gb` is the largest resident memory of the process, `before_gb` what it held before the
+step: Python, torch and the weights.
 """
 
 import argparse

@@ -1,6 +1,8 @@
-"""What others run on a CPU: scans to compare with, and the structure that published Caduceus code has around one.
+"""What others run on a CPU: scans to compare with, and the structure that published Caduceus code
+has around one.
 
-Every scan takes (u, delta, A, B, C, D, bias) as `naive_scan`, with softplus, and is differentiable by torch.
+Every scan takes (u, delta, A, B, C, D, bias) as `naive_scan`, with softplus, and is differentiable
+by torch.
 """
 
 from collections.abc import Callable
@@ -31,7 +33,9 @@ def chunked(
 
 
 def mambapy() -> Scan:
-    """mambapy's parallel scan (PyPI; the fallback of transformers), with the state sum around it as its own model has it."""
+    """mambapy's parallel scan (PyPI; the fallback of transformers), with the state sum around it as
+    its own model has it.
+    """
     from mambapy.pscan import pscan
 
     def scan(
@@ -89,8 +93,10 @@ def compiled(steps: int = 16) -> Scan:
 
 
 def two_calls(mixer: Mamba, scan: Scan) -> Callable[..., Tensor]:
-    """The forward of published bidirectional code, with the weights of `mixer`: two whole Mamba calls, one on the flipped sequence,
-    each with its own run of both projections, channels first in the convolution."""
+    """The forward of published bidirectional code, with the weights of `mixer`: two whole Mamba
+    calls, one on the flipped sequence, each with its own run of both projections, channels first in
+    the convolution.
+    """
 
     def one(h: Tensor, d: Direction) -> Tensor:
         x, z = F.linear(h, mixer.in_proj.weight).chunk(2, -1)

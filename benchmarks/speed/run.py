@@ -1,6 +1,8 @@
-"""`make bench`: every benchmark of this folder, its result added to results.jsonl, and RESULTS.md written from the newest of each.
+"""`make bench`: every benchmark of this folder, its result added to results.jsonl, and RESULTS.md
+written from the newest of each.
 
-What takes long or much memory runs only when it is named (`run.py memory`), and keeps its rows. LIMITS.md is the last part of the page.
+What takes long or much memory runs only when it is named (`run.py memory`), and keeps its rows.
+LIMITS.md is the last part of the page.
 """
 
 import json
@@ -38,8 +40,10 @@ def page(newest: dict[tuple[str, str | None], dict[str, Any]]) -> str:
     """RESULTS.md."""
     parts = [
         "# Speed on one CPU core\n",
-        "Written by `make bench` from the newest row of each benchmark in `results.jsonl`. All times are CPU seconds of one process on one",
-        "thread (`time.process_time`), the variants taking turns; figures are medians, ratios medians over rounds. The machine was shared:",
+        "Written by `make bench` from the newest row of each benchmark in `results.jsonl`. All "
+        "times are CPU seconds of one process on one",
+        "thread (`time.process_time`), the variants taking turns; figures are medians, ratios "
+        "medians over rounds. The machine was shared:",
         "`load` says how busy it was.\n",
     ]
     for name in (*SCRIPTS, *ASKED):
@@ -67,7 +71,8 @@ def section(row: dict[str, Any]) -> list[str]:
         ]
         out += [
             "",
-            f"Fraction of the measured ceiling ({row['ceiling_ktok_per_s']} thousand tokens/s): {row['ceiling_fraction']}.",
+            f"Fraction of the measured ceiling ({row['ceiling_ktok_per_s']} thousand tokens/s): "
+            f"{row['ceiling_fraction']}.",
             "",
         ]
     taken = {
@@ -91,7 +96,10 @@ def section(row: dict[str, Any]) -> list[str]:
     }
     taken |= {"ratios"} if "ktok_per_s" in row else set()
     out += [f"- {name}: {json.dumps(value)}" for name, value in row.items() if name not in taken]
-    where = f"`{row['command']}` at {row['commit'][:12]}, {row['hardware']}, {row['threads']} thread, load {row['load']}"
+    where = (
+        f"`{row['command']}` at {row['commit'][:12]}, {row['hardware']}, {row['threads']} "
+        f"thread, load {row['load']}"
+    )
     return [
         *out,
         "",

@@ -1,9 +1,12 @@
-"""What sampling costs on one core: bases per second through a network, and nanoseconds per base for the sampler alone.
+"""What sampling costs on one core: bases per second through a network, and nanoseconds per base for
+the sampler alone.
 
-    python benchmarks/speed/sample.py --json        caduceus-ph-470k untrained, 8 windows of 1,024 bases, 32 steps
+    python benchmarks/speed/sample.py --json
+    caduceus-ph-470k untrained, 8 windows of 1,024 bases, 32 steps
 
-`sampler` runs the same loop with a network that costs nothing, so that what is left is the sampler's own work per evaluated position.
-`gumbel` is the usual draw beside it: double-precision Gumbel noise over the whole vocabulary, its maximum, and the choice of places.
+`sampler` runs the same loop with a network that costs nothing, so that what is left is the
+sampler's own work per evaluated position. `gumbel` is the usual draw beside it: double-precision
+Gumbel noise over the whole vocabulary, its maximum, and the choice of places.
 """
 
 import argparse

@@ -1,9 +1,11 @@
 """The selective scan beside its peers, forward and backward, float32, on one core.
 
-    python benchmarks/speed/scan.py --json          B=8 L=1024 D=256 N=16, and L=16,384 at B=1 for `long`
+    python benchmarks/speed/scan.py --json
+    B=8 L=1024 D=256 N=16, and L=16,384 at B=1 for `long`
 
-The ceiling is the arithmetic alone: the vector multiply-adds that a step needs, counted from native/scan.h and vector.h, at the rate that
-this core reaches on nothing but independent multiply-adds, measured in the same process.
+The ceiling is the arithmetic alone: the vector multiply-adds that a step needs, counted from
+native/scan.h and vector.h, at the rate that this core reaches on nothing but independent
+multiply-adds, measured in the same process.
 """
 
 import argparse
@@ -16,8 +18,9 @@ import torch
 
 from genodiff.kernels.library import lanes
 
-# Operations on the multiply-add pipes, per vector of states and step: forward 2^(dt A) 5, dt u B, a h + ., y; backward 2^(dt A) 5,
-# dt u B, a h + ., and the eight products of the way back. Per vector of channels: softplus, its derivative and the rest.
+# Operations on the multiply-add pipes, per vector of states and step: forward 2^(dt A) 5, dt u B, a
+# h + ., y; backward 2^(dt A) 5, dt u B, a h + ., and the eight products of the way back. Per vector
+# of channels: softplus, its derivative and the rest.
 FORWARD, BACKWARD, EACH = 8, 15, 41
 
 
@@ -106,7 +109,9 @@ def both_only(times: timing.Times) -> timing.Times:
 def runs(
     scans: dict[str, peers.Scan], batch: int, length: int, channels: int, states: int, seed: int
 ) -> tuple[dict[str, Callable[[], object]], dict[str, Callable[[], object]]]:
-    """Forward alone, and forward with backward, of each scan on the same inputs; their outputs are checked against each other."""
+    """Forward alone, and forward with backward, of each scan on the same inputs; their outputs are
+    checked against each other.
+    """
     g = torch.Generator().manual_seed(seed)
     u, delta, gy = (torch.randn(batch, length, channels, generator=g) for _ in range(3))
     B, C = (torch.randn(batch, length, states, generator=g) for _ in range(2))

@@ -1,15 +1,19 @@
-"""A whole training step of a masked-diffusion Caduceus on one core: corrupt, network, bound, gradients, clipping, AdamW.
+"""A whole training step of a masked-diffusion Caduceus on one core: corrupt, network, bound,
+gradients, clipping, AdamW.
 
     python benchmarks/speed/step.py --json          d128 n4, 8 windows of 1,024 bases
 
-`native` is what `genodiff train` runs. The others run the same weights in the structure of published bidirectional code: two whole Mamba
-calls per block, one on the flipped sequence, each with both projections, torch's convolution (channels first) and torch's default matrix
-products, which is what a user of that structure has who puts in another scan and changes nothing else: `structure` with our C scan,
-`mambapy` with mambapy's, `loop` with a loop over time. Norm, loss and optimiser are ours in all of them.
+`native` is what `genodiff train` runs. The others run the same weights in the structure of
+published bidirectional code: two whole Mamba calls per block, one on the flipped sequence, each
+with both projections, torch's convolution (channels first) and torch's default matrix products,
+which is what a user of that structure has who puts in another scan and changes nothing else:
+`structure` with our C scan, `mambapy` with mambapy's, `loop` with a loop over time. Norm, loss and
+optimiser are ours in all of them.
 
-The practical ceiling is measured here too, once in each round: every matrix product of the step alone at its own shape, by the faster of
-torch's libraries, plus the scan's multiply-adds at the core's rate, plus what convolution, gate, norm and residual must read and write at
-the core's copying rate.
+The practical ceiling is measured here too, once in each round: every matrix product of the step
+alone at its own shape, by the faster of torch's libraries, plus the scan's multiply-adds at the
+core's rate, plus what convolution, gate, norm and residual must read and write at the core's
+copying rate.
 """
 
 import argparse
@@ -119,8 +123,9 @@ def settings(d_model: int, n_layer: int) -> CaduceusSettings:
 
 
 def training(a: argparse.Namespace, d_model: int, scan: peers.Scan | None) -> Step:
-    """One step on a fixed batch; with `scan`, every mixer runs as two calls around it. The optimiser's rate is 0, so that all
-    variants stay at the same weights."""
+    """One step on a fixed batch; with `scan`, every mixer runs as two calls around it. The
+    optimiser's rate is 0, so that all variants stay at the same weights.
+    """
     network: Caduceus = settings(d_model, a.n_layer).build(DNA.padded_size, None, seed=a.seed)
     if scan is not None:
         for block in network.blocks:
@@ -150,7 +155,9 @@ def training(a: argparse.Namespace, d_model: int, scan: peers.Scan | None) -> St
 
 
 def ceiling_parts(d: int, tokens: int) -> dict[str, float]:
-    """Seconds of one layer, forward and backward, that no arrangement of the same arithmetic avoids on this core."""
+    """Seconds of one layer, forward and backward, that no arrangement of the same arithmetic avoids
+    on this core.
+    """
     e, n, rank = 2 * d, 16, -(-d // 16)
     products = {
         (2 * e, d): 1,

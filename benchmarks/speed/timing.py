@@ -1,6 +1,8 @@
-"""Timing for a machine that is never quiet: CPU seconds of this process, variants taking turns, medians and spread.
+"""Timing for a machine that is never quiet: CPU seconds of this process, variants taking turns,
+medians and spread.
 
-A ratio is the median over rounds of the ratio within a round, so that what slows a whole round cancels.
+A ratio is the median over rounds of the ratio within a round, so that what slows a whole round
+cancels.
 """
 
 import json
@@ -24,7 +26,9 @@ Times = dict[str, list[float]]
 def interleaved(
     variants: dict[str, Callable[[], Any]], rounds: int, slow: dict[str, int] | None = None
 ) -> Times:
-    """CPU seconds of each variant in each round, after one run that does not count. `slow` says how many rounds a variant joins."""
+    """CPU seconds of each variant in each round, after one run that does not count. `slow` says how
+    many rounds a variant joins.
+    """
     for name, run in variants.items():
         if not (slow or {}).get(name):
             run()
@@ -104,7 +108,8 @@ def provenance() -> dict[str, Any]:
         "command": " ".join(
             ["python", f"benchmarks/speed/{Path(sys.argv[0]).name}", *sys.argv[1:]]
         ),
-        "hardware": f"{said.get('model name', platform.machine())}, family {said.get('cpu family')}, model {said.get('model')}, "
+        "hardware": f"{said.get('model name', platform.machine())}, family "
+        f"{said.get('cpu family')}, model {said.get('model')}, "
         f"{os.cpu_count()} cores, {instruction_set()}",
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 1),

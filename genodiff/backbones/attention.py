@@ -1,14 +1,17 @@
-"""Self-attention over heads with rotary positions, through torch's own kernels, and the cache of a causal decoder.
+"""Self-attention over heads with rotary positions, through torch's own kernels, and the cache of a
+causal decoder.
 
-    q_i → R(i) q_i, k_j → R(j) k_j: what a query and a key say to one another depends on i − j alone.
-    R(i) turns the pair (x_m, x_{m + h/2}) by the angle i · 10000^(−2m/h), h the width of a head.
+    q_i → R(i) q_i, k_j → R(j) k_j: what a query and a key say to one another depends on i − j
+    alone. R(i) turns the pair (x_m, x_{m + h/2}) by the angle i · 10000^(−2m/h), h the width of a
+    head.
 
-With biases on queries and keys (`qk_bias`), heads look at first at the neighbours on either side, at distances 1, 1, 2, 2, ...: a
-masked token says nothing of its own, and a network that looks everywhere alike takes long to find out that its neighbours matter.
+With biases on queries and keys (`qk_bias`), heads look at first at the neighbours on either side,
+at distances 1, 1, 2, 2, ...: a masked token says nothing of its own, and a network that looks
+everywhere alike takes long to find out that its neighbours matter.
 
-Which keys a query sees: those of its own document where rows are packed (`segments`), none beyond its row's length, and
-none behind it where attention is causal.
-Source: Vaswani et al., 2017, arXiv 1706.03762; Su et al., 2021, arXiv 2104.09864.
+Which keys a query sees: those of its own document where rows are packed (`segments`), none beyond
+its row's length, and none behind it where attention is causal. Source: Vaswani et al., 2017, arXiv
+1706.03762; Su et al., 2021, arXiv 2104.09864.
 """
 
 from dataclasses import dataclass, field
@@ -36,9 +39,11 @@ class Rotation(NamedTuple):
 
 
 def rotation(start: int, length: int, width: int, like: Tensor) -> Rotation:
-    """The angles of the positions start .. start + length − 1 for heads of `width`, on the device of `like`.
+    """The angles of the positions start .. start + length − 1 for heads of `width`, on the device
+    of `like`.
 
-    Frequencies are made in float32, as published weights have seen them, angles in the precision of `like`, at least float32.
+    Frequencies are made in float32, as published weights have seen them, angles in the precision of
+    `like`, at least float32.
     """
     dtype = torch.promote_types(like.dtype, torch.float32)
     frequencies = 1.0 / (
@@ -62,7 +67,9 @@ def visible(
     segments: Int[Tensor, "B L"] | None,
     causal: bool,
 ) -> Bool[Tensor, "B 1 _ {length}"] | None:
-    """Which keys each query sees; None where all (or, if causal, all before it) are seen and no mask is needed."""
+    """Which keys each query sees; None where all (or, if causal, all before it) are seen and no
+    mask is needed.
+    """
     if lengths is None and segments is None:
         return None
     device = next(x.device for x in (lengths, segments) if x is not None)
@@ -79,7 +86,9 @@ def visible(
 
 @dataclass
 class KeyValueCache:
-    """Keys and values of what a causal network has read so far, of all layers; `length` positions are filled."""
+    """Keys and values of what a causal network has read so far, of all layers; `length` positions
+    are filled.
+    """
 
     capacity: int
     length: int = 0
@@ -114,10 +123,12 @@ class KeyValueCache:
 
 
 def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
-    """Biases of queries and keys that make head n look at the position 1, 1, 2, 2, ... before and behind in turn (causal: 1, 2, ...).
+    """Biases of queries and keys that make head n look at the position 1, 1, 2, 2, ... before and
+    behind in turn (causal: 1, 2, ...).
 
-    q = a e, k = a R(d) e, e having a 1 in the first half of each fast pair, so that the logit of position j for position i is
-    a² Σ cos((i − j − d) θ_m) / √h, which is largest, `_SHARPNESS`, at j = i − d.
+    q = a e, k = a R(d) e, e having a 1 in the first half of each fast pair, so that the logit of
+    position j for position i is a² Σ cos((i − j − d) θ_m) / √h, which is largest, `_SHARPNESS`, at
+    j = i − d.
     """
     angle = 1.0 / (_BASE ** (torch.arange(0, width, 2) / width))
     fast = (angle >= _FAST).float()
@@ -131,7 +142,9 @@ def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention (B, L, D) → (B, L, D); with `qk_bias`, (2, H, 1, h), queries and keys have biases."""
+    """Multi-head self-attention (B, L, D) → (B, L, D); with `qk_bias`, (2, H, 1, h), queries and
+    keys have biases.
+    """
 
     def __init__(
         self,

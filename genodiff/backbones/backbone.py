@@ -1,8 +1,10 @@
-"""The networks that a run may be made of: the union of their settings, and of the networks themselves.
+"""The networks that a run may be made of: the union of their settings, and of the networks
+themselves.
 
-Every network is called `(xt, sigma, lengths, rows=...) -> logits` and has `features`, `hidden_states` and `d_out`; its settings have
-`kind`, `build`, `n_parameters`, `paired` (both strands are read), `causal` and `time_conditioned` (sigma matters). With `rows`, a mask
-over positions, the head runs on those alone (`selects_rows`).
+Every network is called `(xt, sigma, lengths, rows=...) -> logits` and has `features`,
+`hidden_states` and `d_out`; its settings have `kind`, `build`, `n_parameters`, `paired` (both
+strands are read), `causal` and `time_conditioned` (sigma matters). With `rows`, a mask over
+positions, the head runs on those alone (`selects_rows`).
 """
 
 from typing import Annotated, get_args

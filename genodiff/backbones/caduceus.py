@@ -1,9 +1,10 @@
-"""Caduceus: blocks of pre-norm bidirectional Mamba, on one strand ("single", Ph) or on both with a vote at the head ("paired", PS).
+"""Caduceus: blocks of pre-norm bidirectional Mamba, on one strand ("single", Ph) or on both with a
+vote at the head ("paired", PS).
 
     s ← s + M_i(N_i(s)) per block, then a last norm, and logits = s Eᵀ with the embedding E.
 
-"Paired" runs this one network on the rows [x; rc x]: logits_i = E s(x)_i + E[comp] s(rc x)_{L−1−i}, equivariant by construction.
-Source: Schiff et al., 2024, arXiv 2403.03234.
+"Paired" runs this one network on the rows [x; rc x]: logits_i = E s(x)_i + E[comp] s(rc x)_{L−1−i},
+equivariant by construction. Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Iterator
@@ -104,7 +105,9 @@ class CaduceusSettings(Settings):
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None, *, seed: int = 0
     ) -> "Caduceus":
-        """A freshly drawn network; `complement` maps each id to its complement and is needed by paired strands."""
+        """A freshly drawn network; `complement` maps each id to its complement and is needed by
+        paired strands.
+        """
         return Caduceus(settings=self, vocab_size=vocab_size, complement=complement, seed=seed)
 
     def n_parameters(self, vocab_size: int) -> int:
@@ -139,7 +142,8 @@ class Block(nn.Module):
         s = settings
         self.norm = Norm(s.norm, s.d_model, s.norm_eps)
         self.mixer = Mamba(
-            s.d_model, d_state=s.d_state, d_conv=s.d_conv, expand=s.expand, dt_rank=s.rank, conv_bias=s.conv_bias,
+            s.d_model, d_state=s.d_state, d_conv=s.d_conv, expand=s.expand, dt_rank=s.rank,
+            conv_bias=s.conv_bias,
             proj_bias=s.proj_bias, bidirectional=s.bidirectional, strategy=s.bidirectional_strategy,
             tie_directions=s.tie_directions, out_scale=1 / sqrt(s.n_layer), draws=draws,
         )  # fmt: skip
@@ -149,7 +153,9 @@ class Block(nn.Module):
 
 
 def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
-    """The block's output, of which the backward pass keeps the input alone; a few rows at a time, since rows are strangers."""
+    """The block's output, of which the backward pass keeps the input alone; a few rows at a time,
+    since rows are strangers.
+    """
     rows = max(1, _AT_A_TIME // max(residual.shape[1], 1))
     masks = repeat(None) if mask is None else mask.split(rows)
     parts = [
@@ -168,7 +174,9 @@ class StateCache:
 
 
 class Caduceus(nn.Module):
-    """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`. Time is not an input."""
+    """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`.
+    Time is not an input.
+    """
 
     complement: Tensor | None
     selects_rows = True
@@ -204,7 +212,8 @@ class Caduceus(nn.Module):
                 draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
             )
         )
-        # Stores the residual stream in this dtype between blocks; None leaves it as computed (float32 under autocast).
+        # Stores the residual stream in this dtype between blocks; None leaves it as computed
+        # (float32 under autocast).
         self.residual_dtype: torch.dtype | None = None
 
     @property
@@ -220,9 +229,11 @@ class Caduceus(nn.Module):
         *,
         rows: Bool[Tensor, "B L"] | None = None,
     ) -> Float[Tensor, "*positions {self.vocab_size}"]:
-        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading order.
+        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading
+        order.
 
-        `lengths` gives each row's length where rows are padded on the right; padding then changes nothing.
+        `lengths` gives each row's length where rows are padded on the right; padding then changes
+        nothing.
         """
         hidden = last(self._stream(xt, lengths))
         head = self.embedding if self.head is None else self.head
@@ -237,7 +248,9 @@ class Caduceus(nn.Module):
         sigma: Tensor | None = None,
         lengths: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L {self.d_out}"]:
-        """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping positions and channels."""
+        """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping
+        positions and channels.
+        """
         rows = last(self._stream(xt, lengths))
         return side_by_side(rows, lengths) if self.paired else rows
 
@@ -247,7 +260,9 @@ class Caduceus(nn.Module):
         sigma: Tensor | None = None,
         lengths: Int[Tensor, " B"] | None = None,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors laid out as `features`: the embedding, each mixer's output but the last, and the features."""
+        """n_layer + 1 tensors laid out as `features`: the embedding, each mixer's output but the
+        last, and the features.
+        """
         states = []
         for i, rows in enumerate(self._stream(xt, lengths, every=True)):
             if self.settings.alternate_strands and i % 2 and i < self.settings.n_layer:
@@ -256,7 +271,8 @@ class Caduceus(nn.Module):
         return states
 
     def _stream(self, xt: Tensor, lengths: Tensor | None, every: bool = False) -> Iterator[Tensor]:
-        """The input of each block without the residual, then the output of the last norm; rows are strands.
+        """The input of each block without the residual, then the output of the last norm; rows are
+        strands.
 
         Without `every`, only the last one is sure to come."""
         mask = None
@@ -274,7 +290,8 @@ class Caduceus(nn.Module):
         residual = hidden
         recompute = self.settings.checkpointing and torch.is_grad_enabled()
         if recompute and not every and xt.numel() >= _LONG:
-            # Inputs of groups of blocks are kept, and of blocks within one group: about 2 √n of n, for one more forward pass.
+            # Inputs of groups of blocks are kept, and of blocks within one group: about 2 √n of n,
+            # for one more forward pass.
             size = ceil(sqrt(len(self.blocks)))
             for first in range(0, len(self.blocks), size):
                 group = partial(self._group, range(first, min(first + size, len(self.blocks))))

@@ -1,10 +1,12 @@
-"""A sequence classifier over a network's features, as published: pool over positions, one linear map without bias, mean over strands.
+"""A sequence classifier over a network's features, as published: pool over positions, one linear
+map without bias, mean over strands.
 
     z = mean over strands of W pool(h)
 
-The strands are the two of a paired network; or, where `conjoin` asks for it, x and rc x, each through the network by itself
-(post-hoc conjoining). Each strand is pooled in its own direction of reading, over its own length, never over padding.
-Source: Schiff et al., 2024, arXiv 2403.03234, appendix D.
+The strands are the two of a paired network; or, where `conjoin` asks for it, x and rc x, each
+through the network by itself (post-hoc conjoining). Each strand is pooled in its own direction of
+reading, over its own length, never over padding. Source: Schiff et al., 2024, arXiv 2403.03234,
+appendix D.
 """
 
 from typing import Literal
@@ -27,7 +29,9 @@ _STD = 0.02
 def pool(
     h: Float[Tensor, "B L D"], how: Pooling, lengths: Int[Tensor, " B"] | None = None
 ) -> Float[Tensor, "B D"]:
-    """One vector for each row, of the positions within its length (all of them where `lengths` is None)."""
+    """One vector for each row, of the positions within its length (all of them where `lengths` is
+    None).
+    """
     if how == "first":
         return h[:, 0]
     if lengths is None:
@@ -44,7 +48,9 @@ def pool(
 def strand_features(
     backbone: nn.Module, x: Int[Tensor, "B L"], lengths: Int[Tensor, " B"] | None = None
 ) -> Float[Tensor, "strands B L D"]:
-    """What a network says of each strand that it reads, in that strand's own direction: one, or with a paired network two."""
+    """What a network says of each strand that it reads, in that strand's own direction: one, or
+    with a paired network two.
+    """
     h = backbone.features(x, None, lengths)  # type: ignore[operator]
     if not backbone.paired:
         return h[None]
@@ -53,7 +59,9 @@ def strand_features(
 
 
 class SequenceClassifier(nn.Module):
-    """Scores (B, n_classes) of sequences. `complement` maps each id to its complement and is needed by conjoining."""
+    """Scores (B, n_classes) of sequences. `complement` maps each id to its complement and is needed
+    by conjoining.
+    """
 
     complement: Tensor | None
 
@@ -80,7 +88,9 @@ class SequenceClassifier(nn.Module):
 
     @property
     def conjoins(self) -> bool:
-        """Whether the other strand is read too, in this mode. A paired network reads both by itself."""
+        """Whether the other strand is read too, in this mode. A paired network reads both by
+        itself.
+        """
         return not self.paired and (self.conjoin_train if self.training else self.conjoin_eval)
 
     def forward(
@@ -89,7 +99,9 @@ class SequenceClassifier(nn.Module):
         lengths: Int[Tensor, " B"] | None = None,
         other: Int[Tensor, "B L"] | None = None,
     ) -> Float[Tensor, "B n_classes"]:
-        """Scores. `other` is the other strand where it is not the reverse complement of `x` within its length."""
+        """Scores. `other` is the other strand where it is not the reverse complement of `x` within
+        its length.
+        """
         strands = [x]
         if self.conjoins:
             if other is None and self.complement is None:

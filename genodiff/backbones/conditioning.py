@@ -1,10 +1,13 @@
-"""What a network is told beside the tokens: the noise level and a class, and how that reaches its layers (adaLN).
+"""What a network is told beside the tokens: the noise level and a class, and how that reaches its
+layers (adaLN).
 
-    c = silu(MLP(sinusoid(sigma))) + silu(E[label])        sinusoid(s) = [cos(s f_0) .. cos(s f_h-1), sin(s f_0) .. sin(s f_h-1)]
+    c = silu(MLP(sinusoid(sigma))) + silu(E[label])
+    sinusoid(s) = [cos(s f_0) .. cos(s f_h-1), sin(s f_0) .. sin(s f_h-1)]
     modulate(x; shift, scale) = x (1 + scale) + shift      f_j = 10000^(-j/h)
 
-Shift, scale and gate of a layer are linear in c. They start at zero, so that a fresh block is the identity.
-Source: Peebles and Xie, 2023, arXiv 2212.09748; Sahoo et al., 2024, arXiv 2406.07524; Schiff et al., 2024, arXiv 2412.10193 (classes).
+Shift, scale and gate of a layer are linear in c. They start at zero, so that a fresh block is the
+identity. Source: Peebles and Xie, 2023, arXiv 2212.09748; Sahoo et al., 2024, arXiv 2406.07524;
+Schiff et al., 2024, arXiv 2412.10193 (classes).
 """
 
 from math import log
@@ -25,9 +28,11 @@ _LABEL_STD = 0.02
 
 
 def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}"]:
-    """[cos | sin] of sigma at width // 2 frequencies from 1 down to 1/10000, and a zero at the end where width is odd.
+    """[cos | sin] of sigma at width // 2 frequencies from 1 down to 1/10000, and a zero at the end
+    where width is odd.
 
-    The table of frequencies is made in float32, as published weights have seen it; the rest has the precision of `sigma`.
+    The table of frequencies is made in float32, as published weights have seen it; the rest has the
+    precision of `sigma`.
     """
     half = width // 2
     table = torch.exp(
@@ -71,7 +76,9 @@ class Condition(nn.Module):
         self.label = Label(n_classes, d_cond, draws) if n_classes else None
 
     def forward(self, n: int, sigma: Tensor | None, labels: Tensor | None) -> Float[Tensor, "B D"]:
-        """For `n` rows. A network without time conditioning, and one that is told no sigma, reads sigma = 0."""
+        """For `n` rows. A network without time conditioning, and one that is told no sigma, reads
+        sigma = 0.
+        """
         weight = self.level.first.weight
         zero = weight.new_zeros(n)
         c: Tensor = self.level(sigma if self.time and sigma is not None else zero)

@@ -1,13 +1,14 @@
 """DiMamba: blocks of bidirectional Mamba under a condition (noise level, class), on one strand.
 
-    adaln    h ← h + g ⊙ M(modulate(N(h); b, a));  logits = W modulate(N(h); b, a)      b, a, g linear in the condition c
+    adaln    h ← h + g ⊙ M(modulate(N(h); b, a));  logits = W modulate(N(h); b, a)
+    b, a, g linear in the condition c
     add      h_0 = E[x] + c        concat   h_0 = [c, E[x]] over channels        none   h_0 = E[x]
              h ← h + M(N(h));      logits = W N(h)
 
-Published weights of the last three were trained without the skip, h ← M(N(h)), by an oversight: `residual: false`. Published
-concat networks have an embedding of more rows than tokens, and where its head is tied, logits for all of them, from the
-channels behind c: `spare_rows`.
-Source: Sahoo et al., 2024, arXiv 2406.07524; Schiff et al., 2024, arXiv 2412.10193 (classes).
+Published weights of the last three were trained without the skip, h ← M(N(h)), by an oversight:
+`residual: false`. Published concat networks have an embedding of more rows than tokens, and where
+its head is tied, logits for all of them, from the channels behind c: `spare_rows`. Source: Sahoo et
+al., 2024, arXiv 2406.07524; Schiff et al., 2024, arXiv 2412.10193 (classes).
 """
 
 from collections.abc import Iterator
@@ -180,7 +181,8 @@ class Block(nn.Module):
         self.layer, self.p, self.residual = layer, s.dropout, s.residual
         self.norm = Norm(s.norm, s.width, s.norm_eps)
         self.mixer = Mamba(
-            s.width, d_state=s.d_state, d_conv=s.d_conv, expand=s.expand, dt_rank=s.rank, conv_bias=s.conv_bias,
+            s.width, d_state=s.d_state, d_conv=s.d_conv, expand=s.expand, dt_rank=s.rank,
+            conv_bias=s.conv_bias,
             proj_bias=s.proj_bias, bidirectional=s.bidirectional, strategy=s.bidirectional_strategy,
             tie_directions=s.tie_directions, out_scale=1 / sqrt(s.n_layer), draws=draws,
         )  # fmt: skip
@@ -250,7 +252,8 @@ class DiMamba(nn.Module):
         rows: Bool[Tensor, "B L"] | None = None,
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "*positions {self.n_logits}"]:
-        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading order.
+        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading
+        order.
 
         xt       ids, or weights of the ids (one-hot, or a mixture), through which a gradient flows
         lengths  each row's length where rows are padded on the right; padding then changes nothing
@@ -286,7 +289,9 @@ class DiMamba(nn.Module):
         *,
         labels: Int[Tensor, " B"] | None = None,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors: the first block's input, the stream after each block but the last, and the features."""
+        """n_layer + 1 tensors: the first block's input, the stream after each block but the last,
+        and the features.
+        """
         return list(self._stream(xt, sigma, lengths, labels))
 
     def _stream(

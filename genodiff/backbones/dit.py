@@ -1,14 +1,17 @@
-"""DiT: a pre-norm transformer over a partly masked (or, causal, a growing) sequence, with rotary positions.
+"""DiT: a pre-norm transformer over a partly masked (or, causal, a growing) sequence, with rotary
+positions.
 
     h ← h + g_1 ⊙ attention(modulate(N_1(h); b_1, a_1))
-    h ← h + g_2 ⊙ W_2 gelu(W_1 modulate(N_2(h); b_2, a_2))        per block; logits = W modulate(N(h); b, a) + bias
+    h ← h + g_2 ⊙ W_2 gelu(W_1 modulate(N_2(h); b_2, a_2))
+    per block; logits = W modulate(N(h); b, a) + bias
 
-With adaLN, shifts b, scales a and gates g are linear in the condition c (`conditioning`) and zero at first; without it,
-b = a = 0 and g = 1. With adaLN the head starts at zero, as published, so that a fresh network gives every token the same chance;
-without, it is drawn: through a head of zeros the first gradients reach the blocks along one direction only (that of the tokens'
-shares), and a masked denoiser stays at the shares for thousands of small steps.
-Source: Peebles and Xie, 2023, arXiv 2212.09748; as a masked denoiser, Lou et al., 2024, arXiv 2310.16834 and Sahoo et al.,
-2024, arXiv 2406.07524, whose published weights have this form.
+With adaLN, shifts b, scales a and gates g are linear in the condition c (`conditioning`) and zero
+at first; without it, b = a = 0 and g = 1. With adaLN the head starts at zero, as published, so that
+a fresh network gives every token the same chance; without, it is drawn: through a head of zeros the
+first gradients reach the blocks along one direction only (that of the tokens' shares), and a masked
+denoiser stays at the shares for thousands of small steps. Source: Peebles and Xie, 2023, arXiv
+2212.09748; as a masked denoiser, Lou et al., 2024, arXiv 2310.16834 and Sahoo et al., 2024, arXiv
+2406.07524, whose published weights have this form.
 """
 
 from collections.abc import Iterator
@@ -84,7 +87,8 @@ class DiTSettings(Settings):
             raise ValueError(f"d_model {self.d_model} is not a multiple of n_head {self.n_head}")
         if self.rotary and self.d_model // self.n_head % 2:
             raise ValueError(
-                f"heads of odd width {self.d_model // self.n_head} cannot turn: change n_head, or set rotary: false"
+                f"heads of odd width {self.d_model // self.n_head} cannot turn: change n_head, "
+                f"or set rotary: false"
             )
         if self.qk_bias and not self.rotary:
             raise ValueError("qk_bias needs rotary: true")
@@ -170,7 +174,9 @@ class Block(nn.Module):
 
 
 class DiT(nn.Module):
-    """Logits for every position of a partly masked sequence, `(xt, sigma) -> logits`; causal, of the next token."""
+    """Logits for every position of a partly masked sequence, `(xt, sigma) -> logits`; causal, of
+    the next token.
+    """
 
     paired = False
     selects_rows = True
@@ -215,10 +221,12 @@ class DiT(nn.Module):
         rows: Bool[Tensor, "B L"] | None = None,
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "*positions {self.vocab_size}"]:
-        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading order.
+        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading
+        order.
 
         lengths   each row's length where rows are padded on the right; padding then changes nothing
-        segments  the document of each position where several are packed into a row; they do not see one another
+        segments  the document of each position where several are packed into a row; they do not see
+                  one another
         labels    the class of each row, `n_classes` for none
         """
         h = self.features(xt, sigma, lengths, segments, labels=labels)
@@ -251,7 +259,9 @@ class DiT(nn.Module):
         *,
         labels: Int[Tensor, " B"] | None = None,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors: the embedding, the residual stream after each block but the last, and the features."""
+        """n_layer + 1 tensors: the embedding, the residual stream after each block but the last,
+        and the features.
+        """
         return list(self._stream(xt, sigma, lengths, segments, labels))
 
     def cache(self, capacity: int) -> KeyValueCache:

@@ -1,9 +1,10 @@
-"""Dropout without a random state: whether an element is dropped is a function of (seed, sample, layer, place).
+"""Dropout without a random state: whether an element is dropped is a function of (seed, sample,
+layer, place).
 
-A row of a batch has a key, drawn from the counter for its sample; place and layer are hashed, mixed with the key, and the
-element is dropped where the hash is among the lowest p. So a step that is computed again, in other micro-batches, on
-another machine or after a restart, drops the same elements.
-Source of the mixing function: Appleby, MurmurHash3 (public domain).
+A row of a batch has a key, drawn from the counter for its sample; place and layer are hashed, mixed
+with the key, and the element is dropped where the hash is among the lowest p. So a step that is
+computed again, in other micro-batches, on another machine or after a restart, drops the same
+elements. Source of the mixing function: Appleby, MurmurHash3 (public domain).
 """
 
 import torch
@@ -25,7 +26,9 @@ def dropout_keys(seed: int, samples: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
 def drop(
     x: Float[Tensor, "B L D"], p: float, keys: Int[Tensor, " B"] | None, layer: int
 ) -> Float[Tensor, "B L D"]:
-    """x / (1 − p) with a share p of its elements at zero; x itself where p is 0 or there are no keys."""
+    """x / (1 − p) with a share p of its elements at zero; x itself where p is 0 or there are no
+    keys.
+    """
     if p == 0 or keys is None:
         return x
     place = torch.arange(x.shape[1] * x.shape[2], dtype=torch.int32, device=x.device) + _wrapped(

@@ -1,4 +1,5 @@
-"""Small layers: norms that can look at their channels from the other end, and parameters drawn from the counter.
+"""Small layers: norms that can look at their channels from the other end, and parameters drawn from
+the counter.
 
 RMSNorm: y = w ⊙ x / √(mean(x²) + ε). LayerNorm: y = w ⊙ (x − mean) / √(var + ε) + b.
 """
@@ -17,7 +18,8 @@ from genodiff.kernels.triton.norm import norm_fits, triton_rms_norm
 
 
 class Norm(nn.Module):
-    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis; `mirrored` reverses the order of the channels' weights.
+    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis; `mirrored` reverses the order of
+    the channels' weights.
 
     `bias` False: a LayerNorm has a weight only.
     """
@@ -49,7 +51,9 @@ def last(states: Iterable[Tensor]) -> Tensor:
 
 
 class Draws:
-    """The initial values of a network's parameters: the i-th tensor asked for depends on (seed, i) alone."""
+    """The initial values of a network's parameters: the i-th tensor asked for depends on (seed, i)
+    alone.
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed, self.index = seed, -1

@@ -1,10 +1,13 @@
-"""The bidirectional Mamba-1 mixer: one input projection, two directions of convolution and scan, one gate, one output projection.
+"""The bidirectional Mamba-1 mixer: one input projection, two directions of convolution and scan,
+one gate, one output projection.
 
-    [x, z] = W_in h        c_d = silu(conv_d(x))        [r, B, C] = W_x,d c_d        y_d = scan(c_d, W_dt,d r, A_d, B, C, D_d)
+    [x, z] = W_in h        c_d = silu(conv_d(x))        [r, B, C] = W_x,d c_d
+    y_d = scan(c_d, W_dt,d r, A_d, B, C, D_d)
 
-Tied directions under "add" share W_in and W_out, so that W_out(y_f ⊙ g) + W_out(y_r ⊙ g) = W_out((y_f + y_r) ⊙ g) with g = silu(z):
-each projection runs once. The backward direction reads time from the right end; nothing is flipped.
-Source: Gu and Dao, 2023, arXiv 2312.00752; Schiff et al., 2024, arXiv 2403.03234.
+Tied directions under "add" share W_in and W_out, so that W_out(y_f ⊙ g) + W_out(y_r ⊙ g) =
+W_out((y_f + y_r) ⊙ g) with g = silu(z): each projection runs once. The backward direction reads
+time from the right end; nothing is flipped. Source: Gu and Dao, 2023, arXiv 2312.00752; Schiff et
+al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Callable
@@ -133,9 +136,11 @@ class Mamba(nn.Module):
         mirrored: bool = False,
         reader: Reader | None = None,
     ) -> Float[Tensor, "B L D"]:
-        """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence. `mirrored` applies R M R
-        instead of M, R being the flip of time and channels: channels are flipped in the weights, time by reading the other way.
-        `reader` takes the place of the directions' own reading, for one piece of a longer sequence."""
+        """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence.
+        `mirrored` applies R M R instead of M, R being the flip of time and channels: channels are
+        flipped in the weights, time by reading the other way. `reader` takes the place of the
+        directions' own reading, for one piece of a longer sequence.
+        """
         readings = [self.ahead.weights(), *([self.back.weights()] if self.bidirectional else [])]
         ways = [mirrored, not mirrored][: len(readings)]
         if reader is None and ((self.tied and self.strategy == "add") or not self.bidirectional):

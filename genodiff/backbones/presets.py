@@ -1,7 +1,9 @@
-"""Named shapes. Parameter counts of a few hundred thousand to millions are with the padded DNA vocabulary of 16.
+"""Named shapes. Parameter counts of a few hundred thousand to millions are with the padded DNA
+vocabulary of 16.
 
-dit-small and dit-medium are the published text models (169,627,218 and 424,477,010 with GPT-2's vocabulary and a mask, 50,258).
-dit-470k and dit-causal-470k have the size of caduceus-*-470k, for comparisons at equal parameters.
+dit-small and dit-medium are the published text models (169,627,218 and 424,477,010 with GPT-2's
+vocabulary and a mask, 50,258). dit-470k and dit-causal-470k have the size of caduceus-*-470k, for
+comparisons at equal parameters.
 """
 
 from typing import Literal
@@ -53,7 +55,8 @@ _TEXT = {
     )
 }
 
-# Read one way, for autoregressive models; mamba-470k (468,608) is the partner of caduceus-*-470k at equal parameters.
+# Read one way, for autoregressive models; mamba-470k (468,608) is the partner of caduceus-*-470k at
+# equal parameters.
 _ONE_WAY = {
     name: CaduceusSettings(d_model=d_model, n_layer=n_layer, strands="single", bidirectional=False)
     for name, (d_model, n_layer) in {"mamba-tiny": (72, 2), "mamba-470k": (128, 4)}.items()

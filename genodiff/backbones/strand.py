@@ -1,8 +1,10 @@
-"""Both strands of DNA as a batch of two: rows [x; rc x] through one network, and a vote at the head.
+"""Both strands of DNA as a batch of two: rows [x; rc x] through one network, and a vote at the
+head.
 
-Rows hold the strands one after the other: the first B rows the given ones, the last B their reverse complements, each reversed within
-its own length so that padding stays on the right. R is the flip of positions and channels: R s(rc x) stands beside s(x), base by base.
-Source: Schiff et al., 2024, arXiv 2403.03234 (parameter sharing); Shrikumar et al., 2017, on reverse-complement equivariance.
+Rows hold the strands one after the other: the first B rows the given ones, the last B their reverse
+complements, each reversed within its own length so that padding stays on the right. R is the flip
+of positions and channels: R s(rc x) stands beside s(x), base by base. Source: Schiff et al., 2024,
+arXiv 2403.03234 (parameter sharing); Shrikumar et al., 2017, on reverse-complement equivariance.
 """
 
 import torch
@@ -41,7 +43,9 @@ def vote(
 def side_by_side(
     rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
 ) -> Float[Tensor, "B L 2*D"]:
-    """[s(x), R s(rc x)] over channels: on rc x, it is the same tensor flipped in positions and channels."""
+    """[s(x), R s(rc x)] over channels: on rc x, it is the same tensor flipped in positions and
+    channels.
+    """
     given, other = rows.chunk(2)
     return torch.cat([given, flip_positions(other, lengths).flip(2)], 2)
 

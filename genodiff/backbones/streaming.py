@@ -1,13 +1,17 @@
-"""A Caduceus over a sequence of any length, piece by piece, with the result of one pass over the whole.
+"""A Caduceus over a sequence of any length, piece by piece, with the result of one pass over the
+whole.
 
-A bidirectional layer needs what its two directions carry into a piece, from the left and from the right: the last
-d_conv − 1 inputs of the convolution and the state h of the scan. They are found layer by layer, sweeping once each way;
-they are small (d_inner · (d_state + d_conv) numbers a piece), so the memory is that of one piece. The residual stream
-between layers is kept where it fits into `keep` bytes, which costs twice one pass, and computed again otherwise.
+A bidirectional layer needs what its two directions carry into a piece, from the left and from the
+right: the last d_conv − 1 inputs of the convolution and the state h of the scan. They are found
+layer by layer, sweeping once each way; they are small (d_inner · (d_state + d_conv) numbers a
+piece), so the memory is that of one piece. The residual stream between layers is kept where it fits
+into `keep` bytes, which costs twice one pass, and computed again otherwise.
 
-    carried to the right by layer l:   (x_{e−d_conv+1 .. e−1},  h_e)   at each piece's end e,   h_e = Ā_e h_{e−1} + B̄_e x_e
+    carried to the right by layer l:   (x_{e−d_conv+1 .. e−1},  h_e)   at each piece's end e,
+    h_e = Ā_e h_{e−1} + B̄_e x_e
 
-Pieces of the other strand are the mirror images of those of the given one, so that the vote is taken piece by piece.
+Pieces of the other strand are the mirror images of those of the given one, so that the vote is
+taken piece by piece.
 """
 
 from collections.abc import Iterator
@@ -30,10 +34,11 @@ KEEP = 2 << 30
 def stream(
     network: Caduceus, xt: Int[Tensor, " L"], *, piece: int = PIECE, keep: int = KEEP
 ) -> Iterator[tuple[int, Float[Tensor, "n V"]]]:
-    """(start, logits of the bases from there on) of pieces of at most `piece` bases, from left to right.
+    """(start, logits of the bases from there on) of pieces of at most `piece` bases, from left to
+    right.
 
-    Equal to `network(xt[None])[0]` up to float error, for the ids `xt` of one sequence. `keep` is how many bytes of
-    intermediate results may be held. Raises `ValueError` for a piece of no bases.
+    Equal to `network(xt[None])[0]` up to float error, for the ids `xt` of one sequence. `keep` is
+    how many bytes of intermediate results may be held. Raises `ValueError` for a piece of no bases.
     """
     if piece < 1:
         raise ValueError(f"a piece of {piece} bases cannot be cut")

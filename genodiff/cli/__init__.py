@@ -12,15 +12,18 @@ from genodiff.errors import GenodiffError, printable
 
 app = App(
     name="genodiff",
-    help="Masked-diffusion language models of genomes: train on a FASTA, measure in bits per base, sample new DNA.",
+    help="Masked-diffusion language models of genomes: train on a FASTA, measure in bits per "
+    "base, sample new DNA.",
     version=__version__,
     help_format="plaintext",
 )
 
-# Registered by name, so that `--help` imports no verb (and no torch); hence the one-line help given here.
+# Registered by name, so that `--help` imports no verb (and no torch); hence the one-line help given
+# here.
 _VERBS = {
     "demo": "The embedded default end to end on a CPU in minutes: train, evaluate, sample, report.",
-    "train": "Train a model on a recipe (hg38, sacCer3, toy, ...) or on your own FASTA; run again to resume.",
+    "train": "Train a model on a recipe (hg38, sacCer3, toy, ...) or on your own FASTA; run "
+    "again to resume.",
     "eval": "Bits per base with its confidence interval, beside Markov baselines.",
     "embed": "Embeddings of DNA windows to .npz, .parquet or .zarr.",
     "judge": "Generative perplexity of samples, with entropy and diversity beside it.",
@@ -29,7 +32,8 @@ _VERBS = {
     "data": "Check, get, build and list data.",
     "checkpoint": "Check a run folder or checkpoint; read and write published weights.",
     "config": "Show, check and document settings.",
-    "finetune": "Fine-tune on benchmarks or your own labelled sequences; check and audit their data.",
+    "finetune": "Fine-tune on benchmarks or your own labelled sequences; check and "
+    "audit their data.",
     "report": "Write a run's report.html again.",
     "doctor": "What runs on this machine, and why.",
 }
@@ -41,13 +45,16 @@ for _verb, _help in _VERBS.items():
     )
 
 
-# Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its own default, some milliseconds, takes the core from
-# the thread that all wait for wherever another program wants one too: small networks then train at a tenth of their speed.
+# Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its own default, some
+# milliseconds, takes the core from the thread that all wait for wherever another program wants one
+# too: small networks then train at a tenth of their speed.
 _SPIN = "10000"
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; every ending has its documented exit code, every user's error is one line."""
+    """Run the command line; every ending has its documented exit code, every user's error is one
+    line.
+    """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", _SPIN)  # read when torch is loaded
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -65,7 +72,8 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         sys.exit(
             _fail(
-                f"{' '.join(str(error).split()).rstrip('.')}; see `genodiff {_verb_of(arguments)}--help`",
+                f"{' '.join(str(error).split()).rstrip('.')}; see `genodiff "
+                f"{_verb_of(arguments)}--help`",
                 2,
             )
         )
@@ -80,7 +88,8 @@ def main(arguments: list[str] | None = None) -> None:
         where = f"{printable(error.filename)}: " if error.filename is not None else ""
         sys.exit(
             _fail(
-                f"{where}{error.strerror or error}; check the path, its permissions and the free space",
+                f"{where}{error.strerror or error}; check the path, its permissions and "
+                f"the free space",
                 5,
             )
         )
@@ -91,7 +100,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _drop_stdout() -> None:
-    """Let go of what stdout still holds: else the interpreter's end tries again to write it, and makes the exit code 120."""
+    """Let go of what stdout still holds: else the interpreter's end tries again to write it, and
+    makes the exit code 120.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

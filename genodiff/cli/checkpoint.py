@@ -1,4 +1,6 @@
-"""`genodiff checkpoint check|import|export`: is it sound; published weights into a run folder; and back."""
+"""`genodiff checkpoint check|import|export`: is it sound; published weights into a run folder; and
+back.
+"""
 
 import json as jsonlib
 import logging
@@ -27,7 +29,8 @@ def check(
     *,
     json: _Json = False,
 ) -> None:
-    """Read everything in a run folder or checkpoint, judge it, and write nothing. Exit code 4 where it is not sound.
+    """Read everything in a run folder or checkpoint, judge it, and write nothing. Exit code 4 where
+    it is not sound.
 
     Published weights are judged as `checkpoint import` judges them.
     """
@@ -40,7 +43,8 @@ def check(
             print(jsonlib.dumps(source, indent=2))
         else:
             print(
-                f"{path}: sound, in a published layout; make a run folder of it: genodiff checkpoint import {path}",
+                f"{path}: sound, in a published layout; make a run folder of it: genodiff "
+                f"checkpoint import {path}",
                 file=sys.stderr,
             )
         return
@@ -50,7 +54,8 @@ def check(
     else:
         steps = ", ".join(str(step) for step in found["checkpoints"]) or "none"
         print(
-            f"{path}: sound; model of step {found['step']} ({found['digest']}), checkpoints: {steps}",
+            f"{path}: sound; model of step {found['step']} ({found['digest']}), "
+            f"checkpoints: {steps}",
             file=sys.stderr,
         )
 
@@ -87,7 +92,9 @@ def import_(
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
-    """Make a run folder of published weights (Caduceus, DiT, DiMamba); nothing in them is run, and a look at the network ends it."""
+    """Make a run folder of published weights (Caduceus, DiT, DiMamba); nothing in them is run, and
+    a look at the network ends it.
+    """
     common.apply()
     from genodiff.hub.adopt import adopt
     from genodiff.hub.source import read_source
@@ -112,7 +119,7 @@ def import_(
         else f", strands differ by {probe['strands_differ']:.0e}"
     )
     _log.info(
-        "%s: %s parameters of %s (%s), %.3f bits a base on the probe%s; next: genodiff embed %s --fasta FILE",
+        "%s: %s parameters of %s (%s), %.3f bits a base on the probe%s; next: genodiff embed %s " "--fasta FILE",
         out, f"{found['parameters']:,}", found["layout"], found["digest"], probe["bits_per_base"], strands, out,
     )  # fmt: skip
 
@@ -143,7 +150,9 @@ def export(
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
-    """Write a folder that the reference's from_pretrained loads, with the same logits, and a model card."""
+    """Write a folder that the reference's from_pretrained loads, with the same logits, and a model
+    card.
+    """
     common.apply()
     from genodiff.hub.export import export as write
 

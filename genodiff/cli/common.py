@@ -13,7 +13,9 @@ from genodiff.errors import MachineError, UsageError
 
 
 def whole(kind: Any, tokens: Sequence[Token]) -> int:
-    """The converter of flags that take a whole number: cyclopts would round 1.5 to 2 without a word."""
+    """The converter of flags that take a whole number: cyclopts would round 1.5 to 2 without a
+    word.
+    """
     try:
         return int(tokens[0].value)
     except ValueError:

@@ -1,4 +1,6 @@
-"""`genodiff compare SPEC.yaml`: models trained with equal tokens on one store, and the table that sets them side by side."""
+"""`genodiff compare SPEC.yaml`: models trained with equal tokens on one store, and the table that
+sets them side by side.
+"""
 
 import json as json_format
 import logging
@@ -39,7 +41,9 @@ def compare(
     ] = False,
     common: Common = Common(),
 ) -> None:
-    """Train and score the rows of a spec with equal tokens; the same command again goes on where it stopped."""
+    """Train and score the rows of a spec with equal tokens; the same command again goes on where it
+    stopped.
+    """
     device = common.apply()
     from genodiff.studies.compare import plan as runs_of
     from genodiff.studies.compare import read_spec, run, schedules
@@ -81,7 +85,8 @@ def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
         return
     for one in found:
         print(
-            f"{one['name']:28s} seed {one['seed']}  {one['parameters']:>12,} parameters  {one['steps']:>8,} steps  "
+            f"{one['name']:28s} seed {one['seed']}  {one['parameters']:>12,} parameters  "
+            f"{one['steps']:>8,} steps  "
             f"{one['tokens']:>14,} tokens  {(one['seconds'] or 0) / 60:8.1f} min"
         )
     print(

@@ -48,7 +48,9 @@ def check(
     *,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Read a file of settings and judge it; writes nothing. A file may leave the recipe to the command line."""
+    """Read a file of settings and judge it; writes nothing. A file may leave the recipe to the
+    command line.
+    """
     given = read_yaml(file)
     named = isinstance(given, dict) and "recipe" in given
     found = resolve(given, file=file, over=None if named else {"recipe": "toy"})
@@ -69,7 +71,9 @@ def presets(
     *,
     json: Annotated[bool, Parameter(negative="", help="One JSON object per line.")] = False,
 ) -> None:
-    """The networks that `--preset` knows, with their parameters on DNA (the embedding and head of a text run are larger)."""
+    """The networks that `--preset` knows, with their parameters on DNA (the embedding and head of a
+    text run are larger).
+    """
     for name, settings in PRESETS.items():
         row = {
             "preset": name,
@@ -78,7 +82,10 @@ def presets(
             "n_layer": settings.n_layer,
         }
         row["parameters"] = settings.n_parameters(DNA.padded_size)
-        shown = f"{name:<20} {settings.kind:<9} {settings.n_layer:>3} layers of {settings.d_model:>5,} {row['parameters']:>12,} parameters"
+        shown = (
+            f"{name:<20} {settings.kind:<9} {settings.n_layer:>3} layers of "
+            f"{settings.d_model:>5,} {row['parameters']:>12,} parameters"
+        )
         print(jsonlib.dumps(row) if json else shown)
 
 

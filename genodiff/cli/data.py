@@ -1,6 +1,7 @@
 """`genodiff data`: check what you have. Getting, listing and building stand in data_store.py.
 
-`check` reads and judges and writes nothing. It must start at once, so nothing heavy is imported before it is needed.
+`check` reads and judges and writes nothing. It must start at once, so nothing heavy is imported
+before it is needed.
 """
 
 import json as json_format
@@ -55,11 +56,13 @@ def check(
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the file should hold.")] = "dna",
     common: Common = Common(),
 ) -> None:
-    """Read a file from end to end and judge it; exit 3 with one line where it is not sound. Nothing is written.
+    """Read a file from end to end and judge it; exit 3 with one line where it is not sound. Nothing
+    is written.
 
-    With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence, IUPAC codes as N); BED {"contig",
-    "start", "end", "name", "strand"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text
-    recipe, folder or table {"name": split, "documents", "length", "repeated", "in_train"}.
+    With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence, IUPAC codes as
+    N); BED {"contig", "start", "end", "name", "strand"}; text {"name", "length", "sha"}
+    (characters; sha256 of the UTF-8 bytes); a text recipe, folder or table {"name": split,
+    "documents", "length", "repeated", "in_train"}.
     """
     logging.getLogger("genodiff").setLevel(logging.ERROR if common.quiet else logging.INFO)
     if (file is None) != stdin:
@@ -142,7 +145,9 @@ def _answer(
     part: str,
     shortest: int | None,
 ) -> None:
-    """Rows (or their sum) on stdout, but only once all of them are known to be good: half an answer is none."""
+    """Rows (or their sum) on stdout, but only once all of them are known to be good: half an answer
+    is none.
+    """
     n = total = longest = 0
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept:
         for row in rows:
@@ -150,7 +155,10 @@ def _answer(
             if json:
                 kept.write(json_format.dumps(row) + "\n")
         if shortest is not None and longest < shortest:
-            what = f"every {thing} is shorter than --seq-len {shortest}: the longest has {_count(longest, part)}"
+            what = (
+                f"every {thing} is shorter than --seq-len {shortest}: the longest has "
+                f"{_count(longest, part)}"
+            )
             raise DataError(what, file=file, fix="give longer data or a smaller --seq-len")
         if json:
             kept.seek(0)

@@ -1,4 +1,5 @@
-"""`genodiff data list|get|build`: which data sets there are, fetching their files, and building what training reads.
+"""`genodiff data list|get|build`: which data sets there are, fetching their files, and building
+what training reads.
 
 Heavy modules are imported when a command runs, so that `genodiff data check` starts at once.
 """

@@ -1,6 +1,7 @@
 """`genodiff data check` of texts with many documents, and `genodiff data tokenizer`.
 
-`check` reads every document and judges it, counts those of each split, and looks for the same text on both sides of it.
+`check` reads every document and judges it, counts those of each split, and looks for the same text
+on both sides of it.
 """
 
 import json as json_format
@@ -24,7 +25,9 @@ def register(app: App) -> None:
 
 
 def check_documents(name: str, text: str | None, json: bool, shortest: int | None) -> None:
-    """Judge the documents of a recipe, a folder or a file; one line (or JSON object) per split on stdout."""
+    """Judge the documents of a recipe, a folder or a file; one line (or JSON object) per split on
+    stdout.
+    """
     from genodiff.data.text_build import sources_of
     from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
 
@@ -53,7 +56,8 @@ def check_documents(name: str, text: str | None, json: bool, shortest: int | Non
     if not json:
         files_said = f"{len(files)} file{'s' * (len(files) != 1)}"
         print(
-            f"{printable(given or name)}: sound; {files_said}{''.join(f'; {printable(note)}' for note in notes)}"
+            f"{printable(given or name)}: sound; "
+            f"{files_said}{''.join(f'; {printable(note)}' for note in notes)}"
         )
 
 

@@ -25,7 +25,9 @@ def demo(
     ] = False,
     common: Common = Common(),
 ) -> None:
-    """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html, on a CPU in minutes."""
+    """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html, on a CPU
+    in minutes.
+    """
     if not minutes > 0:
         raise UsageError(
             f"--minutes {minutes} is not above 0", fix="give a time in minutes, such as 3"
@@ -55,12 +57,14 @@ def summary(outcome: Outcome) -> str:
         f"  this model, at most     {e.bits_per_base:.3f}   95 % interval {low:.3f} to {high:.3f}",
         f"  the source itself       {e.source_bits:.3f}   no model can be lower on average",
         f"  gap closed              {outcome.closed:.0%}",
-        f"samples   {outcome.run / 'samples.fa'} ({outcome.samples} sequences, {outcome.sampled_bases:,} bases)",
+        f"samples   {outcome.run / 'samples.fa'} ({outcome.samples} sequences, "
+        f"{outcome.sampled_bases:,} bases)",
         f"report    {outcome.run / 'report.html'}",
         f"time      {outcome.seconds:.0f} s",
     ]
     if outcome.steps < outcome.max_steps:
         lines.append(
-            f"note      stopped at step {outcome.steps} of {outcome.max_steps}: this machine is slow (--minutes)"
+            f"note      stopped at step {outcome.steps} of {outcome.max_steps}: this machine is "
+            f"slow (--minutes)"
         )
     return "\n".join(lines)

@@ -53,7 +53,9 @@ def doctor(
 
 
 def _print(checks: list[Check]) -> None:
-    """A table on a terminal, plain lines in a pipe. What is read off the machine is shown as it is, never as markup."""
+    """A table on a terminal, plain lines in a pipe. What is read off the machine is shown as it is,
+    never as markup.
+    """
     if not sys.stdout.isatty():
         for c in checks:
             print(

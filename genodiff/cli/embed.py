@@ -34,7 +34,8 @@ def embed(
     fasta: Annotated[
         str,
         Parameter(
-            help="FASTA file, - for stdin; each record is a window unless --bed, --regions or --window says otherwise."
+            help="FASTA file, - for stdin; each record is a window unless --bed, --regions or "
+            "--window says otherwise."
         ),
     ],
     out: Annotated[Path, Parameter(help="File to write: .npz, .parquet or .zarr.")],
@@ -57,7 +58,8 @@ def embed(
     layer: Annotated[
         list[int] | None,
         Parameter(
-            help="Layer, 0 (embedding) to n_layer; -1 is the last; may be given several times [-1].",
+            help="Layer, 0 (embedding) to n_layer; -1 is the last; may be given "
+            "several times [-1].",
             negative="",
         ),
     ] = None,
@@ -77,7 +79,9 @@ def embed(
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     common: Common = Common(),
 ) -> None:
-    """Embeddings of the windows of a FASTA, on both strands, in a file with its provenance beside it."""
+    """Embeddings of the windows of a FASTA, on both strands, in a file with its provenance beside
+    it.
+    """
     device = common.apply()
     kind = format_of(out)
     if kind == ".zarr" and out.exists():
@@ -94,10 +98,14 @@ def embed(
     written = write_embeddings(out, _watched(found), how, shape)
     seconds = time.monotonic() - began
     summary = {
-        "out": str(out), "format": kind[1:], "windows": written.windows, "bases": written.bases, "shape": list(written.shape),
-        "axes": how.axes(), "layers": list(how.layers), "pool": pool, "strand": strand, "run": str(run), "checkpoint": model.digest,
-        "step": model.step, "fasta": _identity(fasta), "bed": None if bed is None else _identity(bed), "regions": regions,
-        "window": window, "stride": stride, "genodiff": __version__, "device": _named(device), "argv": sys.argv,
+        "out": str(out), "format": kind[1:], "windows": written.windows, "bases": written.bases,
+        "shape": list(written.shape),
+        "axes": how.axes(), "layers": list(how.layers), "pool": pool, "strand": strand,
+        "run": str(run), "checkpoint": model.digest,
+        "step": model.step, "fasta": _identity(fasta),
+        "bed": None if bed is None else _identity(bed), "regions": regions,
+        "window": window, "stride": stride, "genodiff": __version__, "device": _named(device),
+        "argv": sys.argv,
         "seconds": round(seconds, 3), "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }  # fmt: skip
     atomic.write_json(f"{out}.json", summary)

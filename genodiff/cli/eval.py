@@ -1,4 +1,6 @@
-"""`genodiff eval RUN`: bits per base with its interval, beside what counting k-mers achieves on the same bases."""
+"""`genodiff eval RUN`: bits per base with its interval, beside what counting k-mers achieves on the
+same bases.
+"""
 
 import json as json_format
 import logging
@@ -79,7 +81,8 @@ def eval(
     context: Annotated[
         Literal["window", "contig"],
         Parameter(
-            help="What a window sees: itself, or all of its contig or interval, streamed in bounded memory."
+            help="What a window sees: itself, or all of its contig or interval, streamed in "
+            "bounded memory."
         ),
     ] = "window",
     batch_size: Annotated[
@@ -94,7 +97,9 @@ def eval(
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     common: Common = Common(),
 ) -> None:
-    """Bits per base with its confidence interval, beside Markov baselines; written to RUN/eval.json too."""
+    """Bits per base with its confidence interval, beside Markov baselines; written to RUN/eval.json
+    too.
+    """
     device = common.apply()
     model = load_model(run, device=device)
     if domain not in (None, model.alphabet.domain):
@@ -183,7 +188,9 @@ def eval(
 def _answer(
     model: Model, result: dict[str, Any], shown: list[Table], *, silent: bool = False
 ) -> None:
-    """The result on stdout, as tables or else as JSON, and in RUN/eval.json; there only where `silent`."""
+    """The result on stdout, as tables or else as JSON, and in RUN/eval.json; there only where
+    `silent`.
+    """
     if silent:
         pass
     elif not shown:
@@ -263,7 +270,9 @@ def _parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
 
 
 def best_line(part: dict[str, Any]) -> tuple[str, float] | None:
-    """Name ("0" .. "8", "fitted", "mixture") and bits of the lowest Markov line on a part; None without baselines."""
+    """Name ("0" .. "8", "fitted", "mixture") and bits of the lowest Markov line on a part; None
+    without baselines.
+    """
     lines = dict(part["markov_bits"])
     if part["fitted_bits"] is not None:
         lines["fitted"] = part["fitted_bits"]
@@ -316,7 +325,8 @@ def _print_plan(
     print(f"windows  {len(windows):,} of {data.total:,} of the split {split}, {repeats} masks each")
     print(f"bases    at most {found['tokens']:,} through the network")
     print(
-        f"time     about {clock(found['seconds'])}, and a pass over the train split for the baselines"
+        f"time     about {clock(found['seconds'])}, and a pass over the train split for "
+        f"the baselines"
     )
     print(f"files    {model.run / EVAL}")
 

@@ -1,4 +1,6 @@
-"""`genodiff eval` of a run on text: bits per byte and perplexity per token, beside n-grams of the train split."""
+"""`genodiff eval` of a run on text: bits per byte and perplexity per token, beside n-grams of the
+train split.
+"""
 
 import json as json_format
 from pathlib import Path
@@ -29,7 +31,9 @@ def refuse_flags_of_dna(**given: object) -> None:
 def score_suite(
     model: Model, split: str, recipes: list[str] | None, progress: Progress, **settings: Any
 ) -> list[dict[str, Any]]:
-    """The evaluation on the run's own text, or on each of `recipes` (NAME or NAME=PATH); see `evaluate_text`."""
+    """The evaluation on the run's own text, or on each of `recipes` (NAME or NAME=PATH); see
+    `evaluate_text`.
+    """
     if not recipes:
         return [evaluate_text(model, split, progress=progress, **settings)]
     named = [recipe.partition("=") for recipe in recipes]
@@ -86,8 +90,14 @@ def text_tables(result: dict[str, Any]) -> list[Table]:
     """An evaluation of text as a table to read."""
     named = result["recipe"] if result["recipe"] != "own" else Path(result["text"] or "own").name
     of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
-    size = f"{result['tokens']:,} tokens, {result['bytes']:,} bytes in {result['windows']:,}{of} {result['packing']} windows"
-    title = f"{result['split']} of {named}: {size} ({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
+    size = (
+        f"{result['tokens']:,} tokens, {result['bytes']:,} bytes in "
+        f"{result['windows']:,}{of} {result['packing']} windows"
+    )
+    title = (
+        f"{result['split']} of {named}: {size} "
+        f"({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
+    )
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
     for column in (
@@ -150,7 +160,8 @@ def print_text_plan(
         print(json_format.dumps(found))
         return
     print(
-        f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, tokenizer {data.store.vocabulary.name}"
+        f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, tokenizer "
+        f"{data.store.vocabulary.name}"
     )
     print(f"windows  {len(chosen):,} of {data.total:,} of the split {split}, {repeats} masks each")
     print(f"tokens   {found['tokens']:,} through the network")

@@ -1,4 +1,6 @@
-"""`genodiff finetune`: tasks that say how good a model's sequences are understood. Data and fitting stand in files of their own."""
+"""`genodiff finetune`: tasks that say how good a model's sequences are understood. Data and fitting
+stand in files of their own.
+"""
 
 from cyclopts import App
 

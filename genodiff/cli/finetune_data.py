@@ -1,4 +1,5 @@
-"""`genodiff finetune list|check|audit`: which tasks there are, whether data are sound, and what they give away.
+"""`genodiff finetune list|check|audit`: which tasks there are, whether data are sound, and what
+they give away.
 
 All three read and judge, and write nothing.
 """
@@ -17,7 +18,10 @@ from genodiff.errors import UsageError, printable
 
 Split = Literal["official", "chrom-holdout", "dedup", "local", "partial"]
 
-_DATASET = "A folder (train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv), its zip, a table, or SUITE/TASK."
+_DATASET = (
+    "A folder (train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv), its "
+    "zip, a table, or SUITE/TASK."
+)
 
 
 @Parameter(name="*")
@@ -95,7 +99,8 @@ def list_tasks(
                 else f"{len(task.classes)} classes"
             )
             _line(
-                f"{task.name:<34} {task.kind:<11} {of:<36} {task.metrics[0]:<9} ≤ {task.max_length:,} {unit}  {task.note}".rstrip()
+                f"{task.name:<34} {task.kind:<11} {of:<36} {task.metrics[0]:<9} ≤ "
+                f"{task.max_length:,} {unit}  {task.note}".rstrip()
             )
 
 
@@ -107,7 +112,9 @@ def check(
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     common: Common = Common(),
 ) -> None:
-    """Read a data set from end to end and judge it; exit 3 with one line where it is not sound. Leaks are warned of."""
+    """Read a data set from end to end and judge it; exit 3 with one line where it is not sound.
+    Leaks are warned of.
+    """
     from genodiff.tasks.audit import audit as look
     from genodiff.tasks.audit import warnings_of
 
@@ -139,7 +146,8 @@ def audit(
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     common: Common = Common(),
 ) -> None:
-    """What the test part gives away: duplicates and overlaps with train per class, and what needs no sequence to be told.
+    """What the test part gives away: duplicates and overlaps with train per class, and what needs
+    no sequence to be told.
 
     SUITE/all audits every task of a suite. For Genomic Benchmarks coordinates are enough.
     """

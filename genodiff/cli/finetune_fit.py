@@ -1,4 +1,6 @@
-"""`genodiff finetune genomic-benchmarks|gue|nt|glue|table|report`: fine-tune, measure on the test part, and print the table."""
+"""`genodiff finetune genomic-benchmarks|gue|nt|glue|table|report`: fine-tune, measure on the test
+part, and print the table.
+"""
 
 import json as json_module
 import logging
@@ -22,7 +24,8 @@ _SUITES = {
     "nt-revised": "The 18 tasks of the Nucleotide Transformer, revised set.",
     "idna-ms": "iDNA-MS: DNA methylation in windows of 41 bases, 16 tasks.",
     "ienhancer": "iEnhancer-2L: human enhancers of 200 bases.",
-    "glue": "GLUE for text runs: SST-2, CoLA, RTE, WNLI; the official dev part tests, validation is carved from train.",
+    "glue": "GLUE for text runs: SST-2, CoLA, RTE, WNLI; the official dev part tests, "
+    "validation is carved from train.",
 }
 
 
@@ -34,7 +37,8 @@ class FitFlags:
     rc: Annotated[
         Literal["auto", "conjoin", "average", "augment", "none"] | None,
         Parameter(
-            help="Reverse complement: auto is conjoin for networks of both strands (PS), else average; none for oriented tasks."
+            help="Reverse complement: auto is conjoin for networks of both strands (PS), else "
+            "average; none for oriented tasks."
         ),
     ] = None
     epochs: Annotated[
@@ -49,7 +53,8 @@ class FitFlags:
     parts: Annotated[
         int | None,
         Parameter(
-            help="Stretches of a sequence that the head reads the means of (default: the task's, mostly 1)."
+            help="Stretches of a sequence that the head reads the means of (default: the "
+            "task's, mostly 1)."
         ),
     ] = None
     dropout: Annotated[
@@ -83,7 +88,8 @@ class SweepFlags:
     model: Annotated[
         list[str] | None,
         Parameter(
-            help="Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, a baseline's name, or baselines [baselines, scratch]."
+            help="Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, a baseline's name, or "
+            "baselines [baselines, scratch]."
         ),
     ] = None
     method: Annotated[
@@ -147,7 +153,8 @@ def _verb(suite: str, text: str) -> Any:
         split: Annotated[
             Literal["official", "chrom-holdout", "dedup", "local", "partial"],
             Parameter(
-                help="Which split is used; local and partial are not comparable with published numbers."
+                help="Which split is used; local and partial are not comparable with "
+                "published numbers."
             ),
         ] = "official",
         data: Annotated[Path | None, Parameter(help="Folder with the suite's data.")] = None,
@@ -215,8 +222,10 @@ def table(
 
     called = name or train.name.split(".")[0]
     values = {
-        "name": called, "train": str(train), "test": None if test is None else str(test), "valid": None if valid is None else str(valid),
-        "sequence": sequence, "labels": tuple(label or ()), "kind": kind, "metric": metric, "max_length": fit.max_length,
+        "name": called, "train": str(train), "test": None if test is None else str(test),
+        "valid": None if valid is None else str(valid),
+        "sequence": sequence, "labels": tuple(label or ()), "kind": kind, "metric": metric,
+        "max_length": fit.max_length,
     }  # fmt: skip
     request = Request.parse(
         {

@@ -1,4 +1,6 @@
-"""A flag for every setting of a run, made from the settings themselves: `--optim.lr 0.001`, for short `--lr 0.001`."""
+"""A flag for every setting of a run, made from the settings themselves: `--optim.lr 0.001`, for
+short `--lr 0.001`.
+"""
 
 from typing import Annotated, Any, get_args, get_origin
 
@@ -20,7 +22,9 @@ _TITLES = {
 
 
 def _shape(annotation: Any) -> Any:
-    """What the command line reads: a switch, several numbers, or a word that YAML's rules turn into a value."""
+    """What the command line reads: a switch, several numbers, or a word that YAML's rules turn into
+    a value.
+    """
     kinds = [annotation, *get_args(annotation)]
     for kind in kinds:
         if get_origin(kind) is tuple or get_origin(kind) is dict:

@@ -29,7 +29,8 @@ def judge(
     samples: Annotated[
         str,
         Parameter(
-            help="FASTA of DNA, or text with <|endoftext|> lines between samples, as `sample` writes it."
+            help="FASTA of DNA, or text with <|endoftext|> lines between samples, as "
+            "`sample` writes it."
         ),
     ],
     /,
@@ -45,7 +46,9 @@ def judge(
     ] = False,
     common: Common = Common(),
 ) -> None:
-    """Perplexity of samples under an autoregressive model of yours, never without their entropy and diversity."""
+    """Perplexity of samples under an autoregressive model of yours, never without their entropy and
+    diversity.
+    """
     device = common.apply()
     model = load_model(judge, device=device)
     check_judge(model)
@@ -92,7 +95,9 @@ def _read(path: str, model: Model) -> list[Any]:
 
 
 def _texts(whole: str, sidecar: Path) -> list[str]:
-    """The samples of a file of text: as its sidecar cuts it, else at end lines (which may stand inside a sample, too)."""
+    """The samples of a file of text: as its sidecar cuts it, else at end lines (which may stand
+    inside a sample, too).
+    """
     try:
         records, raw = (
             json_format.loads(sidecar.read_text(encoding="utf-8"))["records"],
@@ -104,7 +109,9 @@ def _texts(whole: str, sidecar: Path) -> list[str]:
 
 
 def _real(model: Model, lengths: list[int], offline: bool) -> list[Any]:
-    """About as many tokens of the judge's test split: windows, evenly spread, no longer than the longest sample."""
+    """About as many tokens of the judge's test split: windows, evenly spread, no longer than the
+    longest sample.
+    """
     data = (open_text if model.alphabet.domain == "text" else open_data)(
         model, "test", offline=offline
     )

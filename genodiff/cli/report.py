@@ -18,6 +18,8 @@ def report(
     ] = None,
     common: Common = Common(),
 ) -> None:
-    """Write a run's report.html again, from what the run folder holds; nothing is fetched. Prints where it is."""
+    """Write a run's report.html again, from what the run folder holds; nothing is fetched. Prints
+    where it is.
+    """
     common.apply()
     print(write_report(run, out))

@@ -90,7 +90,8 @@ def sample(
     sampler: Annotated[
         str | None,
         Parameter(
-            help="ancestral, first-hitting, confidence; analytic (sedd); left-to-right (ar). [the objective's own]"
+            help="ancestral, first-hitting, confidence; analytic (sedd); left-to-right (ar). "
+            "[the objective's own]"
         ),
     ] = None,
     steps: Annotated[
@@ -259,7 +260,9 @@ def check_target(path: str) -> None:
 def check_room(
     fasta: str, n: int, lengths: np.ndarray, line_width: int, batch_size: int | None
 ) -> None:
-    """Raises `MachineError` where `n` records of each of `lengths` bases need more disk or memory than there is."""
+    """Raises `MachineError` where `n` records of each of `lengths` bases need more disk or memory
+    than there is.
+    """
     bases = n * int(lengths.sum())
     need = n * len(lengths) * _HEADER_BYTES + bases + (bases // line_width if line_width else 0)
     if fasta != "-":
@@ -270,7 +273,8 @@ def check_room(
         need = need // 4 if fasta.endswith(".gz") else need
         if need > free:
             raise MachineError(
-                f"{n * len(lengths):,} records need about {_size(need)} of disk space, {_size(free)} are free",
+                f"{n * len(lengths):,} records need about {_size(need)} of disk space, "
+                f"{_size(free)} are free",
                 file=fasta,
                 fix="give a smaller --n or --length, or another disk",
             )
@@ -283,7 +287,8 @@ def check_room(
     need = min(batch_size or _LARGEST_GUESS, n * len(lengths)) * longest * _MEMORY_PER_BASE
     if need > memory:
         raise MachineError(
-            f"a batch of sequences of {longest:,} bases needs about {_size(need)} of memory, {_size(memory)} are here",
+            f"a batch of sequences of {longest:,} bases needs about {_size(need)} of memory, "
+            f"{_size(memory)} are here",
             fix="give a smaller --batch-size or --length",
         )
 
@@ -319,10 +324,12 @@ def print_plan(
         each = (time.perf_counter() - began) / len(xt)
     weights = sum(p.numel() for p in model.backbone.parameters())
     print(
-        f"model        {weights:,} parameters, trained on {model.config.data.seq_len:,} bases, {model.digest}"
+        f"model        {weights:,} parameters, trained on {model.config.data.seq_len:,} bases, "
+        f"{model.digest}"
     )
     print(
-        f"records      {n * len(lengths):,} of {int(lengths.min()):,} to {int(lengths.max()):,} bases"
+        f"records      {n * len(lengths):,} of {int(lengths.min()):,} to "
+        f"{int(lengths.max()):,} bases"
     )
     print(f"to fill      {n * work.bases:,} bases in {n * work.windows:,} windows")
     print(f"evaluations  about {n * work.evaluations:,.0f} of the network on one window")
@@ -332,7 +339,8 @@ def print_plan(
         steps = how.steps or AUTO_STEPS
         lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
         print(
-            f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 bases against one base at a time"
+            f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 bases against one "
+            f"base at a time"
         )
     print(f"files        {fasta}" + ("" if fasta == "-" else f", {fasta}.json"))
 
@@ -409,7 +417,10 @@ class _Progress:
         self.done += windows
         passed = time.monotonic() - self.began
         part = min(1.0, self.done / max(self.total, 1.0))
-        text = f"{part * self.bases / max(passed, 1e-9):,.0f} {self.unit}/s · {clock(passed * (1 / part - 1))} to go"
+        text = (
+            f"{part * self.bases / max(passed, 1e-9):,.0f} {self.unit}/s · "
+            f"{clock(passed * (1 / part - 1))} to go"
+        )
         if self.bar is not None:
             self.bar.update(self.task, description=f"sampling · {text}", completed=self.done)
         elif time.monotonic() - self.last >= self.wait:

@@ -20,7 +20,9 @@ DEFAULT_N = 4
 
 
 class TextRequest:
-    """What is to be written, ready to be counted and filled. Raises `UsageError`, `DataError`, `CheckpointError`."""
+    """What is to be written, ready to be counted and filled. Raises `UsageError`, `DataError`,
+    `CheckpointError`.
+    """
 
     def __init__(
         self,
@@ -79,7 +81,9 @@ class TextRequest:
         _log.info("%s: %d records, %d tokens, %d evaluations", out, *written)
 
     def print_plan(self, work: Workload, out: str) -> None:
-        """Say on stdout what sampling would take; the time comes from one evaluation on this machine."""
+        """Say on stdout what sampling would take; the time comes from one evaluation on this
+        machine.
+        """
         model, n = self.model, self.n
         size = max(len(draft(t, self.tokenizer, False).ids) for t in self.templates)
         window = min(model.config.data.seq_len, size)

@@ -44,7 +44,8 @@ def train(
     recipe: Annotated[
         str | None,
         Parameter(
-            help="hg38, sacCer3, toy, wikitext2, ... or a recipe's YAML file; with --domain text a file, too."
+            help="hg38, sacCer3, toy, wikitext2, ... or a recipe's YAML file; with --domain "
+            "text a file, too."
         ),
     ] = None,
     /,
@@ -97,7 +98,9 @@ def train(
     ] = False,
     common: TrainCommon = TrainCommon(),
 ) -> None:
-    """Train a model on a recipe or on your own FASTA; the same command again goes on where it stopped."""
+    """Train a model on a recipe or on your own FASTA; the same command again goes on where it
+    stopped.
+    """
     if resume is not None and (fresh or out is not None):
         raise UsageError(
             f"--resume and {'--fresh' if fresh else '--out'} exclude each other",
@@ -172,7 +175,9 @@ def train(
 def begun_from(
     init: str, folder: Path | None, given: Any, over: dict[str, Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """The weights of `--init` (None where the run in `folder` remembers them and they are gone), and the settings with them."""
+    """The weights of `--init` (None where the run in `folder` remembers them and they are gone),
+    and the settings with them.
+    """
     from genodiff.hub.start import below, remembered, warm_start
 
     known = remembered(folder, init)
@@ -193,7 +198,8 @@ def begun_from(
 def in_its_domain(
     recipe: str | None, fasta: str | None, text: str | None, domain: str | None, given: Any
 ) -> tuple[str | None, str | None, str | None]:
-    """(recipe, text file, domain) as they are meant: a path in a recipe's place is a text, a recipe knows its domain.
+    """(recipe, text file, domain) as they are meant: a path in a recipe's place is a text, a recipe
+    knows its domain.
 
     Raises `UsageError` where they contradict each other.
     """
@@ -230,7 +236,9 @@ def in_its_domain(
 
 
 def absolute(path: str | None) -> str | None:
-    """The path from the root, so that a run folder can be used from anywhere; links stay as they are."""
+    """The path from the root, so that a run folder can be used from anywhere; links stay as they
+    are.
+    """
     return None if path is None else os.path.abspath(path)
 
 

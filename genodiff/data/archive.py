@@ -1,4 +1,6 @@
-"""Files out of a fetched archive (zip or tar): only those asked for by name, as plain files, whole or absent."""
+"""Files out of a fetched archive (zip or tar): only those asked for by name, as plain files, whole
+or absent.
+"""
 
 import fnmatch
 import os
@@ -20,10 +22,11 @@ _AGAIN = "download it again"
 
 
 def unpack(archive: Path, members: str) -> list[Path]:
-    """The files of `archive` whose names match `members`, in a folder beside it, under their bare names; sorted.
+    """The files of `archive` whose names match `members`, in a folder beside it, under their bare
+    names; sorted.
 
-    Unpacked once. Links, devices and paths are never followed. Raises `DataError` where the archive is damaged or holds
-    no such file.
+    Unpacked once. Links, devices and paths are never followed. Raises `DataError` where the archive
+    is damaged or holds no such file.
     """
     folder = archive.with_name(f"{archive.name}.files")
     with FileLock(f"{folder}.lock"):

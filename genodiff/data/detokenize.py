@@ -1,8 +1,9 @@
 """Detokenisers: running text from the spaced-out forms in which old corpora are published.
 
-The zero-shot perplexities of the field (SEDD, MDLM and others) are of text that was first brought back to its usual form:
-`can n't , he said .` → `can't, he said.` Each corpus has its own habits; each rule here is one of them. A detokeniser is
-a function of one document's text. What it changes is stated by name in the recipe that uses it.
+The zero-shot perplexities of the field (SEDD, MDLM and others) are of text that was first brought
+back to its usual form: `can n't , he said .` → `can't, he said.` Each corpus has its own habits;
+each rule here is one of them. A detokeniser is a function of one document's text. What it changes
+is stated by name in the recipe that uses it.
 """
 
 import re

@@ -1,7 +1,9 @@
-"""Documents: the texts in a file, one after another, whatever the file's format, in memory for one document at most.
+"""Documents: the texts in a file, one after another, whatever the file's format, in memory for one
+document at most.
 
-A whole file that is one document is read in pieces, so that it may be of any size. Text is kept as it stands (see
-`genodiff.io.text`), but for what the recipe's detokeniser changes; a blank document is passed over.
+A whole file that is one document is read in pieces, so that it may be of any size. Text is kept as
+it stands (see `genodiff.io.text`), but for what the recipe's detokeniser changes; a blank document
+is passed over.
 """
 
 import csv
@@ -65,7 +67,9 @@ def _whole(path: Path) -> Iterator[str]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines between line feeds only (U+2028 and U+0085 are text), without a carriage return before them."""
+    """Lines between line feeds only (U+2028 and U+0085 are text), without a carriage return before
+    them.
+    """
     rest, number = "", 1
     for text in text_pieces(path):
         *whole, rest = (rest + text).split("\n")

@@ -1,7 +1,8 @@
 """Getting a recipe's public files: https only, hashed, tried three times, and never half there.
 
-A file appears under its final name only when it is complete and, where the recipe pins a hash, right. Beside it stands
-`NAME.json` with its URL, size and sha256, so that a later change on disk is noticed.
+A file appears under its final name only when it is complete and, where the recipe pins a hash,
+right. Beside it stands `NAME.json` with its URL, size and sha256, so that a later change on disk is
+noticed.
 """
 
 import hashlib
@@ -62,7 +63,9 @@ def present(source: Source) -> bool:
 
 
 def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
-    """The recipe's files on this machine, fetched where needed. Raises `DataError` in one line with the remedy."""
+    """The recipe's files on this machine, fetched where needed. Raises `DataError` in one line with
+    the remedy.
+    """
     flag = "--fasta" if recipe.domain == "dna" else "--text"
     if not recipe.sources:
         raise DataError(
@@ -75,15 +78,18 @@ def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
 
 
 def forget(recipe: Recipe | TextRecipe) -> None:
-    """Drop fetched files whose hash no recipe pins: one that was cut short or replaced is then fetched again."""
+    """Drop fetched files whose hash no recipe pins: one that was cut short or replaced is then
+    fetched again.
+    """
     for source in recipe.sources:
         if source.sha256 is None:
             _record_path(local_path(source)).unlink(missing_ok=True)
 
 
 def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) -> Path:
-    """One file on this machine, fetched where needed; `owner` and `flag` are what a message calls whose it is and how
-    else it can be given. Raises `DataError`."""
+    """One file on this machine, fetched where needed; `owner` and `flag` are what a message calls
+    whose it is and how else it can be given. Raises `DataError`.
+    """
     path = local_path(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
@@ -140,7 +146,9 @@ def _shows_progress() -> bool:
 
 
 def _check(answer: requests.Response, **_: Any) -> None:
-    """Refuse a redirect out of the allowed schemes before it is followed (https to http, file:, ftp:)."""
+    """Refuse a redirect out of the allowed schemes before it is followed (https to http, file:,
+    ftp:).
+    """
     if answer.is_redirect:
         _allowed(urljoin(answer.url, answer.headers["location"]))
 

@@ -1,9 +1,11 @@
-"""Batches: windows with all the randomness a training or evaluation step needs, as pure functions of (seed, number).
+"""Batches: windows with all the randomness a training or evaluation step needs, as pure functions
+of (seed, number).
 
-Training samples are numbered 0, 1, 2, … for ever. With n windows per epoch, sample g is the (g mod n)-th window of
-epoch g // n, in an order and at a tiling phase drawn for that epoch; its strand, mask and time are drawn for g. Step
-s holds the samples s·B .. (s+1)·B − 1, dealt to micro-batches and ranks in order. So neither workers, nor ranks, nor
-the number of micro-batches, nor a restart can change what is seen: progress is one integer.
+Training samples are numbered 0, 1, 2, … for ever. With n windows per epoch, sample g is the (g mod
+n)-th window of epoch g // n, in an order and at a tiling phase drawn for that epoch; its strand,
+mask and time are drawn for g. Step s holds the samples s·B .. (s+1)·B − 1, dealt to micro-batches
+and ranks in order. So neither workers, nor ranks, nor the number of micro-batches, nor a restart
+can change what is seen: progress is one integer.
 """
 
 import math
@@ -31,10 +33,11 @@ _OTHER_STRAND[SOFT : SOFT + DNA.padded_size] = _OTHER_STRAND[: DNA.padded_size] 
 
 
 class Batch(NamedTuple):
-    """Windows, right-padded, and the uniforms that decide their masks and times. B windows of L tokens.
+    """Windows, right-padded, and the uniforms that decide their masks and times. B windows of L
+    tokens.
 
-    `slot` and `n_slots` place each sample in the low-discrepancy set of times that `u_shared` shifts: the step's global
-    batch in training, all windows and repeats in evaluation.
+    `slot` and `n_slots` place each sample in the low-discrepancy set of times that `u_shared`
+    shifts: the step's global batch in training, all windows and repeats in evaluation.
     """
 
     x0: Tensor  # (B, L) int64
@@ -65,7 +68,9 @@ class Batch(NamedTuple):
 
 
 class TrainBatches:
-    """Micro-batches of a training split; `batch_size` is the global number of windows of an optimizer step."""
+    """Micro-batches of a training split; `batch_size` is the global number of windows of an
+    optimizer step.
+    """
 
     def __init__(
         self,
@@ -77,11 +82,14 @@ class TrainBatches:
         world_size: int = 1,
         rc_augment: bool = False,
     ) -> None:
-        """Raises `UsageError` unless `batch_size` divides into `accumulate` micro-batches on `world_size` ranks."""
+        """Raises `UsageError` unless `batch_size` divides into `accumulate` micro-batches on
+        `world_size` ranks.
+        """
         parts = accumulate * world_size
         if batch_size < 1 or accumulate < 1 or not 0 <= rank < world_size or batch_size % parts:
             raise UsageError(
-                f"a batch of {batch_size} windows cannot be dealt to {accumulate} micro-batches on {world_size} ranks",
+                f"a batch of {batch_size} windows cannot be dealt to {accumulate} micro-batches "
+                f"on {world_size} ranks",
                 fix=f"give a batch size that is a multiple of {parts}",
             )
         self.windows, self.seed, self.batch_size, self.accumulate = (
@@ -94,7 +102,9 @@ class TrainBatches:
         self.rows = batch_size // parts
 
     def batch(self, k: int) -> Batch:
-        """Micro-batch k of this rank: part of step k // accumulate. A function of (seed, k) and the layout alone."""
+        """Micro-batch k of this rank: part of step k // accumulate. A function of (seed, k) and the
+        layout alone.
+        """
         step, micro = divmod(k, self.accumulate)
         first = (micro * self.world_size + self.rank) * self.rows
         slot = np.arange(first, first + self.rows)
@@ -126,7 +136,9 @@ class TrainBatches:
         return starts, lengths
 
     def from_batch(self, first: int, stop: int | None = None) -> "BatchStream":
-        """For `DataLoader(…, batch_size=None)` with any number of workers: micro-batches `first`, `first` + 1, …"""
+        """For `DataLoader(…, batch_size=None)` with any number of workers: micro-batches `first`,
+        `first` + 1, …
+        """
         return BatchStream(self, first, stop)
 
     def _read(self, index: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -135,7 +147,9 @@ class TrainBatches:
 
 
 class BatchStream(IterableDataset[Batch]):
-    """Micro-batches in order; a `DataLoader` takes them from its workers in turn, so that the order stays."""
+    """Micro-batches in order; a `DataLoader` takes them from its workers in turn, so that the order
+    stays.
+    """
 
     def __init__(self, batches: TrainBatches, first: int, stop: int | None = None) -> None:
         self.batches, self.first, self.stop = batches, first, stop
@@ -150,10 +164,12 @@ class BatchStream(IterableDataset[Batch]):
 
 
 class EvalBatches:
-    """Every window of a split, in order, `repeats` times. Sample number = repeat · len(windows) + window.
+    """Every window of a split, in order, `repeats` times. Sample number = repeat · len(windows) +
+    window.
 
-    The slots walk through all times in steps near the golden section of their number, so that every stretch of
-    neighbouring windows (a contig, a repeat) meets all mask rates evenly, and not only the set as a whole.
+    The slots walk through all times in steps near the golden section of their number, so that every
+    stretch of neighbouring windows (a contig, a repeat) meets all mask rates evenly, and not only
+    the set as a whole.
     """
 
     def __init__(self, windows: Windows, batch_size: int, seed: int, repeats: int = 1) -> None:
@@ -192,7 +208,9 @@ class EvalBatches:
 
 
 def other_strand(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The reverse complement of right-padded rows of stored bytes; case goes with its base, padding stays right."""
+    """The reverse complement of right-padded rows of stored bytes; case goes with its base, padding
+    stays right.
+    """
     turned = _OTHER_STRAND[data[:, ::-1]]
     width = data.shape[1]
     for row in np.flatnonzero(lengths != width):
@@ -231,7 +249,9 @@ def _batch(
 
 @lru_cache(maxsize=4)
 def _epoch(seed: int, epoch: int, windows: Windows) -> tuple[NDArray[np.int64], int]:
-    """The order of an epoch's windows and its tiling phase. Sorted uniforms: numpy's `permutation` may change."""
+    """The order of an epoch's windows and its tiling phase. Sorted uniforms: numpy's `permutation`
+    may change.
+    """
     phase = int(uniforms(seed, Purpose.WINDOW_PHASE, epoch, 1)[0] * PHASES)
     n = len(windows.tiling(phase))
     return np.argsort(uniforms(seed, Purpose.WINDOW_ORDER, epoch, n), kind="stable"), phase

@@ -1,7 +1,8 @@
-"""Recipes: what a data set is, where it comes from, and which part of it trains, validates and tests.
+"""Recipes: what a data set is, where it comes from, and which part of it trains, validates and
+tests.
 
-A recipe is one YAML file in `data_recipes/`. It pins its source by hash where one is known and always by the names and
-lengths of its contigs. Intervals are 0-based half-open throughout.
+A recipe is one YAML file in `data_recipes/`. It pins its source by hash where one is known and
+always by the names and lengths of its contigs. Intervals are 0-based half-open throughout.
 """
 
 import hashlib
@@ -38,7 +39,9 @@ def _pattern(text: str) -> str:
 
 
 class Source(Settings):
-    """One public file. `sha256` is None where no hash is known: then the contigs' lengths are the check."""
+    """One public file. `sha256` is None where no hash is known: then the contigs' lengths are the
+    check.
+    """
 
     url: Annotated[str, AfterValidator(_https)]
     filename: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -47,7 +50,9 @@ class Source(Settings):
 
 
 class SplitRule(Settings):
-    """Which contigs or intervals belong to which split; `train: rest` is every contig that no other split names."""
+    """Which contigs or intervals belong to which split; `train: rest` is every contig that no other
+    split names.
+    """
 
     train: Literal["rest"] | tuple[Piece, ...] = "rest"
     valid: tuple[Piece, ...]
@@ -55,7 +60,9 @@ class SplitRule(Settings):
 
 
 class Recipe(Settings):
-    """A data set. `contigs` {} accepts any contigs; `splits` None cuts by coordinates (see `splits.automatic`)."""
+    """A data set. `contigs` {} accepts any contigs; `splits` None cuts by coordinates (see
+    `splits.automatic`).
+    """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     domain: Literal["dna"] = "dna"
@@ -86,11 +93,15 @@ class Recipe(Settings):
         return self
 
     def with_bed(self, bed: str | Path | None) -> "Recipe":
-        """This recipe with the splits of a BED file (4th column: train, valid or test) in place of its own."""
+        """This recipe with the splits of a BED file (4th column: train, valid or test) in place of
+        its own.
+        """
         return self if bed is None else self.model_copy(update={"bed": str(bed), "ignore": ""})
 
     def digest(self) -> str:
-        """sha256 (hex) of everything that decides which base is in which split; a BED enters with its content."""
+        """sha256 (hex) of everything that decides which base is in which split; a BED enters with
+        its content.
+        """
         values: dict[str, Any] = self.model_dump(
             mode="json", exclude={"description", "sources", "soft_mask_weight"}
         )
@@ -123,7 +134,9 @@ def recipe_names() -> list[str]:
 
 
 def named_recipe(name_or_path: str | Path) -> Path:
-    """The YAML file of a recipe's name, or that file itself. Raises `UsageError` for an unknown name."""
+    """The YAML file of a recipe's name, or that file itself. Raises `UsageError` for an unknown
+    name.
+    """
     text = str(name_or_path)
     if text.endswith((".yaml", ".yml")):
         return Path(text)

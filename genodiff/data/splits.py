@@ -1,7 +1,9 @@
-"""Which intervals train, validate and test: a recipe's rule, or a BED's, laid on the contigs that a file really has.
+"""Which intervals train, validate and test: a recipe's rule, or a BED's, laid on the contigs that a
+file really has.
 
-Everything is 0-based half-open. In strict mode no base of train is in valid or test; `legacy_caduceus_tiling` stretches
-every interval to 2^20 bases as the loader of published Caduceus does (`hg38_dataset.py`), which breaks that on purpose.
+Everything is 0-based half-open. In strict mode no base of train is in valid or test;
+`legacy_caduceus_tiling` stretches every interval to 2^20 bases as the loader of published Caduceus
+does (`hg38_dataset.py`), which breaks that on purpose.
 """
 
 import re
@@ -28,7 +30,9 @@ _ALIASES = {"val": "valid", "validation": "valid"}
 
 @dataclass(frozen=True)
 class Intervals:
-    """Intervals in file order: the contig's number, start, end, and the BED line (0 where there is none)."""
+    """Intervals in file order: the contig's number, start, end, and the BED line (0 where there is
+    none).
+    """
 
     contig: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -66,10 +70,11 @@ def resolve(
 ) -> Splits:
     """The splits of `recipe` on a file that holds `contigs` (name → length).
 
-    A file may lack contigs of the recipe, or end them early (a partial genome): that is noted, not hidden. A contig
-    that is longer than the recipe's is another assembly. A file that shares no contig with the recipe is split as a
-    genome of its own; held-out splits that have no contig in the file are cut from the train contigs' ends. With
-    `exact` every contig of the recipe must be there in full. Raises `DataError`.
+    A file may lack contigs of the recipe, or end them early (a partial genome): that is noted, not
+    hidden. A contig that is longer than the recipe's is another assembly. A file that shares no
+    contig with the recipe is split as a genome of its own; held-out splits that have no contig in
+    the file are cut from the train contigs' ends. With `exact` every contig of the recipe must be
+    there in full. Raises `DataError`.
     """
     if recipe.bed is not None:
         if exact:
@@ -83,7 +88,8 @@ def resolve(
         _refuse_other_names(recipe, contigs, origin)
         shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         notes = [
-            f"none of its contigs ({shown}) is of the recipe {recipe.name}: it is split as a genome of its own"
+            f"none of its contigs ({shown}) is of the recipe {recipe.name}: it is split as a "
+            f"genome of its own"
         ]
     else:
         shared, notes = names, []
@@ -96,7 +102,8 @@ def resolve(
     missing = tuple(s for s in ("valid", "test") if not rows[s] and _names(recipe, s))
     if not rows["train"]:
         raise DataError(
-            f"none of its contigs trains: {', '.join(shared[:5])} are held out by the recipe {recipe.name}",
+            f"none of its contigs trains: {', '.join(shared[:5])} are held out by the recipe "
+            f"{recipe.name}",
             file=origin,
             fix="give a file with more contigs, or your own splits with --bed",
         )
@@ -113,7 +120,9 @@ def resolve(
 
 
 def stretched(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
-    """Every interval as start..start + 2^20, ended at its contig's end: the published Caduceus loader's, not ours."""
+    """Every interval as start..start + 2^20, ended at its contig's end: the published Caduceus
+    loader's, not ours.
+    """
     return Intervals(
         intervals.contig,
         intervals.start,
@@ -123,10 +132,11 @@ def stretched(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
 
 
 def automatic(numbers: list[int], lengths: list[int], held_out: tuple[str, ...]) -> dict[str, Rows]:
-    """Splits of contigs that come with none: 1/20 of the bases to each of `held_out`, the rest to train.
+    """Splits of contigs that come with none: 1/20 of the bases to each of `held_out`, the rest to
+    train.
 
-    From 20 contigs on, contigs are dealt whole, by length: of each 20 neighbours in length the tenth validates and the
-    last tests. With fewer, the end of every contig is cut off.
+    From 20 contigs on, contigs are dealt whole, by length: of each 20 neighbours in length the
+    tenth validates and the last tests. With fewer, the end of every contig is cut off.
     """
     rows: dict[str, Rows] = {s: [] for s in SPLITS}
     if len(numbers) < HELD_OUT:
@@ -189,7 +199,8 @@ def _compare(recipe: Recipe, contigs: dict[str, int], origin: str | Path, exact:
     if longer or (exact and wrong):
         contig, length = next(iter((longer or wrong).items()))
         raise DataError(
-            f"has {length:,} bases, but {recipe.contigs[contig]:,} in {recipe.name}: this is another assembly",
+            f"has {length:,} bases, but {recipe.contigs[contig]:,} in {recipe.name}: this is "
+            f"another assembly",
             file=origin,
             record=contig,
             fix=f"give a FASTA of {recipe.name}, or your own splits with --bed",
@@ -202,7 +213,8 @@ def _compare(recipe: Recipe, contigs: dict[str, int], origin: str | Path, exact:
     notes = []
     if missing:
         notes.append(
-            f"lacks {len(missing)} of {recipe.name}'s {len(recipe.contigs)} contigs: {_some(missing)}"
+            f"lacks {len(missing)} of {recipe.name}'s {len(recipe.contigs)} contigs: "
+            f"{_some(missing)}"
         )
     if wrong:
         shown = _some([f"{c} {n:,} of {recipe.contigs[c]:,}" for c, n in wrong.items()])
@@ -220,7 +232,9 @@ def _some(items: list[str], most: int = 8) -> str:
 
 
 def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | Path) -> None:
-    """The same contigs under another naming (1 for chr1) are one rename from the recipe: said rather than guessed."""
+    """The same contigs under another naming (1 for chr1) are one rename from the recipe: said
+    rather than guessed.
+    """
     bare = {c.removeprefix("chr"): c for c in recipe.contigs}
     for name in contigs:
         known = bare.get(name.removeprefix("chr"))
@@ -229,7 +243,8 @@ def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | P
                 f"this contig is '{known}' in the recipe {recipe.name}",
                 file=origin,
                 record=name,
-                fix=f"rename the contigs as {recipe.name} has them, or give your own splits with --bed",
+                fix=f"rename the contigs as {recipe.name} has them, or give your own "
+                f"splits with --bed",
             )
 
 
@@ -264,7 +279,8 @@ def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
     refuse_overlap(given, names, bed)
     merged = {s: merge(i) for s, i in given.items()}
     notes = [
-        f"{bed}: {len(given[s]) - len(merged[s])} rows of {s} overlap or repeat others and are merged with them"
+        f"{bed}: {len(given[s]) - len(merged[s])} rows of {s} overlap or repeat others and are "
+        f"merged with them"
         for s in SPLITS
         if len(merged[s]) < len(given[s])
     ]
@@ -276,7 +292,8 @@ def merge(intervals: Intervals) -> Intervals:
     if len(intervals) == 0:
         return intervals
     sorted_ = intervals.take(np.lexsort((intervals.start, intervals.contig)))
-    # The reach is the furthest end so far within the contig; adding a contig's own offset keeps contigs apart.
+    # The reach is the furthest end so far within the contig; adding a contig's own offset keeps
+    # contigs apart.
     offset = sorted_.contig * (int(sorted_.end.max()) + 1)
     reach = np.maximum.accumulate(sorted_.end + offset)
     first = np.concatenate(([True], (sorted_.start + offset)[1:] >= reach[:-1]))
@@ -286,12 +303,15 @@ def merge(intervals: Intervals) -> Intervals:
 
 
 def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str | Path) -> None:
-    """Raise `DataError` naming both rows where a train interval overlaps a held-out one, or valid overlaps test."""
+    """Raise `DataError` naming both rows where a train interval overlaps a held-out one, or valid
+    overlaps test.
+    """
     for one, other in (("train", "valid"), ("train", "test"), ("valid", "test")):
         a, b = splits[one], splits[other]
         for contig in np.intersect1d(a.contig, b.contig):
             left, right = a.take(a.contig == contig), merge(b.take(b.contig == contig))
-            # `right` is sorted and disjoint, so the last of its intervals that starts before an end decides.
+            # `right` is sorted and disjoint, so the last of its intervals that starts before an end
+            # decides.
             at = np.searchsorted(right.start, left.end, "left") - 1
             clash = np.flatnonzero((at >= 0) & (right.end[at] > left.start))
             if clash.size:
@@ -300,7 +320,8 @@ def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str |
                     (b.contig == contig) & (b.start < left.end[i]) & (b.end > left.start[i])
                 )
                 raise DataError(
-                    f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval {_shown(theirs, 0, names)}",
+                    f"the {one} interval {_shown(left, i, names)} overlaps the {other} interval "
+                    f"{_shown(theirs, 0, names)}",
                     file=origin,
                     line=int(left.line[i]) or None,
                     fix="make the splits disjoint",

@@ -1,9 +1,11 @@
-"""The store: a genome as one uint8 file to map into memory, with a manifest that says what it was made from.
+"""The store: a genome as one uint8 file to map into memory, with a manifest that says what it was
+made from.
 
-A stored byte is `id | SOFT` (SOFT = 0x80 where the FASTA has lower case). Contigs stand one after another in file order
-in `genome.ids`; `n_runs.npy` lists the runs of N, so that windows are chosen without touching the sequence. A store is
-found again by its key, the sha256 of (format, alphabet, content of the source, contigs left out); nothing about it
-depends on names, times or the recipe's splits. The fingerprint that a run remembers adds the recipe's digest.
+A stored byte is `id | SOFT` (SOFT = 0x80 where the FASTA has lower case). Contigs stand one after
+another in file order in `genome.ids`; `n_runs.npy` lists the runs of N, so that windows are chosen
+without touching the sequence. A store is found again by its key, the sha256 of (format, alphabet,
+content of the source, contigs left out); nothing about it depends on names, times or the recipe's
+splits. The fingerprint that a run remembers adds the recipe's digest.
 """
 
 import hashlib
@@ -39,11 +41,15 @@ FORMAT = 1
 N_ID = DNA.tokens.index("N")
 
 Content = str | tuple[NDArray[np.uint8], int]
-"""The start of a contig (its name), or a piece of it: stored bytes, and how many of its letters were ambiguity codes."""
+"""The start of a contig (its name), or a piece of it: stored bytes, and how many of its letters
+were ambiguity codes.
+"""
 
 
 class StoreSource(NamedTuple):
-    """The file a store was made from (path None: generated); `stamp` is (size, mtime, inode) when it was read."""
+    """The file a store was made from (path None: generated); `stamp` is (size, mtime, inode) when
+    it was read.
+    """
 
     path: str | None
     size: int
@@ -57,7 +63,9 @@ class Store:
     def __init__(
         self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False
     ) -> None:
-        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit the recipe."""
+        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit
+        the recipe.
+        """
         self.path, self.source = path, source
         self.manifest: dict[str, Any] = _read_manifest(path)
         self.contigs: dict[str, int] = {c["name"]: c["length"] for c in self.manifest["contigs"]}
@@ -81,11 +89,15 @@ class Store:
 
     @cached_property
     def n_runs(self) -> NDArray[np.int64]:
-        """(runs, 2): start and end of every run of N in `flat`, sorted; a run never crosses a contig's end."""
+        """(runs, 2): start and end of every run of N in `flat`, sorted; a run never crosses a
+        contig's end.
+        """
         return np.load(self.path / "n_runs.npy", allow_pickle=False)
 
     def ids(self, contig: str) -> NDArray[np.uint8]:
-        """The contig's bases as uint8 `id | SOFT`, mapped from the file. Raises `KeyError` for an unknown contig."""
+        """The contig's bases as uint8 `id | SOFT`, mapped from the file. Raises `KeyError` for an
+        unknown contig.
+        """
         i = self.names.index(contig) if contig in self.contigs else -1
         if i < 0:
             raise KeyError(contig)
@@ -115,12 +127,15 @@ class Store:
         }
 
     def check_same(self, remembered: dict[str, Any]) -> None:
-        """Raise `DataError` naming both hashes unless this store is the data that `remembered` describes."""
+        """Raise `DataError` naming both hashes unless this store is the data that `remembered`
+        describes.
+        """
         if remembered.get("fingerprint") == self.fingerprint:
             return
         refuse_changed(self.source, remembered)
         raise DataError(
-            f"the splits have changed since the run began: the recipe's digest is {self.recipe_digest}, "
+            f"the splits have changed since the run began: the recipe's digest is "
+            f"{self.recipe_digest}, "
             f"but was {remembered.get('recipe_digest')}",
             file=self.source.path,
             fix="use the same recipe and --bed, or begin a new run with another --out",
@@ -135,11 +150,13 @@ def build_store(
     force: bool = False,
     remembered: dict[str, Any] | None = None,
 ) -> Store:
-    """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once, then found again.
+    """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once,
+    then found again.
 
-    Safe to call from many processes at once. `force` builds it again. With the `identity` that a run remembered, a source
-    that has changed since is refused before it is read. What the splits had to leave out or make up is
-    logged. Raises `DataError`: the source is missing, is no exact FASTA, or is not the recipe's genome.
+    Safe to call from many processes at once. `force` builds it again. With the `identity` that a
+    run remembered, a source that has changed since is refused before it is read. What the splits
+    had to leave out or make up is logged. Raises `DataError`: the source is missing, is no exact
+    FASTA, or is not the recipe's genome.
     """
     contents: Iterator[Content]
     fetched = fasta is None and recipe.generator is None
@@ -209,7 +226,8 @@ def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
     """Raise `DataError` naming both hashes where the source is not the one that a run remembered."""
     if remembered.get("source_sha256") != source.sha256:
         raise DataError(
-            f"the file has changed since the run began: its sha256 is {source.sha256} ({source.size} bytes), "
+            f"the file has changed since the run began: its sha256 is {source.sha256} "
+            f"({source.size} bytes), "
             f"but was {remembered.get('source_sha256')} ({remembered.get('source_size')} bytes)",
             file=source.path or "the generated genome",
             fix="bring the old file back, or begin a new run with another --out",
@@ -313,7 +331,9 @@ def _build(folder: Path, key: str, contents: Iterable[Content], source: StoreSou
 
 
 def _from_files(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
-    """The contigs that the recipe keeps, in pieces as the strict reader judges them: memory for one block."""
+    """The contigs that the recipe keeps, in pieces as the strict reader judges them: memory for one
+    block.
+    """
     table, exact = encoding_table(), b"ACGTNacgtn\r\n"
     for path in paths:
         with open_source(path) as opened:

@@ -1,8 +1,9 @@
-"""Building the store of a text: documents are read, cleaned, dealt to splits and tokenised, piece by piece.
+"""Building the store of a text: documents are read, cleaned, dealt to splits and tokenised, piece
+by piece.
 
-A corpus may exceed memory: what is held are 24 bytes for each document and a few million characters. A document that is
-a whole file is tokenised in pieces: for tokenizers of words they are cut before a blank, where no token begins or ends
-within a word.
+A corpus may exceed memory: what is held are 24 bytes for each document and a few million
+characters. A document that is a whole file is tokenised in pieces: for tokenizers of words they are
+cut before a blank, where no token begins or ends within a word.
 """
 
 import hashlib
@@ -42,7 +43,9 @@ _SAFE_CUT = re.compile(r"(?<=\S) (?=\S)")
 def sources_of(
     recipe: TextRecipe, text: str | Path | None, *, offline: bool = False
 ) -> tuple[list[tuple[str, Path]], list[str]]:
-    """(split or "all", file) of `text`, or of the recipe's own files, fetched where needed; and what to tell a user."""
+    """(split or "all", file) of `text`, or of the recipe's own files, fetched where needed; and
+    what to tell a user.
+    """
     if text is not None:
         given = Path(text)
         if not given.is_dir():
@@ -101,7 +104,7 @@ class _Writer:
         for ids, (text, name, digest) in zip(encoded, self._waiting, strict=True):
             part = self.parts.get(name)
             if part is None:
-                part = self.parts[name] = _Part(name, open(self.folder / f"{name}.ids", "wb"))  # noqa: SIM115
+                part = self.parts[name] = _Part(name, open(self.folder / f"{name}.ids", "wb"))
                 part.lengths.append(0)
                 part.bytes.append(0)
             part.file.write(np.ascontiguousarray(ids, self.dtype).data)
@@ -208,7 +211,9 @@ def _join(folder: Path, parts: list[_Part]) -> None:
 def dealt(
     recipe: TextRecipe, files: Iterable[tuple[str, Path]], cut_anywhere: bool
 ) -> Iterator[tuple[str, str, int | None, Path]]:
-    """(text, part, hash at a document's end, file) in the order of reading; a part is a split, or "all"."""
+    """(text, part, hash at a document's end, file) in the order of reading; a part is a split, or
+    "all".
+    """
     for bucket, group in itertools.groupby(files, key=lambda item: item[0]):
         stream = ((piece, path) for _, path in group for piece in pieces_of(recipe, path))
         by_hash = recipe.split_by_hash and bucket == "all"

@@ -1,8 +1,10 @@
-"""Recipes of text: where the documents come from, how they are cleaned, which of them train, validate and test.
+"""Recipes of text: where the documents come from, how they are cleaned, which of them train,
+validate and test.
 
-As for DNA a recipe is one YAML file in `data_recipes/`, with `domain: text`. `files` says by patterns of names which
-files belong to which split ("all": the split is cut from them); the same patterns are used on the recipe's own source
-and on a folder given with `--text`. A user's own file needs no recipe.
+As for DNA a recipe is one YAML file in `data_recipes/`, with `domain: text`. `files` says by
+patterns of names which files belong to which split ("all": the split is cut from them); the same
+patterns are used on the recipe's own source and on a folder given with `--text`. A user's own file
+needs no recipe.
 """
 
 import fnmatch
@@ -28,7 +30,9 @@ Part = Annotated[float, Field(gt=0)]
 
 
 class TextSource(Source):
-    """A public file of text. Of an archive (zip, tar) the files whose names match `members` are taken."""
+    """A public file of text. Of an archive (zip, tar) the files whose names match `members` are
+    taken.
+    """
 
     members: str | None = None
 
@@ -36,11 +40,13 @@ class TextSource(Source):
 class TextRecipe(Settings):
     """A data set of text.
 
-    `documents` says what one document is in a text file: the file, a line, a paragraph (blank lines between), or an
-    article of WikiText (its "= Title =" line begins it); in JSON lines, CSV, TSV and Parquet every row is one, its text
-    the `fields` joined by a blank. `ends`: a document is followed by the end token. `cut`: what a held-out split
-    without files takes from the end of train (a share below 1, or a number of tokens); 1/20 where not given. `packing`:
-    "packed" windows run through the documents one after another; a "padded" one holds the beginning of one document.
+    `documents` says what one document is in a text file: the file, a line, a paragraph (blank lines
+    between), or an article of WikiText (its "= Title =" line begins it); in JSON lines, CSV, TSV
+    and Parquet every row is one, its text the `fields` joined by a blank. `ends`: a document is
+    followed by the end token. `cut`: what a held-out split without files takes from the end of
+    train (a share below 1, or a number of tokens); 1/20 where not given. `packing`: "packed"
+    windows run through the documents one after another; a "padded" one holds the beginning of one
+    document.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -69,7 +75,8 @@ class TextRecipe(Settings):
     def _is_possible(self) -> "TextRecipe":
         if self.detokenizer is not None and self.detokenizer not in DETOKENIZERS:
             raise ValueError(
-                f"unknown detokenizer '{self.detokenizer}'; {did_you_mean(self.detokenizer, DETOKENIZERS)}"
+                f"unknown detokenizer '{self.detokenizer}'; "
+                f"{did_you_mean(self.detokenizer, DETOKENIZERS)}"
             )
         if not self.fields:
             raise ValueError("'fields' is empty")
@@ -100,7 +107,9 @@ def bare(path: Path) -> str:
 
 
 def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
-    """The text recipe of that name, or in that YAML file. Raises `UsageError`; a recipe of DNA is one too."""
+    """The text recipe of that name, or in that YAML file. Raises `UsageError`; a recipe of DNA is
+    one too.
+    """
     path = named_recipe(name_or_path)
     values = read_yaml(path)
     if isinstance(values, dict) and values.get("domain", "dna") != "text":
@@ -136,9 +145,9 @@ def text_recipe_names() -> list[str]:
 def own_text_recipe(path: str | Path) -> TextRecipe:
     """A recipe of a user's own file or folder.
 
-    Rows of a table, or the files of a folder, are documents; the split of each follows from the hash of its text (1/20
-    valid, 1/20 test), so that equal documents are never on both sides. One text file is one document, and its last two
-    twentieths are held out.
+    Rows of a table, or the files of a folder, are documents; the split of each follows from the
+    hash of its text (1/20 valid, 1/20 test), so that equal documents are never on both sides. One
+    text file is one document, and its last two twentieths are held out.
     """
     there = Path(path)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", bare(there).split(".")[0]).strip("._-") or "own"
@@ -147,9 +156,11 @@ def own_text_recipe(path: str | Path) -> TextRecipe:
 
 
 def files_of(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]], list[str]]:
-    """(split or "all", file) of `given`, a file or a folder, in the order of reading; and what a user should know.
+    """(split or "all", file) of `given`, a file or a folder, in the order of reading; and what a
+    user should know.
 
-    A file is read as all of the recipe, unless its name says that it is one split. Raises `DataError` where nothing fits.
+    A file is read as all of the recipe, unless its name says that it is one split. Raises
+    `DataError` where nothing fits.
     """
     if not given.is_dir():
         bucket = recipe.bucket(given) or "all"

@@ -1,4 +1,5 @@
-"""The store of a text: the tokens of all its documents in one file to map into memory, as `store` has it for genomes.
+"""The store of a text: the tokens of all its documents in one file to map into memory, as `store`
+has it for genomes.
 
     tokens.ids     ids, one after another, in the smallest unsigned type that holds the vocabulary
     starts.npy     (documents + 1,) int64: where each document begins
@@ -6,8 +7,8 @@
     hashes.npy     (documents,) uint64: of its text; equal documents have equal hashes
     manifest.json  what it was made from, and the sha256 of the ids
 
-The documents of a split (or of "all", which is cut) stand together and are the store's "contigs". Each document is
-followed by the end token where the recipe has `ends`. `text_build` writes it.
+The documents of a split (or of "all", which is cut) stand together and are the store's "contigs".
+Each document is followed by the end token where the recipe has `ends`. `text_build` writes it.
 """
 
 import json
@@ -43,7 +44,9 @@ class TextStore(Store):
     def __init__(
         self, path: Path, recipe: TextRecipe, source: StoreSource, tokenizer: Tokenizer
     ) -> None:
-        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit the recipe."""
+        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit
+        the recipe.
+        """
         self.path, self.source, self.vocabulary = path, source, tokenizer.vocabulary
         self.manifest = _read_manifest(path)
         self.contigs = {part["name"]: part["tokens"] for part in self.manifest["parts"]}
@@ -118,7 +121,9 @@ class TextStore(Store):
         }
 
     def check_same(self, remembered: dict[str, Any]) -> None:
-        """Raise `DataError` naming both hashes unless this store is the data that `remembered` describes."""
+        """Raise `DataError` naming both hashes unless this store is the data that `remembered`
+        describes.
+        """
         if remembered.get("fingerprint") == self.fingerprint:
             return
         refuse_changed(self.source, remembered)
@@ -132,7 +137,10 @@ class TextStore(Store):
                 f"the tokenizer has changed since the run began: sha256 {now}, but was {was}",
                 fix=fix,
             )
-        what = f"the recipe has changed since the run began: {self.recipe_digest}, but was {remembered.get('recipe_digest')}"
+        what = (
+            f"the recipe has changed since the run began: {self.recipe_digest}, but was "
+            f"{remembered.get('recipe_digest')}"
+        )
         raise DataError(what, file=self.source.path, fix=fix)
 
     def documents(self, split: str) -> NDArray[np.int64]:
@@ -154,7 +162,8 @@ class TextStore(Store):
     def bytes_of(self, start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.float64]:
         """Bytes of text in the `length` tokens from each flat `start`.
 
-        Exact for tokenizers that lose nothing; for others a document's bytes are shared out evenly over its tokens.
+        Exact for tokenizers that lose nothing; for others a document's bytes are shared out evenly
+        over its tokens.
         """
         if self.token_bytes is not None:
             table = self.token_bytes
@@ -183,7 +192,9 @@ class TextStore(Store):
         )
 
     def _split(self, recipe: TextRecipe) -> Splits:
-        """The intervals of each split. A split without files is cut from the end of train, at a document's beginning."""
+        """The intervals of each split. A split without files is cut from the end of train, at a
+        document's beginning.
+        """
         number = {name: i for i, name in enumerate(self.names) if self.contigs[name]}
         notes: list[str] = []
         donor = next((name for name in ("all", "train", "valid", "test") if name in number), None)
@@ -199,7 +210,8 @@ class TextStore(Store):
         if donor in ("valid", "test"):
             cut = " and ".join(missing)
             notes.append(
-                f"it has no file of train: its {donor} trains in that place, and of its end {cut} is held out"
+                f"it has no file of train: its {donor} trains in that place, and of its end "
+                f"{cut} is held out"
             )
         elif missing and donor == "train":
             notes.append(
@@ -221,7 +233,9 @@ class TextStore(Store):
         return Splits({s: Intervals.of(rows[s]) for s in SPLITS}, tuple(notes))
 
     def _document_at(self, contig: int, place: int) -> int:
-        """The beginning of the document nearest before `place`, where there are many of them; else `place` itself."""
+        """The beginning of the document nearest before `place`, where there are many of them; else
+        `place` itself.
+        """
         base, end = int(self.offsets[contig]), int(self.offsets[contig + 1])
         first, last = np.searchsorted(np.asarray(self.starts), (base, end))
         if last - first < FEW:
@@ -239,9 +253,11 @@ def build_text_store(
     force: bool = False,
     remembered: dict[str, Any] | None = None,
 ) -> TextStore:
-    """The store of `recipe`, from the file or folder `text` in place of the recipe's source; built once, then found again.
+    """The store of `recipe`, from the file or folder `text` in place of the recipe's source; built
+    once, then found again.
 
-    As `build_store`. Raises `DataError`: the text is missing, is not sound UTF-8, or holds nothing to read.
+    As `build_store`. Raises `DataError`: the text is missing, is not sound UTF-8, or holds nothing
+    to read.
     """
     files, notes = sources_of(recipe, text, offline=offline)
     source = source_of([path for _, path in files])

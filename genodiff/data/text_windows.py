@@ -1,8 +1,10 @@
-"""Windows of text: packed ones run through the documents of a split, padded ones hold the beginning of one document.
+"""Windows of text: packed ones run through the documents of a split, padded ones hold the beginning
+of one document.
 
-Packed windows are tiled as those of DNA are, phases included. A padded window is the start token where the tokenizer
-has one, then the document's first tokens and its end token, as far as they go; what is longer is cut off and counted.
-Every token of the text and every end token is scored; start tokens and padding never are.
+Packed windows are tiled as those of DNA are, phases included. A padded window is the start token
+where the tokenizer has one, then the document's first tokens and its end token, as far as they go;
+what is longer is cut off and counted. Every token of the text and every end token is scored; start
+tokens and padding never are.
 """
 
 import logging
@@ -176,7 +178,9 @@ def text_windows(
     packing: str = "auto",
     by_document: bool = False,
 ) -> PackedWindows | PaddedWindows:
-    """The windows of a split; `packing` "auto" means the recipe's. Raises `UsageError`, `DataError`."""
+    """The windows of a split; `packing` "auto" means the recipe's. Raises `UsageError`,
+    `DataError`.
+    """
     if (recipe.packing if packing == "auto" else packing) == "padded":
         if by_document:
             raise UsageError(
@@ -203,7 +207,10 @@ def refuse_short(store: TextStore, split: str, tokens: int, needed: int, seq_len
             fix="give more text, or files for each split",
         )
     if tokens < needed:
-        what = f"the text is too short: the split {split} has {tokens:,} tokens, less than one window of seq_len {seq_len}"
+        what = (
+            f"the text is too short: the split {split} has {tokens:,} tokens, less than one "
+            f"window of seq_len {seq_len}"
+        )
         raise DataError(
             what, file=store.source.path, fix=f"give more text, or --seq-len {tokens} or less"
         )

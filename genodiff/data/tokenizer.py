@@ -1,11 +1,13 @@
-"""Tokenizers: text to ids and back. Bytes of UTF-8 and the letters of text8 are built in; others come from their files.
+"""Tokenizers: text to ids and back. Bytes of UTF-8 and the letters of text8 are built in; others
+come from their files.
 
-A tokenizer is named by a word ("bytes", "text8", "gpt2", "bert-base-uncased") or by the folder or file that holds it:
-tokenizer.json, or vocab.json with merges.txt (byte-level BPE as GPT-2's), or vocab.txt (WordPiece as BERT's). The files
-of the two published names are fetched once and known by their sha256. A run carries the files that it was trained with.
+A tokenizer is named by a word ("bytes", "text8", "gpt2", "bert-base-uncased") or by the folder or
+file that holds it: tokenizer.json, or vocab.json with merges.txt (byte-level BPE as GPT-2's), or
+vocab.txt (WordPiece as BERT's). The files of the two published names are fetched once and known by
+their sha256. A run carries the files that it was trained with.
 
-Text is text: "[MASK]" or "<|endoftext|>" in it are characters, never control tokens. Where an id has no such token yet
-(GPT-2 has no mask), a new one stands after the last.
+Text is text: "[MASK]" or "<|endoftext|>" in it are characters, never control tokens. Where an id
+has no such token yet (GPT-2 has no mask), a new one stands after the last.
 """
 
 import hashlib
@@ -65,7 +67,9 @@ _UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
 
 
 class Tokenizer(ABC):
-    """Text to ids and back. `lossless`: decoding gives back every text; `files`: name → content, for the run folder."""
+    """Text to ids and back. `lossless`: decoding gives back every text; `files`: name → content,
+    for the run folder.
+    """
 
     vocabulary: Vocabulary
     lossless = True
@@ -73,15 +77,21 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """The ids of each text, without start and end tokens. Raises `DataError` for what has no id."""
+        """The ids of each text, without start and end tokens. Raises `DataError` for what has no
+        id.
+        """
 
     @abstractmethod
     def decode(self, ids: Ids) -> bytes:
-        """The text of ids as UTF-8 (pieces of it may be no whole characters); special tokens say nothing."""
+        """The text of ids as UTF-8 (pieces of it may be no whole characters); special tokens say
+        nothing.
+        """
 
     @abstractmethod
     def token_bytes(self) -> NDArray[np.uint16] | None:
-        """How many bytes of text each id stands for, for all padded ids; None where tokens lose some of the text."""
+        """How many bytes of text each id stands for, for all padded ids; None where tokens lose
+        some of the text.
+        """
 
 
 class ByteTokenizer(Tokenizer):
@@ -133,7 +143,9 @@ class LetterTokenizer(Tokenizer):
 
 
 class FileTokenizer(Tokenizer):
-    """A tokenizer of the package `tokenizers`, made from its files. Raises `UsageError` where they make none."""
+    """A tokenizer of the package `tokenizers`, made from its files. Raises `UsageError` where they
+    make none.
+    """
 
     def __init__(self, files: dict[str, bytes], name: str, origin: str | Path) -> None:
         self.files = files
@@ -184,7 +196,9 @@ class FileTokenizer(Tokenizer):
 
 
 def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
-    """The tokenizer of a name, or of the folder or file at a path. Raises `UsageError`, `DataError` or `MachineError`."""
+    """The tokenizer of a name, or of the folder or file at a path. Raises `UsageError`, `DataError`
+    or `MachineError`.
+    """
     if name == BYTES.name:
         return ByteTokenizer()
     if name == TEXT8.name:
@@ -209,7 +223,9 @@ def name_of(files: dict[str, bytes]) -> str:
 
 
 def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
-    """The tokenizer of a vocabulary, from the files that a run carries. Raises `UsageError` where they are others."""
+    """The tokenizer of a vocabulary, from the files that a run carries. Raises `UsageError` where
+    they are others.
+    """
     if vocabulary == BYTES:
         return ByteTokenizer()
     if vocabulary == TEXT8:
@@ -221,7 +237,10 @@ def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path
             fix="restore the run's files",
         )
     if tokenizer_sha256(files) != vocabulary.tokenizer_sha256:
-        what = f"is not the tokenizer that the model was trained with (sha256 {tokenizer_sha256(files)[:12]}"
+        what = (
+            f"is not the tokenizer that the model was trained with (sha256 "
+            f"{tokenizer_sha256(files)[:12]}"
+        )
         raise UsageError(
             f"{what}, not {vocabulary.tokenizer_sha256[:12]})",
             file=origin,
@@ -244,7 +263,9 @@ def vocabulary_of(name: str, *, offline: bool = True) -> Vocabulary:
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int) -> bytes:
-    """The tokenizer.json of a byte-level BPE of `vocab_size` tokens, with pad, mask and end among them."""
+    """The tokenizer.json of a byte-level BPE of `vocab_size` tokens, with pad, mask and end among
+    them.
+    """
     tokenizers = _package("of your own")
     inner = tokenizers.Tokenizer(tokenizers.models.BPE())
     inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -403,7 +424,9 @@ def _is(files: dict[str, bytes], sources: tuple[Source, ...]) -> bool:
 
 
 def _byte_letters() -> dict[str, int]:
-    """The letter that byte-level BPE writes for each byte: printable ones as they are, the others from U+0100 on."""
+    """The letter that byte-level BPE writes for each byte: printable ones as they are, the others
+    from U+0100 on.
+    """
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
     return {chr(b): b for b in plain} | {chr(0x100 + i): b for i, b in enumerate(others)}

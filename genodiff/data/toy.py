@@ -1,18 +1,21 @@
-"""The toy genome: strand-symmetric DNA with planted motifs, from a source whose likelihood is known exactly.
+"""The toy genome: strand-symmetric DNA with planted motifs, from a source whose likelihood is known
+exactly.
 
-The source is a hidden Markov model that emits events one after another: with probability 1 − Σ q_m a single background
-base (A and T with probability at/2 each), or with probability q_m/2 on either strand the motif m of w_m bases, each its
-consensus with probability `fidelity` and one of the other three otherwise. Its hidden states are "background" and
-(motif, strand, position); the reverse complement maps the chain onto itself run backwards, so P(x) = P(rc x) exactly.
+The source is a hidden Markov model that emits events one after another: with probability 1 − Σ q_m
+a single background base (A and T with probability at/2 each), or with probability q_m/2 on either
+strand the motif m of w_m bases, each its consensus with probability `fidelity` and one of the other
+three otherwise. Its hidden states are "background" and (motif, strand, position); the reverse
+complement maps the chain onto itself run backwards, so P(x) = P(rc x) exactly.
 
-Since every event ends in the same state, the forward algorithm runs over the ends of events. With e_m(n) the
-probability of the last w_m letters before n under motif m, and μ = 1 / E[event length] the chance that an event
-begins at a base,
+Since every event ends in the same state, the forward algorithm runs over the ends of events. With
+e_m(n) the probability of the last w_m letters before n under motif m, and μ = 1 / E[event length]
+the chance that an event begins at a base,
 
     f(n) = p(x_n) (1 − Σ q_m) f(n−1) + Σ_m q_m e_m(n) f(n−w_m),    f(0) = μ
 
-plus the events that the sequence's two ends cut. A sequence is taken as a fresh draw from the stationary source: what a
-model that sees the window without its flanks can know. Hence −log P(window) is the floor of such a model's bound.
+plus the events that the sequence's two ends cut. A sequence is taken as a fresh draw from the
+stationary source: what a model that sees the window without its flanks can know. Hence −log
+P(window) is the floor of such a model's bound.
 """
 
 import hashlib
@@ -53,12 +56,15 @@ class ToySource:
             yield f"toy{i + 1}", self.sample(length, self.seed, i)
 
     def sample(self, length: int, seed: int, index: int = 0) -> NDArray[np.uint8]:
-        """Ids of `length` bases, a draw from the stationary source that is a function of (seed, index)."""
+        """Ids of `length` bases, a draw from the stationary source that is a function of (seed,
+        index).
+        """
         rng = generator(seed, Purpose.TOY_GENOME, index)
         words, rates = self._words()
         widths = np.array([1] + [len(w) for w in words])
         cumulative = np.cumsum([1 - sum(rates), *rates])
-        # The event that covers the first base is drawn by its length and cut at a uniform place: stationarity.
+        # The event that covers the first base is drawn by its length and cut at a uniform place:
+        # stationarity.
         cover = np.cumsum(np.diff(cumulative, prepend=0) * widths)
         first = int(np.searchsorted(cover / cover[-1], rng.random(), "right"))
         skip = int(rng.random() * widths[first])
@@ -78,9 +84,11 @@ class ToySource:
         return np.array(DNA.targets, np.uint8)[bases[skip : skip + length]]
 
     def log_likelihood(self, ids: NDArray[Any]) -> NDArray[np.float64]:
-        """log P in nats of each row of `ids` (…, L), exact in float64: shape (…). Soft-mask bits are ignored.
+        """log P in nats of each row of `ids` (…, L), exact in float64: shape (…). Soft-mask bits
+        are ignored.
 
-        Ids other than A, C, G, T (N, padding) are marginalised: a right-padded row has its own bases' likelihood.
+        Ids other than A, C, G, T (N, padding) are marginalised: a right-padded row has its own
+        bases' likelihood.
         """
         ids = np.asarray(ids) & (SOFT - 1)
         rows = ids.reshape(-1, ids.shape[-1])
@@ -109,12 +117,14 @@ class ToySource:
         """log P of the columns of `x` (L, B), codes 0..3 or 4 for unknown."""
         length, n_rows = x.shape
         words, rates = self._words()
-        # All probabilities are relative to 1/4 a base, so that they neither vanish nor grow much between rescalings.
+        # All probabilities are relative to 1/4 a base, so that they neither vanish nor grow much
+        # between rescalings.
         words = [np.concatenate((4 * w, np.ones((len(w), 1))), 1) for w in words]
         single = np.concatenate((4 * self._background(), [1.0]))[x] * (1 - sum(rates))
         mu = 1 / (1 - sum(rates) + sum(q * len(w) for q, w in zip(rates, words, strict=True)))
         widest = max(len(w) for w in words)
-        # whole[w][n]: an event of w letters that ends before n. f has `widest` rows of history before n = 0.
+        # whole[w][n]: an event of w letters that ends before n. f has `widest` rows of history
+        # before n = 0.
         whole = {len(w): np.zeros((length + 1, n_rows)) for w in words}
         f = np.zeros((length + 1 + widest, n_rows))
         f[widest] = mu

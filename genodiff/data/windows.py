@@ -1,12 +1,13 @@
 """Windows: the pieces of `seq_len` bases that a split's intervals are cut into.
 
-An interval of n bases holds windows at start + offset + i·stride. The offset is 0 for evaluation. In training each
-epoch has one of 16 phases that moves it, so that a base is seen at many places in its window; windows of one epoch
-never share a base (as long as stride ≥ seq_len). An interval shorter than `seq_len` is one right-padded window.
+An interval of n bases holds windows at start + offset + i·stride. The offset is 0 for evaluation.
+In training each epoch has one of 16 phases that moves it, so that a base is seen at many places in
+its window; windows of one epoch never share a base (as long as stride ≥ seq_len). An interval
+shorter than `seq_len` is one right-padded window.
 
-Windows with more than `max_n_fraction` of N are dropped and counted; a window without any base always is. Runs of N are
-known from the store, so a genome of mostly N costs no more than its few edges: nothing here reads sequence, and a split
-is held as ranges of windows rather than one by one.
+Windows with more than `max_n_fraction` of N are dropped and counted; a window without any base
+always is. Runs of N are known from the store, so a genome of mostly N costs no more than its few
+edges: nothing here reads sequence, and a split is held as ranges of windows rather than one by one.
 """
 
 import logging
@@ -48,7 +49,9 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True)
 class Tiling:
-    """The windows at one phase, as ranges: `kept` lists the numbers that are kept, out of `n` before dropping."""
+    """The windows at one phase, as ranges: `kept` lists the numbers that are kept, out of `n`
+    before dropping.
+    """
 
     first: Ints  # number of each interval's first window, ascending; one more entry at the end
     start: Ints  # flat start of each interval's first window
@@ -79,7 +82,9 @@ class Tiling:
 
 
 class Windows:
-    """All windows of one split of a store. `contig_index`, `start`, `length` list the evaluation windows (phase 0)."""
+    """All windows of one split of a store. `contig_index`, `start`, `length` list the evaluation
+    windows (phase 0).
+    """
 
     pad_id = DNA.pad_id
 
@@ -94,7 +99,9 @@ class Windows:
         max_n_fraction: float | None = None,
         legacy_caduceus_tiling: bool = False,
     ) -> None:
-        """Raises `UsageError` for sizes that cannot be meant, `DataError` where the split holds no usable window."""
+        """Raises `UsageError` for sizes that cannot be meant, `DataError` where the split holds no
+        usable window.
+        """
         if split not in SPLITS:
             raise UsageError(f"no split '{split}'", fix=f"choose {', '.join(SPLITS)}")
         if seq_len < 1 or (stride is not None and stride < 1):
@@ -229,16 +236,19 @@ class Windows:
         if self.store.lengths[longest] < needed:
             raise DataError(
                 f"every contig is shorter than the seq_len of {self.seq_len}: "
-                f"the longest, {self.store.names[longest]}, has {self.store.lengths[longest]} bases",
+                f"the longest, {self.store.names[longest]}, has "
+                f"{self.store.lengths[longest]} bases",
                 file=origin,
                 fix=f"give --seq-len {self.store.lengths[longest]} or less",
             )
         if size.max() < needed:
             raise DataError(
-                f"every interval of the split {self.split} is shorter than the seq_len of {self.seq_len}: "
+                f"every interval of the split {self.split} is shorter than the seq_len of "
+                f"{self.seq_len}: "
                 f"the longest has {size.max()} bases",
                 file=origin,
-                fix=f"give --seq-len {size.max() * (1 if self.split == 'train' else 8)} or less, or splits with --bed",
+                fix=f"give --seq-len {size.max() * (1 if self.split == 'train' else 8)} or "
+                f"less, or splits with --bed",
             )
 
     def _refuse_empty(self, tiling: Tiling) -> None:

@@ -1,14 +1,18 @@
-"""The analytic sampler of score entropy: the network says how fast a position is revealed, not the schedule alone.
+"""The analytic sampler of score entropy: the network says how fast a position is revealed, not the
+schedule alone.
 
-    p(xs = v | xt = mask) = s_v (e^(sigma(t) - sigma(s)) - 1) = r h_v,    p(xs = mask | xt = mask) = 1 - r sum_v h_v
-    r = (alpha(s) - alpha(t)) / (1 - alpha(t)), the chance of MDLM;  s_v = h_v alpha(t) / (1 - alpha(t)), the score
+    p(xs = v | xt = mask) = s_v (e^(sigma(t) - sigma(s)) - 1) = r h_v,
+    p(xs = mask | xt = mask) = 1 - r sum_v h_v
+    r = (alpha(s) - alpha(t)) / (1 - alpha(t)), the chance of MDLM;  s_v = h_v alpha(t) / (1 -
+    alpha(t)), the score
 
-Where the ratios h sum to one, it is the ancestral sampler; the last step reveals whatever is left. A position is
-revealed at the first step at which its chance to be masked still has fallen to 1 - u_order or below, so that here too
-a sequence's result depends on its own uniforms alone. A sequence in which nothing has changed is not evaluated again
-unless the network is told the time.
+Where the ratios h sum to one, it is the ancestral sampler; the last step reveals whatever is left.
+A position is revealed at the first step at which its chance to be masked still has fallen to 1 -
+u_order or below, so that here too a sequence's result depends on its own uniforms alone. A sequence
+in which nothing has changed is not evaluated again unless the network is told the time.
 
-Source: Lou, Meng and Ermon 2024, arXiv 2310.16834, theorem 4.2 (Tweedie's tau-leaping), with an absorbing state.
+Source: Lou, Meng and Ermon 2024, arXiv 2310.16834, theorem 4.2 (Tweedie's tau-leaping), with an
+absorbing state.
 """
 
 from collections.abc import Callable
@@ -37,11 +41,12 @@ def analytic(
     refine: Denoiser | None = None,
     tolerance: float = 1e-4,
 ) -> Sampled:
-    """At most min(steps, masks + 1) evaluations of a network that ignores time; `steps` of one that does not.
+    """At most min(steps, masks + 1) evaluations of a network that ignores time; `steps` of one that
+    does not.
 
-    `log_ratios(diffusion, logits)` gives log h. The moment of a reveal is a sum over evaluations, in which rounding
-    adds up: with `refine`, the network in double precision, that one does all the work, each sequence by itself, and
-    `tolerance` plays no part.
+    `log_ratios(diffusion, logits)` gives log h. The moment of a reveal is a sum over evaluations,
+    in which rounding adds up: with `refine`, the network in double precision, that one does all the
+    work, each sequence by itself, and `tolerance` plays no part.
     """
     alone = (
         denoiser

@@ -1,10 +1,12 @@
-"""AR: the next token from all before it. The one objective here whose figure is the likelihood itself.
+"""AR: the next token from all before it. The one objective here whose figure is the likelihood
+itself.
 
     -log p(x0) = sum over positions of -log p(x_l | x_1 .. x_(l-1))
 
-The network must be causal. It reads [begin, x_1, ..., x_(L-1)] and its logits at position l are about x_l; `begin` is
-the mask's id, which stands for "nothing known" and which every network has. A token that is not maskable (an N) is
-read and not paid for: the figure is then that of the others given it.
+The network must be causal. It reads [begin, x_1, ..., x_(L-1)] and its logits at position l are
+about x_l; `begin` is the mask's id, which stands for "nothing known" and which every network has. A
+token that is not maskable (an N) is read and not paid for: the figure is then that of the others
+given it.
 """
 
 from collections.abc import Callable

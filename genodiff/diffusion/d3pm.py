@@ -1,13 +1,16 @@
 """D3PM, absorbing: MDLM's chain of T steps with none of its simplifications.
 
-    L = sum over i = 1..T of E KL(q(z_s | z_t, x0) || p(z_s | z_t)) + E[-log p(x0 | z_0)],   t = i/T, s = (i - 1)/T
+    L = sum over i = 1..T of E KL(q(z_s | z_t, x0) || p(z_s | z_t)) + E[-log p(x0 | z_0)],
+    t = i/T, s = (i - 1)/T
     p(z_s | z_t) = q(z_s | z_t, x0 = x_theta(z_t))
 
-x_theta is a softmax over the targets and the mask; a visible token is not carried over, so the last term, the
-reconstruction, costs a second evaluation of the network on the clean window. The sum is written out in `mdlm`; at
-i = 1, where a common form of it is 0/0, its limit is taken, so it is finite for every T.
+x_theta is a softmax over the targets and the mask; a visible token is not carried over, so the last
+term, the reconstruction, costs a second evaluation of the network on the clean window. The sum is
+written out in `mdlm`; at i = 1, where a common form of it is 0/0, its limit is taken, so it is
+finite for every T.
 
-Source: Austin et al. 2021, arXiv 2107.03006, with x_theta predicting x0; the baseline of MDLM's tables (T = 1000).
+Source: Austin et al. 2021, arXiv 2107.03006, with x_theta predicting x0; the baseline of MDLM's
+tables (T = 1000).
 """
 
 from dataclasses import dataclass

@@ -1,15 +1,17 @@
-"""A token from logits and one uniform, in double precision, and whether rounding could have changed it.
+"""A token from logits and one uniform, in double precision, and whether rounding could have changed
+it.
 
-Few tokens (`MANY` at most): the uniform is read off the cumulative distribution.
-Many: the largest log-weight after Gumbel noise, -log(-log(U)) for a U of each token; the uniform is the key of the
-stream of the Us. Both draw from the same law. With many tokens a cumulative distribution has a boundary within rounding
-of nearly every uniform, whereas the two largest of a sum with noise are seldom close.
+Few tokens (`MANY` at most): the uniform is read off the cumulative distribution. Many: the largest
+log-weight after Gumbel noise, -log(-log(U)) for a U of each token; the uniform is the key of the
+stream of the Us. Both draw from the same law. With many tokens a cumulative distribution has a
+boundary within rounding of nearly every uniform, whereas the two largest of a sum with noise are
+seldom close.
 
-In single precision the noise would be cut off at 16.6 (uniforms have 24 bits) and lower the temperature of a large
-vocabulary: Zheng et al. 2024, arXiv 2409.02908. Here it reaches 36.7.
+In single precision the noise would be cut off at 16.6 (uniforms have 24 bits) and lower the
+temperature of a large vocabulary: Zheng et al. 2024, arXiv 2409.02908. Here it reaches 36.7.
 
-An error of at most d in every logit moves the log-odds of any set of tokens, and the difference of any two, by at most
-2 d / temperature: a draw that is nearer to a boundary is called close.
+An error of at most d in every logit moves the log-odds of any set of tokens, and the difference of
+any two, by at most 2 d / temperature: a draw that is nearer to a boundary is called close.
 """
 
 import math
@@ -21,7 +23,9 @@ from torch import Tensor
 from genodiff.counter import Purpose, generator
 from genodiff.errors import GenodiffError, UsageError
 
-TIE = 1e-9  # double-precision values closer than this are equal: symmetry makes exact ties, rounding splits them
+# double-precision values closer than this are equal: symmetry makes exact ties, rounding splits
+# them
+TIE = 1e-9
 MANY = 32  # tokens
 
 
@@ -34,7 +38,9 @@ def noise_of(u: Float[Tensor, "R"], n: int) -> Float[Tensor, "R n"]:
 
 
 class Draw:
-    """Temperature first, then the smallest set of tokens with a chance of at least `top_p`, then a token from it."""
+    """Temperature first, then the smallest set of tokens with a chance of at least `top_p`, then a
+    token from it.
+    """
 
     def __init__(self, temperature: float, top_p: float) -> None:
         if not 0 <= temperature < math.inf:
@@ -50,7 +56,9 @@ class Draw:
     def __call__(
         self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float
     ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
-        """The column drawn in each row, and whether errors of `tolerance` in the logits could change it."""
+        """The column drawn in each row, and whether errors of `tolerance` in the logits could
+        change it.
+        """
         lead = logits.double() - logits.double().amax(-1, keepdim=True)
         if lead.isnan().any():
             raise GenodiffError(
@@ -79,7 +87,9 @@ class Draw:
     def _loudest(
         self, scaled: Float[Tensor, "R K"], u: Float[Tensor, "R"], slack: float
     ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
-        """The largest of log-weight and Gumbel noise; close where the first two are, or where the nucleus decides."""
+        """The largest of log-weight and Gumbel noise; close where the first two are, or where the
+        nucleus decides.
+        """
         loud = scaled + noise_of(u, scaled.shape[-1])
         sure = maybe = torch.ones_like(scaled, dtype=torch.bool)
         if self.top_p < 1:
@@ -94,7 +104,9 @@ class Draw:
     def _surely_kept(
         self, scaled: Float[Tensor, "R K"], slack: float
     ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R K"]]:
-        """The nucleus without the tokens that a shift of `slack` could put out of it, and with those that it could let in."""
+        """The nucleus without the tokens that a shift of `slack` could put out of it, and with
+        those that it could let in.
+        """
         keep, _ = self._nucleus(scaled, 0.0)
         if not slack:
             return keep, keep
@@ -121,7 +133,9 @@ class Draw:
     def _nucleus(
         self, scaled: Float[Tensor, "R K"], slack: float
     ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R"]]:
-        """The nucleus, crossing token included, and whether a shift of `slack` in log-odds could change it."""
+        """The nucleus, crossing token included, and whether a shift of `slack` in log-odds could
+        change it.
+        """
         order = torch.round(scaled / TIE).argsort(dim=-1, descending=True, stable=True)
         ranked = scaled.gather(-1, order)
         p = ranked.softmax(-1)

@@ -1,10 +1,13 @@
 """The autoregressive sampler: tokens from left to right, each from those before it.
 
-A network that keeps what it has read (keys and values, or the state of a recurrence) reads every token once:
+A network that keeps what it has read (keys and values, or the state of a recurrence) reads every
+token once:
 
-    cache = decoder.cache(capacity);   logits = decoder.decode(x (B, n), cache)      of the n positions that follow
+    cache = decoder.cache(capacity);   logits = decoder.decode(x (B, n), cache)
+    of the n positions that follow
 
-Without a decoder the network is run again over the whole window for every token: the definition, and slow.
+Without a decoder the network is run again over the whole window for every token: the definition,
+and slow.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -51,8 +54,9 @@ def left_to_right(
 ) -> Sampled:
     """One evaluation of one position per mask; `u_order` and `steps` play no part.
 
-    A visible token is read and stays. What stands to the right of a mask is not known when it is filled: the law is
-    that of a text which goes on, not of one with a gap. `refine` is the network in double precision, on whole windows.
+    A visible token is read and stays. What stands to the right of a mask is not known when it is
+    filled: the law is that of a text which goes on, not of one with a gap. `refine` is the network
+    in double precision, on whole windows.
     """
     draw, slack = Draw(temperature, top_p), 0.0 if refine is None else tolerance
     x, masked = xt.clone(), xt == diffusion.mask_id

@@ -1,12 +1,15 @@
-"""The likelihood bound: its estimate window by window, its curve over mask rates, and its exact value in small worlds.
+"""The likelihood bound: its estimate window by window, its curve over mask rates, and its exact
+value in small worlds.
 
     C_k       cross-entropy summed over k masked positions of n, averaged over all sets of k
-    NELBO     sum over k = 1..n of C_k / k                                          no schedule in it, nothing cut off
-    NELBO_T   sum over i = 1..T of r(i) E[C_k], k ~ Binomial(n, 1 - alpha(i/T))     the bound of T sampling steps
+    NELBO     sum over k = 1..n of C_k / k
+    no schedule in it, nothing cut off
+    NELBO_T   sum over i = 1..T of r(i) E[C_k], k ~ Binomial(n, 1 - alpha(i/T))
+    the bound of T sampling steps
 
-C_k / k is what a masked token costs when k of n are masked: the denoiser's curve over mask rates, whose mean over k is
-the bound per token. NELBO is also the negative log-likelihood of the denoiser used one token at a time, averaged over
-all orders; r(i) is as in `loss`.
+C_k / k is what a masked token costs when k of n are masked: the denoiser's curve over mask rates,
+whose mean over k is the bound per token. NELBO is also the negative log-likelihood of the denoiser
+used one token at a time, averaged over all orders; r(i) is as in `loss`.
 """
 
 import itertools
@@ -26,7 +29,8 @@ _MOST_ENUMERATED = 16  # positions: 65,536 masks
 class WindowNelbo(NamedTuple):
     """Unbiased estimates of each window's bound, in nats and double precision.
 
-    `scale` times the sum of `ce` over any fixed part of the window estimates that part's share of the bound.
+    `scale` times the sum of `ce` over any fixed part of the window estimates that part's share of
+    the bound.
     """
 
     nats_per_token: Float[Tensor, "B"]  # 0 where a window has nothing to mask
@@ -48,7 +52,9 @@ def window_nelbo(
     u: Float[Tensor, "B L"],
     lengths: Int[Tensor, "B"] | None = None,
 ) -> WindowNelbo:
-    """The exact-count estimate of each window's bound; k from `counts(times(...), n)`, systematic over all windows."""
+    """The exact-count estimate of each window's bound; k from `counts(times(...), n)`, systematic
+    over all windows.
+    """
     n = maskable.sum(-1)
     k, scale = count_and_scale(maskable, k)
     masked = exact_count_mask(maskable, k, u)
@@ -86,7 +92,9 @@ def count_terms(
     x0: Int[Tensor, "L"],
     maskable: Bool[Tensor, "L"],
 ) -> Float[Tensor, "K"]:
-    """C_0 .. C_n of one window of n <= 16 maskable positions, by enumerating its 2^n masks; K = n + 1."""
+    """C_0 .. C_n of one window of n <= 16 maskable positions, by enumerating its 2^n masks; K = n +
+    1.
+    """
     where = maskable.nonzero()[:, 0]
     n = len(where)
     if n > _MOST_ENUMERATED:
@@ -114,7 +122,9 @@ def nelbo_exact(terms: Float[Tensor, "K"]) -> Float[Tensor, ""]:
 def nelbo_discrete(
     terms: Float[Tensor, "K"], schedule: Schedule, n_steps: int
 ) -> Float[Tensor, ""]:
-    """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; needs alpha(1) = 0 to be all of it."""
+    """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; needs alpha(1) = 0 to be
+    all of it.
+    """
     n = len(terms) - 1
     k = torch.arange(n + 1, dtype=torch.float64, device=terms.device)
     grid = torch.arange(n_steps + 1, dtype=torch.float64, device=terms.device) / n_steps

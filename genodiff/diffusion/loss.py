@@ -1,19 +1,23 @@
 """The training objective: unbiased estimates of the negative ELBO of MDLM, in nats.
 
-    exact count        n/k  sum of CE     k uniform on 1..n; exactly k of a window's n maskable positions are masked
-    continuous time    w(t) sum of CE     t uniform on (0, 1]; each position is masked with chance 1 - alpha(t)
+    exact count        n/k  sum of CE
+    k uniform on 1..n; exactly k of a window's n maskable positions are masked
+    continuous time    w(t) sum of CE
+    t uniform on (0, 1]; each position is masked with chance 1 - alpha(t)
     discrete time    T r(i) sum of CE     i uniform on 1..T; as before with t = i/T
 
     CE     -log x_theta(xt) of the clean token at a masked position
     w(t)   -alpha'(t) / (1 - alpha(t))
     r(i)   the chance that a position masked at i/T is visible at (i-1)/T; 1 for i = 1
 
-The three have the same mean when T is large and alpha goes from 1 to 0. The exact count varies least and has no end
-points to cut off: it is the likelihood of the denoiser used one token at a time, averaged over all orders. All are
-closed: every token is paid for, none is shown for free. A window with nothing to mask contributes nothing.
+The three have the same mean when T is large and alpha goes from 1 to 0. The exact count varies
+least and has no end points to cut off: it is the likelihood of the denoiser used one token at a
+time, averaged over all orders. All are closed: every token is paid for, none is shown for free. A
+window with nothing to mask contributes nothing.
 
-Reduction: sums, and the count of all maskable tokens, visible ones included. Dividing one by the other over any set of
-batches gives nats per token; the mean over masked tokens only (a common slip) would be about twice too large.
+Reduction: sums, and the count of all maskable tokens, visible ones included. Dividing one by the
+other over any set of batches gives nats per token; the mean over masked tokens only (a common slip)
+would be about twice too large.
 """
 
 from collections.abc import Callable
@@ -44,7 +48,8 @@ def exact_count_loss(
     u_mask: Float[Tensor, "B L"],
     lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound from k masked positions per window, k from `counts`; see the module. `weight` None means 1 everywhere.
+    """The bound from k masked positions per window, k from `counts`; see the module. `weight` None
+    means 1 everywhere.
 
     A time-conditioned denoiser is told the time at which k of n positions are masked on average.
     """
@@ -66,7 +71,9 @@ def continuous_time_loss(
     u_mask: Float[Tensor, "B L"],
     lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound's integral from times t in (0, 1]: the whole bound if alpha goes from 1 to 0, else see `decompose`."""
+    """The bound's integral from times t in (0, 1]: the whole bound if alpha goes from 1 to 0, else
+    see `decompose`.
+    """
     masked = diffusion.draw_mask(t, u_mask, maskable)
     ce = cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t), lengths)
     return _reduce(ce, diffusion.schedule.weight(t), maskable, weight)
@@ -83,7 +90,8 @@ def discrete_time_loss(
     n_steps: int,
     lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound of a chain of `n_steps` steps; t in (0, 1] chooses the step i = ceil(t n_steps). Finite for every t.
+    """The bound of a chain of `n_steps` steps; t in (0, 1] chooses the step i = ceil(t n_steps).
+    Finite for every t.
 
     Step 1 reveals whatever is left, so it is the reconstruction term too, also where alpha(0) < 1.
     """
@@ -117,7 +125,9 @@ def decompose(
     prior: Float[Tensor, "V"] | None = None,
     lengths: Int[Tensor, "B"] | None = None,
 ) -> Decomposition:
-    """The continuous-time bound of each window, term by term, at one time each; `prior` as in `prior_kl`."""
+    """The continuous-time bound of each window, term by term, at one time each; `prior` as in
+    `prior_kl`.
+    """
 
     def masked_nats(time: Tensor) -> Tensor:
         masked = diffusion.draw_mask(time, u_mask, maskable)
@@ -142,9 +152,10 @@ def prior_kl(
 ) -> Float[Tensor, "B"]:
     """KL(q(x1 | x0) || p(x1)) of each window in nats.
 
-    Without `prior`, p(x1) is "all masked": the cost is 0 when alpha(1) = 0 and infinite otherwise, because a token that
-    is still visible cannot come out of it. With `prior` (a chance for each id), every position of x1 is the mask with
-    chance 1 - alpha(1) and else a token from `prior`, which costs -alpha(1) ln prior(x0).
+    Without `prior`, p(x1) is "all masked": the cost is 0 when alpha(1) = 0 and infinite otherwise,
+    because a token that is still visible cannot come out of it. With `prior` (a chance for each
+    id), every position of x1 is the mask with chance 1 - alpha(1) and else a token from `prior`,
+    which costs -alpha(1) ln prior(x0).
     """
     n = maskable.sum(-1)
     visible = diffusion.schedule.alpha(torch.ones(1, dtype=torch.float64, device=x0.device))
@@ -197,8 +208,9 @@ def masked_cost(
 ) -> Float[Tensor, "B L"]:
     """`cost(logits, x0, masked)`, which is 0 where nothing is masked.
 
-    Where the vocabulary is large and the network can do it (`selects_rows`), its head runs on the masked positions alone:
-    logits, their log-softmax and its gradient are most of the memory of a text model, and half of them are of no use.
+    Where the vocabulary is large and the network can do it (`selects_rows`), its head runs on the
+    masked positions alone: logits, their log-softmax and its gradient are most of the memory of a
+    text model, and half of them are of no use.
     """
     told = (xt, sigma) if lengths is None else (xt, sigma, lengths)
     if len(diffusion.targets) < LARGE or not getattr(denoiser, "selects_rows", False):

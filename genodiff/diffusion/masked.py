@@ -1,18 +1,20 @@
-"""Masked diffusion: corruption, the denoiser's distribution (SUBS), the reverse kernel. The page beside the paper.
+"""Masked diffusion: corruption, the denoiser's distribution (SUBS), the reverse kernel. The page
+beside the paper.
 
     x0, xt     clean tokens; tokens at time t, some of them masked
     corrupt    q(xt | x0): a position is masked with chance 1 - alpha(t)
-    log_x0     log x_theta(xt), the denoiser's distribution over clean tokens ("SUBS"):
-               at a masked position a log-softmax over the allowed targets, nothing else having a chance;
-               at a visible position the token itself, for certain
-    reverse    p(xs | xt), s < t: a masked position stays masked with chance (1 - alpha(s)) / (1 - alpha(t)),
-               else it takes a token from x_theta; a visible one never changes
+    log_x0     log x_theta(xt), the denoiser's distribution over clean tokens ("SUBS"): at a masked
+               position a log-softmax over the allowed targets, nothing else having a chance; at a
+               visible position the token itself, for certain
+    reverse    p(xs | xt), s < t: a masked position stays masked with chance (1 - alpha(s)) / (1 -
+               alpha(t)), else it takes a token from x_theta; a visible one never changes
 
-The paper is MDLM (Sahoo et al. 2024, arXiv 2406.07524, section 3). It forbids only the mask; allowing only the targets
-tightens the bound and keeps special tokens out of samples.
+The paper is MDLM (Sahoo et al. 2024, arXiv 2406.07524, section 3). It forbids only the mask;
+allowing only the targets tightens the bound and keeps special tokens out of samples.
 
-The denoiser is any callable (xt, sigma) -> logits. Nothing here knows DNA, a network or a random state: randomness
-comes in as uniforms, so the same uniforms give the same masks on every machine and in any batch.
+The denoiser is any callable (xt, sigma) -> logits. Nothing here knows DNA, a network or a random
+state: randomness comes in as uniforms, so the same uniforms give the same masks on every machine
+and in any batch.
 """
 
 from collections.abc import Callable
@@ -27,13 +29,16 @@ from torch import Tensor
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 
-# (xt (B, L), sigma (B,)) -> logits (B, L, V). With ragged windows it is called as denoiser(xt, sigma, lengths).
+# (xt (B, L), sigma (B,)) -> logits (B, L, V). With ragged windows it is called as denoiser(xt,
+# sigma, lengths).
 Denoiser = Callable[..., Tensor]
 
 LARGE = 1024
-"""Targets from which on the head runs on the positions that matter; below, gathering them costs more than it saves.
+"""Targets from which on the head runs on the positions that matter; below, gathering them costs
+more than it saves.
 
-A denoiser that can do it says so (`selects_rows`): it takes `rows` (B, L), bool, and gives their logits alone, (n, V).
+A denoiser that can do it says so (`selects_rows`): it takes `rows` (B, L), bool, and gives their
+logits alone, (n, V).
 """
 
 LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e^-20 = 2e-9
@@ -41,10 +46,11 @@ LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e
 
 @dataclass(frozen=True)
 class MaskedDiffusion:
-    """The process: a schedule, the mask's id, and the ids that the denoiser may predict and a sampler may emit.
+    """The process: a schedule, the mask's id, and the ids that the denoiser may predict and a
+    sampler may emit.
 
-    Without `time_conditioning` (the default) the denoiser is shown sigma = 0 at all times: its bound is then the same
-    under every schedule, and it loses nothing (MDLM table 12).
+    Without `time_conditioning` (the default) the denoiser is shown sigma = 0 at all times: its
+    bound is then the same under every schedule, and it loses nothing (MDLM table 12).
     """
 
     schedule: Schedule
@@ -85,7 +91,9 @@ class MaskedDiffusion:
         u: Float[Tensor, "B L"],
         maskable: Bool[Tensor, "B L"],
     ) -> Int[Tensor, "B L"]:
-        """xt ~ q(xt | x0): a maskable position is masked where its uniform u in [0, 1) is below 1 - alpha(t)."""
+        """xt ~ q(xt | x0): a maskable position is masked where its uniform u in [0, 1) is below 1 -
+        alpha(t).
+        """
         return self.mask(x0, self.draw_mask(t, u, maskable))
 
     def draw_mask(
@@ -99,13 +107,17 @@ class MaskedDiffusion:
         return x0.masked_fill(masked, self.mask_id)
 
     def sigma(self, t: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
-        """What the denoiser is told of the time: sigma(t), at most `LARGEST_SIGMA`; 0 without time conditioning."""
+        """What the denoiser is told of the time: sigma(t), at most `LARGEST_SIGMA`; 0 without time
+        conditioning.
+        """
         if not self.time_conditioning:
             return torch.zeros_like(t)
         return self.schedule.sigma(t).clamp(max=LARGEST_SIGMA)
 
     def reveal(self, t: Float[Tensor, "B"], s: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
-        """(alpha(s) - alpha(t)) / (1 - alpha(t)), 0 <= s < t <= 1: the chance to be visible at s if masked at t."""
+        """(alpha(s) - alpha(t)) / (1 - alpha(t)), 0 <= s < t <= 1: the chance to be visible at s if
+        masked at t.
+        """
         return 1 - self.schedule.masked(s) / self.schedule.masked(t)
 
     def target_logits(self, logits: Float[Tensor, "*S V"]) -> Float[Tensor, "*S K"]:
@@ -121,8 +133,8 @@ class MaskedDiffusion:
     ) -> Float[Tensor, "B L V"]:
         """log x_theta(xt), natural logarithms, in at least single precision; every row sums to 1.
 
-        -inf stands wherever the chance is 0: do not multiply it, gather from it or mask it. Logits of any finite size
-        are safe. Every visible id must be below V; the mask's id need not be.
+        -inf stands wherever the chance is 0: do not multiply it, gather from it or mask it. Logits
+        of any finite size are safe. Every visible id must be below V; the mask's id need not be.
         """
         log_target = self.target_logits(logits).log_softmax(-1)
         impossible = torch.full_like(logits, -torch.inf, dtype=log_target.dtype)
@@ -134,9 +146,11 @@ class MaskedDiffusion:
     def nll(
         self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
     ) -> Float[Tensor, "B L"]:
-        """-log x_theta of the clean token at the `masked` positions, 0 elsewhere; nats. Equals -log_x0 gathered at x0.
+        """-log x_theta of the clean token at the `masked` positions, 0 elsewhere; nats. Equals
+        -log_x0 gathered at x0.
 
-        A masked position whose clean token is not a target costs infinity, for the denoiser gives it no chance.
+        A masked position whose clean token is not a target costs infinity, for the denoiser gives
+        it no chance.
         """
         last = len(self._column_of) - 1
         column = self._column_of.to(x0.device)[
@@ -153,7 +167,9 @@ class MaskedDiffusion:
         t: Float[Tensor, "B"],
         s: Float[Tensor, "B"],
     ) -> Float[Tensor, "B L V"]:
-        """p(xs | xt) as probabilities; logp = log_x0(logits, xt), 0 <= s < t <= 1, and V exceeds the mask's id."""
+        """p(xs | xt) as probabilities; logp = log_x0(logits, xt), 0 <= s < t <= 1, and V exceeds
+        the mask's id.
+        """
         masked = xt == self.mask_id
         reveal = torch.where(masked, self.reveal(t, s)[:, None].to(logp.dtype), 1.0)
         p = logp.exp() * reveal[..., None]
@@ -164,7 +180,9 @@ class MaskedDiffusion:
 def exact_count_mask(
     maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]
 ) -> Bool[Tensor, "B L"]:
-    """Exactly k of each row's maskable positions: those with the smallest uniforms. All of them where k is larger."""
+    """Exactly k of each row's maskable positions: those with the smallest uniforms. All of them
+    where k is larger.
+    """
     rank = u.masked_fill(~maskable, torch.inf).argsort(dim=-1, stable=True).argsort(-1)
     return maskable & (rank < k[:, None])
 
@@ -179,11 +197,14 @@ def times(
     """A time in (0, 1] for each sample; each is uniform by itself, whatever the method.
 
     iid         every sample its own uniform
-    stratified  one sample in each of `n_slots` equal strata, anywhere within it             (MDLM's "antithetic")
-    systematic  the same place in every stratum                                              (VDM, MD4)
+    stratified  one sample in each of `n_slots` equal strata, anywhere within it
+    (MDLM's "antithetic")
+    systematic  the same place in every stratum
+    (VDM, MD4)
 
-    `slot` numbers the samples of the global batch (or of a whole evaluation) 0 .. n_slots - 1, best in random order.
-    The shared uniform turns the strata around the circle, so that no sample is tied to one part of [0, 1].
+    `slot` numbers the samples of the global batch (or of a whole evaluation) 0 .. n_slots - 1, best
+    in random order. The shared uniform turns the strata around the circle, so that no sample is
+    tied to one part of [0, 1].
     """
     if method == "iid":
         turn = u_own
@@ -198,5 +219,7 @@ def times(
 
 
 def counts(t: Float[Tensor, "B"], n_maskable: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
-    """How many of n positions to mask: uniform on 1 .. n when t is uniform on (0, 1]; 0 where n = 0."""
+    """How many of n positions to mask: uniform on 1 .. n when t is uniform on (0, 1]; 0 where n =
+    0.
+    """
     return torch.minimum(torch.ceil(t * n_maskable).long(), n_maskable.long())

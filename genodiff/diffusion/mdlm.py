@@ -1,17 +1,24 @@
-"""MDLM: a weighted cross-entropy at masked positions; and what is left of it as its simplifications are taken away.
+"""MDLM: a weighted cross-entropy at masked positions; and what is left of it as its simplifications
+are taken away.
 
     whole            the bound of `loss`: exact counts (default), continuous time, or T steps
-    no carry-over    a visible token is not given, so it is paid for at the end: - sum over positions of log x_theta(x0)_x0
-    no zero-masking  x_theta may say "mask"; with x_m its chance there, a step from t to s costs at a masked position
+    no carry-over    a visible token is not given, so it is paid for at the end: - sum over
+                     positions of log x_theta(x0)_x0
+    no zero-masking  x_theta may say "mask"; with x_m its chance there, a step from t to s costs at
+                     a masked position
 
                      KL(q(zs|zt,x0) || p(zs|zt)) = r (-log x_x + A(t)) + (1 - r) (A(t) - A(s))
-                     r = (alpha(s) - alpha(t)) / (1 - alpha(t)),   A(t) = log(1 + x_m alpha(t) / (1 - alpha(t)))
+                     r = (alpha(s) - alpha(t)) / (1 - alpha(t)),
+                     A(t) = log(1 + x_m alpha(t) / (1 - alpha(t)))
 
-                     and in the limit of infinitely many steps   w(t) [-log x_x + A(t) - x_m / (1 - alpha + alpha x_m)]
-    no Rao-Blackwell only what happens in the step that is drawn is paid for, not its mean: 1 if revealed, else 0, for r
+                     and in the limit of infinitely many steps
+                     w(t) [-log x_x + A(t) - x_m / (1 - alpha + alpha x_m)]
+    no Rao-Blackwell only what happens in the step that is drawn is paid for, not its mean: 1 if
+    revealed, else 0, for r
 
-Sources: Sahoo et al. 2024, arXiv 2406.07524, section 3 and table 8 (the ablation); Austin et al. 2021, arXiv 2107.03006.
-All of them are upper bounds on -log p of the same kind; the means with and without Rao-Blackwellisation are equal.
+Sources: Sahoo et al. 2024, arXiv 2406.07524, section 3 and table 8 (the ablation); Austin et al.
+2021, arXiv 2107.03006. All of them are upper bounds on -log p of the same kind; the means with and
+without Rao-Blackwellisation are equal.
 """
 
 from dataclasses import dataclass, replace
@@ -37,9 +44,11 @@ _UNLIKELY = 1e-18  # steps whose chance is below are left out of a mean over ste
 
 @dataclass(frozen=True)
 class Mdlm(Objective):
-    """Masked diffusion; `time_steps` None is continuous time, in which `exact_count` masks k of n and not by coins.
+    """Masked diffusion; `time_steps` None is continuous time, in which `exact_count` masks k of n
+    and not by coins.
 
-    Without zero-masking the cost depends on the time and not on the count alone: times are drawn, `exact_count` or not.
+    Without zero-masking the cost depends on the time and not on the count alone: times are drawn,
+    `exact_count` or not.
     """
 
     exact_count: bool = True
@@ -115,7 +124,9 @@ class Mdlm(Objective):
             found = as_bound(
                 self._mean_costs(denoiser, x0, maskable, t, draws.u_mask, lengths, self.time_steps)
             )
-        else:  # the mean of a step, whatever the training paid for: it is the same figure and varies less
+        else:
+            # the mean of a step, whatever the training paid for: it is the same figure and varies
+            # less
             mean = replace(self, rao_blackwell=True)
             found = as_bound(mean._costs(denoiser, x0, maskable, t, draws.u_mask, lengths))
         if self.carry_over:
@@ -135,7 +146,9 @@ class Mdlm(Objective):
         u: Float[Tensor, "B L"],
         lengths: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B L"]:
-        """Nats of each position whose mean over t and u is its share of the bound, without the reconstruction."""
+        """Nats of each position whose mean over t and u is its share of the bound, without the
+        reconstruction.
+        """
         first = torch.zeros_like(t, dtype=torch.bool)
         if self.time_steps is not None:
             i = torch.ceil(t * self.time_steps).clamp(1, self.time_steps)
@@ -166,8 +179,10 @@ class Mdlm(Objective):
         lengths: Int[Tensor, "B"] | None,
         steps: int,
     ) -> Float[Tensor, "B L"]:
-        """The mean of `_costs` over the steps that could have drawn the mask: step i, where k of n are masked, with a chance
-        p(i | k) that goes with Binomial(k; n, 1 - alpha(i/T)). For a network that is not told the time; it varies least."""
+        """The mean of `_costs` over the steps that could have drawn the mask: step i, where k of n
+        are masked, with a chance p(i | k) that goes with Binomial(k; n, 1 - alpha(i/T)). For a
+        network that is not told the time; it varies least.
+        """
         masked = self.diffusion.draw_mask(
             torch.ceil(t * steps).clamp(1, steps) / steps, u, maskable
         )
@@ -235,9 +250,11 @@ def step_cost(
     masked_s: Float[Tensor, "B _"],
     reveal: Float[Tensor, "B L"] | None = None,
 ) -> Float[Tensor, "B L"]:
-    """Nats of a step at a masked position, nll = -log x_x; `masked` is 1 - alpha, of t > 0 and of s, which may be 0.
+    """Nats of a step at a masked position, nll = -log x_x; `masked` is 1 - alpha, of t > 0 and of
+    s, which may be 0.
 
-    With `reveal` (1 where the step reveals the position, else 0) they are those of what happened, else their mean.
+    With `reveal` (1 where the step reveals the position, else 0) they are those of what happened,
+    else their mean.
     """
     first = masked_s == 0
     a_t = torch.log1p(x_mask * (1 - masked_t) / masked_t)
@@ -254,7 +271,9 @@ def exact_count_bound(
     draws: Draws,
     lengths: Int[Tensor, "B"] | None = None,
 ) -> WindowBound:
-    """The bound of a masked denoiser from exactly k masks per window, k systematic over all windows."""
+    """The bound of a masked denoiser from exactly k masks per window, k systematic over all
+    windows.
+    """
     k = counts(draws.times("systematic").to(x0.device), maskable.sum(-1))
     found = window_nelbo(diffusion, denoiser, x0, maskable, k, draws.u_mask, lengths)
     return WindowBound(found.ce, found.scale, found.k.double() / found.n.clamp(min=1))

@@ -1,16 +1,19 @@
-"""MLM: BERT's masked language modelling. A seventh of the tokens is to be guessed, most of them behind a mask.
+"""MLM: BERT's masked language modelling. A seventh of the tokens is to be guessed, most of them
+behind a mask.
 
     15 % of the maskable positions are selected; of these
     80 %  show the mask       10 %  show a random target       10 %  show what they are
     loss = mean of -log p(x_l | xt) over selected positions l
 
-What it is trained on is no bound on a likelihood: it is a mean over contexts with 15 % of the tokens missing. But the
-network is a masked denoiser, so used one token at a time it has a likelihood, and its `bound` is MDLM's of the same
-network (MDLM, table 4: BERT on C4 has a perplexity of at most 78). It is poor because high mask rates are never
-trained, not because the figure is another one. What MLM is good at stands in the curve: its bin around a rate of 0.15
-is the loss above (its first bin, nearly all context being seen, is close to a pseudo-log-likelihood).
+What it is trained on is no bound on a likelihood: it is a mean over contexts with 15 % of the
+tokens missing. But the network is a masked denoiser, so used one token at a time it has a
+likelihood, and its `bound` is MDLM's of the same network (MDLM, table 4: BERT on C4 has a
+perplexity of at most 78). It is poor because high mask rates are never trained, not because the
+figure is another one. What MLM is good at stands in the curve: its bin around a rate of 0.15 is the
+loss above (its first bin, nearly all context being seen, is close to a pseudo-log-likelihood).
 
-Source: Devlin et al. 2019, arXiv 1810.04805; Salazar et al. 2020, arXiv 1910.14659 (pseudo-likelihood).
+Source: Devlin et al. 2019, arXiv 1810.04805; Salazar et al. 2020, arXiv 1910.14659
+(pseudo-likelihood).
 """
 
 from collections.abc import Callable
@@ -44,7 +47,9 @@ def show(
 
 @dataclass(frozen=True)
 class Mlm(Objective):
-    """`mask_rate` of the tokens are selected, each by its own uniform, which also says what is shown in its place."""
+    """`mask_rate` of the tokens are selected, each by its own uniform, which also says what is
+    shown in its place.
+    """
 
     mask_rate: float = 0.15
 
@@ -74,7 +79,9 @@ class Mlm(Objective):
         draws: Draws,
         lengths: Int[Tensor, "B"] | None = None,
     ) -> LossTerms:
-        """Nats are divided by the mask rate, so that per token they are the mean over selected positions."""
+        """Nats are divided by the mask rate, so that per token they are the mean over selected
+        positions.
+        """
         part = draws.u_mask / self.mask_rate  # uniform by itself where it is below 1
         selected = maskable & (part < 1)
         targets = torch.tensor(self.diffusion.targets, device=x0.device)

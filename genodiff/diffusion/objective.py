@@ -1,14 +1,17 @@
-"""What every objective is: a loss to train a network with, and a figure in nats to judge it by, in the same units.
+"""What every objective is: a loss to train a network with, and a figure in nats to judge it by, in
+the same units.
 
     loss     sums over a batch, from the batch's own uniforms; see `LossTerms`
     bound    an estimate for each window of what `figure` says:
              "exact"   -log p(x0) itself                         (next token)
-             "bound"   an upper bound on -log p(x0), closed: nothing is cut off, no token is free    (all others)
-    causal   whether the network must predict a position from what stands before it, and from nothing else
+             "bound"   an upper bound on -log p(x0), closed: nothing is cut off, no token is free
+             (all others)
+    causal   whether the network must predict a position from what stands before it, and from
+             nothing else
 
-The objectives share the process (`MaskedDiffusion`), the network's interface (xt, sigma) -> logits and the count of
-tokens, so that nats per token of any two of them can be set side by side. A new one is one file and one line in
-`objectives.OBJECTIVES`.
+The objectives share the process (`MaskedDiffusion`), the network's interface (xt, sigma) -> logits
+and the count of tokens, so that nats per token of any two of them can be set side by side. A new
+one is one file and one line in `objectives.OBJECTIVES`.
 """
 
 from abc import ABC, abstractmethod
@@ -42,7 +45,9 @@ class Draws(NamedTuple):
 
 
 class WindowBound(NamedTuple):
-    """Estimates for windows, in nats and double precision: `scale` times the sum of `ce` over a part is its share."""
+    """Estimates for windows, in nats and double precision: `scale` times the sum of `ce` over a
+    part is its share.
+    """
 
     ce: Float[Tensor, "B L"]
     scale: Float[Tensor, "B"]
@@ -53,7 +58,9 @@ class WindowBound(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective(ABC):
-    """A process to learn and the way its times are drawn in training; evaluation always draws them systematically."""
+    """A process to learn and the way its times are drawn in training; evaluation always draws them
+    systematically.
+    """
 
     diffusion: MaskedDiffusion
     time_sampling: TimeSampling = "systematic"

@@ -34,7 +34,9 @@ def settings_of(name: str) -> list[str]:
 
 
 def objective(name: str, diffusion: MaskedDiffusion, **settings: Any) -> Objective:
-    """The objective called `name` with its settings. UsageError names what is unknown and what is near it."""
+    """The objective called `name` with its settings. UsageError names what is unknown and what is
+    near it.
+    """
     known = settings_of(name)
     for key in settings:
         if key not in known:

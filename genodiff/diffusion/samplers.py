@@ -5,19 +5,22 @@
     u_order         when a position is revealed
     u_token         which token it then takes
     ancestral       MDLM's reverse chain on a grid of `steps` equal steps in time
-    first_hitting   the same chain in continuous time: one position per evaluation, in a uniformly random order
+    first_hitting   the same chain in continuous time: one position per evaluation, in a uniformly
+                    random order
     confidence      the most predictable positions first, as many per step as the schedule reveals
 
-Count first: the step at which a position is revealed depends on nothing but its uniform, so it is drawn before the
-denoiser runs. A (sequence, step) pair that reveals nothing costs no evaluation, so there is nothing to cache, and a
-sequence needs at most min(steps, masks) evaluations. Only rows about to be revealed are turned into probabilities, in
-double precision and a token is drawn (see `draw`): single-precision Gumbel noise would lower the temperature of a large
-vocabulary (Zheng et al. 2024, arXiv 2409.02908).
+Count first: the step at which a position is revealed depends on nothing but its uniform, so it is
+drawn before the denoiser runs. A (sequence, step) pair that reveals nothing costs no evaluation, so
+there is nothing to cache, and a sequence needs at most min(steps, masks) evaluations. Only rows
+about to be revealed are turned into probabilities, in double precision and a token is drawn (see
+`draw`): single-precision Gumbel noise would lower the temperature of a large vocabulary (Zheng et
+al. 2024, arXiv 2409.02908).
 
-A sequence's result depends on its own masks and uniforms, never on its companions. In single precision a denoiser's
-logits differ in the last digits with batch size and thread count, and a draw close to a boundary could flip. Where
-`refine`, the same denoiser in double precision, is given, every draw that an error of `tolerance` in any logit could
-change is decided by it, on that sequence alone.
+A sequence's result depends on its own masks and uniforms, never on its companions. In single
+precision a denoiser's logits differ in the last digits with batch size and thread count, and a draw
+close to a boundary could flip. Where `refine`, the same denoiser in double precision, is given,
+every draw that an error of `tolerance` in any logit could change is decided by it, on that sequence
+alone.
 """
 
 from collections.abc import Callable
@@ -54,9 +57,11 @@ def ancestral(
     refine: Denoiser | None = None,
     tolerance: float = 1e-4,
 ) -> Sampled:
-    """The reverse chain of `steps` equal steps in time, exactly: every position takes its step from `u_order`.
+    """The reverse chain of `steps` equal steps in time, exactly: every position takes its step from
+    `u_order`.
 
-    On the linear schedule a sequence of L masks takes steps (1 - (1 - 1/steps)^L) evaluations on average.
+    On the linear schedule a sequence of L masks takes steps (1 - (1 - 1/steps)^L) evaluations on
+    average.
     """
     filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
@@ -83,9 +88,11 @@ def first_hitting(
     refine: Denoiser | None = None,
     tolerance: float = 1e-4,
 ) -> Sampled:
-    """One position per evaluation, the smallest `u_order` first: a chain of infinitely many steps (Zheng et al. 2024).
+    """One position per evaluation, the smallest `u_order` first: a chain of infinitely many steps
+    (Zheng et al. 2024).
 
-    With a perfect denoiser its law is the data's. There are as many evaluations as masks; `steps` plays no part.
+    With a perfect denoiser its law is the data's. There are as many evaluations as masks; `steps`
+    plays no part.
     """
     filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
     order = u_order.masked_fill(~filling.masked, torch.inf).argsort(dim=-1, stable=True)
@@ -115,11 +122,13 @@ def confidence(
     tolerance: float = 1e-4,
     order_temperature: float = 0.0,
 ) -> Sampled:
-    """The positions whose best token is most probable come first; ties are settled by the smaller `u_order`.
+    """The positions whose best token is most probable come first; ties are settled by the smaller
+    `u_order`.
 
-    Each step reveals the schedule's share of the masks, rounded. The order looks at a position's distribution and never
-    at the token drawn from it, so one position per step still follows the denoiser's law. `order_temperature` adds that
-    much Gumbel noise, from `u_order`, to the log-probabilities that are compared: infinity would be a random order.
+    Each step reveals the schedule's share of the masks, rounded. The order looks at a position's
+    distribution and never at the token drawn from it, so one position per step still follows the
+    denoiser's law. `order_temperature` adds that much Gumbel noise, from `u_order`, to the
+    log-probabilities that are compared: infinity would be a random order.
     """
     filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
@@ -165,7 +174,8 @@ SAMPLERS: dict[str, Callable[..., Sampled]] = {
 
 
 def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, "S"]:
-    """(alpha(1 - j/S) - alpha(1)) / (1 - alpha(1)) for j = 1 .. S: the share of masks that are revealed after j steps.
+    """(alpha(1 - j/S) - alpha(1)) / (1 - alpha(1)) for j = 1 .. S: the share of masks that are
+    revealed after j steps.
 
     The last is 1: the last step reveals whatever is left, also where alpha(0) < 1.
     """
@@ -207,7 +217,8 @@ class Filling:
     ) -> tuple[Float[Tensor, "*positions V"], Float[Tensor, "A"]]:
         """The logits of these sequences at their times, and the sigma that the denoiser saw.
 
-        Where it is known which positions are `due`, a denoiser with a large vocabulary gives theirs alone, (n, V).
+        Where it is known which positions are `due`, a denoiser with a large vocabulary gives theirs
+        alone, (n, V).
         """
         self.nfe[rows] += 1
         self.exact.clear()
@@ -221,7 +232,9 @@ class Filling:
         return self.denoiser(self.x[rows], sigma), sigma
 
     def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
-        """The double-precision logits of one sequence alone, computed at most once between two reveals."""
+        """The double-precision logits of one sequence alone, computed at most once between two
+        reveals.
+        """
         assert self.refine is not None
         if row.item() not in self.exact:
             self.exact[int(row)] = self.refine(self.x[row], sigma)

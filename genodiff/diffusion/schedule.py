@@ -2,16 +2,19 @@
 
     q(xt | x0) = Cat(alpha(t) x0 + (1 - alpha(t)) mask)        at every position by itself
 
-    alpha(t)    chance that a token is still visible; falls strictly, from 1 at t = 0 to `eps` at t = 1
+    alpha(t)    chance that a token is still visible; falls strictly, from 1 at t = 0 to `eps` at t
+                = 1
     masked(t)   1 - alpha(t), without cancellation near t = 0
     sigma(t)    -ln alpha(t), the total noise; rate(t) is its derivative
-    weight(t)   -alpha'(t) / (1 - alpha(t)) = sigma'(t) / (e^sigma(t) - 1), what a cross-entropy at time t weighs in the
-                continuous bound of MDLM (Sahoo et al. 2024, arXiv 2406.07524)
+    weight(t)   -alpha'(t) / (1 - alpha(t)) = sigma'(t) / (e^sigma(t) - 1), what a cross-entropy at
+                time t weighs in the continuous bound of MDLM (Sahoo et al. 2024, arXiv 2406.07524)
 
-The bound of a denoiser that ignores time does not depend on the schedule; the variance of its estimate and the law of a
-sampler with few steps do. Two different functions are called "cosine" in the literature; here each has its own name.
+The bound of a denoiser that ignores time does not depend on the schedule; the variance of its
+estimate and the law of a sampler with few steps do. Two different functions are called "cosine" in
+the literature; here each has its own name.
 
-A new schedule is one frozen dataclass and one line in `SCHEDULES`; the tests cover it by iterating that table.
+A new schedule is one frozen dataclass and one line in `SCHEDULES`; the tests cover it by iterating
+that table.
 """
 
 import math
@@ -29,7 +32,9 @@ Time = Float[Tensor, "*T"]
 
 
 class Schedule(ABC):
-    """alpha(t) with what follows from it. Every method works elementwise on a floating tensor of any shape."""
+    """alpha(t) with what follows from it. Every method works elementwise on a floating tensor of
+    any shape.
+    """
 
     @abstractmethod
     def alpha(self, t: Time) -> Time:
@@ -63,10 +68,11 @@ class Schedule(ABC):
 
 @dataclass(frozen=True)
 class _Shape(Schedule):
-    """alpha = eps + (1 - eps) visible(t), where visible falls from 1 to 0 and hidden = 1 - visible rises.
+    """alpha = eps + (1 - eps) visible(t), where visible falls from 1 to 0 and hidden = 1 - visible
+    rises.
 
-    `eps` is alpha(1). Above 0 the chain ends before all is masked, and the bound lacks (or pays) a prior term: 0 is the
-    right choice for a likelihood; MDLM's code uses 1e-3.
+    `eps` is alpha(1). Above 0 the chain ends before all is masked, and the bound lacks (or pays) a
+    prior term: 0 is the right choice for a likelihood; MDLM's code uses 1e-3.
     """
 
     eps: float = 0.0
@@ -105,7 +111,9 @@ class _Shape(Schedule):
 
 @dataclass(frozen=True)
 class Linear(_Shape):
-    """alpha = 1 - t, so sigma = -ln(1 - t): the "log-linear" schedule of SEDD and MDLM. The weight is exactly 1/t."""
+    """alpha = 1 - t, so sigma = -ln(1 - t): the "log-linear" schedule of SEDD and MDLM. The weight
+    is exactly 1/t.
+    """
 
     def _visible(self, t: Time) -> Time:
         return 1 - t
@@ -122,7 +130,9 @@ class Linear(_Shape):
 
 @dataclass(frozen=True)
 class LogLinear(Linear):
-    """`Linear` as MDLM's code has it: alpha = 1 - (1 - eps) t with eps = 1e-3, so a thousandth is never masked."""
+    """`Linear` as MDLM's code has it: alpha = 1 - (1 - eps) t with eps = 1e-3, so a thousandth is
+    never masked.
+    """
 
     eps: float = 1e-3
 
@@ -206,9 +216,11 @@ class Polynomial(_Shape):
 
 @dataclass(frozen=True)
 class _Noise(Schedule):
-    """A schedule given by its total noise, sigma(t) from `sigma_min` to `sigma_max`; alpha = e^-sigma.
+    """A schedule given by its total noise, sigma(t) from `sigma_min` to `sigma_max`; alpha =
+    e^-sigma.
 
-    Some tokens are masked at t = 0 already (a reconstruction term) unless sigma_min = 0; some stay visible at t = 1.
+    Some tokens are masked at t = 0 already (a reconstruction term) unless sigma_min = 0; some stay
+    visible at t = 1.
     """
 
     sigma_min: float = 1e-4
@@ -284,7 +296,9 @@ SCHEDULES: dict[str, type[Schedule]] = {
 
 
 def schedule(name: str, **settings: float) -> Schedule:
-    """The schedule called `name` with its settings. UsageError names what is unknown and what is near it."""
+    """The schedule called `name` with its settings. UsageError names what is unknown and what is
+    near it.
+    """
     if name not in SCHEDULES:
         raise UsageError(f"no schedule '{name}'", fix=did_you_mean(name, SCHEDULES))
     cls = SCHEDULES[name]

@@ -1,16 +1,21 @@
-"""SEDD, absorbing: score entropy. The network tells ratios of probabilities, and nothing makes them sum to one.
+"""SEDD, absorbing: score entropy. The network tells ratios of probabilities, and nothing makes them
+sum to one.
 
-    s_v    = p_t(v) / p_t(mask) given the rest, the concrete score; the true one is x_v alpha / (1 - alpha)
-    s_v    = h_v alpha / (1 - alpha),   h_v = exp(logit_v) / K,   K targets; logits of 0 mean "all equal"
+    s_v    = p_t(v) / p_t(mask) given the rest, the concrete score; the true one is x_v alpha / (1 -
+           alpha)
+    s_v    = h_v alpha / (1 - alpha),   h_v = exp(logit_v) / K,
+    K targets; logits of 0 mean "all equal"
 
-    DWDSE = integral of sigma'(t) E sum over masked of [ sum_v s_v - a log s_x + a (log a - 1) ],   a = alpha / (1 - alpha)
+    DWDSE = integral of sigma'(t) E sum over masked of [ sum_v s_v - a log s_x + a (log a - 1) ],
+    a = alpha / (1 - alpha)
           = integral of w(t) E sum over masked of [ -log h_x + sum_v h_v - 1 ]
 
-The second line is the first with the scale taken out: MDLM's integrand, to which an h that does not sum to one adds
-sum h - 1 - log sum h >= 0. So the bound is never below MDLM's of the normalised network, equal to it where h sums to
-one, and its mean comes from exact counts just as well.
+The second line is the first with the scale taken out: MDLM's integrand, to which an h that does not
+sum to one adds sum h - 1 - log sum h >= 0. So the bound is never below MDLM's of the normalised
+network, equal to it where h sums to one, and its mean comes from exact counts just as well.
 
-Source: Lou, Meng and Ermon 2024, arXiv 2310.16834, equations 5 and 11, with its scaling of the output by sigma.
+Source: Lou, Meng and Ermon 2024, arXiv 2310.16834, equations 5 and 11, with its scaling of the
+output by sigma.
 """
 
 import math
@@ -41,7 +46,9 @@ def score_entropy(
     x0: Int[Tensor, "B L"],
     masked: Bool[Tensor, "B L"],
 ) -> Float[Tensor, "B L"]:
-    """-log h_x + sum h - 1 at the `masked` positions, 0 elsewhere; nats. sigma'(t) DWDSE is w(t) times this."""
+    """-log h_x + sum h - 1 at the `masked` positions, 0 elsewhere; nats. sigma'(t) DWDSE is w(t)
+    times this.
+    """
     total = log_ratios(diffusion, logits).logsumexp(-1)
     return torch.where(masked, diffusion.nll(logits, x0, masked) - total + torch.expm1(total), 0.0)
 
@@ -56,7 +63,9 @@ class Sedd(Objective):
 
     @property
     def samplers(self) -> dict[str, Callable[..., Sampled]]:
-        """`analytic` reveals at the rate that the scores tell; the others take the scores normalised."""
+        """`analytic` reveals at the rate that the scores tell; the others take the scores
+        normalised.
+        """
         return {"analytic": partial(analytic, log_ratios=log_ratios), **super().samplers}
 
     @property

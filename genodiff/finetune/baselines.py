@@ -8,7 +8,8 @@
   lookup-overlap   the labels of the train intervals that share a base
   bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
 
-Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers, or values (n,).
+Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers,
+or values (n,).
 """
 
 import warnings
@@ -55,10 +56,12 @@ class _Given(NamedTuple):
 def baseline_predictor(
     name: str, task: Task, train: Examples, valid: Examples, seed: int
 ) -> Predict:
-    """A baseline fitted on `train`, its choices made on `valid`: a function from examples to predictions.
+    """A baseline fitted on `train`, its choices made on `valid`: a function from examples to
+    predictions.
 
-    Sequences are cut to the task's `max_length` as they are for networks; lengths and places are not. Raises `UsageError`
-    for an unknown name, `DataError` where a baseline needs coordinates or classes that the data do not have.
+    Sequences are cut to the task's `max_length` as they are for networks; lengths and places are
+    not. Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
+    classes that the data do not have.
     """
     if name not in _FITS:
         raise UsageError(f"no baseline '{name}'; {did_you_mean(name, _FITS)}")
@@ -68,7 +71,9 @@ def baseline_predictor(
 
 
 def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
-    """The baselines that can be fitted to these data: lookups need classes and coordinates, the others are always there."""
+    """The baselines that can be fitted to these data: lookups need classes and coordinates, the
+    others are always there.
+    """
     can_look_up = train.places is not None and task.kind in ("binary", "multiclass")
     return tuple(
         name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup")
@@ -100,7 +105,8 @@ def _length_tree(given: _Given) -> Predict:
         return lambda examples: length_tree(
             given.train.lengths, given.train.labels, examples.lengths, given.n_out
         )
-    # Equal lengths are put together under a weight: the same tree as on single rows, many times faster.
+    # Equal lengths are put together under a weight: the same tree as on single rows, many times
+    # faster.
     lengths, group = np.unique(given.train.lengths, return_inverse=True)
     weight = np.bincount(group).astype(np.float64)
     answers = _one_hot(given.train.labels, given)
@@ -118,7 +124,8 @@ def _length_tree(given: _Given) -> Predict:
 
 
 def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
-    """(n, features), sparse: the share of G and C, and per k the square roots of the k-mers' counts, scaled to length 1.
+    """(n, features), sparse: the share of G and C, and per k the square roots of the k-mers'
+    counts, scaled to length 1.
 
     With `both_strands` a k-mer and its reverse complement are counted as one.
     """
@@ -196,7 +203,8 @@ def _linear(kind: str, x: Any, given: _Given, strength: float) -> list[Any]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         columns = list(labels.T) if kind == "multilabel" else [labels]
         return [
-            LogisticRegression(C=strength, tol=1e-3, max_iter=100).fit(x, y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns
+            LogisticRegression(C=strength, tol=1e-3, max_iter=100).fit(x,
+            y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns
         ]  # fmt: skip
 
 
@@ -204,7 +212,8 @@ def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
     if kind == "regression":
         return np.asarray(models[0].predict(x), np.float64)
     found = [
-        in_their_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m, int)
+        in_their_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m,
+        int)
         else in_their_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
         for m in models
     ]  # fmt: skip
@@ -212,7 +221,9 @@ def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
 
 
 def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
-    """What is least on the validation part: the share of errors, then the log loss; for values the squared error."""
+    """What is least on the validation part: the share of errors, then the log loss; for values the
+    squared error.
+    """
     if kind == "regression":
         return float(np.square(labels - predicted).mean())
     right = (
@@ -230,7 +241,8 @@ def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
 def _cnn(given: _Given) -> Predict:
     task = given.task
     return fit_cnn(
-        task.kind, given.n_out, task.max_length, given.train, given.valid, given.seed, loss=lambda y, p: _loss(task.kind, y, p)
+        task.kind, given.n_out, task.max_length, given.train, given.valid, given.seed,
+        loss=lambda y, p: _loss(task.kind, y, p)
     )  # fmt: skip
 
 
@@ -238,7 +250,8 @@ def _lookup(exact: bool) -> Callable[[_Given], Predict]:
     def fit(given: _Given) -> Predict:
         if given.task.kind not in ("binary", "multiclass"):
             raise DataError(
-                f"task {given.task.name}: a lookup answers with classes, and this is a {given.task.kind} task"
+                f"task {given.task.name}: a lookup answers with classes, and this is a "
+                f"{given.task.kind} task"
             )
         if given.train.places is None:
             raise DataError(

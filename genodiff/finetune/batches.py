@@ -1,7 +1,9 @@
-"""Labelled sequences as batches: ids of one length after another, right padding, and an order that has no state.
+"""Labelled sequences as batches: ids of one length after another, right padding, and an order that
+has no state.
 
-Epoch e of seed s visits its examples in the order of uniforms (FINETUNE_ORDER, e), in batches of B. Where lengths differ, the
-batches of a stretch of 16 are formed from its examples sorted by length and visited in random order, which saves padding.
+Epoch e of seed s visits its examples in the order of uniforms (FINETUNE_ORDER, e), in batches of B.
+Where lengths differ, the batches of a stretch of 16 are formed from its examples sorted by length
+and visited in random order, which saves padding.
 """
 
 import math
@@ -24,7 +26,9 @@ _CPU_BASES, _GPU_BASES = 1 << 14, 1 << 19  # of a pass through the network
 
 
 class Part(NamedTuple):
-    """Encoded examples with their labels: ids one sequence after another, `lengths` of each, `cut` of them shortened."""
+    """Encoded examples with their labels: ids one sequence after another, `lengths` of each, `cut`
+    of them shortened.
+    """
 
     ids: NDArray[Any]
     starts: Index
@@ -58,7 +62,9 @@ Reader = Alphabet | Sentences
 
 
 def encode(examples: Examples, reader: Reader, max_length: int) -> Part:
-    """The examples as ids: of longer sequences the first `max_length` bases, of texts at most so many tokens."""
+    """The examples as ids: of longer sequences the first `max_length` bases, of texts at most so
+    many tokens.
+    """
     if isinstance(reader, Sentences):
         rows, cut = reader.rows(examples.sequences, max_length)
     else:
@@ -105,7 +111,9 @@ def dropout_draws(seed: int, epoch: int, rows: Index, width: int) -> Tensor:
 
 
 def passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:
-    """A batch in parts that fit the device: equal numbers of rows, at most so many bases with padding and strands."""
+    """A batch in parts that fit the device: equal numbers of rows, at most so many bases with
+    padding and strands.
+    """
     bases = len(lengths) * int(lengths.max()) * strands
     parts = max(1, math.ceil(bases / (_GPU_BASES if device.startswith("cuda") else _CPU_BASES)))
     rows = max(1, math.ceil(len(lengths) / parts))

@@ -1,11 +1,13 @@
-"""The convolutional network that Genomic Benchmarks compares with (Gresova et al. 2023), by its published description.
+"""The convolutional network that Genomic Benchmarks compares with (Gresova et al. 2023), by its
+published description.
 
-An embedding of 100, then three times (convolution of width 8 to 16, 8 and 4 channels, batch norm, ReLU, max-pooling by 2),
-then two linear layers, the first to 512. Trained as in the Caduceus paper's table: Adam, rate 1e-3, batches of 64, ten epochs,
-the epoch that is best on the validation part. Sequences are padded on the right; N and padding are letters of their own.
+An embedding of 100, then three times (convolution of width 8 to 16, 8 and 4 channels, batch norm,
+ReLU, max-pooling by 2), then two linear layers, the first to 512. Trained as in the Caduceus
+paper's table: Adam, rate 1e-3, batches of 64, ten epochs, the epoch that is best on the validation
+part. Sequences are padded on the right; N and padding are letters of their own.
 
-The embedding and the first convolution are one linear map of one-hot letters, and are computed as that: the same function
-and the same gradients for a sixteenth of the work.
+The embedding and the first convolution are one linear map of one-hot letters, and are computed as
+that: the same function and the same gradients for a sixteenth of the work.
 """
 
 import math
@@ -85,7 +87,9 @@ def fit_cnn(
     kind: str, n_out: int, max_length: int, train: Examples, valid: Examples, seed: int, *,
     loss: Callable[[NDArray[np.generic], Floats], float],
 ) -> Callable[[Examples], Floats]:  # fmt: skip
-    """The network of the epoch whose validation predictions have the least `loss(labels, predicted)`, as a predictor."""
+    """The network of the epoch whose validation predictions have the least `loss(labels,
+    predicted)`, as a predictor.
+    """
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
@@ -127,7 +131,9 @@ def fit_cnn(
 
 
 def letters_of(sequences: list[bytes], length: int) -> Tensor:
-    """(n, length) letters 0 to 5 as uint8: A, C, G, T, any other, padding on the right; longer sequences are cut."""
+    """(n, length) letters 0 to 5 as uint8: A, C, G, T, any other, padding on the right; longer
+    sequences are cut.
+    """
     found = np.full((len(sequences), length), _LETTERS - 1, np.uint8)
     for row, sequence in zip(found, sequences, strict=True):
         cut = sequence[:length]

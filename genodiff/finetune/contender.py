@@ -1,10 +1,13 @@
-"""Who takes part in a benchmark: checkpoints, the same networks with random weights, and baselines, by short names.
+"""Who takes part in a benchmark: checkpoints, the same networks with random weights, and baselines,
+by short names.
 
-A suite is of DNA or of text, and so are its networks; a text network reads with the tokenizer that it was trained with.
+A suite is of DNA or of text, and so are its networks; a text network reads with the tokenizer that
+it was trained with.
 
 A word of `--model` is one of
     PATH, NAME=PATH        a run folder or checkpoint of ours
-    scratch                random weights: the network of the first checkpoint named, or else of the default preset
+    scratch                random weights: the network of the first checkpoint named, or else of the
+                           default preset
     scratch:PRESET         random weights of a preset
     a baseline's name      or `baselines` for all of them
 """
@@ -35,7 +38,9 @@ _USUAL = {"dna": DEFAULT_PRESET, "text": DEFAULT_TEXT_PRESET}
 
 
 class Contender(Settings):
-    """One of them. `path` is the checkpoint that gives the weights or, for random weights, the shape."""
+    """One of them. `path` is the checkpoint that gives the weights or, for random weights, the
+    shape.
+    """
 
     name: str
     kind: Literal["checkpoint", "scratch", "baseline"]
@@ -53,11 +58,15 @@ class Contender(Settings):
         ], BYTES if self.domain == "text" else ALPHABETS["dna"]
 
     def reader(self) -> Reader:
-        """What makes the network's ids: its alphabet or, for text, the tokenizer in its run (without one, bytes)."""
+        """What makes the network's ids: its alphabet or, for text, the tokenizer in its run
+        (without one, bytes).
+        """
         return _sentences(self.path) if self.domain == "text" else self.shape()[1]
 
     def network(self, seed: int, device: str = "cpu") -> tuple[nn.Module, Alphabet]:
-        """A network of its own for one fit, its weights read or drawn from `seed`, and its alphabet."""
+        """A network of its own for one fit, its weights read or drawn from `seed`, and its
+        alphabet.
+        """
         settings, alphabet = self.shape()
         if self.kind == "checkpoint":
             assert self.path is not None
@@ -103,7 +112,9 @@ def opened(path: str) -> Model:
 def contenders(
     words: Sequence[str], baselines: Sequence[str], domain: Domain = "dna"
 ) -> list[Contender]:
-    """The contenders of a domain that `--model` names, each once, in that order. Raises `UsageError` or `CheckpointError`."""
+    """The contenders of a domain that `--model` names, each once, in that order. Raises
+    `UsageError` or `CheckpointError`.
+    """
     named: list[tuple[str | None, str]] = []
     for word in words:
         if word == "baselines":
@@ -175,7 +186,10 @@ def _check(path: str, domain: Domain, shown: str | None = None) -> Model:
     """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
     model, names = opened(path), {"dna": "DNA", "text": "text"}
     if model.alphabet.domain != domain:
-        what = f"is a {names.get(model.alphabet.domain, model.alphabet.domain)} model; these tasks are of {names[domain]}"
+        what = (
+            f"is a {names.get(model.alphabet.domain, model.alphabet.domain)} model; these "
+            f"tasks are of {names[domain]}"
+        )
         raise CheckpointError(what, file=shown or path, fix=f"give a model of {names[domain]}")
     return model
 

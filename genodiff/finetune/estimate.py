@@ -1,7 +1,9 @@
-"""What a sweep will take, before it is begun: units, steps, time, memory, disk, downloads. Trains nothing, opens no test part.
+"""What a sweep will take, before it is begun: units, steps, time, memory, disk, downloads. Trains
+nothing, opens no test part.
 
-Time comes from a few real steps of each network at each task's typical length; memory from what autograd keeps of one pass. Of tasks
-whose data are not here, the published counts and the longest length stand in for the data, and what is to be fetched is listed.
+Time comes from a few real steps of each network at each task's typical length; memory from what
+autograd keeps of one pass. Of tasks whose data are not here, the published counts and the longest
+length stand in for the data, and what is to be fetched is listed.
 """
 
 import math
@@ -28,7 +30,9 @@ _FORWARD = 0.35  # of a training step's time
 
 
 class Size(NamedTuple):
-    """A task's size: examples of both parts, typical and longest length, and whether the data are here."""
+    """A task's size: examples of both parts, typical and longest length, and whether the data are
+    here.
+    """
 
     task: Task
     n_train: int
@@ -39,7 +43,9 @@ class Size(NamedTuple):
 
 
 def size_of(request: Request, name: str) -> Size:
-    """The size of a task, from its data where they are here, otherwise from what is published of it."""
+    """The size of a task, from its data where they are here, otherwise from what is published of
+    it.
+    """
     try:
         data = loaded(request.model_dump_json(), name)
     except DataError:
@@ -62,7 +68,9 @@ def size_of(request: Request, name: str) -> Size:
 
 
 def in_tokens(request: Request, size: Size, contender: Contender, settings: FitSettings) -> Size:
-    """The size of a task of text as a network reads it: its lengths in tokens of that network's tokenizer."""
+    """The size of a task of text as a network reads it: its lengths in tokens of that network's
+    tokenizer.
+    """
     most = min(size.task.max_length, settings.max_length or size.task.max_length)
     if not size.here:
         return size._replace(length=most, longest=most)
@@ -102,18 +110,22 @@ def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
                     row |= {"length": seen.length}
                     backbone, alphabet = contender.network(1, device)
                     classifier = Classifier(
-                        backbone, n_out_of(size.task.kind, size.task.classes), strands=settings.rc, complement=alphabet.complement,
+                        backbone, n_out_of(size.task.kind, size.task.classes), strands=settings.rc,
+                        complement=alphabet.complement,
                         parts=settings.parts,
                     ).to(device)  # fmt: skip
                     row |= _of_network(classifier, seen, settings, _tries(plan, method))
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
     return {
-        "suite": plan.request.suite, "domain": plan.request.domain, "split": plan.request.split, "device": device, "jobs": jobs,
+        "suite": plan.request.suite, "domain": plan.request.domain, "split": plan.request.split,
+        "device": device, "jobs": jobs,
         "threads": torch.get_num_threads(),
-        "units": sum(row["units"] for row in rows), "cpu_seconds": seconds, "seconds": seconds / jobs,
+        "units": sum(row["units"] for row in rows), "cpu_seconds": seconds,
+        "seconds": seconds / jobs,
         "memory_bytes": jobs * max((row.get("memory_bytes") or 0 for row in rows), default=0),
-        "disk_bytes": sum((row.get("disk_bytes") or 0) * row["units"] for row in rows), "rows": rows, "downloads": downloads(plan, sizes),
+        "disk_bytes": sum((row.get("disk_bytes") or 0) * row["units"] for row in rows),
+        "rows": rows, "downloads": downloads(plan, sizes),
     }  # fmt: skip
 
 
@@ -180,7 +192,9 @@ def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
 def seconds_per_base(
     classifier: Classifier, task: Task, length: int, settings: FitSettings
 ) -> float:
-    """Seconds of forward, backward and update per base: the faster of two passes, after one to warm up."""
+    """Seconds of forward, backward and update per base: the faster of two passes, after one to warm
+    up.
+    """
     device = classifier.weight.device
     rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[
         0
@@ -203,7 +217,9 @@ def seconds_per_base(
 
 
 def memory(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> int:
-    """Bytes of weights, gradients, moments, the best epoch's copy, and what autograd keeps of the largest pass."""
+    """Bytes of weights, gradients, moments, the best epoch's copy, and what autograd keeps of the
+    largest pass.
+    """
     device = classifier.weight.device
     rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[
         0
@@ -271,7 +287,10 @@ def lines(found: dict[str, Any]) -> list[str]:
         rows = [row for row in found["rows"] if row["task"] == task]
         absent = "" if rows[0]["data_here"] else "; data not here"
         for row in (row for row in rows if row["method"] != "baseline"):
-            what = f"{row['model']} ({row['method']}) × {row['units']}: {_size(row, 'bases' if dna else 'tokens')}"
+            what = (
+                f"{row['model']} ({row['method']}) × {row['units']}: "
+                f"{_size(row, 'bases' if dna else 'tokens')}"
+            )
             if row.get("seconds") is not None:
                 steps = f"{row['steps']:,} steps, " if row["steps"] else ""
                 each, in_all = clock(row["seconds"]), clock(row["seconds"] * row["units"])
@@ -280,10 +299,14 @@ def lines(found: dict[str, Any]) -> list[str]:
         baselines = [row for row in rows if row["method"] == "baseline"]
         if baselines:
             names = ", ".join(row["model"] for row in baselines)
-            what = f"{names} (baselines) × {baselines[0]['units']}: {_size(baselines[0], 'bases' if dna else 'bytes')}"
+            what = (
+                f"{names} (baselines) × {baselines[0]['units']}: "
+                f"{_size(baselines[0], 'bases' if dna else 'bytes')}"
+            )
             out.append(f"  {task} · {what}; seconds to minutes each{absent}")
     out.append(
-        f"time     about {clock(found['seconds'])}, baselines not counted ({clock(found['cpu_seconds'])} one after another)"
+        f"time     about {clock(found['seconds'])}, baselines not counted "
+        f"({clock(found['cpu_seconds'])} one after another)"
     )
     out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
     out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB")

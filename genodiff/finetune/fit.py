@@ -1,10 +1,13 @@
-"""One fit: a network and its head on a train part, the epoch that is best on a validation part, nothing else.
+"""One fit: a network and its head on a train part, the epoch that is best on a validation part,
+nothing else.
 
-There is no test part here: `fit` cannot see one. Every draw is a function of (seed, epoch, example), so the state to go on
-from is the weights, AdamW's moments and a few numbers; it is one file, written whole or not at all, at the end of every epoch
-and every minute, and a fit that is killed goes on to the same bits on the same machine.
+There is no test part here: `fit` cannot see one. Every draw is a function of (seed, epoch,
+example), so the state to go on from is the weights, AdamW's moments and a few numbers; it is one
+file, written whole or not at all, at the end of every epoch and every minute, and a fit that is
+killed goes on to the same bits on the same machine.
 
-    loss = mean over the batch of: cross-entropy (classes), binary cross-entropy summed over answers / their number
+    loss = mean over the batch of: cross-entropy (classes), binary cross-entropy summed over answers
+    / their number
            (several yes/no answers), squared error of the standardised value (regression)
 """
 
@@ -38,7 +41,9 @@ _SAVE_SECONDS = 60.0
 
 
 class Epoch(NamedTuple):
-    """What an epoch left: losses in nats per example (regression: of the standardised value), the validation metric."""
+    """What an epoch left: losses in nats per example (regression: of the standardised value), the
+    validation metric.
+    """
 
     epoch: int
     step: int
@@ -90,7 +95,9 @@ def n_out_of(kind: str, classes: tuple[str, ...]) -> int:
 
 
 def probabilities(kind: str, scores: Floats, scale: tuple[float, float] = (0.0, 1.0)) -> Floats:
-    """Raw scores as predictions: probabilities of the classes or answers, or values in their own unit."""
+    """Raw scores as predictions: probabilities of the classes or answers, or values in their own
+    unit.
+    """
     if kind == "regression":
         return scores[:, 0] * scale[1] + scale[0]
     if kind == "multilabel":
@@ -108,8 +115,9 @@ def raw_scores(
     extra: int = 0,
     bf16: bool = False,
 ) -> Floats:
-    """The scores of every example, (n, n_out), in order. Batches hold examples of like length; they change nothing beyond
-    float32 error, nor does `extra` padding."""
+    """The scores of every example, (n, n_out), in order. Batches hold examples of like length; they
+    change nothing beyond float32 error, nor does `extra` padding.
+    """
     device = classifier.weight.device
     order = np.argsort(-part.lengths, kind="stable")
     size = batch_size or max(1, part.n)
@@ -161,7 +169,8 @@ class _Run:
         tensors |= {f"best.{k}": v for k, v in self.best.items()}
         tensors |= {f"adam.{k}": v for k, v in moments(self.optimizer, self.classifier).items()}
         counters = {
-            "epoch": self.epoch, "batch": self.batch, "step": self.step, "loss": self.loss, "seconds": self.seconds,
+            "epoch": self.epoch, "batch": self.batch, "step": self.step, "loss": self.loss,
+            "seconds": self.seconds,
             "best_epoch": self.best_epoch, "history": [list(e) for e in self.history],
         }  # fmt: skip
         body = {k: v.detach().cpu().contiguous() for k, v in sorted(tensors.items())}
@@ -231,9 +240,10 @@ def fit(
 ) -> Fitted:
     """Train on `train`, keep the epoch whose `metric` on `valid` is best (the first of equals).
 
-    With `state`, go on from that file where it is there, and keep it up to date; `identity` says whose state it is. `watch` is
-    called after every step and may raise `Interrupted` to save and stop. Raises `GenodiffError` for a loss that is
-    not finite, `CheckpointError` for a foreign or corrupt state.
+    With `state`, go on from that file where it is there, and keep it up to date; `identity` says
+    whose state it is. `watch` is called after every step and may raise `Interrupted` to save and
+    stop. Raises `GenodiffError` for a loss that is not finite, `CheckpointError` for a foreign or
+    corrupt state.
     """
     run, device = _Run(classifier, settings), classifier.weight.device
     scale = _scale(kind, train.labels)
@@ -315,7 +325,8 @@ def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Ten
 
 
 def _step(
-    run: _Run, train: Part, rows: NDArray[np.int64], flips: NDArray[np.bool_] | None, kind: str, scale: tuple[float, float],
+    run: _Run, train: Part, rows: NDArray[np.int64], flips: NDArray[np.bool_] | None, kind: str,
+    scale: tuple[float, float],
     settings: FitSettings, seed: int,
 ) -> float:  # fmt: skip
     """One step on the examples at `rows`; returns the loss summed over them."""

@@ -1,17 +1,20 @@
 """A network with a linear head on the mean of its features: z = W · mean_{i < length} h_i + b.
 
-With P `parts` a sequence is cut into P stretches as equal as can be, and the head reads the mean of each: where a motif
-stands then counts. A stretch without a base is 0.
+With P `parts` a sequence is cut into P stretches as equal as can be, and the head reads the mean of
+each: where a motif stands then counts. A stretch without a base is 0.
 
 Reverse complement, `Strands`:
-    conjoin    a network that reads both strands (PS): each strand is pooled, both go through the same head, the scores are
-               averaged, in training and in prediction (Schiff et al., 2024, App. D.2: conjoin_train_decoder)
-    average    one strand at a time (Ph): training turns examples at random, prediction averages the scores of x and rc x
+    conjoin    a network that reads both strands (PS): each strand is pooled, both go through the
+               same head, the scores are averaged, in training and in prediction (Schiff et al.,
+               2024, App. D.2: conjoin_train_decoder)
+    average    one strand at a time (Ph): training turns examples at random, prediction averages the
+               scores of x and rc x
     augment    as `average` in training, the given strand alone in prediction
     none       the given strand alone
-`auto` is `conjoin` or `average` by the network, and `none` for text and for tasks whose sequences are oriented.
-Each strand is cut into parts in its own direction of reading. The mean is over bases only, never over padding, which the network
-does not see either.
+`auto` is `conjoin` or `average` by the network, and `none` for text and for tasks whose sequences
+are oriented.
+Each strand is cut into parts in its own direction of reading. The mean is over bases only, never
+over padding, which the network does not see either.
 """
 
 from typing import Literal, Protocol
@@ -34,7 +37,9 @@ _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from tho
 def part_means(
     h: Float[Tensor, "B L D"], parts: int, lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B parts D"]:
-    """The means over stretches of a row's first `lengths` positions: position i is in stretch i · parts // length."""
+    """The means over stretches of a row's first `lengths` positions: position i is in stretch i ·
+    parts // length.
+    """
     if parts == 1:
         return pool(h, "mean", lengths)[:, None]
     at = torch.arange(h.shape[1], device=h.device)
@@ -57,7 +62,8 @@ class Backbone(Protocol):
 
 
 def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:
-    """`wanted`, with `auto` resolved: `conjoin` where the network reads both strands, else `average`, or `none` for text.
+    """`wanted`, with `auto` resolved: `conjoin` where the network reads both strands, else
+    `average`, or `none` for text.
 
     Raises `UsageError` for what the network cannot do.
     """
@@ -79,7 +85,9 @@ def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> S
 
 
 class Classifier(nn.Module):
-    """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value. `complement` by token id."""
+    """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
+    `complement` by token id.
+    """
 
     complement: Tensor | None
 
@@ -118,7 +126,9 @@ class Classifier(nn.Module):
     def pooled(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "strands B D"]:
-        """The means of the features over each row's parts: of the given strand, and with paired strands of the other too."""
+        """The means of the features over each row's parts: of the given strand, and with paired
+        strands of the other too.
+        """
         sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
         h = self.backbone.features(
             x0, sigma, None if bool((lengths == x0.shape[1]).all()) else lengths
@@ -128,7 +138,8 @@ class Classifier(nn.Module):
         given, other = h.float().chunk(2, -1)
         strands = [part_means(given, self.parts, lengths)]
         if self.strands == "conjoin":
-            # The second half is flipped over channels, and over positions too, unless one mean is taken of them all.
+            # The second half is flipped over channels, and over positions too, unless one mean is
+            # taken of them all.
             other = other if self.parts == 1 else flip_positions(other, lengths)
             strands.append(part_means(other, self.parts, lengths).flip(-1))
         return torch.stack(strands).flatten(2)
@@ -155,7 +166,9 @@ class Classifier(nn.Module):
         return (scores + self(self.other_strand(x0, lengths), lengths)) / 2
 
     def embedding(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        """What a frozen probe reads: the pooled features, of both strands on average under `conjoin` and `average`."""
+        """What a frozen probe reads: the pooled features, of both strands on average under
+        `conjoin` and `average`.
+        """
         mean = self.pooled(x0, lengths).mean(0)
         if self.strands != "average":
             return mean

@@ -1,7 +1,8 @@
 """A frozen probe: scikit-learn's regression on the mean features of a network that is not trained.
 
-Logistic regression for classes and for each yes/no answer, ridge regression for values, on standardised embeddings. The strength
-of the regularisation is the one that is best on the validation part (the weakest of equals). There is no test part here.
+Logistic regression for classes and for each yes/no answer, ridge regression for values, on
+standardised embeddings. The strength of the regularisation is the one that is best on the
+validation part (the weakest of equals). There is no test part here.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +22,9 @@ _ITERATIONS = 2000
 
 
 class Probed(NamedTuple):
-    """A fitted probe: the strength that was chosen, its validation metric, and what to predict with."""
+    """A fitted probe: the strength that was chosen, its validation metric, and what to predict
+    with.
+    """
 
     c: float
     valid: float
@@ -50,10 +53,13 @@ def embeddings(classifier: Classifier, part: Part) -> Floats:
 
 
 def fit_probe(
-    train: Floats, train_labels: NDArray[Any], valid: Floats, valid_labels: NDArray[Any], *, kind: str, metric: str, n_out: int,
+    train: Floats, train_labels: NDArray[Any], valid: Floats, valid_labels: NDArray[Any], *,
+    kind: str, metric: str, n_out: int,
     strengths: tuple[float, ...],
 ) -> Probed:  # fmt: skip
-    """The probe whose strength is best on the validation part. Raises `DataError` where the train part has a single class."""
+    """The probe whose strength is best on the validation part. Raises `DataError` where the train
+    part has a single class.
+    """
     scaler = StandardScaler().fit(train)
     x, y = scaler.transform(train), scaler.transform(valid)
     fitted = {c: _fit(kind, x, train_labels, c) for c in sorted(strengths, reverse=True)}

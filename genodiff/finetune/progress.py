@@ -1,4 +1,6 @@
-"""What a sweep says while it runs, on stderr: a bar on a terminal, a line every so often in a pipe or a log."""
+"""What a sweep says while it runs, on stderr: a bar on a terminal, a line every so often in a pipe
+or a log.
+"""
 
 import logging
 import time
@@ -16,7 +18,9 @@ _FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
 
 
 class Board:
-    """How many units are done, where the running ones are, how long is left. `cost` weighs the units, by key."""
+    """How many units are done, where the running ones are, how long is left. `cost` weighs the
+    units, by key.
+    """
 
     def __init__(self, total: int, cost: dict[str, float], done: set[str]) -> None:
         self._total, self._cost, self._done = total, cost, set(done)

@@ -1,13 +1,16 @@
-"""How a network is fine-tuned: the settings of a fit, the papers' protocols, their grids and their best settings.
+"""How a network is fine-tuned: the settings of a fit, the papers' protocols, their grids and their
+best settings.
 
-Genomic Benchmarks (Schiff et al., 2024, arXiv 2403.03234, App. D.2 and Table 5, and its scripts): 10 epochs, batches of 256,
-AdamW with weight decay 0.1 and betas (0.9, 0.999), a cosine after 1 % of warm-up from 1e-6 down to a tenth of the rate,
-gradients clipped at 1, the epoch with the best validation accuracy; learning rates 1e-3 and 2e-3 tried, the best per task below.
-Nucleotide Transformer tasks (the same paper, Table 2): 20 epochs, batches of 128 and 512, the same rates, ten seeds.
-MDLM's variant of Genomic Benchmarks (Sahoo et al., 2024, arXiv 2406.07524): 16,000 steps.
-GUE has no published protocol for networks of this size: batches of 32 as DNABERT-2's (Zhou et al., 2024, arXiv 2306.15006), the
-rest below is ours. GLUE: batches of 32 as BERT's (Devlin et al., 2019, arXiv 1810.04805), the rest is ours, for networks of a few
-million weights; for one of BERT's size its own are --lr 3e-5 --epochs 3.
+Genomic Benchmarks (Schiff et al., 2024, arXiv 2403.03234, App. D.2 and Table 5, and its scripts):
+10 epochs, batches of 256, AdamW with weight decay 0.1 and betas (0.9, 0.999), a cosine after 1 % of
+warm-up from 1e-6 down to a tenth of the rate, gradients clipped at 1, the epoch with the best
+validation accuracy; learning rates 1e-3 and 2e-3 tried, the best per task below. Nucleotide
+Transformer tasks (the same paper, Table 2): 20 epochs, batches of 128 and 512, the same rates, ten
+seeds. MDLM's variant of Genomic Benchmarks (Sahoo et al., 2024, arXiv 2406.07524): 16,000 steps.
+GUE has no published protocol for networks of this size: batches of 32 as DNABERT-2's (Zhou et al.,
+2024, arXiv 2306.15006), the rest below is ours. GLUE: batches of 32 as BERT's (Devlin et al., 2019,
+arXiv 1810.04805), the rest is ours, for networks of a few million weights; for one of BERT's size
+its own are --lr 3e-5 --epochs 3.
 """
 
 import math
@@ -65,7 +68,8 @@ class FitSettings(Settings):
         int | None,
         Field(ge=1, description="bases that are read of a sequence, if fewer than the task's"),
     ] = None
-    probe_c: Annotated[tuple[float, ...], Field(description="strengths (inverse) that a probe's regularisation tries")] = (
+    probe_c: Annotated[tuple[float, ...],
+        Field(description="strengths (inverse) that a probe's regularisation tries")] = (
         0.01, 0.1, 1.0, 10.0,
     )  # fmt: skip
 
@@ -97,7 +101,8 @@ class FitSettings(Settings):
         return self.lr * (self.lr_min_ratio + (1 - self.lr_min_ratio) * falling)
 
 
-# Caduceus, Table 5: the best rates of (Mamba, Caduceus without equivariance, Ph, PS), in thousandths.
+# Caduceus, Table 5: the best rates of (Mamba, Caduceus without equivariance, Ph, PS), in
+# thousandths.
 _BEST = {
     "dummy_mouse_enhancers_ensembl": (2, 2, 2, 2),
     "demo_coding_vs_intergenomic_seqs": (2, 1, 2, 1),
@@ -116,7 +121,8 @@ _SUITES: dict[str, dict[str, Any]] = {
     "nt": {"epochs": 20, "batch_size": 128},
     "nt-revised": {"epochs": 20, "batch_size": 128},
     "glue": {
-        "epochs": 10, "batch_size": 32, "lr": 3e-4, "warmup_share": 0.06, "lr_min_ratio": 0.0, "weight_decay": 0.01, "dropout": 0.1,
+        "epochs": 10, "batch_size": 32, "lr": 3e-4, "warmup_share": 0.06, "lr_min_ratio": 0.0,
+        "weight_decay": 0.01, "dropout": 0.1,
         "patience": 3,
     },
 }  # fmt: skip
@@ -133,7 +139,9 @@ RECIPES = ("paper", "mdlm")
 
 
 def preset(suite: str, task: str, rc: Strands, name: str = "paper") -> dict[str, Any]:
-    """The settings of a protocol for a task, as changes of the defaults; `rc` is resolved. Raises `UsageError` for its name."""
+    """The settings of a protocol for a task, as changes of the defaults; `rc` is resolved. Raises
+    `UsageError` for its name.
+    """
     if name not in RECIPES:
         raise UsageError(f"unknown protocol '{name}'; {did_you_mean(name, RECIPES)}")
     found: dict[str, Any] = dict(_SUITES.get(suite, {}))

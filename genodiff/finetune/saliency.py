@@ -1,7 +1,8 @@
 """Which bases a prediction rests on: in-silico mutagenesis of one sequence.
 
-m_{i,b} = z_c(x with base b at i) − z_c(x), for every base b at every place i of a stretch, z_c being the score of the class c that
-is asked about, minus the mean score of the other classes. What is shown is −mean_{b ≠ x_i} m_{i,b}: high where changes cost most.
+m_{i,b} = z_c(x with base b at i) − z_c(x), for every base b at every place i of a stretch, z_c
+being the score of the class c that is asked about, minus the mean score of the other classes. What
+is shown is −mean_{b ≠ x_i} m_{i,b}: high where changes cost most.
 """
 
 from typing import Any
@@ -21,7 +22,9 @@ LONGEST = 120
 def mutagenesis(
     classifier: Classifier, alphabet: Alphabet, sequence: bytes, label: int, longest: int = LONGEST
 ) -> tuple[int, NDArray[np.float64]]:
-    """(start, m): the changes m (n, targets) of the class's score over the `longest` bases in the middle of the sequence."""
+    """(start, m): the changes m (n, targets) of the class's score over the `longest` bases in the
+    middle of the sequence.
+    """
     ids = np.array(alphabet.encode(sequence), np.int64)
     start = max(0, (len(ids) - longest) // 2)
     n = min(longest, len(ids))
@@ -53,11 +56,14 @@ def mutagenesis(
 def about(
     classifier: Classifier, alphabet: Alphabet, sequence: bytes, label: int, probability: float
 ) -> dict[str, Any]:
-    """What a report draws: the bases of the stretch, and how much a change at each place costs on average."""
+    """What a report draws: the bases of the stretch, and how much a change at each place costs on
+    average.
+    """
     start, change = mutagenesis(classifier, alphabet, sequence, label)
     bases = sequence[start : start + len(change)].decode("ascii")
     cost = -change.sum(1) / (change.shape[1] - 1)
     return {
-        "start": start, "length": len(sequence), "bases": bases, "cost": cost.round(5).tolist(), "label": label,
+        "start": start, "length": len(sequence), "bases": bases, "cost": cost.round(5).tolist(),
+        "label": label,
         "probability": probability,
     }  # fmt: skip

@@ -1,7 +1,9 @@
-"""The search for settings by validation alone: a paper's grid, or optuna's TPE sampler (an optional extra).
+"""The search for settings by validation alone: a paper's grid, or optuna's TPE sampler (an optional
+extra).
 
-`search.jsonl` keeps what every trial found, so a search that is killed asks the same questions again and is told the answers that
-are known: the sampler is seeded, and its next question depends on the answers alone.
+`search.jsonl` keeps what every trial found, so a search that is killed asks the same questions
+again and is told the answers that are known: the sampler is seeded, and its next question depends
+on the answers alone.
 """
 
 import json
@@ -31,7 +33,9 @@ class Search:
         self.path, self.task, self.contender = out / FILE, task, contender
 
     def known(self) -> dict[str, float]:
-        """The validation value of every unit that was tried in this folder, by key; NaN where it failed."""
+        """The validation value of every unit that was tried in this folder, by key; NaN where it
+        failed.
+        """
         return {
             row["key"]: math.nan if row["valid"] is None else float(row["valid"])
             for row in self._rows()
@@ -47,7 +51,8 @@ class Search:
     def add(self, unit: Unit, valid: float) -> None:
         """Note a unit's validation value."""
         row = {
-            "suite": unit.suite, "task": unit.task, "model": unit.contender.name, "seed": unit.seed, "key": unit.key,
+            "suite": unit.suite, "task": unit.task, "model": unit.contender.name,
+            "seed": unit.seed, "key": unit.key,
             "metric": self.task.metrics[0], "valid": valid if math.isfinite(valid) else None,
             "settings": unit.settings.model_dump(mode="json"),
         }  # fmt: skip
@@ -58,7 +63,9 @@ class Search:
     def optimise(
         self, start: FitSettings, trials: int, value: Callable[[FitSettings], float]
     ) -> FitSettings:
-        """The best of `trials` settings around `start`, which is the first of them. Raises `MachineError` without optuna."""
+        """The best of `trials` settings around `start`, which is the first of them. Raises
+        `MachineError` without optuna.
+        """
         optuna = _optuna()
         up = HIGHER.get(self.task.metrics[0], True)
         study = optuna.create_study(
@@ -95,7 +102,9 @@ class Search:
 
 
 def best_of(candidates: Sequence[FitSettings], values: Sequence[float], metric: str) -> FitSettings:
-    """The candidate with the best value (the first of equals). Raises `GenodiffError` where all failed."""
+    """The candidate with the best value (the first of equals). Raises `GenodiffError` where all
+    failed.
+    """
     found: int | None = None
     for i, value in enumerate(values):
         if math.isfinite(value) and (found is None or better(metric, value, values[found])):

@@ -1,7 +1,9 @@
-"""Sentences as a network of text reads them: [start] tokens [end], for two sentences [start] first [end] second [end].
+"""Sentences as a network of text reads them: [start] tokens [end], for two sentences [start] first
+[end] second [end].
 
-The start token is there where the tokenizer has one (BERT's [CLS]); the end token is what ended a document in pre-training (BERT's
-[SEP], GPT-2's <|endoftext|>), so nothing is new to the network. What is too long loses tokens at the end of the longer sentence.
+The start token is there where the tokenizer has one (BERT's [CLS]); the end token is what ended a
+document in pre-training (BERT's [SEP], GPT-2's <|endoftext|>), so nothing is new to the network.
+What is too long loses tokens at the end of the longer sentence.
 """
 
 from typing import Any
@@ -23,7 +25,8 @@ class Sentences:
         self.pad_id = self.vocabulary.pad_id
 
     def rows(self, sentences: list[bytes], max_length: int) -> tuple[list[Ids], int]:
-        """The ids of each (with a tab between two sentences), at most `max_length`, and how many were shortened.
+        """The ids of each (with a tab between two sentences), at most `max_length`, and how many
+        were shortened.
 
         Raises `DataError` for text that the tokenizer cannot read.
         """

@@ -5,8 +5,9 @@
     OUT/search.jsonl       what was tried where settings were searched for
     OUT/units/KEY/         each unit's own folder
 
-A unit that is done is not run again; a killed sweep goes on where each of its units was, and leaves the same rows. One sweep
-writes into a folder at a time. Settings are searched by validation alone: of what was tried, only the chosen one sees the test part.
+A unit that is done is not run again; a killed sweep goes on where each of its units was, and leaves
+the same rows. One sweep writes into a folder at a time. Settings are searched by validation alone:
+of what was tried, only the chosen one sees the test part.
 """
 
 import json
@@ -45,7 +46,9 @@ _log = logging.getLogger("genodiff")
 
 
 class Plan(NamedTuple):
-    """What a sweep is to do: by whom, how, how often. `over` are settings that go over the protocol's."""
+    """What a sweep is to do: by whom, how, how often. `over` are settings that go over the
+    protocol's.
+    """
 
     request: Request
     tasks: list[str]
@@ -53,7 +56,7 @@ class Plan(NamedTuple):
     methods: tuple[str, ...] = ("full",)
     seeds: int = 5
     protocol: str = "paper"
-    over: dict[str, Any] = {}  # noqa: RUF012
+    over: dict[str, Any] = {}
     search: int = 0
     grid: bool = False
 
@@ -72,7 +75,9 @@ class Known(NamedTuple):
 def settings_for(
     plan: Plan, task: Task, contender: Contender, method: str
 ) -> tuple[str, FitSettings]:
-    """(name, settings) of a contender on a task: the protocol's, then what the user gave. Raises `UsageError`."""
+    """(name, settings) of a contender on a task: the protocol's, then what the user gave. Raises
+    `UsageError`.
+    """
     if contender.kind == "baseline":
         return "", FitSettings()
     shape, alphabet = contender.shape()
@@ -97,13 +102,18 @@ def know(request: Request, name: str) -> Known:
     task = data.task
     parts = {"train": data.train, "test": data.test}
     about: dict[str, Any] = {
-        "suite": request.suite, "task": name, "domain": task.domain, "split": data.split, "kind": task.kind, "classes": list(task.classes),
-        "metric": task.metrics[0], "metrics": list(task.metrics), "max_length": task.max_length, "notes": list(data.notes),
-        "licence": task.licence, "source": task.source, "task_note": task.note, "data": data_digest(data),
+        "suite": request.suite, "task": name, "domain": task.domain, "split": data.split,
+        "kind": task.kind, "classes": list(task.classes),
+        "metric": task.metrics[0], "metrics": list(task.metrics), "max_length": task.max_length,
+        "notes": list(data.notes),
+        "licence": task.licence, "source": task.source, "task_note": task.note,
+        "data": data_digest(data),
         "published_split": data.valid_index is not None,
         **{f"n_{part}": examples.n for part, examples in parts.items()},
-        **{f"classes_{part}": class_counts(x.labels, task.classes) if task.classes else {} for part, x in parts.items()},
-        "lengths": [int(min(x.lengths.min() for x in parts.values())), int(max(x.lengths.max() for x in parts.values()))],
+        **{f"classes_{part}": class_counts(x.labels,
+        task.classes) if task.classes else {} for part, x in parts.items()},
+        "lengths": [int(min(x.lengths.min() for x in parts.values())),
+        int(max(x.lengths.max() for x in parts.values()))],
         "audit": audit(data), "baselines": list(baselines_for(task, data.train)),
     }  # fmt: skip
     bases = int(data.train.lengths.clip(max=task.max_length).sum())
@@ -127,7 +137,9 @@ def units_of(
 
 
 def _session(out: Path, command: str, device: str) -> None:
-    """Add this session to `sessions.json`; one of the same command and code takes the place of its last."""
+    """Add this session to `sessions.json`; one of the same command and code takes the place of its
+    last.
+    """
     path = out / SESSIONS
     try:
         before = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
@@ -154,7 +166,9 @@ def _session(out: Path, command: str, device: str) -> None:
 def sweep(
     plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command: str = ""
 ) -> list[dict[str, Any]]:
-    """Run what is not done yet and return the rows of this plan. Raises `GenodiffError` at the end where a unit failed."""
+    """Run what is not done yet and return the rows of this plan. Raises `GenodiffError` at the end
+    where a unit failed.
+    """
     out.mkdir(parents=True, exist_ok=True)
     with lock.hold(out):
         atomic.clear_leftovers(out)
@@ -220,7 +234,9 @@ def _unique(units: Sequence[Unit]) -> list[Unit]:
 
 
 def _cost(unit: Unit, known: Known) -> float:
-    """What a unit takes, in arbitrary units that are the same for all networks; what a baseline takes is not known."""
+    """What a unit takes, in arbitrary units that are the same for all networks; what a baseline
+    takes is not known.
+    """
     if unit.contender.kind == "baseline":
         return 0.0
     settings, alphabet = unit.contender.shape()
@@ -261,7 +277,9 @@ def _searched(
     jobs: int,
     faults: list[str],
 ) -> tuple[str, FitSettings]:
-    """The settings with the best validation: of the paper's grid over all seeds, or of `search` trials on the first seed."""
+    """The settings with the best validation: of the paper's grid over all seeds, or of `search`
+    trials on the first seed.
+    """
     place = Place(plan.request, out, device, jobs, final=False)
     log = Search(out, known.task, contender)
 

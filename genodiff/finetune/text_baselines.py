@@ -1,10 +1,12 @@
 """Baselines that read a text without any network, beside those that do not read it at all.
 
-  bow-lr       logistic regression on the words and pairs of words of a text (tf-idf, scaled to length 1)
+  bow-lr       logistic regression on the words and pairs of words of a text (tf-idf, scaled to
+               length 1)
   char-lr      the same on its 1 to 5 characters, inside words
 
-Of two sentences, each has features of its own, and words that both have are features too: entailment shows in what they share.
-The strength of the regularisation is chosen on the validation part.
+Of two sentences, each has features of its own, and words that both have are features too:
+entailment shows in what they share. The strength of the regularisation is chosen on the validation
+part.
 """
 
 from collections.abc import Callable
@@ -74,7 +76,8 @@ class _Features:
 def fit_text(
     name: str, train: Examples, valid: Examples, n_out: int, metric: str, kind: str
 ) -> Predict:
-    """The regression of that name fitted on `train`, its strength chosen on `valid` by `metric`: examples → probabilities.
+    """The regression of that name fitted on `train`, its strength chosen on `valid` by `metric`:
+    examples → probabilities.
 
     A train part with a single class gives that class probability 1.
     """

@@ -1,13 +1,16 @@
-"""A unit: one (task, model, setting, seed), fitted, then scored on the test part once, with a folder and a row of its own.
+"""A unit: one (task, model, setting, seed), fitted, then scored on the test part once, with a
+folder and a row of its own.
 
     UNITS/KEY/state.safetensors    where the fit is, while it runs
-    UNITS/KEY/model.safetensors    the weights of its best epoch, network and head, once it is fitted
+    UNITS/KEY/model.safetensors    the weights of its best epoch, network and head, once it is
+                                   fitted
     UNITS/KEY/fitted.json          what the fit found on the validation part
     UNITS/KEY/test.safetensors     the predictions for the test part, and the truth
     UNITS/KEY/result.json          the row, and the history of the epochs: written last
 
-The test part comes in a `Sealed` envelope. Fitting takes train and validation examples and nothing else; the envelope opens after
-`fitted.json` is there, once. A unit that has a result is never scored again.
+The test part comes in a `Sealed` envelope. Fitting takes train and validation examples and nothing
+else; the envelope opens after `fitted.json` is there, once. A unit that has a result is never
+scored again.
 """
 
 import hashlib
@@ -49,7 +52,9 @@ Predict = Callable[[Examples], Floats]
 
 
 class Unit(Settings):
-    """What one unit is. `data` is the digest of the task's examples; `setting` is a name for `settings`, for people."""
+    """What one unit is. `data` is the digest of the task's examples; `setting` is a name for
+    `settings`, for people.
+    """
 
     suite: str
     task: str
@@ -103,7 +108,9 @@ class Sealed:
 
 
 class Fit(NamedTuple):
-    """What fitting a unit gives: what to predict with, what is known without any test, how many examples it would shorten."""
+    """What fitting a unit gives: what to predict with, what is known without any test, how many
+    examples it would shorten.
+    """
 
     predict: Predict
     found: dict[str, Any]
@@ -124,7 +131,9 @@ def run_unit(
     baseline: Baseline | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """Fit the unit, or go on with it, score the test part, and return its row. Done already: only the row is read."""
+    """Fit the unit, or go on with it, score the test part, and return its row. Done already: only
+    the row is read.
+    """
     folder = unit.folder(out)
     if (folder / RESULT).exists():
         return dict(read_json(folder / RESULT)["row"])
@@ -152,7 +161,9 @@ def fit_unit(
     baseline: Baseline | None = None,
     watch: Watch | None = None,
 ) -> Fit:
-    """Fit on the seed's train rows, choose by its validation rows. `data.test` is not looked at and may be empty."""
+    """Fit on the seed's train rows, choose by its validation rows. `data.test` is not looked at and
+    may be empty.
+    """
     folder = unit.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
     atomic.clear_leftovers(folder)
@@ -179,7 +190,8 @@ def fit_unit(
 
 
 def _fit_network(
-    unit: Unit, data: TaskData, rows: NDArray[np.int64], valid_rows: NDArray[np.int64], folder: Path, counts: dict[str, int],
+    unit: Unit, data: TaskData, rows: NDArray[np.int64], valid_rows: NDArray[np.int64],
+    folder: Path, counts: dict[str, int],
     device: str, watch: Watch | None,
 ) -> Fit:  # fmt: skip
     task, settings = data.task, unit.settings
@@ -220,7 +232,8 @@ def _fit_network(
         weights = to_bytes(own_tensors(classifier))
         scale = done.scale
         found = {
-            **counts, "valid": done.valid, "best_epoch": done.best_epoch, "epochs": len(done.history), "seconds": done.seconds,
+            **counts, "valid": done.valid, "best_epoch": done.best_epoch,
+            "epochs": len(done.history), "seconds": done.seconds,
             "scale": list(scale), "history": [finite(e._asdict()) for e in done.history],
             "sha256": hashlib.sha256(weights).hexdigest(),
         }  # fmt: skip
@@ -265,7 +278,8 @@ def _fit_probe(
     began = time.monotonic()
     n_out = n_out_of(task.kind, task.classes)
     probed = probe.fit_probe(
-        probe.embeddings(classifier, train), train.labels, probe.embeddings(classifier, valid), valid.labels,
+        probe.embeddings(classifier, train), train.labels, probe.embeddings(classifier, valid),
+        valid.labels,
         kind=task.kind, metric=task.metrics[0], n_out=n_out, strengths=unit.settings.probe_c,
     )  # fmt: skip
 
@@ -289,7 +303,8 @@ def classifier_of(unit: Unit, task: Task, device: str) -> tuple[Classifier, Read
     backbone, alphabet = unit.contender.network(unit.seed, device)
     rc: Strands = unit.settings.rc
     classifier = Classifier(
-        backbone, n_out_of(task.kind, task.classes), strands=rc, complement=alphabet.complement, dropout=unit.settings.dropout,
+        backbone, n_out_of(task.kind, task.classes), strands=rc, complement=alphabet.complement,
+        dropout=unit.settings.dropout,
         parts=unit.settings.parts, seed=unit.seed,
     )  # fmt: skip
     return classifier.to(device), unit.contender.reader()
@@ -309,13 +324,18 @@ def score_unit(
         k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale", "tried")
     }
     row: dict[str, Any] = {
-        "suite": unit.suite, "task": unit.task, "split": unit.split, "model": unit.contender.name, "kind": unit.contender.kind,
+        "suite": unit.suite, "task": unit.task, "split": unit.split, "model": unit.contender.name,
+        "kind": unit.contender.kind,
         "method": unit.method, "setting": unit.setting, "seed": unit.seed, "key": unit.key,
-        "metric": task.metrics[0], "value": values[task.metrics[0]], "ci95": interval, "metrics": finite(values),
-        "valid_metric": task.metrics[0], "digest": unit.contender.digest, **finite_at(found, "valid"), "n_test": test.n,
+        "metric": task.metrics[0], "value": values[task.metrics[0]], "ci95": interval,
+        "metrics": finite(values),
+        "valid_metric": task.metrics[0], "digest": unit.contender.digest, **finite_at(found,
+        "valid"), "n_test": test.n,
         "cut_test": fitted.cut(test), "data": unit.data,
-        **unit.contender.about(), "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
-        "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(), "genodiff": __version__, "git": git_revision(),
+        **unit.contender.about(),
+        "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
+        "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(),
+        "genodiff": __version__, "git": git_revision(),
         "created": now(),
     }  # fmt: skip
     tensors = {
@@ -336,7 +356,9 @@ def score_unit(
 def _example(
     unit: Unit, task: Task, fitted: Fit, test: Examples, predicted: Floats
 ) -> dict[str, Any]:
-    """What the first seed's network looks at in the test example of the last class that it is surest of."""
+    """What the first seed's network looks at in the test example of the last class that it is
+    surest of.
+    """
     last = len(task.classes) - 1
     if (
         unit.seed != 1

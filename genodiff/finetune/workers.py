@@ -1,7 +1,9 @@
-"""Units side by side: processes on the cores or GPUs of one machine, each with one unit at a time; or this process alone.
+"""Units side by side: processes on the cores or GPUs of one machine, each with one unit at a time;
+or this process alone.
 
-What a unit computes does not depend on where or beside what it runs; with `jobs` processes the threads are shared out evenly.
-A signal lets every unit save and stop. A worker whose parent is gone stops at its next step.
+What a unit computes does not depend on where or beside what it runs; with `jobs` processes the
+threads are shared out evenly. A signal lets every unit save and stop. A worker whose parent is gone
+stops at its next step.
 """
 
 import logging
@@ -32,7 +34,9 @@ Report = Callable[[Unit, Tick], None]
 
 
 class Outcome(NamedTuple):
-    """What became of a unit: its row (or, where only validation was asked for, its validation value), or what went wrong."""
+    """What became of a unit: its row (or, where only validation was asked for, its validation
+    value), or what went wrong.
+    """
 
     unit: Unit
     row: dict[str, Any] | None
@@ -53,7 +57,9 @@ class Place(NamedTuple):
 def outcomes(
     units: Sequence[Unit], place: Place, report: Report | None = None
 ) -> Iterator[Outcome]:
-    """Each unit's outcome, as it comes. Raises `Interrupted` after a signal, with every unit's state saved."""
+    """Each unit's outcome, as it comes. Raises `Interrupted` after a signal, with every unit's
+    state saved.
+    """
     with Signals() as signals:
         alone = place.jobs == 1 or len(units) <= 1
         yield from (

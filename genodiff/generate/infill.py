@@ -1,12 +1,15 @@
-"""Templates and windows: which bases of a text are to be filled, and in which order a long text is filled.
+"""Templates and windows: which bases of a text are to be filled, and in which order a long text is
+filled.
 
-A template is a FASTA record in which every N, n and ? is a gap; every other letter is kept as it stands, lower case and
-IUPAC codes included. The network sees a kept IUPAC code as a visible N, and a gap as a mask.
+A template is a FASTA record in which every N, n and ? is a gap; every other letter is kept as it
+stands, lower case and IUPAC codes included. The network sees a kept IUPAC code as a visible N, and
+a gap as a mask.
 
-A network trained on windows of W tokens fills a longer text round by round, left to right. `rounds` says how: a round
-fills at most `stride` positions, so that W − stride known tokens stand before them, and it centres its window on the
-gaps it fills, so that known bases after them are seen too. On a text that is all gap this is semi-autoregressive
-sampling: W tokens first, then `stride` more per round behind a clean prefix of W − stride.
+A network trained on windows of W tokens fills a longer text round by round, left to right. `rounds`
+says how: a round fills at most `stride` positions, so that W − stride known tokens stand before
+them, and it centres its window on the gaps it fills, so that known bases after them are seen too.
+On a text that is all gap this is semi-autoregressive sampling: W tokens first, then `stride` more
+per round behind a clean prefix of W − stride.
 """
 
 from collections.abc import Iterator
@@ -43,7 +46,9 @@ class Template:
         return ids
 
     def filled(self, ids: NDArray[np.uint8], alphabet: Alphabet) -> bytes:
-        """The text with its gaps filled from `ids`, all other letters untouched; an n is filled in lower case."""
+        """The text with its gaps filled from `ids`, all other letters untouched; an n is filled in
+        lower case.
+        """
         text = np.frombuffer(self.text, np.uint8).copy()
         gaps = self.gaps
         letters = np.frombuffer(alphabet.decode(ids[gaps]).encode("ascii"), np.uint8)
@@ -52,17 +57,21 @@ class Template:
 
 
 def read_templates(path: str | Path) -> Iterator[Template]:
-    """The records of a FASTA file as templates. Raises `DataError` like every strict reader; `?` is allowed here."""
+    """The records of a FASTA file as templates. Raises `DataError` like every strict reader; `?` is
+    allowed here.
+    """
     for record in read_fasta(path, extra=b"?"):
         yield Template(record.name, record.description, record.sequence)
 
 
 def rounds(gaps: NDArray[np.bool_], window: int, stride: int) -> list[tuple[int, int]]:
-    """The windows (start, end), none longer than `window`, in which the gaps are filled one round after the other.
+    """The windows (start, end), none longer than `window`, in which the gaps are filled one round
+    after the other.
 
-    Each gap lies in exactly one window that starts at or before it while it is still open, and every gap inside a
-    window is filled in that round. `stride` (1 … window) bounds the gaps' stretch per round, except that what the
-    left end of the text lacks in context is given to the gaps.
+    Each gap lies in exactly one window that starts at or before it while it is still open, and
+    every gap inside a window is filled in that round. `stride` (1 … window) bounds the gaps'
+    stretch per round, except that what the left end of the text lacks in context is given to the
+    gaps.
     """
     edges = np.flatnonzero(np.diff(gaps.astype(np.int8), prepend=0, append=0))
     starts, ends = edges[0::2].tolist(), edges[1::2].tolist()

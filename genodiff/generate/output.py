@@ -1,9 +1,11 @@
-"""Samples as FASTA, each header saying where its record comes from, and the sidecar that says the rest.
+"""Samples as FASTA, each header saying where its record comes from, and the sidecar that says the
+rest.
 
     >genodiff_000001 length=1024 seed=1 sampler=ancestral steps=256 nfe=231 checkpoint=<12 hex>
 
-A filled template keeps its name; its own description follows ours. The sidecar `out.fa.json` never stands beside a
-FASTA file that it does not describe: the old one goes before the new FASTA takes its name, the new one comes after.
+A filled template keeps its name; its own description follows ours. The sidecar `out.fa.json` never
+stands beside a FASTA file that it does not describe: the old one goes before the new FASTA takes
+its name, the new one comes after.
 """
 
 import sys
@@ -47,11 +49,13 @@ def write_samples(
     line_width: int = 60,
     tick: Callable[[int], None] | None = None,
 ) -> Written:
-    """Write `n` new sequences of `length` bases (default: the trained length), or `n` fillings of each template.
+    """Write `n` new sequences of `length` bases (default: the trained length), or `n` fillings of
+    each template.
 
-    A path is written atomically and gets its sidecar beside it unless `sidecar` says where; an open binary file gets
-    none unless it does. `line_width` 0 writes each sequence on one line; `tick` is told after each
-    call of the network how many windows it held. Raises `UsageError`, `MachineError`.
+    A path is written atomically and gets its sidecar beside it unless `sidecar` says where; an open
+    binary file gets none unless it does. `line_width` 0 writes each sequence on one line; `tick` is
+    told after each call of the network how many windows it held. Raises `UsageError`,
+    `MachineError`.
     """
     how = settled(how, model.objective)
     if how.batch_size is None and templates is None:
@@ -85,7 +89,10 @@ def write_samples(
                 entry["filled"] = int(template.gaps.sum())
                 text, described = template.filled(sample.ids, alphabet), template.description
             entries.append(entry)
-            ours = f"length={len(text)} seed={seed} {law(how, sample.nfe)} nfe={sample.nfe} checkpoint={model.digest}"
+            ours = (
+                f"length={len(text)} seed={seed} {law(how, sample.nfe)} nfe={sample.nfe} "
+                f"checkpoint={model.digest}"
+            )
             yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
         if sidecar is not None:
             Path(sidecar).unlink(missing_ok=True)
@@ -118,8 +125,13 @@ def write_samples(
 
 
 def law(how: Sampling, nfe: int) -> str:
-    """The part of a header that says how its record was drawn; of the finer settings only what is not the default."""
-    said = f"sampler={how.sampler} steps={nfe if how.sampler in ONE_AT_A_TIME else how.steps or AUTO_STEPS}"
+    """The part of a header that says how its record was drawn; of the finer settings only what is
+    not the default.
+    """
+    said = (
+        f"sampler={how.sampler} "
+        f"steps={nfe if how.sampler in ONE_AT_A_TIME else how.steps or AUTO_STEPS}"
+    )
     fine = {
         "temperature": how.temperature,
         "top_p": how.top_p,

@@ -1,11 +1,12 @@
 """New sequences from a trained model: record i depends on (seed, i) alone.
 
-Position j of record i owns two uniforms for good, the j-th of the counter-based streams (seed, SAMPLE_ORDER, i) and
-(seed, SAMPLE_TOKEN, i): the first places it in the order of unmasking, the second draws its base. They are the same
-whatever the batch, the window or the length of the record, so a longer request begins with the draws of a shorter one.
-A sampler is a deterministic function of them and of the network. The network's float32 noise depends on batch size and
-thread count; a draw so near to a boundary that this noise could decide it is decided by the same network in float64,
-on one sequence alone. Hence the bytes depend on neither.
+Position j of record i owns two uniforms for good, the j-th of the counter-based streams (seed,
+SAMPLE_ORDER, i) and (seed, SAMPLE_TOKEN, i): the first places it in the order of unmasking, the
+second draws its base. They are the same whatever the batch, the window or the length of the record,
+so a longer request begins with the draws of a shorter one. A sampler is a deterministic function of
+them and of the network. The network's float32 noise depends on batch size and thread count; a draw
+so near to a boundary that this noise could decide it is decided by the same network in float64, on
+one sequence alone. Hence the bytes depend on neither.
 
 Texts longer than the trained window W are filled in rounds (`genodiff.generate.infill.rounds`).
 """
@@ -42,7 +43,9 @@ Denoiser = Callable[[Tensor, Tensor | None], Tensor]
 
 
 class Workload(NamedTuple):
-    """What a request takes: texts, bases to fill, windows, and evaluations of the network on one window, expected."""
+    """What a request takes: texts, bases to fill, windows, and evaluations of the network on one
+    window, expected.
+    """
 
     records: int
     bases: int
@@ -62,10 +65,10 @@ class Sample(NamedTuple):
 class Sampling:
     """How to sample. Raises `UsageError` for what cannot be meant.
 
-    `sampler` None means the objective's own first. `steps` None means 256 per window; evaluations never exceed the
-    number of masks, whatever the steps. `temperature` 0 takes the likeliest base. `stride` None means half the trained
-    length. `allow_n` lets N be drawn too. `batch_size` None means as many windows as keep the device busy; it changes
-    the speed only.
+    `sampler` None means the objective's own first. `steps` None means 256 per window; evaluations
+    never exceed the number of masks, whatever the steps. `temperature` 0 takes the likeliest base.
+    `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
+    means as many windows as keep the device busy; it changes the speed only.
     """
 
     sampler: str | None = None
@@ -137,9 +140,9 @@ def sample(
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.
 
-    `length` may exceed the trained length (see `rounds`). `batch_size` changes the speed only. Only A, C, G and T come
-    out unless `allow_n`. `tick` is told after each call of the network how many windows it held. Raises `UsageError`
-    for impossible settings, before any work.
+    `length` may exceed the trained length (see `rounds`). `batch_size` changes the speed only. Only
+    A, C, G and T come out unless `allow_n`. `tick` is told after each call of the network how many
+    windows it held. Raises `UsageError` for impossible settings, before any work.
     """
     at_least_one("number of sequences", n)
     at_least_one("length", length)
@@ -177,7 +180,9 @@ def infill(
 def workload(
     model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None
 ) -> Workload:
-    """What filling the `gaps` (True where a base is to be drawn) of each text takes; the network is not run."""
+    """What filling the `gaps` (True where a base is to be drawn) of each text takes; the network is
+    not run.
+    """
     how = settled(how, model.objective)
     window, stride = model.config.data.seq_len, stride_of(model, how)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS).numpy()
@@ -201,10 +206,12 @@ def workload(
 
 
 def bits_lost(curve: Sequence[tuple[float, float]], schedule: Schedule, steps: int) -> float:
-    """What `steps` steps cost in bits per base of a long text, against one base at a time: NELBO_T − NELBO_∞.
+    """What `steps` steps cost in bits per base of a long text, against one base at a time: NELBO_T
+    − NELBO_∞.
 
-    Bases that appear together are drawn as if independent. `curve` holds (masked share, nats per masked base), as an
-    evaluation gives it: C_k / k at k / n. NELBO_T is its sum over the steps' starts, NELBO_∞ its integral.
+    Bases that appear together are drawn as if independent. `curve` holds (masked share, nats per
+    masked base), as an evaluation gives it: C_k / k at k / n. NELBO_T is its sum over the steps'
+    starts, NELBO_∞ its integral.
     """
     share, nats = np.array(sorted(curve)).T
     left = 1 - np.concatenate([[0.0], revealed_share(schedule, steps).numpy()])
@@ -219,7 +226,9 @@ def stride_of(model: Model, how: Sampling) -> int:
 
 
 def fitting_batch(model: Model, length: int | None = None) -> int:
-    """How many texts of `length` (default: the trained one) to fill at a time: enough work, and not out of the cache."""
+    """How many texts of `length` (default: the trained one) to fill at a time: enough work, and not
+    out of the cache.
+    """
     window = min(model.config.data.seq_len, length or model.config.data.seq_len)
     return max(1, (_TOKENS_ON_CPU if _device(model).type == "cpu" else _TOKENS_ON_GPU) // window)
 
@@ -310,10 +319,13 @@ class _Filler:
 def _denoiser(
     backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None
 ) -> Denoiser:
-    """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their lengths."""
+    """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their
+    lengths.
+    """
 
     def logits(xt: Tensor, sigma: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
-        # Up to the last token that is no padding: the padding may be a token of the text, too (an end token).
+        # Up to the last token that is no padding: the padding may be a token of the text, too (an
+        # end token).
         lengths = ((xt != pad_id) * torch.arange(1, xt.shape[1] + 1, device=xt.device)).amax(1)
         padded = bool((lengths < xt.shape[1]).any())
         only = {} if rows is None else {"rows": rows}
@@ -343,7 +355,9 @@ class _Decoder:
 
 
 class _Refine:
-    """The same network in float64, copied when the first close draw asks for it (most short runs never do)."""
+    """The same network in float64, copied when the first close draw asks for it (most short runs
+    never do).
+    """
 
     def __init__(self, backbone: nn.Module, pad_id: int) -> None:
         self.backbone, self.pad_id = backbone, pad_id

@@ -1,13 +1,17 @@
-"""How near generated DNA is to real DNA: light statistics of sets of sequences, beside a floor and a baseline.
+"""How near generated DNA is to real DNA: light statistics of sets of sequences, beside a floor and
+a baseline.
 
-A set is a sequence of uint8 id arrays as `Alphabet.encode` or the store gives them (the soft-mask bit is ignored);
-every id that is not A, C, G or T breaks the words that would hold it. A distance between two finite sets is never 0,
-not even between two halves of one genome: hence `scorecard` gives, for as many bases as the samples have,
+A set is a sequence of uint8 id arrays as `Alphabet.encode` or the store gives them (the soft-mask
+bit is ignored); every id that is not A, C, G or T breaks the words that would hold it. A distance
+between two finite sets is never 0, not even between two halves of one genome: hence `scorecard`
+gives, for as many bases as the samples have,
 
-    samples ↔ real,    other real sequence ↔ real (the floor),    order-k Markov sequence ↔ real (the baseline).
+    samples ↔ real,    other real sequence ↔ real (the floor),
+    order-k Markov sequence ↔ real (the baseline).
 
-Publishes: `kmer_counts`, `kmer_spectrum`, `js_distance`, `gc_fractions`, `cpg_ratio`, `homopolymer_shares`,
-`longest_matches`, `summary`, `scorecard`. Markov sequence comes from `genodiff.score.markov`.
+Publishes: `kmer_counts`, `kmer_spectrum`, `js_distance`, `gc_fractions`, `cpg_ratio`,
+`homopolymer_shares`, `longest_matches`, `summary`, `scorecard`. Markov sequence comes from
+`genodiff.score.markov`.
 """
 
 from collections.abc import Sequence
@@ -43,7 +47,9 @@ class Summary(NamedTuple):
 
 
 class Scorecard(NamedTuple):
-    """Samples beside real and Markov sequence; distances are Jensen-Shannon, base 2, in [0, 1], one per word size."""
+    """Samples beside real and Markov sequence; distances are Jensen-Shannon, base 2, in [0, 1], one
+    per word size.
+    """
 
     kmer_sizes: tuple[int, ...]
     samples: Summary
@@ -60,7 +66,9 @@ def _indices(ids: Ids) -> NDArray[np.int64]:
 
 
 def _words(index: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The words of k bases as numbers, first base in the highest place; words that hold anything else are left out."""
+    """The words of k bases as numbers, first base in the highest place; words that hold anything
+    else are left out.
+    """
     n = len(index) - k + 1
     if n <= 0:
         return np.zeros(0, np.int64)
@@ -74,7 +82,9 @@ def _words(index: NDArray[np.int64], k: int) -> NDArray[np.int64]:
 
 
 def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> NDArray[np.float64]:
-    """Counts of the 4^k words of k bases, A < C < G < T; with `both_strands` also those of the reverse complements."""
+    """Counts of the 4^k words of k bases, A < C < G < T; with `both_strands` also those of the
+    reverse complements.
+    """
     counts = np.zeros(4**k)
     for ids in sequences:
         counts += np.bincount(_words(_indices(ids), k), minlength=4**k)
@@ -94,7 +104,9 @@ def kmer_spectrum(
 
 
 def js_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    """The Jensen-Shannon distance (square root of the divergence, base 2) of two distributions, in [0, 1]."""
+    """The Jensen-Shannon distance (square root of the divergence, base 2) of two distributions, in
+    [0, 1].
+    """
     p, q = p / p.sum(), q / q.sum()
     m = (p + q) / 2
     bits = (
@@ -118,7 +130,9 @@ def gc_fractions(sequences: Sequence[Ids]) -> NDArray[np.float64]:
 
 
 def cpg_ratio(sequences: Sequence[Ids]) -> float:
-    """CpG observed / expected, pooled: f(CG) / (f(C) f(G)); about 0.2 in mammals, 1 where C and G meet by chance."""
+    """CpG observed / expected, pooled: f(CG) / (f(C) f(G)); about 0.2 in mammals, 1 where C and G
+    meet by chance.
+    """
     one, two = (
         kmer_spectrum(sequences, 1, both_strands=False),
         kmer_spectrum(sequences, 2, both_strands=False),
@@ -144,7 +158,9 @@ def homopolymer_shares(sequences: Sequence[Ids], longest: int = 10) -> NDArray[n
 
 
 def _fingerprints(index: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
-    """A 64-bit fingerprint of each stretch of `size` bases: two overlapping stretches of 2^j bases, mixed."""
+    """A 64-bit fingerprint of each stretch of `size` bases: two overlapping stretches of 2^j bases,
+    mixed.
+    """
     value = (index + 2).astype(np.uint64)
     whole = index >= 0
     span = 1
@@ -173,11 +189,13 @@ def longest_matches(
     longest: int = 256,
     both_strands: bool = True,
 ) -> NDArray[np.int64]:
-    """The longest stretch of each sequence that stands exactly in `reference` (either strand), at most `longest` bases.
+    """The longest stretch of each sequence that stands exactly in `reference` (either strand), at
+    most `longest` bases.
 
-    Copied training data shows as matches far longer than those of held-out real sequence. Stretches are compared by
-    64-bit fingerprints: the chance of a false match is about 1e-4 for 1e7 reference bases and 1e7 sampled ones.
-    Time: about log2(longest) sorts of the samples and look-ups of the reference, more where the answers differ much.
+    Copied training data shows as matches far longer than those of held-out real sequence. Stretches
+    are compared by 64-bit fingerprints: the chance of a false match is about 1e-4 for 1e7 reference
+    bases and 1e7 sampled ones. Time: about log2(longest) sorts of the samples and look-ups of the
+    reference, more where the answers differ much.
     """
     queries = []
     for ids in sequences:
@@ -227,7 +245,9 @@ def summary(sequences: Sequence[Ids]) -> Summary:
 
 
 def _cut(sequences: Sequence[Ids], bases: int) -> list[Ids]:
-    """The first sequences, the last one shortened, that hold `bases` ids in all (fewer where there are fewer)."""
+    """The first sequences, the last one shortened, that hold `bases` ids in all (fewer where there
+    are fewer).
+    """
     kept: list[Ids] = []
     for ids in sequences:
         if bases <= 0:
@@ -245,8 +265,8 @@ def scorecard(
 ) -> Scorecard:
     """`samples` beside `real` (held-out windows: at least two) and, where given, `markov` sequence.
 
-    Every second window of `real` is the target of all distances; the others, cut to as many bases as `samples`, give
-    the floor. `markov` is cut likewise.
+    Every second window of `real` is the target of all distances; the others, cut to as many bases
+    as `samples`, give the floor. `markov` is cut likewise.
     """
     if not samples or len(real) < 2:
         raise ValueError("a scorecard needs samples and at least two real windows")

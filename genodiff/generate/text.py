@@ -1,10 +1,12 @@
 """New text from a trained model, from nothing, after a prompt, or into the gaps of a template.
 
-A template is plain text in which `[[12]]` stands for 12 tokens to be filled in; everything else is kept, to the byte. A
-prompt is a template that ends in one gap. As with DNA, record i depends on (seed, i) alone.
+A template is plain text in which `[[12]]` stands for 12 tokens to be filled in; everything else is
+kept, to the byte. A prompt is a template that ends in one gap. As with DNA, record i depends on
+(seed, i) alone.
 
-Texts stand in the output one after another, with a line `<|endoftext|>` between them; an end token inside a sample (packed
-text runs through several documents) is written in the same way. The sidecar says where each record begins.
+Texts stand in the output one after another, with a line `<|endoftext|>` between them; an end token
+inside a sample (packed text runs through several documents) is written in the same way. The sidecar
+says where each record begins.
 """
 
 import re
@@ -54,7 +56,9 @@ class Draft(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """The text of a filled template, and how many bytes of it were no UTF-8 and are shown as U+FFFD."""
+    """The text of a filled template, and how many bytes of it were no UTF-8 and are shown as
+    U+FFFD.
+    """
 
     text: bytes
     invalid: int
@@ -69,7 +73,9 @@ class Written(NamedTuple):
 
 
 def read_template(path: str) -> TextTemplate:
-    """The template in a text file (- for stdin). Raises `DataError` where it is no text or has no gap."""
+    """The template in a text file (- for stdin). Raises `DataError` where it is no text or has no
+    gap.
+    """
     text = "".join(text_pieces(path))
     parts: list[str | int] = []
     for i, part in enumerate(GAP.split(text)):
@@ -87,7 +93,9 @@ def read_template(path: str) -> TextTemplate:
 
 
 def prompted(prompt: str, length: int, tokenizer: Tokenizer) -> TextTemplate:
-    """`prompt` and as many new tokens as make `length` with it. Raises `UsageError` where none are left."""
+    """`prompt` and as many new tokens as make `length` with it. Raises `UsageError` where none are
+    left.
+    """
     used = len(tokenizer.encode([prompt])[0])
     if used >= length:
         raise UsageError(
@@ -121,7 +129,9 @@ def draft(template: TextTemplate, tokenizer: Tokenizer, start: bool) -> Draft:
 def filled(
     template: TextTemplate, made: Draft, ids: Ids, tokenizer: Tokenizer, *, whole: bool = False
 ) -> Filled:
-    """The template's text with its gaps filled from `ids`; with `whole`, up to the first end token only."""
+    """The template's text with its gaps filled from `ids`; with `whole`, up to the first end token
+    only.
+    """
     parts: list[bytes] = []
     for part, (a, b) in zip(template.parts, made.spans, strict=True):
         if isinstance(part, str):
@@ -141,7 +151,9 @@ def filled(
 
 
 def _joining(words: bytes, before: bytes) -> bytes:
-    """What a tokenizer of words says after a fixed text: the rest of its last word, or a word of its own."""
+    """What a tokenizer of words says after a fixed text: the rest of its last word, or a word of
+    its own.
+    """
     if words.startswith(b"##"):
         return words[2:]
     return words if before[-1:].isspace() or not before else b" " + words
@@ -160,8 +172,9 @@ def write_texts(
     about: dict[str, Any] | None = None,
     tick: Callable[[int], None] | None = None,
 ) -> Written:
-    """Write `n` fillings of each template. A path is written atomically and gets its sidecar beside it unless `sidecar`
-    says where; an open binary file gets none unless it does. Raises `UsageError`, `MachineError`.
+    """Write `n` fillings of each template. A path is written atomically and gets its sidecar beside
+    it unless `sidecar` says where; an open binary file gets none unless it does. Raises
+    `UsageError`, `MachineError`.
     """
     how = settled(how, model.objective)
     if sidecar is None and isinstance(target, str | Path):

@@ -1,9 +1,11 @@
-"""A published network as a run folder of our own: what `eval`, `sample`, `embed`, `finetune` and `train --init` take.
+"""A published network as a run folder of our own: what `eval`, `sample`, `embed`, `finetune` and
+`train --init` take.
 
     RUN/config.yaml  model.safetensors  model.json  provenance.json
 
-It has no checkpoints and no state of an optimiser: nothing can go on from it but with `train --init`. Of its source it keeps the
-config and the sha256 of every file, in `model.json` and in `provenance.json`.
+It has no checkpoints and no state of an optimiser: nothing can go on from it but with `train
+--init`. Of its source it keeps the config and the sha256 of every file, in `model.json` and in
+`provenance.json`.
 """
 
 import hashlib
@@ -29,7 +31,8 @@ _SEQ_LEN = 1024
 _OBJECTIVES = ("d3pm", "sedd")
 
 SCORE = "score.safetensors"
-"""The classifier of a sequence-classification network, under `score.weight`: kept for the way back."""
+"""The classifier of a sequence-classification network, under `score.weight`: kept for the way back.
+"""
 
 
 def config_of(
@@ -62,9 +65,11 @@ def adopt(
     seed: int = 1,
     tokenizer: str | None = None,
 ) -> dict[str, Any]:
-    """Write the run folder `out`, whole or not at all, after a look at the network; return what was found.
+    """Write the run folder `out`, whole or not at all, after a look at the network; return what was
+    found.
 
-    Raises `UsageError` where `out` exists, `CheckpointError` where the network's logits are not finite or its strands disagree.
+    Raises `UsageError` where `out` exists, `CheckpointError` where the network's logits are not
+    finite or its strands disagree.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError("exists already", file=out, fix="choose another --out")
@@ -79,13 +84,15 @@ def adopt(
         raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
     if alphabet.domain == "dna" and seen.bits_per_base > SANE_BITS:
         _log.warning(
-            "%s: pays %.2f bits a base on a known repeat, more than the 2 of no knowledge: are these trained weights?",
+            "%s: pays %.2f bits a base on a known repeat, more than the 2 of no knowledge: are "
+            "these trained weights?",
             source.path,
             seen.bits_per_base,
         )
     if source.config.get("model_type") == "udlm":
         _log.warning(
-            "%s: trained for uniform noise; genodiff samples with masks, which such a network does not know",
+            "%s: trained for uniform noise; genodiff samples with masks, which such a network "
+            "does not know",
             source.path,
         )
     weights = to_bytes(source.tensors)

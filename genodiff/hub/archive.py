@@ -1,8 +1,10 @@
-"""PyTorch's zip archives (`pytorch_model.bin`, Lightning's `.ckpt`) read as data: the pickle inside is interpreted, never run.
+"""PyTorch's zip archives (`pytorch_model.bin`, Lightning's `.ckpt`) read as data: the pickle inside
+is interpreted, never run.
 
-A pickle is a program for a stack machine. The machine here knows plain values, tensors and nothing else: whatever class or
-function the program names becomes an inert `Opaque` that keeps its arguments. No module is imported, nothing is called, no
-storage is read until a tensor that has been judged is asked for. Older formats (a bare pickle, a tar) are refused.
+A pickle is a program for a stack machine. The machine here knows plain values, tensors and nothing
+else: whatever class or function the program names becomes an inert `Opaque` that keeps its
+arguments. No module is imported, nothing is called, no storage is read until a tensor that has been
+judged is asked for. Older formats (a bare pickle, a tar) are refused.
 """
 
 import pickletools
@@ -20,8 +22,10 @@ from genodiff.errors import CheckpointError
 _LARGEST_PICKLE = 64 << 20
 _MOST_MEMBERS = 1 << 17
 _STORAGES = {
-    "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16, "BFloat16Storage": torch.bfloat16,
-    "LongStorage": torch.int64, "IntStorage": torch.int32, "ByteStorage": torch.uint8, "BoolStorage": torch.bool,
+    "DoubleStorage": torch.float64, "FloatStorage": torch.float32, "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16,
+    "LongStorage": torch.int64, "IntStorage": torch.int32, "ByteStorage": torch.uint8,
+    "BoolStorage": torch.bool,
 }  # fmt: skip
 _DTYPES = {
     "float64",
@@ -54,7 +58,9 @@ class Stored(NamedTuple):
 
 
 class Opaque:
-    """What the pickle wanted made of a class or function that is not known here: its name and what it was given."""
+    """What the pickle wanted made of a class or function that is not known here: its name and what
+    it was given.
+    """
 
     def __init__(self, name: str, args: Any = ()) -> None:
         self.name, self.args = name, args
@@ -70,10 +76,14 @@ _MARK = _Mark()
 
 
 class Archive:
-    """A judged archive: its content as plain values with `Stored` tensors, and the tensors on demand."""
+    """A judged archive: its content as plain values with `Stored` tensors, and the tensors on
+    demand.
+    """
 
     def __init__(self, path: Path, real: Path) -> None:
-        """Read the names, sizes and the pickle of the archive at `real`, which messages call `path`. Raises `CheckpointError`."""
+        """Read the names, sizes and the pickle of the archive at `real`, which messages call
+        `path`. Raises `CheckpointError`.
+        """
         self.path, self._real = path, real
         try:
             with zipfile.ZipFile(real) as archive:
@@ -114,7 +124,8 @@ class Archive:
                 or entry.flag_bits & 1
             ):
                 raise self._fault(
-                    f"holds '{entry.filename}' compressed or encrypted, which torch.save does not do: refused"
+                    f"holds '{entry.filename}' compressed or encrypted, which torch.save does "
+                    f"not do: refused"
                 )
             members[rest] = entry
         if sum(entry.file_size for entry in entries) > size:
@@ -123,12 +134,15 @@ class Archive:
             raise self._fault("holds no data.pkl: not an archive of torch.save")
         if members["data.pkl"].file_size > _LARGEST_PICKLE:
             raise self._fault(
-                f"has a description of {members['data.pkl'].file_size} bytes, more than {_LARGEST_PICKLE}"
+                f"has a description of {members['data.pkl'].file_size} bytes, more than "
+                f"{_LARGEST_PICKLE}"
             )
         return members
 
     def stored(self, storage: Any, offset: Any, shape: Any, stride: Any) -> Stored:
-        """The tensor of these numbers, as far as it lies within its storage. Raises `CheckpointError`."""
+        """The tensor of these numbers, as far as it lies within its storage. Raises
+        `CheckpointError`.
+        """
         key, dtype, numel = storage
         numbers = [offset, *shape, *stride]
         if len(shape) != len(stride) or not all(
@@ -138,12 +152,14 @@ class Archive:
         member = self._members.get(f"data/{key}")
         if member is None or member.file_size != numel * dtype.itemsize:
             raise self._fault(
-                f"the storage '{key}' is missing, or not {numel} numbers of {dtype} large: truncated or corrupt"
+                f"the storage '{key}' is missing, or not {numel} numbers of {dtype} large: "
+                f"truncated or corrupt"
             )
         last = offset + sum((n - 1) * step for n, step in zip(shape, stride, strict=True))
         if prod(shape) > numel or (prod(shape) and last >= numel):
             raise self._fault(
-                f"describes a tensor of shape {list(shape)} that its storage of {numel} numbers cannot hold"
+                f"describes a tensor of shape {list(shape)} that its storage of {numel} "
+                f"numbers cannot hold"
             )
         return Stored(key, dtype, numel, offset, tuple(shape), tuple(stride))
 
@@ -164,7 +180,9 @@ class Archive:
 
 
 def _interpret(raw: bytes, archive: Archive) -> Any:
-    """The value that the pickle describes. Raises `CheckpointError` for what is no pickle of plain values and tensors."""
+    """The value that the pickle describes. Raises `CheckpointError` for what is no pickle of plain
+    values and tensors.
+    """
     try:
         return _Machine(archive).run(pickletools.genops(raw))
     except CheckpointError:
@@ -180,7 +198,8 @@ def _interpret(raw: bytes, archive: Archive) -> Any:
         AssertionError,
     ) as fault:
         raise CheckpointError(
-            f"its description is no pickle of weights: corrupt or refused ({type(fault).__name__}: {str(fault)[:80]})",
+            f"its description is no pickle of weights: corrupt or refused "
+            f"({type(fault).__name__}: {str(fault)[:80]})",
             file=archive.path,
             fix=_DAMAGED,
         ) from None
@@ -371,6 +390,8 @@ _CONSTANTS: dict[str, Any] = {
     "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": list,
 }  # fmt: skip
 _LITERALS = {
-    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING", "BINSTRING", "SHORT_BINSTRING",
-    "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8",
+    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "STRING",
+    "BINSTRING", "SHORT_BINSTRING",
+    "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "UNICODE", "SHORT_BINUNICODE",
+    "BINUNICODE", "BINUNICODE8",
 }  # fmt: skip

@@ -1,4 +1,6 @@
-"""Published Caduceus: for masked language modelling, for classification, or bare; DNA of 12 to 16 ids, or of PlantCaduceus' 8."""
+"""Published Caduceus: for masked language modelling, for classification, or bare; DNA of 12 to 16
+ids, or of PlantCaduceus' 8.
+"""
 
 import re
 from pathlib import Path
@@ -87,7 +89,10 @@ def read_caduceus(
 def _judge_buffers(state: dict[str, Tensor], vocabulary: Vocabulary, weights: Weights) -> None:
     for name, value in state.items():
         if name.endswith(_COMPLEMENT) and tuple(value.tolist()) != vocabulary.complement():
-            what = f"'{name}' differs from the complement of {vocabulary.name}: another vocabulary, or a scrambled map"
+            what = (
+                f"'{name}' differs from the complement of {vocabulary.name}: another "
+                f"vocabulary, or a scrambled map"
+            )
             raise CheckpointError(what, file=weights.entries[name].file, fix="check complement_map")
 
 

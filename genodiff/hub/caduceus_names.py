@@ -1,8 +1,10 @@
-"""Caduceus weights as their authors publish them, and back: names, shapes, tied tensors that the files leave out.
+"""Caduceus weights as their authors publish them, and back: names, shapes, tied tensors that the
+files leave out.
 
-A published network is a flat state dict and a config. Its conv1d.weight is (E, 1, K), here (E, K). With tied directions the file
-holds in_proj and out_proj once, under mamba_fwd; the head is tied to the embedding and absent. `fused_add_norm` on both strands
-means that every other block reads the strands exchanged: `alternate_strands`.
+A published network is a flat state dict and a config. Its conv1d.weight is (E, 1, K), here (E, K).
+With tied directions the file holds in_proj and out_proj once, under mamba_fwd; the head is tied to
+the embedding and absent. `fused_add_norm` on both strands means that every other block reads the
+strands exchanged: `alternate_strands`.
 """
 
 from collections.abc import Mapping
@@ -34,7 +36,9 @@ __all__ = [
 
 
 def published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
-    """The settings that a published config stands for. Raises `CheckpointError` for what genodiff does not build."""
+    """The settings that a published config stands for. Raises `CheckpointError` for what genodiff
+    does not build.
+    """
     ssm = dict(config.get("ssm_cfg") or {})
     if ssm.get("layer", "Mamba1") != "Mamba1":
         raise CheckpointError(
@@ -66,9 +70,11 @@ def published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
 
 
 def published_complement(config: Mapping[str, Any], vocab_size: int) -> tuple[int, ...] | None:
-    """The complement of each id, or None where the config has none; ids beyond its map, the padding, are their own.
+    """The complement of each id, or None where the config has none; ids beyond its map, the
+    padding, are their own.
 
-    JSON has turned the map's keys into strings, and saving again sorts them as text: they are read as numbers.
+    JSON has turned the map's keys into strings, and saving again sorts them as text: they are read
+    as numbers.
     """
     found = config.get("complement_map")
     if not found:
@@ -85,7 +91,9 @@ def published_complement(config: Mapping[str, Any], vocab_size: int) -> tuple[in
 def name_map(
     settings: CaduceusSettings, prefix: str = "caduceus.backbone.", submodules: bool = False
 ) -> dict[str, str]:
-    """Parameter name here → name in a published file. `submodules`: norms are wrapped too, as in files saved without fusion."""
+    """Parameter name here → name in a published file. `submodules`: norms are wrapped too, as in
+    files saved without fusion.
+    """
     s = settings
     paired, norm = s.strands == "paired", ".submodule" if submodules else ""
     names = {
@@ -129,8 +137,8 @@ def from_published(
 ) -> tuple[CaduceusSettings, dict[str, Tensor]]:
     """Settings and state dict of the same network here, float32 or wider.
 
-    Tensors that the file leaves out because they are tied are not needed; where they are present they must agree.
-    Raises `CheckpointError` for a missing, foreign or misshapen tensor.
+    Tensors that the file leaves out because they are tied are not needed; where they are present
+    they must agree. Raises `CheckpointError` for a missing, foreign or misshapen tensor.
     """
     settings = published_settings(config)
     names = map_of(state, settings)

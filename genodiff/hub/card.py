@@ -1,4 +1,6 @@
-"""A model card (README.md) from what a run knows about itself: `model.json`, `provenance.json` and `eval.json`, and nothing else."""
+"""A model card (README.md) from what a run knows about itself: `model.json`, `provenance.json` and
+`eval.json`, and nothing else.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,8 @@ def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
         "network": f"{net.kind}, {net.d_model} wide, {net.n_layer} layers",
         "parameters": f"{size:,}",
         "strands": getattr(net, "strands", "single"),
-        "vocabulary": f"{model.alphabet.name}, {found.get('rows', model.alphabet.padded_size)} rows",
+        "vocabulary": f"{model.alphabet.name}, "
+        f"{found.get('rows', model.alphabet.padded_size)} rows",
         "objective": model.config.diffusion.objective,
         "step": f"{model.step:,}",
         "weights": f"{model.digest} (first 12 hex digits of the sha256 of the run's weights)",
@@ -55,7 +58,8 @@ def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
     }
     if "fused" in found:
         rows["fused_add_norm"] = (
-            f"{str(found['fused']).lower()}: with both strands the other value would be another function"
+            f"{str(found['fused']).lower()}: with both strands the other value would be "
+            f"another function"
         )
     return f"# {printable(model.run.resolve().name)}\n\n| | |\n|---|---|\n" + "\n".join(
         f"| {k} | {v} |" for k, v in rows.items()
@@ -64,13 +68,17 @@ def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
 
 def _load(layout: str, found: dict[str, Any]) -> str:
     if layout == "safetensors":
-        return '## Use\n\n```python\nfrom genodiff.runs.checkpoint import load_model\n\nmodel = load_model("THIS_FOLDER")\n```'
+        return (
+            "## Use\n\n```python\nfrom genodiff.runs.checkpoint import load_model\n\nmodel = "
+            'load_model("THIS_FOLDER")\n```'
+        )
     if "architecture" not in found:
         return "## Use\n\n```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
     return (
         "## Use\n\nWith the classes of the Caduceus repository (no code is in this folder): "
         f"`{found['architecture']}.from_pretrained(THIS_FOLDER)`."
-        "\nWith genodiff, on any machine:\n\n```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
+        "\nWith genodiff, on any machine:\n\n```console\ngenodiff checkpoint import THIS_FOLDER "
+        "--out runs/mine\n```"
     )
 
 
@@ -81,7 +89,8 @@ def _data(model: Model, source: dict[str, Any] | None, licence: str | None) -> s
             f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"]
         )
         lines.append(
-            f"Imported from published weights: {files}. What they were trained on is stated by their publisher."
+            f"Imported from published weights: {files}. What they were trained on is stated by "
+            f"their publisher."
         )
     else:
         name = (
@@ -91,7 +100,8 @@ def _data(model: Model, source: dict[str, Any] | None, licence: str | None) -> s
         )
         fingerprint = str(model.data.get("fingerprint"))[:12]
         lines.append(
-            f"Trained on {name}, windows of {model.config.data.seq_len:,} bases; fingerprint of content and splits {fingerprint}."
+            f"Trained on {name}, windows of {model.config.data.seq_len:,} bases; fingerprint of "
+            f"content and splits {fingerprint}."
         )
         lines += [f"Source: {s.url} (licence: {printable(s.licence)})." for s in _sources(model)]
     lines.append(
@@ -118,8 +128,10 @@ def _training(model: Model, source: dict[str, Any] | None) -> str:
     lines = [
         "## Training",
         "",
-        f"{model.step:,} steps of {c.train.batch_size} windows, {c.diffusion.schedule} schedule, AdamW lr {c.optim.lr}, "
-        f"weights averaged with decay {c.optim.ema_decay}, precision {c.train.precision}, seed {c.seed}.",
+        f"{model.step:,} steps of {c.train.batch_size} windows, {c.diffusion.schedule} "
+        f"schedule, AdamW lr {c.optim.lr}, "
+        f"weights averaged with decay {c.optim.ema_decay}, precision {c.train.precision}, "
+        f"seed {c.seed}.",
     ]
     start = getattr(c, "init_sha256", None)
     if start:
@@ -180,14 +192,17 @@ def _limits(model: Model, source: dict[str, Any] | None) -> str:
     lines = [
         "## Limits",
         "",
-        f"- Trained or set up for windows of {model.config.data.seq_len:,} bases; longer ones are outside of what was measured.",
+        f"- Trained or set up for windows of {model.config.data.seq_len:,} bases; longer ones "
+        f"are outside of what was measured.",
         "- A likelihood is no statement about function, fitness or disease. Not for clinical use.",
         "- Generated DNA has not been tested for function or safety.",
-        "- The genomes that it was trained on are of few individuals and species; other genomes cost more bits.",
+        "- The genomes that it was trained on are of few individuals and species; other genomes "
+        "cost more bits.",
     ]
     if source is not None:
         lines.append(
-            "- Under masked diffusion, weights trained by masked-language modelling alone are not calibrated at high mask rates."
+            "- Under masked diffusion, weights trained by masked-language modelling alone are "
+            "not calibrated at high mask rates."
         )
     return "\n".join(lines)
 

@@ -1,4 +1,6 @@
-"""A published `config.json`, judged: numbers that are numbers, sizes that can be meant, no path and no code that is followed."""
+"""A published `config.json`, judged: numbers that are numbers, sizes that can be meant, no path and
+no code that is followed.
+"""
 
 import logging
 from collections.abc import Mapping
@@ -11,11 +13,14 @@ _log = logging.getLogger("genodiff")
 
 _CODE = ("auto_map", "trust_remote_code", "custom_pipelines")
 _COUNTS = {
-    "d_model", "n_layer", "vocab_size", "pad_vocab_size_multiple", "hidden_dim", "hidden_size", "cond_dim", "n_blocks", "n_heads",
-    "model_length", "cfg_num_classes", "num_labels", "d_state", "d_conv", "expand", "seq_len", "length",
+    "d_model", "n_layer", "vocab_size", "pad_vocab_size_multiple", "hidden_dim", "hidden_size",
+    "cond_dim", "n_blocks", "n_heads",
+    "model_length", "cfg_num_classes", "num_labels", "d_state", "d_conv", "expand", "seq_len",
+    "length",
 }  # fmt: skip
 _SWITCHES = {
-    "rcps", "bidirectional", "bidirectional_weight_tie", "rms_norm", "fused_add_norm", "residual_in_fp32", "tie_word_embeddings",
+    "rcps", "bidirectional", "bidirectional_weight_tie", "rms_norm", "fused_add_norm",
+    "residual_in_fp32", "tie_word_embeddings",
     "conv_bias", "bias", "use_fast_path", "cfg", "time_conditioning",
 }  # fmt: skip
 _FREE_TEXT = {"_name_or_path", "transformers_version", "torch_dtype", "dtype"}
@@ -24,7 +29,8 @@ _BELONG = "check that config and weights belong together"
 
 
 def judge(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The config without what could lead outside. Raises `CheckpointError` naming the file and the key.
+    """The config without what could lead outside. Raises `CheckpointError` naming the file and the
+    key.
 
     Remote code is named in a warning, and never followed.
     """
@@ -86,7 +92,9 @@ def _flat(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def complement_of(values: Mapping[str, Any], path: Path) -> dict[int, int] | None:
-    """`complement_map` with its keys as numbers, in whatever order they stand. Raises `CheckpointError`."""
+    """`complement_map` with its keys as numbers, in whatever order they stand. Raises
+    `CheckpointError`.
+    """
     found = values.get("complement_map")
     if not found:
         return None
@@ -99,7 +107,9 @@ def complement_of(values: Mapping[str, Any], path: Path) -> dict[int, int] | Non
 
 
 def letters_of(values: Mapping[str, Any], path: Path) -> list[str] | None:
-    """Tokens by id where the config lists them (`vocab`). Raises `CheckpointError` where the list is none."""
+    """Tokens by id where the config lists them (`vocab`). Raises `CheckpointError` where the list
+    is none.
+    """
     found = values.get("vocab")
     if found is None:
         return None

@@ -1,10 +1,14 @@
-"""A run as a folder that others read: the published layout of its network, or our own, each with a model card.
+"""A run as a folder that others read: the published layout of its network, or our own, each with a
+model card.
 
-    caduceus      config.json  model.safetensors  tokenizer_config.json  special_tokens_map.json  README.md
+    caduceus      config.json  model.safetensors  tokenizer_config.json  special_tokens_map.json
+                  README.md
     mdlm          config.json  model.safetensors  README.md
-    safetensors   model.json   model.safetensors  config.yaml  README.md    (a run folder of weights alone)
+    safetensors   model.json   model.safetensors  config.yaml  README.md
+    (a run folder of weights alone)
 
-What is written is read back before it takes its name, and its logits on the probe are compared with the run's.
+What is written is read back before it takes its name, and its logits on the probe are compared with
+the run's.
 """
 
 import hashlib
@@ -55,7 +59,8 @@ FORMATS = ("caduceus", "mdlm", "safetensors")
 README = "README.md"
 _TOLERANCE = 1e-3  # float32 in another order of summation, relative to the largest logit
 _SPECIAL = {
-    "bos_token": "[BOS]", "cls_token": "[CLS]", "eos_token": "[SEP]", "mask_token": "[MASK]", "pad_token": "[PAD]", "sep_token": "[SEP]",
+    "bos_token": "[BOS]", "cls_token": "[CLS]", "eos_token": "[SEP]", "mask_token": "[MASK]",
+    "pad_token": "[PAD]", "sep_token": "[SEP]",
     "unk_token": "[UNK]",
 }  # fmt: skip
 
@@ -79,9 +84,11 @@ def export(
 ) -> dict[str, Any]:
     """Write the folder `out`, whole or not at all; return what it holds.
 
-    `layout` None is the published one of the network's kind, `fused` None the form that the network has.
+    `layout` None is the published one of the network's kind, `fused` None the form that the network
+    has.
 
-    Raises `UsageError` where `out` exists or the format does not fit the network, `CheckpointError` for a run that is not sound.
+    Raises `UsageError` where `out` exists or the format does not fit the network, `CheckpointError`
+    for a run that is not sound.
     """
     if os.path.lexists(out):
         raise UsageError("exists already", file=out, fix="choose another --out")
@@ -127,7 +134,9 @@ def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
 
 
 def origin_of(model: Model) -> Origin:
-    """The published form that a run has, or would have: that of its source where it was imported, else Caduceus' own."""
+    """The published form that a run has, or would have: that of its source where it was imported,
+    else Caduceus' own.
+    """
     source = model.data.get("source")
     if not isinstance(source, dict) or "vocabulary" not in source:
         if model.alphabet.domain != "dna":
@@ -220,7 +229,8 @@ def _tokenizer(folder: Path, model: Model, vocabulary: Vocabulary) -> None:
         for a in letters
     }
     values = {
-        "add_prefix_space": False, "characters": letters, "complement_map": complement, "model_max_length": model.config.data.seq_len,
+        "add_prefix_space": False, "characters": letters, "complement_map": complement,
+        "model_max_length": model.config.data.seq_len,
         "padding_side": "left", "tokenizer_class": "CaduceusTokenizer", **_SPECIAL,
     }  # fmt: skip
     atomic.write_json(folder / "tokenizer_config.json", dict(sorted(values.items())))
@@ -228,7 +238,9 @@ def _tokenizer(folder: Path, model: Model, vocabulary: Vocabulary) -> None:
 
 
 def _read_back(model: Model, folder: Path) -> None:
-    """What stands in `folder`, read as anyone's, must answer the probe as the run does. Raises `CheckpointError`."""
+    """What stands in `folder`, read as anyone's, must answer the probe as the run does. Raises
+    `CheckpointError`.
+    """
     source = read_source(folder)
     config = model.config.model_copy(update={"backbone": source.settings})
     again = build(config, model.alphabet)

@@ -1,8 +1,10 @@
-"""A Caduceus of ours as its authors would have saved it: key names, shapes, config, and the fused or the unfused form.
+"""A Caduceus of ours as its authors would have saved it: key names, shapes, config, and the fused
+or the unfused form.
 
-On both strands, published `fused_add_norm: true` means that every other block reads the strands exchanged. With R the flip of
-positions and channels, R M R is again a mixer: its two directions change places and its outer channels are read from the
-other end. So a network of one form is a network of the other with other numbers in its even blocks, and the same logits.
+On both strands, published `fused_add_norm: true` means that every other block reads the strands
+exchanged. With R the flip of positions and channels, R M R is again a mixer: its two directions
+change places and its outer channels are read from the other end. So a network of one form is a
+network of the other with other numbers in its even blocks, and the same logits.
 """
 
 from collections.abc import Mapping
@@ -36,7 +38,9 @@ _TIME_STEPS = {
 def exchanged(
     settings: CaduceusSettings, tensors: Mapping[str, Tensor]
 ) -> tuple[CaduceusSettings, dict[str, Tensor]]:
-    """The same function with `alternate_strands` the other way round. Raises `CheckpointError` where there is none."""
+    """The same function with `alternate_strands` the other way round. Raises `CheckpointError`
+    where there is none.
+    """
     if settings.strands != "paired":
         raise CheckpointError(
             "only networks on both strands have a fused form of their own",
@@ -87,7 +91,9 @@ def published_state(
     architecture: str = MASKED_LM,
     score: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """The tensors of a published file: tied ones left out, buffers there, rows in the published order."""
+    """The tensors of a published file: tied ones left out, buffers there, rows in the published
+    order.
+    """
     paired = settings.strands == "paired"
     prefix = "backbone." if architecture == BARE else "caduceus.backbone."
     names = name_map(settings, prefix, submodules=paired and not settings.alternate_strands)
@@ -112,11 +118,14 @@ def published_config(
     architecture: str,
     fused: bool,
 ) -> dict[str, Any]:
-    """The published config of a network: that of its source, where it has one (`given`), in the form that is written."""
+    """The published config of a network: that of its source, where it has one (`given`), in the
+    form that is written.
+    """
     s = settings
     complement = vocabulary.complement() or range(vocabulary.size)
     ssm = {
-        **_TIME_STEPS, "bias": s.proj_bias, "conv_bias": s.conv_bias, "d_conv": s.d_conv, "d_state": s.d_state, "dt_rank": s.dt_rank,
+        **_TIME_STEPS, "bias": s.proj_bias, "conv_bias": s.conv_bias, "d_conv": s.d_conv,
+        "d_state": s.d_state, "dt_rank": s.dt_rank,
         "expand": s.expand,
     }  # fmt: skip
     config: dict[str, Any] = {

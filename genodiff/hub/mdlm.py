@@ -1,7 +1,9 @@
-"""Networks of the MDLM family: DiT and DiMamba, as Hugging Face folders and as the Lightning files that training writes.
+"""Networks of the MDLM family: DiT and DiMamba, as Hugging Face folders and as the Lightning files
+that training writes.
 
-A Lightning file holds the raw weights by name and their averages as a list. The list has the parameters in the order in which
-the modules were made, which is the order of the state dict without buffers and with each tied tensor once.
+A Lightning file holds the raw weights by name and their averages as a list. The list has the
+parameters in the order in which the modules were made, which is the order of the state dict without
+buffers and with each tied tensor once.
 """
 
 import logging
@@ -96,7 +98,9 @@ def read_mdlm(
 
 
 def inwards(name: str, x: Tensor, vocabulary: Vocabulary, rows: int) -> Tensor:
-    """A tensor with its rows, where it has one for each token, in the order of our ids; spare rows stay at the end."""
+    """A tensor with its rows, where it has one for each token, in the order of our ids; spare rows
+    stay at the end.
+    """
     if name not in ("embedding", "head", "head_bias"):
         return x
     return torch.cat([vocabulary.inwards(x[:rows]), x[rows:]])
@@ -156,7 +160,9 @@ def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path
 def _averages(
     weights: Weights, names: list[str], averaged: bool
 ) -> tuple[dict[str, Tensor] | None, str]:
-    """The averaged weights under the names of the raw ones; None where they are not there, or not asked for."""
+    """The averaged weights under the names of the raw ones; None where they are not there, or not
+    asked for.
+    """
     found = weights.extra.get("ema")
     if not isinstance(found, dict) or not isinstance(found.get("shadow_params"), list):
         return None, "as published"
@@ -175,7 +181,10 @@ def _averages(
         raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
     for name, x in zip(order, shadow, strict=True):
         if x.shape != weights.entries[name].shape:
-            what = f"the average in the place of '{name}' has the shape {list(x.shape)}, not {list(weights.entries[name].shape)}"
+            what = (
+                f"the average in the place of '{name}' has the shape {list(x.shape)}, not "
+                f"{list(weights.entries[name].shape)}"
+            )
             raise CheckpointError(what, file=file, fix="give --raw to take the weights themselves")
     numbers = dict(zip(order, weights.stored(shadow), strict=True))
     for name, tensor in numbers.items():
@@ -211,7 +220,9 @@ def _aliases(weights: Weights) -> dict[str, str]:
 
 
 def _parameters(weights: Weights, n: int) -> list[str]:
-    """The state dict's parameters in order, each tied tensor once: known by their storage, or else by their names."""
+    """The state dict's parameters in order, each tied tensor once: known by their storage, or else
+    by their names.
+    """
     aliases = _aliases(weights)
     names = [
         name
@@ -242,7 +253,9 @@ def hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A pickled configuration as plain values: the classes of omegaconf keep theirs under `_content` and `_val`."""
+    """A pickled configuration as plain values: the classes of omegaconf keep theirs under
+    `_content` and `_val`.
+    """
     if depth > _DEEPEST:
         return None
     if isinstance(value, Opaque):

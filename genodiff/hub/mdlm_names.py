@@ -1,11 +1,14 @@
 """DiT and DiMamba weights as the MDLM family publishes them, and back.
 
-Which network a state dict holds, and all its sizes, are seen from the names and shapes; a config adds what shapes cannot say
-(heads where there is no rotary table, time conditioning, what becomes of the condition) and must not contradict them. Configs
-come in three forms: flat (Hugging Face: hidden_dim, n_blocks), nested (`model: {hidden_size, ...}`, as trained), and none at all
-(a Lightning checkpoint by itself). Everything stands below a prefix, `backbone.` in Hugging Face folders and Lightning files.
+Which network a state dict holds, and all its sizes, are seen from the names and shapes; a config
+adds what shapes cannot say (heads where there is no rotary table, time conditioning, what becomes
+of the condition) and must not contradict them. Configs come in three forms: flat (Hugging Face:
+hidden_dim, n_blocks), nested (`model: {hidden_size, ...}`, as trained), and none at all (a
+Lightning checkpoint by itself). Everything stands below a prefix, `backbone.` in Hugging Face
+folders and Lightning files.
 
-Source: https://github.com/kuleshov-group/mdlm and discrete-diffusion-guidance (Apache-2.0), by their tensors; our own code.
+Source: https://github.com/kuleshov-group/mdlm and discrete-diffusion-guidance (Apache-2.0), by
+their tensors; our own code.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,13 +37,17 @@ _DIT, _WORDS = "vocab_embed.embedding", "embeddings.word_embeddings.weight"
 _STEMS = ("model.bimamba.backbone.", "model.backbone.")  # a language model, a classifier
 _LEVEL = {"first": "0", "second": "2"}
 _DIT_BLOCK = {
-    "attention_norm.weight": "norm1.weight", "attention.qkv.weight": "attn_qkv.weight", "attention.out.weight": "attn_out.weight",
-    "mlp_norm.weight": "norm2.weight", "mlp_in.weight": "mlp.0.weight", "mlp_in.bias": "mlp.0.bias", "mlp_out.weight": "mlp.2.weight",
-    "mlp_out.bias": "mlp.2.bias", "modulation.weight": "adaLN_modulation.weight", "modulation.bias": "adaLN_modulation.bias",
+    "attention_norm.weight": "norm1.weight", "attention.qkv.weight": "attn_qkv.weight",
+    "attention.out.weight": "attn_out.weight",
+    "mlp_norm.weight": "norm2.weight", "mlp_in.weight": "mlp.0.weight",
+    "mlp_in.bias": "mlp.0.bias", "mlp_out.weight": "mlp.2.weight",
+    "mlp_out.bias": "mlp.2.bias", "modulation.weight": "adaLN_modulation.weight",
+    "modulation.bias": "adaLN_modulation.bias",
 }  # fmt: skip
 _DIT_HEAD = {
     "head": "linear.weight", "head_bias": "linear.bias", "final_norm.weight": "norm_final.weight",
-    "final_modulation.weight": "adaLN_modulation.weight", "final_modulation.bias": "adaLN_modulation.bias",
+    "final_modulation.weight": "adaLN_modulation.weight",
+    "final_modulation.bias": "adaLN_modulation.bias",
 }  # fmt: skip
 _HARD_CODED_DROPOUT = 0.1  # of DiMamba with adaLN, whatever its config says
 
@@ -61,7 +68,9 @@ def prefix_of(names: Iterable[str]) -> str | None:
 def mdlm_settings(
     state: Mapping[str, Tensor], config: Mapping[str, Any] | None = None
 ) -> MdlmSettings:
-    """The settings of the network whose tensors these are. Raises `CheckpointError` for what does not fit together."""
+    """The settings of the network whose tensors these are. Raises `CheckpointError` for what does
+    not fit together.
+    """
     prefix = prefix_of(state)
     if prefix is None:
         raise CheckpointError(
@@ -82,8 +91,9 @@ def from_published_mdlm(
 ) -> tuple[MdlmSettings, dict[str, Tensor]]:
     """Settings and state dict of the same network here, float32 or wider.
 
-    The rotary table is not taken but made: compare it with `rotary_table`. A DiMamba without a condition has a map of the noise
-    level that nothing reads; it is left out. Raises `CheckpointError` for a missing, foreign or misshapen tensor.
+    The rotary table is not taken but made: compare it with `rotary_table`. A DiMamba without a
+    condition has a map of the noise level that nothing reads; it is left out. Raises
+    `CheckpointError` for a missing, foreign or misshapen tensor.
     """
     settings = mdlm_settings(state, config)
     prefix = prefix_of(state) or ""
@@ -127,12 +137,16 @@ def to_published_mdlm(
 
 
 def mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> dict[str, Any]:
-    """The config of a published folder: flat for a DiT, nested for a DiMamba. Raises `CheckpointError` for what has no published form."""
+    """The config of a published folder: flat for a DiT, nested for a DiMamba. Raises
+    `CheckpointError` for what has no published form.
+    """
     s = settings
     if isinstance(s, DiMambaSettings):
         model = {
-            "type": "dimamba", "hidden_size": s.d_model, "cond_dim": s.d_cond, "n_blocks": s.n_layer, "length": length,
-            "temb_strategy": None if s.conditioning == "none" else s.conditioning, "tie_word_embeddings": s.tie_head,
+            "type": "dimamba", "hidden_size": s.d_model, "cond_dim": s.d_cond,
+            "n_blocks": s.n_layer, "length": length,
+            "temb_strategy": None if s.conditioning == "none" else s.conditioning,
+            "tie_word_embeddings": s.tie_head,
             "dropout": s.dropout, "scale_by_sigma": True,
         }  # fmt: skip
         if s.conditioning != "adaln" and s.residual:
@@ -157,17 +171,21 @@ def mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> dict[st
         )
     classes = {"cfg": True, "cfg_num_classes": s.n_classes} if s.n_classes else {}
     return {
-        "architectures": ["UDLM" if s.n_classes else "MDLM"], "model_type": "udlm" if s.n_classes else "mdlm", **classes,
-        "cond_dim": s.d_cond, "dropout": s.dropout, "hidden_dim": s.d_model, "model_length": length, "n_blocks": s.n_layer,
-        "n_heads": s.n_head, "time_conditioning": s.time_conditioning, "torch_dtype": "float32", "vocab_size": vocab_size,
+        "architectures": ["UDLM" if s.n_classes else "MDLM"],
+        "model_type": "udlm" if s.n_classes else "mdlm", **classes,
+        "cond_dim": s.d_cond, "dropout": s.dropout, "hidden_dim": s.d_model,
+        "model_length": length, "n_blocks": s.n_layer,
+        "n_heads": s.n_head, "time_conditioning": s.time_conditioning, "torch_dtype": "float32",
+        "vocab_size": vocab_size,
     }  # fmt: skip
 
 
 def mdlm_names(
     settings: MdlmSettings, prefix: str = "backbone.", *, classifier: bool = False
 ) -> dict[str, str]:
-    """Parameter name here → published name. `classifier`: a DiMamba that scores sequences; it has no head of tokens, and no
-    weights for one here (`tie_head`)."""
+    """Parameter name here → published name. `classifier`: a DiMamba that scores sequences; it has
+    no head of tokens, and no weights for one here (`tie_head`).
+    """
     s = settings
     kinds = ["weight", "bias"]
     condition = {
@@ -210,7 +228,9 @@ def mdlm_names(
 
 
 def parameter_names(names: Iterable[str], *, tied_head: bool = False) -> list[str]:
-    """Of a state dict's names, in its order, those of its parameters, each tied tensor once: what a list of averages (EMA) is of."""
+    """Of a state dict's names, in its order, those of its parameters, each tied tensor once: what a
+    list of averages (EMA) is of.
+    """
     names = list(names)
     return [
         name
@@ -249,9 +269,12 @@ def _dit(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> dict
         _agree(key, told.get(key), found)
     _agree("vocab_size", told.get("vocab_size"), shapes[_DIT][0])
     return {
-        "kind": "dit", "d_model": d, "n_layer": n_layer, "n_head": heads, "d_cond": d_cond, "norm": "layer", "adaln": True,
-        "mlp_ratio": max(1, _side(shapes, "blocks.0.mlp.0.weight", 0) // d), "dropout": told.get("dropout") or 0.0,
-        "time_conditioning": bool(told.get("time_conditioning", False)), "n_classes": _classes(shapes),
+        "kind": "dit", "d_model": d, "n_layer": n_layer, "n_head": heads, "d_cond": d_cond,
+        "norm": "layer", "adaln": True,
+        "mlp_ratio": max(1, _side(shapes, "blocks.0.mlp.0.weight", 0) // d),
+        "dropout": told.get("dropout") or 0.0,
+        "time_conditioning": bool(told.get("time_conditioning", False)),
+        "n_classes": _classes(shapes),
     }  # fmt: skip
 
 
@@ -270,14 +293,20 @@ def _dimamba(shapes: Mapping[str, tuple[int, ...]], told: Mapping[str, Any]) -> 
     head = "model.lm_head.weight"
     tie_head = bool(told.get("tie_word_embeddings", head not in shapes)) or stem == _STEMS[1]
     return {
-        "kind": "dimamba", "d_model": d, "n_layer": n_layer, "conditioning": conditioning, "n_classes": _classes(shapes),
-        "d_cond": width - d if conditioning == "concat" else d_cond, "residual": conditioning == "adaln",
+        "kind": "dimamba", "d_model": d, "n_layer": n_layer, "conditioning": conditioning,
+        "n_classes": _classes(shapes),
+        "d_cond": width - d if conditioning == "concat" else d_cond,
+        "residual": conditioning == "adaln",
         "time_conditioning": conditioning != "none" and bool(told.get("time_conditioning", False)),
         "dropout": _HARD_CODED_DROPOUT if conditioning == "adaln" else 0.0,
-        "d_state": state, "d_conv": _side(shapes, f"{first}conv1d.weight", -1), "expand": max(1, e // width),
-        "dt_rank": "auto" if rank == -(-width // 16) else rank, "bidirectional": f"{back}A_log" in shapes,
-        "bidirectional_strategy": told.get("bidirectional_strategy") or "add", "tie_directions": tied,
-        "norm": "layer" if f"{stem}norm_f.bias" in shapes else "rms", "conv_bias": f"{first}conv1d.bias" in shapes,
+        "d_state": state, "d_conv": _side(shapes, f"{first}conv1d.weight", -1), "expand": max(1,
+        e // width),
+        "dt_rank": "auto" if rank == -(-width // 16) else rank,
+        "bidirectional": f"{back}A_log" in shapes,
+        "bidirectional_strategy": told.get("bidirectional_strategy") or "add",
+        "tie_directions": tied,
+        "norm": "layer" if f"{stem}norm_f.bias" in shapes else "rms",
+        "conv_bias": f"{first}conv1d.bias" in shapes,
         "proj_bias": f"{first}in_proj.bias" in shapes, "tie_head": tie_head,
         "spare_rows": width - d if conditioning == "concat" else 0,
     }  # fmt: skip
@@ -344,9 +373,12 @@ def _shape(here: str, s: MdlmSettings, vocab_size: int) -> tuple[int, ...]:
                 return shape
     n = 2 if here.startswith("final_modulation") else per_block
     table: dict[str, tuple[int, ...]] = {
-        "condition.label.embedding": (s.n_classes + 1, c), "embedding": (rows, d), "head": (vocab_size, width), "head_bias": (vocab_size,),
-        "first.weight": (c, FREQUENCIES), "first.bias": (c,), "second.weight": (c, c), "second.bias": (c,),
-        "modulation.weight": (n * width, c), "modulation.bias": (n * width,), "norm.weight": (width,), "norm.bias": (width,),
+        "condition.label.embedding": (s.n_classes + 1, c), "embedding": (rows, d),
+        "head": (vocab_size, width), "head_bias": (vocab_size,),
+        "first.weight": (c, FREQUENCIES), "first.bias": (c,), "second.weight": (c, c),
+        "second.bias": (c,),
+        "modulation.weight": (n * width, c), "modulation.bias": (n * width,),
+        "norm.weight": (width,), "norm.bias": (width,),
     }  # fmt: skip
     return next(shape for end, shape in table.items() if here.endswith(end))
 

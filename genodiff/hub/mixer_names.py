@@ -1,6 +1,8 @@
-"""Tensors of a published file under our names: what all published networks share, the Mamba mixer first.
+"""Tensors of a published file under our names: what all published networks share, the Mamba mixer
+first.
 
-A published conv1d.weight is (E, 1, K), here it is (E, K). With tied directions in_proj and out_proj are published under mamba_fwd.
+A published conv1d.weight is (E, 1, K), here it is (E, K). With tied directions in_proj and out_proj
+are published under mamba_fwd.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +16,8 @@ from genodiff.errors import CheckpointError
 BELONG = "check that config and weights belong together"
 
 _DIRECTION = {
-    "conv_weight": "conv1d.weight", "conv_bias": "conv1d.bias", "x_proj.weight": "x_proj.weight", "dt_weight": "dt_proj.weight",
+    "conv_weight": "conv1d.weight", "conv_bias": "conv1d.bias", "x_proj.weight": "x_proj.weight",
+    "dt_weight": "dt_proj.weight",
     "dt_bias": "dt_proj.bias", "A_log": "A_log", "D": "D",
 }  # fmt: skip
 _WIDE = ("conv1d.weight",)  # has an axis of one in the middle
@@ -65,7 +68,8 @@ def mixer_shape(here: str, s: MixerShape, width: int) -> tuple[int, ...]:
     """The shape of a mixer's parameter, by the end of its name."""
     d, e, n = width, s.expand * width, s.d_state
     shapes: dict[str, tuple[int, ...]] = {
-        "in_proj.weight": (2 * e, d), "in_proj.bias": (2 * e,), "out_proj.weight": (d, e), "out_proj.bias": (d,),
+        "in_proj.weight": (2 * e, d), "in_proj.bias": (2 * e,), "out_proj.weight": (d, e),
+        "out_proj.bias": (d,),
         "conv_weight": (e, s.d_conv), "conv_bias": (e,), "x_proj.weight": (s.rank + 2 * n, e),
         "dt_weight": (e, s.rank), "dt_bias": (e,), "A_log": (e, n), "D": (e,),
     }  # fmt: skip
@@ -73,7 +77,9 @@ def mixer_shape(here: str, s: MixerShape, width: int) -> tuple[int, ...]:
 
 
 def other_direction(name: str) -> str | None:
-    """The name that a tied projection of the backward direction stands under; None for any other tensor."""
+    """The name that a tied projection of the backward direction stands under; None for any other
+    tensor.
+    """
     twin = name.replace(".mamba_rev.", ".mamba_fwd.")
     return twin if twin != name and (".in_proj." in name or ".out_proj." in name) else None
 
@@ -91,8 +97,8 @@ def take(
 ) -> dict[str, Tensor]:
     """The tensors of `state` under our names (`names`: ours → published), float32 or wider.
 
-    A tensor that `tied_to` calls a duplicate is not needed; where it is present it must agree. Raises `CheckpointError`
-    for a missing, foreign or misshapen tensor.
+    A tensor that `tied_to` calls a duplicate is not needed; where it is present it must agree.
+    Raises `CheckpointError` for a missing, foreign or misshapen tensor.
     """
     ours: dict[str, Tensor] = {}
     for here, theirs in names.items():

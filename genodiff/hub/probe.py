@@ -1,7 +1,9 @@
-"""A look at a network before anyone trusts it: finite logits, strands that agree, and what it pays for a base of a known sequence.
+"""A look at a network before anyone trusts it: finite logits, strands that agree, and what it pays
+for a base of a known sequence.
 
-The probe is the consensus of the human repeat AluY, which a model of the human genome knows by heart and any model of DNA should not
-pay much more than 2 bits a base for. Weights that are random, wrongly tied or read with permuted ids pay far more.
+The probe is the consensus of the human repeat AluY, which a model of the human genome knows by
+heart and any model of DNA should not pay much more than 2 bits a base for. Weights that are random,
+wrongly tied or read with permuted ids pay far more.
 """
 
 from math import log
@@ -52,7 +54,9 @@ def logits_on_probe(backbone: nn.Module, alphabet: Alphabet) -> Tensor:
 
 
 def look(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
-    """The probe's figures. Raises `CheckpointError` for logits that are not finite, or strands that disagree where they may not."""
+    """The probe's figures. Raises `CheckpointError` for logits that are not finite, or strands that
+    disagree where they may not.
+    """
     logits = logits_on_probe(backbone, alphabet)
     if not bool(torch.isfinite(logits).all()):
         raise CheckpointError(

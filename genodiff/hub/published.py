@@ -1,4 +1,6 @@
-"""A published network as one value: its settings, its weights under our names, which ids they are of, and where they came from."""
+"""A published network as one value: its settings, its weights under our names, which ids they are
+of, and where they came from.
+"""
 
 import hashlib
 import logging
@@ -34,7 +36,7 @@ class Source(NamedTuple):
     path: Path
     seq_len: int | None = None  # where the source says what length it was trained at
     weights: str = "as published"  # "averaged" or "raw" where a file holds both
-    tokenizer: dict[str, bytes] = {}  # noqa: RUF012 (never changed); of a network of text
+    tokenizer: dict[str, bytes] = {}
 
     @property
     def digest(self) -> str:
@@ -56,7 +58,9 @@ class Source(NamedTuple):
 
 
 def stand_ins(weights: Weights, names: list[str]) -> dict[str, Tensor]:
-    """Tensors of the right shapes that hold one number each: what names and shapes are judged by before anything is read."""
+    """Tensors of the right shapes that hold one number each: what names and shapes are judged by
+    before anything is read.
+    """
     return {name: torch.zeros(()).expand(weights.entries[name].shape) for name in names}
 
 
@@ -83,7 +87,9 @@ def listed_tokens(folder: Path) -> list[str] | None:
 
 
 def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: str) -> None:
-    """Raises `CheckpointError` where the config says another number of tokens than the embedding `name` has rows."""
+    """Raises `CheckpointError` where the config says another number of tokens than the embedding
+    `name` has rows.
+    """
     size, multiple = config.get("vocab_size", rows), config.get("pad_vocab_size_multiple") or 1
     if rows not in (size, -(-size // multiple) * multiple):
         raise CheckpointError(

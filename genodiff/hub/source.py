@@ -1,4 +1,5 @@
-"""What a folder or a file of others holds: seen from the names of its tensors, never from its own name.
+"""What a folder or a file of others holds: seen from the names of its tensors, never from its own
+name.
 
 Nothing is allocated before the config and the headers of the weights have been compared.
 """
@@ -22,7 +23,9 @@ _READABLE = "give a published folder of Caduceus, or a network of MDLM"
 
 
 def is_published(path: str | Path) -> bool:
-    """Whether a folder holds a published config or bare weights, and is no run or checkpoint of ours."""
+    """Whether a folder holds a published config or bare weights, and is no run or checkpoint of
+    ours.
+    """
     path = Path(path)
     ours = any(os.path.lexists(path / name) for name in (CARD, RUN_CONFIG)) or bool(steps_of(path))
     return (
@@ -40,8 +43,9 @@ def read_source(
 ) -> Source:
     """The network in a published folder or file.
 
-    `averaged` takes the averaged weights of a Lightning file that holds both; `tokenizer` (a name or a path) is needed
-    by networks of text. Raises `CheckpointError` naming the file, the first thing at fault, a remedy.
+    `averaged` takes the averaged weights of a Lightning file that holds both; `tokenizer` (a name
+    or a path) is needed by networks of text. Raises `CheckpointError` naming the file, the first
+    thing at fault, a remedy.
     """
     path = Path(path)
     if not os.path.lexists(path):
@@ -86,7 +90,8 @@ def read_source(
         return read_caduceus(path, config, config_file, weights)
     first = min(weights.entries, default="none")
     raise CheckpointError(
-        f"no network that genodiff reads: {config_file.name} gives no known model_type ({config.get('model_type')!r}), and the "
+        f"no network that genodiff reads: {config_file.name} gives no known model_type "
+        f"({config.get('model_type')!r}), and the "
         f"tensors (first: '{first}') fit neither Caduceus nor a network of MDLM",
         file=files[0],
         fix=_READABLE,
@@ -94,7 +99,9 @@ def read_source(
 
 
 def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights) -> None:
-    """What the config says of sizes, beside the headers: before anything knows the architecture, and before any allocation."""
+    """What the config says of sizes, beside the headers: before anything knows the architecture,
+    and before any allocation.
+    """
     tables = {
         name: entry
         for name, entry in weights.entries.items()
@@ -103,16 +110,25 @@ def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights)
     largest = max((side for entry in weights.entries.values() for side in entry.shape), default=0)
     width = config.get("d_model") or config.get("hidden_dim") or config.get("hidden_size")
     if isinstance(width, int) and width > largest:
-        what = f"a width (d_model) of {width} asks for more memory than the weights have: their largest side is {largest}"
+        what = (
+            f"a width (d_model) of {width} asks for more memory than the weights have: their "
+            f"largest side is {largest}"
+        )
         raise CheckpointError(what, file=config_file, fix=BELONG)
     tokens = letters_of(config, config_file)
     for name, entry in tables.items():
         shape = list(entry.shape)
         if tokens is not None and len(tokens) != shape[0]:
-            what = f"vocab has {len(tokens)} tokens, but '{name}' in {entry.file.name} has the shape {shape}"
+            what = (
+                f"vocab has {len(tokens)} tokens, but '{name}' in {entry.file.name} has the "
+                f"shape {shape}"
+            )
             raise CheckpointError(what, file=config_file, fix=BELONG)
         if tokens is not None and isinstance(width, int) and shape[1] != width:
-            what = f"'{name}' has the shape {shape}, not [{len(tokens)}, {width}] as in {config_file.name}"
+            what = (
+                f"'{name}' has the shape {shape}, not [{len(tokens)}, {width}] as in "
+                f"{config_file.name}"
+            )
             raise CheckpointError(what, file=entry.file, fix=BELONG)
     if tokens is not None:
         try:

@@ -1,4 +1,6 @@
-"""`train --init`: a run folder, a checkpoint folder, a published folder or a weight file as the start of a run."""
+"""`train --init`: a run folder, a checkpoint folder, a published folder or a weight file as the
+start of a run.
+"""
 
 import os
 from pathlib import Path

@@ -1,8 +1,9 @@
 """Which row of a published embedding is which token: others' ids and ours.
 
-A published network comes with its own ids; a run has those of `genodiff.alphabet`. The rows of the embedding and of the head are
-put in our order when the weights come in and back when they go out, so that nothing inside ever sees another id. A token that
-the publisher writes as another one ([UNK] for N) gives its row to both.
+A published network comes with its own ids; a run has those of `genodiff.alphabet`. The rows of the
+embedding and of the head are put in our order when the weights come in and back when they go out,
+so that nothing inside ever sees another id. A token that the publisher writes as another one ([UNK]
+for N) gives its row to both.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,9 @@ TEXT = "text"
 
 
 class Vocabulary(NamedTuple):
-    """Published ids by the rows of `alphabet`: `rows[i]` is the published row of our row i, or -1 where there is none."""
+    """Published ids by the rows of `alphabet`: `rows[i]` is the published row of our row i, or -1
+    where there is none.
+    """
 
     name: str
     alphabet: Alphabet
@@ -35,7 +38,9 @@ class Vocabulary(NamedTuple):
         return ours
 
     def outwards(self, table: Tensor) -> Tensor:
-        """The published table of one of ours; where two of our rows stand for one of theirs, the first counts."""
+        """The published table of one of ours; where two of our rows stand for one of theirs, the
+        first counts.
+        """
         theirs = table.new_zeros(self.size, *table.shape[1:])
         for ours in reversed(range(len(self.rows))):
             if self.rows[ours] >= 0:
@@ -55,7 +60,9 @@ class Vocabulary(NamedTuple):
 
 
 def _caduceus(rows: int) -> Vocabulary:
-    """The ids of published Caduceus are ours; a table that is not padded to 16 rows, or to more, differs in padding only."""
+    """The ids of published Caduceus are ours; a table that is not padded to 16 rows, or to more,
+    differs in padding only.
+    """
     return Vocabulary(
         "caduceus", DNA, tuple(i if i < rows else -1 for i in range(DNA.padded_size)), rows
     )
@@ -71,9 +78,11 @@ _PLANT_TOKENS = ("[PAD]", "[MASK]", "[UNK]", "A", "C", "G", "T")
 def vocabulary_of(
     rows: int, complement: Mapping[int, int] | None, tokens: list[str] | None = None
 ) -> Vocabulary:
-    """The vocabulary of a table of `rows` rows, known by its size, its complement map and, where they are given, its tokens.
+    """The vocabulary of a table of `rows` rows, known by its size, its complement map and, where
+    they are given, its tokens.
 
-    Raises `CheckpointError` for one that is not known: ids that mean something else make wrong DNA without a word.
+    Raises `CheckpointError` for one that is not known: ids that mean something else make wrong DNA
+    without a word.
     """
     if DNA.size <= rows <= DNA.padded_size:
         found, names = _caduceus(rows), DNA.tokens
@@ -84,7 +93,8 @@ def vocabulary_of(
         )
     else:
         raise CheckpointError(
-            f"a vocabulary of {rows} rows is none that is known: published Caduceus has 12 to 16, PlantCaduceus 8",
+            f"a vocabulary of {rows} rows is none that is known: published Caduceus has 12 to "
+            f"16, PlantCaduceus 8",
             fix="give a network of DNA with one of these vocabularies",
         )
     if tokens is not None and [t.upper() for t in tokens[: len(names)]] != [
@@ -95,24 +105,35 @@ def vocabulary_of(
             for i, name in enumerate([*names])
             if i >= len(tokens) or tokens[i].upper() != name.upper()
         )
-        what = f"the vocabulary differs from that of {found.name} in its order: id {where} is not '{names[where]}'"
+        what = (
+            f"the vocabulary differs from that of {found.name} in its order: id {where} is "
+            f"not '{names[where]}'"
+        )
         raise CheckpointError(what, fix="give weights with a known vocabulary")
     mine = found.complement()
     if complement is not None and mine is not None:
         for token, other in complement.items():
             if 0 <= token < rows and other != mine[token]:
-                what = f"the complement of id {token} is {other}, but {mine[token]} in the vocabulary of {found.name}"
+                what = (
+                    f"the complement of id {token} is {other}, but {mine[token]} in the "
+                    f"vocabulary of {found.name}"
+                )
                 raise CheckpointError(what, fix="check complement_map in the config")
     return found
 
 
 def of_tokenizer(alphabet: Alphabet, rows: int) -> Vocabulary:
-    """The vocabulary of a network of text with this many rows. Raises `CheckpointError` where the tokenizer has others."""
+    """The vocabulary of a network of text with this many rows. Raises `CheckpointError` where the
+    tokenizer has others.
+    """
     if not alphabet.size <= rows <= alphabet.padded_size and rows not in (
         alphabet.size,
         alphabet.padded_size,
     ):
-        what = f"the network has {rows} rows, the tokenizer {alphabet.name} {alphabet.size} tokens with its special ones"
+        what = (
+            f"the network has {rows} rows, the tokenizer {alphabet.name} {alphabet.size} "
+            f"tokens with its special ones"
+        )
         raise CheckpointError(what, fix="give the tokenizer that the network was trained with")
     return Vocabulary(
         TEXT, alphabet, tuple(i if i < rows else -1 for i in range(alphabet.padded_size)), rows
@@ -120,7 +141,9 @@ def of_tokenizer(alphabet: Alphabet, rows: int) -> Vocabulary:
 
 
 def by_name(name: str, size: int, alphabet: Alphabet) -> Vocabulary:
-    """The vocabulary of a name that an earlier import has recorded, for a run of `alphabet`. Raises `CheckpointError`."""
+    """The vocabulary of a name that an earlier import has recorded, for a run of `alphabet`. Raises
+    `CheckpointError`.
+    """
     if name == TEXT:
         return of_tokenizer(alphabet, size)
     if name == "caduceus":

@@ -1,6 +1,8 @@
-"""Weight files of others, opened without being believed: names, shapes and types first, numbers only once those are judged.
+"""Weight files of others, opened without being believed: names, shapes and types first, numbers
+only once those are judged.
 
-`Weights` looks the same over one safetensors file, over shards with an index, and over an archive of torch.save.
+`Weights` looks the same over one safetensors file, over shards with an index, and over an archive
+of torch.save.
 """
 
 import hashlib
@@ -37,7 +39,9 @@ class Entry(NamedTuple):
 
 
 class Weights:
-    """The named tensors of one or several files, and what else an archive holds beside its state dict."""
+    """The named tensors of one or several files, and what else an archive holds beside its state
+    dict.
+    """
 
     def __init__(
         self, entries: dict[str, Entry], files: list[Path], archives: dict[Path, Archive]
@@ -86,7 +90,8 @@ def _stored(entry: Entry) -> Stored:
 
 
 def real(path: Path) -> Path:
-    """The regular file behind `path`. A link may lead within its folder, or into the blobs of a hub cache; else it is refused.
+    """The regular file behind `path`. A link may lead within its folder, or into the blobs of a hub
+    cache; else it is refused.
 
     Raises `CheckpointError` also where there is no file.
     """
@@ -126,7 +131,9 @@ def json_of(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """What of a folder's weights is read: safetensors before pickles, one file or all shards of its index. Empty: there are none."""
+    """What of a folder's weights is read: safetensors before pickles, one file or all shards of its
+    index. Empty: there are none.
+    """
     for name in (SAFETENSORS, BIN):
         if os.path.lexists(folder / name):
             return [folder / name]
@@ -187,7 +194,7 @@ def _is_zip(path: Path) -> bool:
 def _header(path: Path) -> dict[str, Entry]:
     try:
         with safe_open(real(path), framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            slices = {name: file.get_slice(name) for name in file.keys()}
             found = {
                 name: (tuple(part.get_shape()), str(part.get_dtype()))
                 for name, part in slices.items()
@@ -200,13 +207,19 @@ def _header(path: Path) -> dict[str, Entry]:
             or head[257:262] == b"ustar"
             or path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt")
         ):
-            what = "is a bare pickle or an archive of an old format, which may run code: refused, no valid safetensors header"
+            what = (
+                "is a bare pickle or an archive of an old format, which may run code: "
+                "refused, no valid safetensors header"
+            )
             raise CheckpointError(
                 what,
                 file=path,
                 fix="save the weights as safetensors, or with torch.save of 1.6 or newer",
             ) from None
-        what = f"is no valid safetensors file: header or buffer truncated, invalid or corrupt ({fault})"
+        what = (
+            f"is no valid safetensors file: header or buffer truncated, invalid or "
+            f"corrupt ({fault})"
+        )
         raise CheckpointError(what, file=path, fix=_AGAIN) from None
     for name, (_, kind) in found.items():
         if kind not in _KINDS:

@@ -1,10 +1,11 @@
 """The one writer: every file that genodiff leaves behind is complete, or it is not there.
 
-Order: temporary name in the same folder → write → fsync → rename → fsync of the folder. A full disk or a missing
-permission is one `MachineError` that names the path; the file that stood there before stays.
+Order: temporary name in the same folder → write → fsync → rename → fsync of the folder. A full disk
+or a missing permission is one `MachineError` that names the path; the file that stood there before
+stays.
 
-The environment variable GENODIFF_CRASH_AT=n kills the process (SIGKILL) just before the n-th I/O operation of this
-module, so that a test can try every moment at which a machine may die.
+The environment variable GENODIFF_CRASH_AT=n kills the process (SIGKILL) just before the n-th I/O
+operation of this module, so that a test can try every moment at which a machine may die.
 """
 
 import errno
@@ -36,7 +37,9 @@ _operations = 0
 
 
 def crash_point() -> None:
-    """Count one I/O operation; callers that rename or remove files of their own count them here too."""
+    """Count one I/O operation; callers that rename or remove files of their own count them here
+    too.
+    """
     global _operations
     _operations += 1
     if os.environ.get("GENODIFF_CRASH_AT") == str(_operations):
@@ -44,7 +47,9 @@ def crash_point() -> None:
 
 
 def write_error(path: str | Path, fault: OSError) -> MachineError:
-    """The `MachineError` for a failed write at `path`: the reason, the free bytes where they matter, a remedy."""
+    """The `MachineError` for a failed write at `path`: the reason, the free bytes where they
+    matter, a remedy.
+    """
     reason = "Not a directory" if fault.errno == errno.EEXIST else fault.strerror or str(fault)
     what = f"cannot be written: {reason}"
     if fault.errno in _NO_ROOM:
@@ -70,16 +75,20 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as readable, strict JSON atomically. Raises `MachineError`; `ValueError` for NaN or infinity."""
+    """Write `value` as readable, strict JSON atomically. Raises `MachineError`; `ValueError` for
+    NaN or infinity.
+    """
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 @contextmanager
 def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[IO[Any]]:
-    """A file to write; it takes its name `path` when the block ends well and vanishes when the block raises.
+    """A file to write; it takes its name `path` when the block ends well and vanishes when the
+    block raises.
 
-    Missing parent folders are made. A link is followed. A device or a pipe (`/dev/stdout`) is written to directly,
-    since renaming over it would replace it. Raises `MachineError` where the file cannot be written.
+    Missing parent folders are made. A link is followed. A device or a pipe (`/dev/stdout`) is
+    written to directly, since renaming over it would replace it. Raises `MachineError` where the
+    file cannot be written.
     """
     mode_bits = _mode_of(Path(path))
     if mode_bits is not None and stat.S_ISDIR(mode_bits):
@@ -135,10 +144,11 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
 
 @contextmanager
 def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Path]:
-    """A folder to fill; it takes its name `path`, files synced, when the block ends well, and vanishes otherwise.
+    """A folder to fill; it takes its name `path`, files synced, when the block ends well, and
+    vanishes otherwise.
 
-    Where `path` already exists, the error is `MachineError`; with `exist_ok` the older folder stays and the new one
-    is dropped, which is right where the name is a fingerprint of the content.
+    Where `path` already exists, the error is `MachineError`; with `exist_ok` the older folder stays
+    and the new one is dropped, which is right where the name is a fingerprint of the content.
     """
     target = Path(os.path.realpath(path))
     temporary = _temporary(target)
@@ -163,7 +173,8 @@ def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Pa
                     _sync(os.path.join(folder, name))
                 _sync_folder(Path(folder))
             crash_point()
-            # os.rename would put a new folder over an old empty one; to the caller that is the same as no folder.
+            # os.rename would put a new folder over an old empty one; to the caller that is the same
+            # as no folder.
             os.rename(temporary, target)
             _sync_folder(target.parent)
         except OSError as fault:
@@ -183,7 +194,9 @@ def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Pa
 
 
 def clear_leftovers(folder: str | Path) -> list[Path]:
-    """Remove what killed processes left in `folder` under temporary names; what living ones write stays."""
+    """Remove what killed processes left in `folder` under temporary names; what living ones write
+    stays.
+    """
     removed: list[Path] = []
     if fcntl is None:
         return removed
@@ -212,7 +225,8 @@ class _Raw(io.FileIO):
         try:
             return super().write(data)
         except OSError as fault:
-            # A pipe that nobody reads is an ending of its own (128 + SIGPIPE), not a broken machine.
+            # A pipe that nobody reads is an ending of its own (128 + SIGPIPE), not a broken
+            # machine.
             if isinstance(fault, BrokenPipeError):
                 raise
             raise write_error(self.shown, fault) from None

@@ -1,7 +1,9 @@
-"""BED intervals (0-based, half-open), read strictly: every row means exactly what it says, or it is an error.
+"""BED intervals (0-based, half-open), read strictly: every row means exactly what it says, or it is
+an error.
 
-Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank lines, CRLF, blanks
-and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED and says nothing: it is dropped and counted.
+Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank
+lines, CRLF, blanks and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED and
+says nothing: it is dropped and counted.
 """
 
 import logging
@@ -23,7 +25,9 @@ SCHEMA = {
     "contig": pl.String, "start": pl.Int64, "end": pl.Int64, "name": pl.String,
     "score": pl.String, "strand": pl.String, "line": pl.Int64,
 }  # fmt: skip
-"""`name`, `score` and `strand` are null where the file has fewer columns; `line` is the row's line, from 1."""
+"""`name`, `score` and `strand` are null where the file has fewer columns; `line` is the row's line,
+from 1.
+"""
 
 _SPLITS = {
     "train": "train",
@@ -40,8 +44,9 @@ _Row = tuple[str, int, int, str | None, str | None, str | None, int]
 def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.DataFrame:
     """The intervals of a BED file, in its order, as columns `SCHEMA`; further columns are not read.
 
-    With `contigs` (name → length), every interval must lie within its contig. Raises `DataError` naming the line;
-    also where no interval is left. Dropped empty and repeated rows are counted in the log.
+    With `contigs` (name → length), every interval must lie within its contig. Raises `DataError`
+    naming the line; also where no interval is left. Dropped empty and repeated rows are counted in
+    the log.
     """
     rows: list[_Row] = []
     columns = empty = 0
@@ -80,7 +85,8 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
 
 
 def check_splits(table: pl.DataFrame, path: str | Path) -> None:
-    """Where column 4 names splits (train, valid, test): raise `DataError` for an unknown or missing split or a leak.
+    """Where column 4 names splits (train, valid, test): raise `DataError` for an unknown or missing
+    split or a leak.
 
     Column 4 is taken to name splits if all its values are splits, or if one of them is `train`.
     """
@@ -106,7 +112,10 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
         split = _SPLITS[name.lower()]
         for other, (where, far, theirs) in reach.items():
             if other != split and where == contig and far > start:
-                what = f"the {split} interval {contig}:{start}-{end} overlaps a {other} interval (line {theirs})"
+                what = (
+                    f"the {split} interval {contig}:{start}-{end} overlaps a {other} "
+                    f"interval (line {theirs})"
+                )
                 raise _fault(path, line, what, "make the splits disjoint")
         where, far, _ = reach.get(split, ("", 0, 0))
         if where != contig or end > far:

@@ -1,11 +1,14 @@
-"""Random access into a user's FASTA, through pyfaidx and an index of ours that is checked against the file.
+"""Random access into a user's FASTA, through pyfaidx and an index of ours that is checked against
+the file.
 
-A `.fai` beside the file is never read and never written: libraries take it on trust, and a stale one yields wrong DNA
-without a word. Our index stands in our cache, is written atomically, and is used only while the file is provably the
-one it was built from: same size, times and inode, same bytes at sampled places, and the same sha256 whenever the file
-is so young that its times prove nothing. Building it reads the whole file with the judgement of `read_fasta`.
+A `.fai` beside the file is never read and never written: libraries take it on trust, and a stale
+one yields wrong DNA without a word. Our index stands in our cache, is written atomically, and is
+used only while the file is provably the one it was built from: same size, times and inode, same
+bytes at sampled places, and the same sha256 whenever the file is so young that its times prove
+nothing. Building it reads the whole file with the judgement of `read_fasta`.
 
-What cannot be read at random as it stands (gzip, bgzip, lines of uneven length) gets a plain copy in the cache.
+What cannot be read at random as it stands (gzip, bgzip, lines of uneven length) gets a plain copy
+in the cache.
 """
 
 import hashlib
@@ -33,14 +36,17 @@ from genodiff.io.source import STDIN, open_source
 log = logging.getLogger("genodiff")
 
 FORMAT = 1
-_YOUNG = 2_000_000_000  # ns: a file changed within this time of being read may change again under the same times
+# ns: a file changed within this time of being read may change again under the same times
+_YOUNG = 2_000_000_000
 _SAMPLES, _SAMPLE = 64, 4096
 _PATIENCE = 600.0  # s to wait for another process that builds the same index; then build it too
 _ZIPPED = (".gz", ".bgz", ".bz2", ".zip")  # pyfaidx goes by the name
 
 
 class Place(NamedTuple):
-    """Where a contig's letters stand: `offset` of the first byte, letters and bytes per line, as in a .fai."""
+    """Where a contig's letters stand: `offset` of the first byte, letters and bytes per line, as in
+    a .fai.
+    """
 
     length: int
     offset: int
@@ -49,7 +55,9 @@ class Place(NamedTuple):
 
 
 class Genome:
-    """Contigs of a FASTA file by name and range. Safe in threads, after a fork, and pickled into another process."""
+    """Contigs of a FASTA file by name and range. Safe in threads, after a fork, and pickled into
+    another process.
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Open `path`; index it first if need be. Raises `DataError` where it is no exact FASTA."""
@@ -69,9 +77,11 @@ class Genome:
         self.contigs = {name: place.length for name, place in places.items()}
 
     def fetch(self, contig: str, start: int, end: int) -> bytes:
-        """The letters of contig[start:end] (0-based, half-open), case kept: exactly `end - start` of them.
+        """The letters of contig[start:end] (0-based, half-open), case kept: exactly `end - start`
+        of them.
 
-        Raises `DataError` for an unknown contig, a range outside it, or a file that has changed since it was opened.
+        Raises `DataError` for an unknown contig, a range outside it, or a file that has changed
+        since it was opened.
         """
         if (
             self._pid != os.getpid()
@@ -176,7 +186,9 @@ def _opened(path: str, kept: ExitStack) -> tuple[_Faidx, dict[str, Place], str, 
 
 @contextmanager
 def _locked(home: Path) -> Iterator[bool]:
-    """Whether we alone look after `home` now. Without a lock all still works, since every write is atomic."""
+    """Whether we alone look after `home` now. Without a lock all still works, since every write is
+    atomic.
+    """
     lock = FileLock(f"{home}.lock", poll_interval=0.01)
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -229,7 +241,9 @@ def _read_index(home: Path, path: str) -> dict[str, Any] | None:
 
 
 def _build(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[str, Any]:
-    """Read the whole file, judge it, note where its contigs stand, and keep that in `home` if that can be written."""
+    """Read the whole file, judge it, note where its contigs stand, and keep that in `home` if that
+    can be written.
+    """
     now = time.time_ns()
     with open_source(path, digest=True) as source:
         if not stat.S_ISREG(source.stat.st_mode):
@@ -245,7 +259,8 @@ def _build(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[str, An
         plain = source.compression == "none" and not path.lower().endswith(_ZIPPED)
         sample = _sample(source.descriptor, source.stat.st_size)
     index: dict[str, Any] = {
-        "format": FORMAT, "stamp": list(stamp), "read_ns": now, "sha256": sha, "sample": sample, "copy": None, "copy_stamp": None,
+        "format": FORMAT, "stamp": list(stamp), "read_ns": now, "sha256": sha, "sample": sample,
+        "copy": None, "copy_stamp": None,
         "places": [[name, *one.place()] for name, one in layouts.items()],
     }  # fmt: skip
     if not plain or not all(one.even for one in layouts.values()):
@@ -277,7 +292,9 @@ def _build(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[str, An
 
 
 def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple[int, ...]]:
-    """The file as plain FASTA with one line for each contig: places and stamp. The content must still be `sha`."""
+    """The file as plain FASTA with one line for each contig: places and stamp. The content must
+    still be `sha`.
+    """
     log.info("%s cannot be read at random as it is: writing a plain copy to %s", path, copy)
     places: list[list[Any]] = []
     with open_source(path, digest=True) as source, atomic.open_atomic(copy) as out:
@@ -302,7 +319,9 @@ def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple
 
 
 class _Layout:
-    """Whether all lines of a record but its last have the same length, so that a base's place can be computed."""
+    """Whether all lines of a record but its last have the same length, so that a base's place can
+    be computed.
+    """
 
     def __init__(self, offset: int) -> None:
         self.offset, self.length = offset, 0
@@ -315,7 +334,9 @@ class _Layout:
         return Place(self.length, self.offset, letters, letters + (self.end or 1))
 
     def add(self, piece: Piece) -> None:
-        """Take the record's next stretch into account. Wrongly finding lines uneven costs a copy, no more."""
+        """Take the record's next stretch into account. Wrongly finding lines uneven costs a copy,
+        no more.
+        """
         self.length += len(piece.letters())
         data = piece.data
         if not self.column and not self.letters:
@@ -373,7 +394,9 @@ def _sha256(descriptor: int) -> str:
 
 
 def _check_of(index: dict[str, Any]) -> str:
-    """A checksum over the index itself: half a write by a foreign hand must not be taken for a whole one."""
+    """A checksum over the index itself: half a write by a foreign hand must not be taken for a
+    whole one.
+    """
     content = {k: v for k, v in index.items() if k != "check"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

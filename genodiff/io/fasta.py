@@ -1,12 +1,14 @@
 """FASTA, read strictly and written atomically.
 
-Reading accepts exactly what leaves no doubt: `>name description` lines and IUPAC DNA letters of either case; LF or
-CRLF line ends, lines of any length, blank lines, blanks at line ends, a byte order mark and gzip or BGZF compression
-change nothing. Everything else (protein, RNA, gaps, digits, NUL, a name that stands twice, no sequence, ...) is one
-`DataError` with file, line and record. Nothing is repaired silently and nothing is skipped. Protein can be spelt in
-IUPAC letters: a record with more than 20 ambiguity codes that make up more than a third of it is taken for protein.
+Reading accepts exactly what leaves no doubt: `>name description` lines and IUPAC DNA letters of
+either case; LF or CRLF line ends, lines of any length, blank lines, blanks at line ends, a byte
+order mark and gzip or BGZF compression change nothing. Everything else (protein, RNA, gaps, digits,
+NUL, a name that stands twice, no sequence, ...) is one `DataError` with file, line and record.
+Nothing is repaired silently and nothing is skipped. Protein can be spelt in IUPAC letters: a record
+with more than 20 ambiguity codes that make up more than a third of it is taken for protein.
 
-Speed comes from judging whole blocks with `bytes.translate`; single lines are looked at only where a block has a fault.
+Speed comes from judging whole blocks with `bytes.translate`; single lines are looked at only where
+a block has a fault.
 """
 
 import hashlib
@@ -48,7 +50,9 @@ class Record(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """A record's length and the sha256 (hex) of its sequence in upper case with ambiguity codes as N."""
+    """A record's length and the sha256 (hex) of its sequence in upper case with ambiguity codes as
+    N.
+    """
 
     name: str
     length: int
@@ -56,7 +60,9 @@ class Digest(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The start of a record; `offset` counts decompressed bytes from the start of the file to its first letter."""
+    """The start of a record; `offset` counts decompressed bytes from the start of the file to its
+    first letter.
+    """
 
     name: str
     description: str
@@ -65,7 +71,9 @@ class Header(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A stretch of a record's lines, judged good. `raw` is False where blanks were cut, so that offsets are lost."""
+    """A stretch of a record's lines, judged good. `raw` is False where blanks were cut, so that
+    offsets are lost.
+    """
 
     data: bytes
     raw: bool
@@ -76,10 +84,12 @@ class Piece(NamedTuple):
 
 
 def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
-    """The records of a FASTA file one by one, each judged good as a whole; memory for one record at a time.
+    """The records of a FASTA file one by one, each judged good as a whole; memory for one record at
+    a time.
 
-    `path` may be gzip or BGZF under any name; "-" is stdin. `extra` bytes count as letters too (a template's `?`).
-    Raises `DataError` (see the module); since the file is a stream, records before a fault have been given by then.
+    `path` may be gzip or BGZF under any name; "-" is stdin. `extra` bytes count as letters too (a
+    template's `?`). Raises `DataError` (see the module); since the file is a stream, records before
+    a fault have been given by then.
     """
     header: Header | None = None
     pieces: list[bytes] = []
@@ -96,7 +106,9 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
 
 
 def digests(path: str | Path) -> Iterator[Digest]:
-    """Name, length and checksum of every record, with the judgement of `read_fasta` and memory for one block only."""
+    """Name, length and checksum of every record, with the judgement of `read_fasta` and memory for
+    one block only.
+    """
     name, length, sha = "", 0, None
     with open_source(path) as source:
         for event in scan(source):
@@ -113,7 +125,9 @@ def digests(path: str | Path) -> Iterator[Digest]:
 
 
 def contig_lengths(path: str | Path) -> dict[str, int]:
-    """Name → length of every record, in the file's order, with the judgement of `read_fasta`. Writes nothing."""
+    """Name → length of every record, in the file's order, with the judgement of `read_fasta`.
+    Writes nothing.
+    """
     lengths: dict[str, int] = {}
     name = ""
     with open_source(path) as source:
@@ -186,7 +200,8 @@ class _Scanner:
             end = data.find(b"\n>", at)
             stretch = data[at : end + 1] if end >= 0 else data[at:]
             if end < 0 and not last:
-                # Blanks and a carriage return are harmless at a line's end only: wait for what follows.
+                # Blanks and a carriage return are harmless at a line's end only: wait for what
+                # follows.
                 held = len(stretch)
                 stretch = stretch.rstrip(b" \t\r")
                 if held - len(stretch) > _LONGEST_BLANK:
@@ -223,7 +238,9 @@ class _Scanner:
         self.column = len(data) - data.rfind(b"\n") - 1 if newlines else self.column + len(data)
 
     def _cut_blanks(self, data: bytes, *, last: bool) -> bytes:
-        """The lines without blanks and carriage returns at their ends; any other stranger is the fault to raise."""
+        """The lines without blanks and carriage returns at their ends; any other stranger is the
+        fault to raise.
+        """
         lines = data.split(b"\n")
         for i, line in enumerate(lines):
             body = line[:-1] if line.endswith(b"\r") and i < len(lines) - 1 else line
@@ -297,7 +314,10 @@ class _Scanner:
                 raise DataError(blank, file=self.source.shown, fix=_NOTHING)
             return
         if self.ambiguous > _AMBIGUOUS_COUNT and self.ambiguous > self.letters * _AMBIGUOUS_SHARE:
-            what = f"{self.ambiguous:,} of {self.letters:,} letters are ambiguity codes: is this protein, not DNA?"
+            what = (
+                f"{self.ambiguous:,} of {self.letters:,} letters are ambiguity codes: is "
+                f"this protein, not DNA?"
+            )
             raise self._fault(
                 what, "give DNA (write unknown bases as N)", line=self.first_ambiguous
             )
@@ -329,9 +349,11 @@ def _search(letters: bytes, data: bytes) -> int:
 def write_fasta(
     target: str | Path | IO[bytes], records: Iterable[Record], *, line_width: int = 60
 ) -> None:
-    """Write records as FASTA: atomically to a path (BGZF where it ends in .gz, stdout where it is "-"), or to a file.
+    """Write records as FASTA: atomically to a path (BGZF where it ends in .gz, stdout where it is
+    "-"), or to a file.
 
-    Raises `MachineError` where the path cannot be written and `UsageError` for a name that FASTA cannot hold.
+    Raises `MachineError` where the path cannot be written and `UsageError` for a name that FASTA
+    cannot hold.
     """
     with ExitStack() as stack:
         if not isinstance(target, str | Path):
@@ -354,7 +376,9 @@ def write_fasta(
 
 
 def to_fasta(record: Record, line_width: int = 60) -> bytes:
-    """One record as FASTA bytes. Raises `UsageError` for a name or description that would break the format."""
+    """One record as FASTA bytes. Raises `UsageError` for a name or description that would break the
+    format.
+    """
     name, description, sequence = record.name, record.description, record.sequence
     if (
         not name

@@ -1,6 +1,8 @@
-"""What a thing is that should not be there: foreign file formats by their first bytes, strangers among the letters.
+"""What a thing is that should not be there: foreign file formats by their first bytes, strangers
+among the letters.
 
-Used only once a fault is found, to say what it probably is and what to do. Nothing here decides whether data are good.
+Used only once a fault is found, to say what it probably is and what to do. Nothing here decides
+whether data are good.
 """
 
 import re
@@ -75,7 +77,9 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
 
 
 def binary_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` is, where it is no text in UTF-8 at all, and the remedy (may be empty)."""
+    """What a file that starts with `head` is, where it is no text in UTF-8 at all, and the remedy
+    (may be empty).
+    """
     for magic, what, fix in _BINARY:
         if head.startswith(magic):
             return what, fix
@@ -90,7 +94,9 @@ def binary_format(head: bytes) -> Diagnosis | None:
 
 
 def file_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` probably is if it is no FASTA, the remedy (may be empty); None: unknown."""
+    """What a file that starts with `head` probably is if it is no FASTA, the remedy (may be empty);
+    None: unknown.
+    """
     known = binary_format(head)
     if known:
         return known
@@ -191,7 +197,9 @@ def stranger(line: bytes, at: int) -> Diagnosis:
 
 
 def _shown(tail: bytes) -> str:
-    """The first character of `tail` for a message: itself and its code point, or the byte where it is not UTF-8."""
+    """The first character of `tail` for a message: itself and its code point, or the byte where it
+    is not UTF-8.
+    """
     for length in range(1, 5):
         try:
             character = tail[:length].decode()

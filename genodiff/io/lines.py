@@ -1,4 +1,6 @@
-"""Lines of text from a user's file, strictly: UTF-8, no control characters, LF or CRLF ends, plain, gzip or BGZF."""
+"""Lines of text from a user's file, strictly: UTF-8, no control characters, LF or CRLF ends, plain,
+gzip or BGZF.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +16,8 @@ _LONGEST = 1 << 26
 
 
 def text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of every line, without its end. `kind` is what the file should be, for messages.
+    """Number (from 1) and text of every line, without its end. `kind` is what the file should be,
+    for messages.
 
     A line may hold tabs but no other control character. Raises `DataError` naming the line.
     """

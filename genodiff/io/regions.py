@@ -1,4 +1,6 @@
-"""Places in a genome as users write them: `chr1:1,000-2,000` is 1-based and inclusive, as samtools has it."""
+"""Places in a genome as users write them: `chr1:1,000-2,000` is 1-based and inclusive, as samtools
+has it.
+"""
 
 import re
 
@@ -12,11 +14,12 @@ _FORM = "write it as CONTIG:START-END, 1-based and inclusive, for example chr1:1
 
 
 def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
-    """(contig, start, end), 0-based and half-open, of `chr1:1,000-2,000`, `chr1:1,000-` (to the end),
-    `chr1:1,000` (one base) or `chr1` (all of it). `contigs` gives names and lengths.
+    """(contig, start, end), 0-based and half-open, of `chr1:1,000-2,000`, `chr1:1,000-` (to the
+    end), `chr1:1,000` (one base) or `chr1` (all of it). `contigs` gives names and lengths.
 
-    A contig's own name wins, since names may hold colons (`HLA-A*01:01:01:01`); `{name}:1-20` leaves no doubt.
-    Raises `UsageError` for an unknown contig, or a range that is empty or beyond the contig.
+    A contig's own name wins, since names may hold colons (`HLA-A*01:01:01:01`); `{name}:1-20`
+    leaves no doubt. Raises `UsageError` for an unknown contig, or a range that is empty or beyond
+    the contig.
     """
     if text in contigs:
         return text, 0, contigs[text]
@@ -47,7 +50,9 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
 
 
 def contig_hint(name: str, contigs: dict[str, int]) -> str:
-    """What to do about an unknown contig: the same contig under the other naming habit, or the nearest name."""
+    """What to do about an unknown contig: the same contig under the other naming habit, or the
+    nearest name.
+    """
     bare = name[3:] if name.lower().startswith("chr") else name
     habits = (f"chr{bare}", bare, *(("chrM", "MT", "M") if bare in ("M", "MT") else ()))
     for other in habits:

@@ -1,8 +1,10 @@
-"""The bytes of a user's input file: opened without hanging, decompressed by content, checked to their end.
+"""The bytes of a user's input file: opened without hanging, decompressed by content, checked to
+their end.
 
-A path is looked at before it is opened, so that a pipe without a writer, a directory or a device is an answer and not
-a hang. Compression is told by the first bytes and never by the name. gzip and BGZF (bgzip) are read to the last byte:
-checksums, a missing BGZF end block and trailing bytes are errors. Every fault is one `DataError` that names the file.
+A path is looked at before it is opened, so that a pipe without a writer, a directory or a device is
+an answer and not a hang. Compression is told by the first bytes and never by the name. gzip and
+BGZF (bgzip) are read to the last byte: checksums, a missing BGZF end block and trailing bytes are
+errors. Every fault is one `DataError` that names the file.
 """
 
 import errno
@@ -29,7 +31,8 @@ _AGAIN = "copy or download the file again (`gzip -t FILE` tests it)"
 
 
 class Source:
-    """One opened input. `blocks()` gives its decompressed bytes once; `compression` is known after the first block.
+    """One opened input. `blocks()` gives its decompressed bytes once; `compression` is known after
+    the first block.
 
     With `digest=True`, `sha256` covers the bytes on disk once `blocks()` is exhausted.
     """
@@ -42,7 +45,9 @@ class Source:
         self.sha256 = hashlib.sha256() if digest else None
 
     def blocks(self) -> Iterator[bytes]:
-        """Decompressed bytes in pieces of any size; raises `DataError` for corrupt, cut or changing data."""
+        """Decompressed bytes in pieces of any size; raises `DataError` for corrupt, cut or changing
+        data.
+        """
         raw = self._raw()
         head = next(raw, b"")
         if not head.startswith(_GZIP):
@@ -87,7 +92,8 @@ class Source:
     def _gzip(self, head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
         member, started = zlib.decompressobj(31), False
         for block in _chain(head, raw):
-            # Small steps: what zlib does not use it copies, and one file may have thousands of members.
+            # Small steps: what zlib does not use it copies, and one file may have thousands of
+            # members.
             for at in range(0, len(block), 1 << 18):
                 piece = block[at : at + (1 << 18)]
                 while piece:
@@ -157,12 +163,17 @@ class Source:
         return DataError(f"truncated {self.compression} file: {why}", file=self.shown, fix=_AGAIN)
 
     def _trailing(self) -> DataError:
-        what = f"trailing garbage after the {self.compression} data: the file is corrupt or two files were joined"
+        what = (
+            f"trailing garbage after the {self.compression} data: the file is corrupt or two "
+            f"files were joined"
+        )
         return DataError(what, file=self.shown, fix=_AGAIN)
 
 
 def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of a quarter BLOCK or more: a file of tiny members must not mean tiny steps."""
+    """The same bytes in pieces of a quarter BLOCK or more: a file of tiny members must not mean
+    tiny steps.
+    """
     held: list[bytes] = []
     size = 0
     try:
@@ -184,7 +195,9 @@ def _chain(head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _bgzf_size(data: bytes, at: int) -> int | None:
-    """Bytes of the BGZF block at `at`; 0 if it is none (SAM specification 4.1); None where more bytes are needed."""
+    """Bytes of the BGZF block at `at`; 0 if it is none (SAM specification 4.1); None where more
+    bytes are needed.
+    """
     magic, known = b"\x1f\x8b\x08\x04", len(data) - at
     if not magic.startswith(data[at : at + 4]):
         return 0
@@ -207,9 +220,11 @@ def shown_as(path: str | Path) -> str:
 
 @contextmanager
 def open_source(path: str | Path, *, digest: bool = False) -> Iterator[Source]:
-    """`path` opened for reading ("-" is stdin). Raises `DataError` for what is no readable regular file.
+    """`path` opened for reading ("-" is stdin). Raises `DataError` for what is no readable regular
+    file.
 
-    Named pipes are refused, since without a writer they block for ever; stdin and `/dev/fd/N` may be pipes.
+    Named pipes are refused, since without a writer they block for ever; stdin and `/dev/fd/N` may
+    be pipes.
     """
     shown = shown_as(path)
     descriptor = _open(path, shown)

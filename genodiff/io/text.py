@@ -1,7 +1,8 @@
-"""Text files, judged strictly: UTF-8 without NUL, or JSON lines whose objects have a string under "text".
+"""Text files, judged strictly: UTF-8 without NUL, or JSON lines whose objects have a string under
+"text".
 
-Text is kept as it stands: no normalisation, no special tokens, line ends and control characters included. Only a byte
-order mark at the start and gzip or BGZF compression are taken off.
+Text is kept as it stands: no normalisation, no special tokens, line ends and control characters
+included. Only a byte order mark at the start and gzip or BGZF compression are taken off.
 """
 
 import codecs
@@ -29,7 +30,9 @@ class TextDigest(NamedTuple):
 
 
 def text_digest(path: str | Path) -> TextDigest:
-    """Size and checksum of all the text in a file, read in blocks. Raises `DataError` with the line of the fault."""
+    """Size and checksum of all the text in a file, read in blocks. Raises `DataError` with the line
+    of the fault.
+    """
     characters = length = 0
     digest, blank = hashlib.sha256(), True
     for piece in json_texts(path) if _is_jsonl(path) else text_pieces(path):
@@ -52,7 +55,9 @@ def _is_jsonl(path: str | Path) -> bool:
 
 
 def text_pieces(path: str | Path) -> Iterator[str]:
-    """The text of a file in pieces of any size, cut anywhere between characters. Raises `DataError` with the line."""
+    """The text of a file in pieces of any size, cut anywhere between characters. Raises `DataError`
+    with the line.
+    """
     decoder, line, done, first = codecs.getincrementaldecoder("utf-8")(), 1, 0, True
     with open_source(path) as source:
         for block in source.blocks():
@@ -92,7 +97,9 @@ def text_pieces(path: str | Path) -> Iterator[str]:
 
 
 def json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
-    """The text of each JSON line: its `fields`, joined by a blank. Raises `DataError` with the line."""
+    """The text of each JSON line: its `fields`, joined by a blank. Raises `DataError` with the
+    line.
+    """
     shown, named = shown_as(path), " and ".join(f"'{f}'" for f in fields)
     for number, line in text_lines(path, "JSON lines"):
         if not line.strip():

@@ -1,8 +1,10 @@
-"""Keeping freed memory: glibc gives large blocks back to the system at once, and every step of training fetches them again, page by page.
+"""Keeping freed memory: glibc gives large blocks back to the system at once, and every step of
+training fetches them again, page by page.
 
-On a CPU that is about a tenth of a training step. Within a run the same blocks are wanted in every step, so that
-keeping them costs no memory at the peak. The largest still go back: at 131,072 bases, where a block is hundreds of megabytes, those that
-are kept and fit nothing else would add gigabytes.
+On a CPU that is about a tenth of a training step. Within a run the same blocks are wanted in every
+step, so that keeping them costs no memory at the peak. The largest still go back: at 131,072 bases,
+where a block is hundreds of megabytes, those that are kept and fit nothing else would add
+gigabytes.
 """
 
 import ctypes

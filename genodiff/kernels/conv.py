@@ -1,7 +1,8 @@
 """The short causal convolution of a Mamba mixer, channels last: y_t = act(b + Σ_k w_k x_{t−K+1+k}).
 
-With `reverse` it looks ahead instead of back, as if time were flipped before and after: y_t = act(b + Σ_k w_k x_{t+K−1−k}).
-Worked on in blocks of time that fit a core's cache; only the inputs are saved, and the backward pass recomputes the rest.
+With `reverse` it looks ahead instead of back, as if time were flipped before and after: y_t = act(b
++ Σ_k w_k x_{t+K−1−k}). Worked on in blocks of time that fit a core's cache; only the inputs are
+saved, and the backward pass recomputes the rest.
 """
 
 from collections.abc import Iterator
@@ -31,8 +32,10 @@ def causal_conv1d(
     activation: str | None = "silu",
     before: Float[Tensor, "B W E"] | None = None,
 ) -> Float[Tensor, "B L E"]:
-    """Outputs, in the dtype of x. `before` holds what was read before x, W positions in the order of the sequence: those to its left,
-    or with `reverse` to its right; positions further out count as zero. `activation` is "silu" or None."""
+    """Outputs, in the dtype of x. `before` holds what was read before x, W positions in the order
+    of the sequence: those to its left, or with `reverse` to its right; positions further out count
+    as zero. `activation` is "silu" or None.
+    """
     if before is not None and before.shape[1]:
         near = min(weight.shape[1] - 1, before.shape[1])
         known = before[:, :near] if reverse else before[:, before.shape[1] - near :]
@@ -61,7 +64,9 @@ def _blocks(x: Tensor) -> list[slice]:
 def _taps(
     width: int, reverse: bool, block: slice, length: int
 ) -> Iterator[tuple[int, slice, slice]]:
-    """(k, the outputs of a block that tap k reaches, counted from its start, the inputs that it takes there)."""
+    """(k, the outputs of a block that tap k reaches, counted from its start, the inputs that it
+    takes there).
+    """
     for k in range(width):
         offset = width - 1 - k if reverse else k - width + 1
         low, high = max(block.start, -offset), min(block.stop, length - offset)

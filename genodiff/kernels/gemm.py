@@ -1,13 +1,16 @@
-"""Where float32 matrix products run on a CPU: torch's default (MKL), or oneDNN where that is as exact and faster.
+"""Where float32 matrix products run on a CPU: torch's default (MKL), or oneDNN where that is as
+exact and faster.
 
-On AMD processors MKL takes a slow path, at a quarter to a half of the machine's speed. The setting that sends float32 products to
-oneDNN is called 'bf16', because oneDNN may then round their inputs to bfloat16. It does so only where matrix tiles (AMX) exist;
-elsewhere the arithmetic stays float32. The choice rests on what the processor is and on a check against float64, never on a
-stopwatch: a run that resumes must take the same path to the same bits.
+On AMD processors MKL takes a slow path, at a quarter to a half of the machine's speed. The setting
+that sends float32 products to oneDNN is called 'bf16', because oneDNN may then round their inputs
+to bfloat16. It does so only where matrix tiles (AMX) exist; elsewhere the arithmetic stays float32.
+The choice rests on what the processor is and on a check against float64, never on a stopwatch: a
+run that resumes must take the same path to the same bits.
 
-Both libraries divide a sum over many tokens between threads, and other parts of it give other bits. `over_tokens` divides it itself,
-by the number of tokens alone. With oneDNN the bits then do not depend on the number of threads; MKL's may. `linear.py` and the mixer
-need neither where the C library runs.
+Both libraries divide a sum over many tokens between threads, and other parts of it give other bits.
+`over_tokens` divides it itself, by the number of tokens alone. With oneDNN the bits then do not
+depend on the number of threads; MKL's may. `linear.py` and the mixer need neither where the C
+library runs.
 """
 
 import platform
@@ -32,7 +35,8 @@ _PIECE, _PIECES = 2048, 16  # tokens of a piece of a sum at least, and pieces at
 
 @contextmanager
 def routed_matmul(enabled: bool = True) -> Iterator[bool]:
-    """Within, float32 products on the CPU go to oneDNN where that is exact and pays; yields whether they do.
+    """Within, float32 products on the CPU go to oneDNN where that is exact and pays; yields whether
+    they do.
 
     The setting is torch's, for the whole process; it is put back at the end.
     """
@@ -49,7 +53,9 @@ def plain_matmul() -> Iterator[None]:
 
 
 def over_tokens(a: Float[Tensor, "T M"], b: Float[Tensor, "T N"]) -> Float[Tensor, "M N"]:
-    """aᵀ b, the sum over T that a weight's gradient is: on a CPU the same bits for any number of threads."""
+    """aᵀ b, the sum over T that a weight's gradient is: on a CPU the same bits for any number of
+    threads.
+    """
     pieces = min(-(-len(a) // _PIECE), _PIECES)
     if pieces < 2 or a.device.type != "cpu":
         return a.t() @ b
@@ -131,7 +137,9 @@ def _is_amd() -> bool:
 
 
 def _error() -> float:
-    """The largest relative error of routed products of a mixer's shapes, forward and both gradients."""
+    """The largest relative error of routed products of a mixer's shapes, forward and both
+    gradients.
+    """
     worst = 0.0
     with _precision(_ROUTED), torch.no_grad(), torch.autocast("cpu", enabled=False):
         for rows, inputs, outputs in (

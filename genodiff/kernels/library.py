@@ -1,7 +1,9 @@
-"""The C library of the CPU kernels (`native/`): finding it, refusing a stale one, and calling it with tensors.
+"""The C library of the CPU kernels (`native/`): finding it, refusing a stale one, and calling it
+with tensors.
 
-It is built when genodiff is installed, where there is a compiler; `why_not()` says what is missing. It needs no compiler, and no
-headers, to run. There is a copy for each instruction set; the processor decides at run time.
+It is built when genodiff is installed, where there is a compiler; `why_not()` says what is missing.
+It needs no compiler, and no headers, to run. There is a copy for each instruction set; the
+processor decides at run time.
 """
 
 import ctypes
@@ -29,8 +31,10 @@ def _structure(pointers: str, numbers: str) -> type[ctypes.Structure]:
 _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "scan": (
         _structure(
-            "u delta r w A B C D bias h0 gy ghlast y states hlast du ddelta dr dw dA dB dC dD dbias dh0",
-            "batch L E N R group chunk u_b u_l delta_b delta_l r_b r_l B_b B_l C_b C_l y_b y_l gy_b gy_l du_b du_l ddelta_b ddelta_l"
+            "u delta r w A B C D bias h0 gy ghlast y states hlast du ddelta dr dw dA dB dC "
+            "dD dbias dh0",
+            "batch L E N R group chunk u_b u_l delta_b delta_l r_b r_l B_b B_l C_b C_l y_b y_l "
+            "gy_b gy_l du_b du_l ddelta_b ddelta_l"
             " softplus reverse accumulate",
         ),
         ("u", "delta", "r", "B", "C", "y", "gy", "du", "ddelta"),
@@ -38,7 +42,8 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "conv": (
         _structure(
             "x w bias v gy gp y p dx part",
-            "batch L E K P piece x_b x_l y_b y_l p_b p_l gy_b gy_l gp_b gp_l dx_b dx_l silu reverse accumulate",
+            "batch L E K P piece x_b x_l y_b y_l p_b p_l gy_b gy_l gp_b gp_l dx_b dx_l silu "
+            "reverse accumulate",
         ),
         ("x", "y", "p", "gy", "gp", "dx"),
     ),
@@ -66,7 +71,8 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
             if (found := _version(library)) != ABI:
                 return (
                     None,
-                    f"the C library is of another version (interface {found}, wanted {ABI}): {_AGAIN}",
+                    f"the C library is of another version (interface {found}, wanted "
+                    f"{ABI}): {_AGAIN}",
                 )
             for kernel, (structure, _) in _STRUCTURES.items():
                 function = getattr(library, f"genodiff_{kernel}")
@@ -93,7 +99,9 @@ def _version(library: Any) -> int:
 
 @cache
 def _library() -> tuple[ctypes.CDLL | None, str]:
-    """The copy for this machine's widest instruction set and its name, or why there is none. torch comes first: one OpenMP for both."""
+    """The copy for this machine's widest instruction set and its name, or why there is none. torch
+    comes first: one OpenMP for both.
+    """
     base, fault = _open("base")
     if base is None:
         return None, fault
@@ -117,7 +125,9 @@ def instruction_set() -> str:
 
 
 def multiply_adds(rounds: int) -> int:
-    """Do this many rounds of multiply-adds on one core; how many vector operations that were. For benchmarks."""
+    """Do this many rounds of multiply-adds on one core; how many vector operations that were. For
+    benchmarks.
+    """
     library = _library()[0]
     assert library is not None
     library.genodiff_multiply_add.argtypes, library.genodiff_multiply_add.restype = (

@@ -1,4 +1,6 @@
-"""A linear layer: in C, with the same bits for any number of threads, where the scan runs in C; else torch's."""
+"""A linear layer: in C, with the same bits for any number of threads, where the scan runs in C;
+else torch's.
+"""
 
 import torch
 from jaxtyping import Float

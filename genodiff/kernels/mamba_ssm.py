@@ -1,7 +1,9 @@
-"""The published CUDA kernels, mamba-ssm's scan and causal-conv1d's convolution, behind genodiff's definitions.
+"""The published CUDA kernels, mamba-ssm's scan and causal-conv1d's convolution, behind genodiff's
+definitions.
 
-They want channels first, read to the right only, and take no initial state: what they cannot do goes to the other versions.
-Source: Gu and Dao, 2023, arXiv 2312.00752; both packages are an optional extra, `genodiff[cuda]`, and compile at install.
+They want channels first, read to the right only, and take no initial state: what they cannot do
+goes to the other versions. Source: Gu and Dao, 2023, arXiv 2312.00752; both packages are an
+optional extra, `genodiff[cuda]`, and compile at install.
 """
 
 from collections.abc import Callable
@@ -27,7 +29,8 @@ def _published() -> tuple[Callable[..., Any] | None, str]:
     except Exception as fault:  # a broken extension raises anything
         return (
             None,
-            f"cannot be imported ({type(fault).__name__}: {fault}): pip install --no-build-isolation 'genodiff[cuda]'",
+            f"cannot be imported ({type(fault).__name__}: {fault}): pip install "
+            f"--no-build-isolation 'genodiff[cuda]'",
         )
     return selective_scan_fn, ""
 
@@ -75,7 +78,8 @@ def mamba_ssm_scan(
 
 
 def translated(
-    scan: Callable[..., Any], u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
+    scan: Callable[..., Any], u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
+    D: Tensor | None, z: Tensor | None,
     delta_bias: Tensor | None, delta_softplus: bool, reverse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """A scan with mamba-ssm's signature, called with ours."""

@@ -1,13 +1,16 @@
 """The bidirectional Mamba-1 mixer with shared projections, as one operation with its own backward.
 
-    [x, z] = W_in h + b_in     c_d = silu(conv_d(x))     [r, B, C]_d = W_x,d c_d     y_d = scan_d(c_d, W_dt,d r_d, A_d, B_d, C_d, D_d)
+    [x, z] = W_in h + b_in     c_d = silu(conv_d(x))     [r, B, C]_d = W_x,d c_d
+    y_d = scan_d(c_d, W_dt,d r_d, A_d, B_d, C_d, D_d)
     out = W_out (silu(z) ⊙ Σ_d y_d)
 
-`mixer_by_parts` is the definition, part by part under autograd; it runs wherever the fused version cannot. That one keeps h, x and z,
-Σ_d y_d, [r, B, C]_d and the scans' chunk states. The step sizes W_dt,d r_d are worked out inside the scan and never in memory, nor is
-what is gated: W_x,d and W_out are applied, and their gradients summed, where the convolution and the gate have just put rows into the
-cache. No product is torch's: the bits do not depend on the number of threads. The backward pass recomputes the convolutions, and writes
-the gradients of x and z into one buffer. Source: Gu and Dao, 2023, arXiv 2312.00752.
+`mixer_by_parts` is the definition, part by part under autograd; it runs wherever the fused version
+cannot. That one keeps h, x and z, Σ_d y_d, [r, B, C]_d and the scans' chunk states. The step sizes
+W_dt,d r_d are worked out inside the scan and never in memory, nor is what is gated: W_x,d and W_out
+are applied, and their gradients summed, where the convolution and the gate have just put rows into
+the cache. No product is torch's: the bits do not depend on the number of threads. The backward pass
+recomputes the convolutions, and writes the gradients of x and z into one buffer. Source: Gu and
+Dao, 2023, arXiv 2312.00752.
 """
 
 from collections.abc import Sequence
@@ -54,8 +57,9 @@ def mixer(
     reverse: Sequence[bool],
     mask: Float[Tensor, "B L 1"] | None = None,
 ) -> Float[Tensor, "B L D"]:
-    """`out` without a bias. `reverse` says for each reading whether it goes from the right end to the left; `mask` is 0 on
-    padding to the right of the sequences, which then has no influence."""
+    """`out` without a bias. `reverse` says for each reading whether it goes from the right end to
+    the left; `mask` is 0 on padding to the right of the sequences, which then has no influence.
+    """
     weights = [getattr(reading, name) for reading in readings for name in _WEIGHTS]
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
     autocast = torch.is_autocast_enabled(h.device.type)
@@ -102,7 +106,9 @@ def read(
 
 
 class Edge(NamedTuple):
-    """What a direction carries from one piece of a sequence into the next: inputs of the convolution, state of the scan."""
+    """What a direction carries from one piece of a sequence into the next: inputs of the
+    convolution, state of the scan.
+    """
 
     inputs: Tensor  # (B, K - 1, E)
     state: Tensor  # (B, E, N)
@@ -119,7 +125,9 @@ def no_edge(reading: Reading, batch: int = 1) -> Edge:
 def carry(
     x: Float[Tensor, "B L E"], reading: Reading, reverse: bool, edge: Edge
 ) -> tuple[Float[Tensor, "B L E"], Edge]:
-    """y_d of one direction on one piece of a sequence, and what it carries on in the direction of reading."""
+    """y_d of one direction on one piece of a sequence, and what it carries on in the direction of
+    reading.
+    """
     length, before = x.shape[1], edge.inputs.shape[1]
     joined = torch.cat([x, edge.inputs] if reverse else [edge.inputs, x], 1)
     c = causal_conv1d(joined, reading.conv_weight, reading.conv_bias, reverse)
@@ -133,7 +141,8 @@ def _scan(
     rank, n = reading.dt_weight.shape[1], reading.A.shape[1]
     r, B, C = linear(c, reading.x_weight).split([rank, n, n], -1)
     found = selective_scan(
-        c, linear(r, reading.dt_weight), reading.A, B, C, reading.D, delta_bias=reading.dt_bias, delta_softplus=True,
+        c, linear(r, reading.dt_weight), reading.A, B, C, reading.D, delta_bias=reading.dt_bias,
+        delta_softplus=True,
         reverse=reverse, h0=h0, return_state=True,
     )  # fmt: skip
     assert isinstance(found, tuple)
@@ -176,7 +185,8 @@ class _Inputs:
 class _Mixer(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
+        ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor,
+        mask: Tensor | None,
         reverse: tuple[bool, ...], keep: bool, *weights: Tensor | None,
     ) -> Tensor:  # fmt: skip
         batch, length, _ = h.shape
@@ -235,7 +245,8 @@ class _Mixer(torch.autograd.Function):
                 g.u.mul_(mask)
                 d_projected.mul_(mask)
             of_conv = native.conv_backward(
-                g.u, x, reading.conv_weight, reading.conv_bias, reverse=back, silu=True, dx=dx, accumulate=i > 0,
+                g.u, x, reading.conv_weight, reading.conv_bias, reverse=back, silu=True, dx=dx,
+                accumulate=i > 0,
                 v=reading.x_weight, gp=d_projected,
             )  # fmt: skip
             d_conv_bias = None if reading.conv_bias is None else of_conv.bias

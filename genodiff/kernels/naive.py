@@ -1,9 +1,11 @@
-"""The selective scan, one line per equation and one step at a time: the truth that every faster version is tested against.
+"""The selective scan, one line per equation and one step at a time: the truth that every faster
+version is tested against.
 
     dt_t = softplus(delta_t + delta_bias)            h_t = exp(dt_t A) ⊙ h_{t-1} + dt_t u_t B_tᵀ
     y_t  = h_t C_t + D ⊙ u_t                         y_t ← y_t ⊙ silu(z_t)
 
-Batch B, length L, channels E, states N. Any float dtype; autograd gives the gradients. Source: Gu and Dao, 2023, arXiv 2312.00752.
+Batch B, length L, channels E, states N. Any float dtype; autograd gives the gradients. Source: Gu
+and Dao, 2023, arXiv 2312.00752.
 """
 
 import torch

@@ -1,8 +1,9 @@
-"""The selective scan, and the causal convolution and the gate with the projections that follow them, in C: what `library.py` loads, as
-functions of tensors.
+"""The selective scan, and the causal convolution and the gate with the projections that follow
+them, in C: what `library.py` loads, as functions of tensors.
 
-float32 on a CPU; anything else goes to the torch versions. Work is divided by shape alone and partial sums are added in a fixed
-order, so that results are the same, bit for bit, for any number of threads.
+float32 on a CPU; anything else goes to the torch versions. Work is divided by shape alone and
+partial sums are added in a fixed order, so that results are the same, bit for bit, for any number
+of threads.
 """
 
 from typing import Any, NamedTuple
@@ -31,7 +32,9 @@ def rows(x: Tensor) -> Tensor:
 
 
 def _group(batch: int, channels: int) -> int:
-    """Channels of a task: all of them when there are sequences enough, else about an eighth; a function of the shape alone."""
+    """Channels of a task: all of them when there are sequences enough, else about an eighth; a
+    function of the shape alone.
+    """
     if batch >= _FEW_SEQUENCES:
         return max(channels, 1)
     share = -(-channels * batch // _FEW_SEQUENCES)
@@ -39,7 +42,9 @@ def _group(batch: int, channels: int) -> int:
 
 
 class LowRank(NamedTuple):
-    """Step sizes before bias and softplus as a product, r w, which the scan works out as it goes along."""
+    """Step sizes before bias and softplus as a product, r w, which the scan works out as it goes
+    along.
+    """
 
     r: Float[Tensor, "B L R"]  # its rows may lie apart
     w: Float[Tensor, "R E"]
@@ -69,11 +74,15 @@ def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E
 
 
 def scan_forward(
-    y: Tensor, u: Tensor, delta: Tensor | LowRank, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
-    *, softplus: bool, reverse: bool, states: Tensor | None = None, h0: Tensor | None = None, last: Tensor | None = None,
+    y: Tensor, u: Tensor, delta: Tensor | LowRank, A: Float[Tensor, "N E"], B: Tensor, C: Tensor,
+    D: Tensor | None, bias: Tensor | None,
+    *, softplus: bool, reverse: bool, states: Tensor | None = None, h0: Tensor | None = None,
+    last: Tensor | None = None,
     accumulate: bool = False,
 ) -> None:  # fmt: skip
-    """Write y, or add to it; fill `states` for the backward pass and `last` (B, E, N) where they are given."""
+    """Write y, or add to it; fill `states` for the backward pass and `last` (B, E, N) where they
+    are given.
+    """
     if u.numel():
         tensors = _steps(delta) | dict(
             u=u, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last
@@ -103,8 +112,10 @@ class ScanGradients(NamedTuple):
 
 
 def scan_backward(
-    gy: Tensor, u: Tensor, delta: Tensor | LowRank, A: Float[Tensor, "N E"], B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None,
-    states: Tensor, *, softplus: bool, reverse: bool, h0: Tensor | None = None, g_last: Tensor | None = None,
+    gy: Tensor, u: Tensor, delta: Tensor | LowRank, A: Float[Tensor, "N E"], B: Tensor, C: Tensor,
+    D: Tensor | None, bias: Tensor | None,
+    states: Tensor, *, softplus: bool, reverse: bool, h0: Tensor | None = None,
+    g_last: Tensor | None = None,
 ) -> ScanGradients:  # fmt: skip
     """The gradients, from y's and the last state's."""
     (batch, length, channels), n = u.shape, A.shape[0]
@@ -197,7 +208,9 @@ def native_scan(
     reverse: bool = False,
     h0: Float[Tensor, "B E N"] | None = None,
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
-    """As `naive_scan`: outputs y and the state after the last step. Where no gradient is asked for, nothing is saved."""
+    """As `naive_scan`: outputs y and the state after the last step. Where no gradient is asked for,
+    nothing is saved.
+    """
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     if not fits(*inputs) or not u.numel():
         return chunked_scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
@@ -238,7 +251,8 @@ class ConvGradients(NamedTuple):
 
 
 def conv_backward(
-    gy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool, dx: Tensor, accumulate: bool = False,
+    gy: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *, reverse: bool, silu: bool,
+    dx: Tensor, accumulate: bool = False,
     v: Tensor | None = None, gp: Tensor | None = None,
 ) -> ConvGradients:  # fmt: skip
     """Write dx, or add to it; with v, `gp` (B, L, P) is the gradient of the projection."""
@@ -327,7 +341,8 @@ def gate_forward(
 
 
 def gate_backward(
-    g: Float[Tensor, "T D_or_E"], y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], dz: Float[Tensor, "T E"],
+    g: Float[Tensor, "T D_or_E"], y: Float[Tensor, "T E"], z: Float[Tensor, "T E"],
+    dz: Float[Tensor, "T E"],
     weight: Float[Tensor, "D E"] | None = None,
 ) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"] | None]:  # fmt: skip
     """The gradients of y and of the weight; z's goes to `dz`, whose rows may lie apart."""

@@ -1,4 +1,6 @@
-"""RMSNorm over the last axis: y = w ⊙ x / √(mean(x²) + ε). The input and one number per position are kept for the backward pass."""
+"""RMSNorm over the last axis: y = w ⊙ x / √(mean(x²) + ε). The input and one number per position
+are kept for the backward pass.
+"""
 
 from typing import Any
 
@@ -57,7 +59,9 @@ class _Native(torch.autograd.Function):
 
 
 class _Torch(torch.autograd.Function):
-    """Keeps the input and one number per position, where autograd would keep four tensors of the input's size."""
+    """Keeps the input and one number per position, where autograd would keep four tensors of the
+    input's size.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:

@@ -1,8 +1,9 @@
 """Independent parts of a computation, each on a thread of its own.
 
-torch divides every single operation over its threads and waits for all of them after each; where operations are as short as a
-block of a scan, that waiting costs as much as it gains, and far more on a machine with other work. Here a thread keeps its part
-from beginning to end. What is computed, and in which order it is added up, does not depend on the number of threads.
+torch divides every single operation over its threads and waits for all of them after each; where
+operations are as short as a block of a scan, that waiting costs as much as it gains, and far more
+on a machine with other work. Here a thread keeps its part from beginning to end. What is computed,
+and in which order it is added up, does not depend on the number of threads.
 """
 
 import os
@@ -21,7 +22,9 @@ Result = TypeVar("Result")
 def each(
     work: Callable[[Part], Result], parts: Sequence[Part], device: torch.device
 ) -> list[Result]:
-    """`work(part)` of every part, in order; without gradients. On a CPU, over as many threads as torch may use."""
+    """`work(part)` of every part, in order; without gradients. On a CPU, over as many threads as
+    torch may use.
+    """
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or device.type != "cpu":
         return [work(part) for part in parts]
@@ -36,11 +39,14 @@ def each(
 
 @cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """Threads in which torch does not divide its operations any further. A forked process needs threads of its own."""
+    """Threads in which torch does not divide its operations any further. A forked process needs
+    threads of its own.
+    """
     before, all_here = torch.get_num_threads(), Barrier(threads)
 
     def start() -> None:
-        torch.get_num_threads()  # a thread's first question sets its count to the last one set anywhere
+        # a thread's first question sets its count to the last one set anywhere
+        torch.get_num_threads()
         torch.set_num_threads(1)
         all_here.wait()
 

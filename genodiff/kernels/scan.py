@@ -1,8 +1,9 @@
 """The selective scan: one definition, several providers, and the choice between them.
 
-`auto` takes the first provider for the device that is available here; the argument `provider`, `prefer` (the flag --scan) or the
-environment variable GENODIFF_SCAN, in this order, override it. A provider is available when what it needs is here and it reproduces
-the naive scan on a small problem, gradients included. To add one is an entry in `_PROVIDERS`.
+`auto` takes the first provider for the device that is available here; the argument `provider`,
+`prefer` (the flag --scan) or the environment variable GENODIFF_SCAN, in this order, override it. A
+provider is available when what it needs is here and it reproduces the naive scan on a small
+problem, gradients included. To add one is an entry in `_PROVIDERS`.
 """
 
 import os
@@ -41,7 +42,9 @@ class Provider:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A scan that takes `naive_scan`'s arguments and returns what it returns, whatever the device and dtype."""
+    """A scan that takes `naive_scan`'s arguments and returns what it returns, whatever the device
+    and dtype.
+    """
 
     scan: ScanFunction
     about: str
@@ -90,7 +93,8 @@ def selective_scan(
     """Outputs y (and the last state with `return_state`), see `naive.py` for the equations.
 
     Computed in float32, or float64 where an input is, whatever autocast says; y has the dtype of u.
-    With `reverse`, time runs from L−1 to 0. Raises `UsageError` for an unknown or unavailable provider.
+    With `reverse`, time runs from L−1 to 0. Raises `UsageError` for an unknown or unavailable
+    provider.
     """
     scan = _PROVIDERS[chosen(provider, u.device.type).name].scan
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
@@ -113,7 +117,9 @@ def providers() -> list[Provider]:
 
 
 def prefer(name: str | None) -> None:
-    """Use this provider in this process from now on; None or "auto" leaves the choice open. Raises `UsageError` as `chosen`."""
+    """Use this provider in this process from now on; None or "auto" leaves the choice open. Raises
+    `UsageError` as `chosen`.
+    """
     global _preferred
     if name is not None and name != "auto":
         chosen(name)
@@ -121,8 +127,10 @@ def prefer(name: str | None) -> None:
 
 
 def chosen(provider: str = "auto", device: str = "cpu") -> Provider:
-    """The provider that `selective_scan` uses on a device: the argument, else the preferred one, else GENODIFF_SCAN, else the first
-    one available. Raises `UsageError` for an unknown or unavailable provider."""
+    """The provider that `selective_scan` uses on a device: the argument, else the preferred one,
+    else GENODIFF_SCAN, else the first one available. Raises `UsageError` for an unknown or
+    unavailable provider.
+    """
     name = next(
         (
             n
@@ -174,7 +182,10 @@ def _self_test(scan: ScanFunction, device: str) -> str | None:
                 return f"fails on this machine: {fault}"
             for a, b in zip(wanted, got, strict=True):
                 if not torch.allclose(a, b.cpu(), rtol=1e-4, atol=1e-4):
-                    return f"differs from the naive scan by {float((a - b.cpu()).abs().max()):.1e} on this machine"
+                    return (
+                        f"differs from the naive scan by "
+                        f"{float((a - b.cpu()).abs().max()):.1e} on this machine"
+                    )
     return None
 
 

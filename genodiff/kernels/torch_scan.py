@@ -1,14 +1,17 @@
-"""The selective scan in pure torch, block by block in time, with its own backward: what runs where no compiled kernel does.
+"""The selective scan in pure torch, block by block in time, with its own backward: what runs where
+no compiled kernel does.
 
-Notation as in `naive.py`. In a block of T steps everything but the recurrence is one operation over (T, b, N, E), channels
-innermost, into reused buffers; the recurrence is one fused multiply-add per step, in place. The inputs and the state before
-each block are kept; the backward pass recomputes a block's decays a_t = exp(dt_t A) and states h_t, then runs
+Notation as in `naive.py`. In a block of T steps everything but the recurrence is one operation over
+(T, b, N, E), channels innermost, into reused buffers; the recurrence is one fused multiply-add per
+step, in place. The inputs and the state before each block are kept; the backward pass recomputes a
+block's decays a_t = exp(dt_t A) and states h_t, then runs
 
-    g_t = C_t ∂y_t + a_{t+1} g_{t+1}    w_t = g_t a_t h_{t-1}    ∂A = Σ_t w_t dt_t    ∂dt_t = Σ_n w_t A + u_t Σ_n g_t B_t
+    g_t = C_t ∂y_t + a_{t+1} g_{t+1}    w_t = g_t a_t h_{t-1}    ∂A = Σ_t w_t dt_t
+    ∂dt_t = Σ_n w_t A + u_t Σ_n g_t B_t
     ∂C_t = Σ_e h_t ∂y_t                 ∂B_t = Σ_e g_t dt_t u_t  ∂u_t = dt_t Σ_n g_t B_t + D ∂y_t
 
-Nothing is divided by a cumulative product, so that decays may underflow. Decays are 2^(dt A log₂e): exp2 is three times faster
-than exp on a CPU.
+Nothing is divided by a cumulative product, so that decays may underflow. Decays are 2^(dt A log₂e):
+exp2 is three times faster than exp on a CPU.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,9 +41,11 @@ class _Block(NamedTuple):
 
 
 class _Buffers:
-    """Decays a, states h and adjoints g of a block, (T, b, N, E), and the lists of steps that the recurrences run over.
+    """Decays a, states h and adjoints g of a block, (T, b, N, E), and the lists of steps that the
+    recurrences run over.
 
-    `states` has one step more than the others: the state before the block, at the end where time begins.
+    `states` has one step more than the others: the state before the block, at the end where time
+    begins.
     """
 
     def __init__(
@@ -109,7 +114,9 @@ def _recur(x: tuple[Tensor, ...], a: tuple[Tensor, ...], before: tuple[Tensor, .
 
 @cache
 def _foreach_is_in_order() -> bool:
-    """Whether torch's addcmul over a list runs one tensor after the other on this CPU, as it does up to now."""
+    """Whether torch's addcmul over a list runs one tensor after the other on this CPU, as it does
+    up to now.
+    """
     x = torch.ones(9, 4)
     torch._foreach_addcmul_(x[1:].unbind(0), torch.full((8, 4), 2.0).unbind(0), x[:-1].unbind(0))
     return x[:, 0].tolist() == [2.0 ** (t + 1) - 1 for t in range(9)]
@@ -121,7 +128,9 @@ def _time_first(x: Tensor, block: _Block) -> Tensor:
 
 
 def _run(buffers: _Buffers, x: Tensor, dt: Tensor, B: Tensor, A2: Tensor) -> None:
-    """Fill in a block's decays and states; the state before it stands in `buffers.first`. A2 is A log₂e, (N, E)."""
+    """Fill in a block's decays and states; the state before it stands in `buffers.first`. A2 is A
+    log₂e, (N, E).
+    """
     torch.exp2(torch.mul(dt.unsqueeze(2), A2, out=buffers.a), out=buffers.a)
     torch.mul(x.unsqueeze(2), B.unsqueeze(3), out=buffers.h)
     _recur(*buffers.scan)
@@ -147,7 +156,9 @@ def _forward(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
     bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """Outputs, the last state (B, N, E), and with `keep` the step sizes and the state before each block (B, blocks, N, E)."""
+    """Outputs, the last state (B, N, E), and with `keep` the step sizes and the state before each
+    block (B, blocks, N, E).
+    """
     plan = _Plan(u, A.shape[1], reverse, backward=False)
     A2 = (A.t() * log2(e)).contiguous()
     h0 = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2)
@@ -185,7 +196,8 @@ def _forward(
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
+        ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
+        z: Tensor | None,
         bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         y, state, dts, saved = _forward(
@@ -277,7 +289,9 @@ def chunked_scan(
     reverse: bool = False,
     h0: Float[Tensor, "B E N"] | None = None,
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
-    """As `naive_scan`: outputs y and the state after the last step. Where no gradient is asked for, nothing is saved."""
+    """As `naive_scan`: outputs y and the state after the last step. Where no gradient is asked for,
+    nothing is saved.
+    """
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
         return _Scan.apply(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)

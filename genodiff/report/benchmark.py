@@ -1,7 +1,9 @@
-"""A sweep's RESULTS.md and report.html, from its rows, its tasks' audits and its units' predictions; nothing is run again.
+"""A sweep's RESULTS.md and report.html, from its rows, its tasks' audits and its units'
+predictions; nothing is run again.
 
-Rows of one (task, split, model, method, settings) are one line of a table: mean over seeds, max − min, and the bootstrap interval of
-the mean over test examples. Published values stand beside the official split only. Under every table stands the audit.
+Rows of one (task, split, model, method, settings) are one line of a table: mean over seeds, max −
+min, and the bootstrap interval of the mean over test examples. Published values stand beside the
+official split only. Under every table stands the audit.
 """
 
 import json
@@ -82,7 +84,9 @@ def grouped(
 
 
 def names_of(groups: dict[tuple[str, ...], list[dict[str, Any]]]) -> list[str]:
-    """A name for each group: the model, with its method, setting, digest and settings as far as they tell groups apart."""
+    """A name for each group: the model, with its method, setting, digest and settings as far as
+    they tell groups apart.
+    """
     keys = list(groups)
     found = []
     for key in keys:
@@ -233,8 +237,10 @@ def cuts(panel: Panel) -> list[str]:
         row = line.rows[0]
         if row.get("cut_train") or row.get("cut_test"):
             found.append(
-                f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of {row['n_test']:,} test sequences "
-                f"were cut to {row['max_length']:,} {'tokens' if panel.about.get('domain') == 'text' else 'bases'}"
+                f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of "
+                f"{row['n_test']:,} test sequences "
+                f"were cut to {row['max_length']:,} "
+                f"{'tokens' if panel.about.get('domain') == 'text' else 'bases'}"
             )
     return list(dict.fromkeys(found))
 
@@ -253,10 +259,12 @@ def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> lis
     """RESULTS.md as lines."""
     out = ["# Fine-tuning results", ""]
     out.append(
-        "Mean over seeds ± (max − min), as the papers print it; the interval is a bootstrap over test examples of that mean."
+        "Mean over seeds ± (max − min), as the papers print it; the interval is a bootstrap "
+        "over test examples of that mean."
     )
     out.append(
-        "The test part is scored once for each line and seed; validation alone chose a line's epoch, and what --grid tried."
+        "The test part is scored once for each line and seed; validation alone chose a line's "
+        "epoch, and what --grid tried."
     )
     for split in dict.fromkeys((p.suite, p.split) for p in panels):
         some = [p for p in panels if (p.suite, p.split) == split]
@@ -271,16 +279,19 @@ def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> lis
         for p in some:
             cells = {line.name: cell(line) for line in p.lines}
             out.append(
-                f"| {p.task} | {p.about['metric']} | {' | '.join(cells.get(name, '') for name in names)} |"
+                f"| {p.task} | {p.about['metric']} | "
+                f"{' | '.join(cells.get(name, '') for name in names)} |"
             )
     for p in panels:
         out += ["", f"### {p.suite} · {p.task} · split {p.split}", ""]
         out.append(
-            f"| model | {p.about['metric']} | 95 % interval | seeds | validation | other metrics | setting or source | time |"
+            f"| model | {p.about['metric']} | 95 % interval | seeds | validation | other "
+            f"metrics | setting or source | time |"
         )
         out.append("|---|---|---|---|---|---|---|---|")
         out += [
-            f"| {r['name']}{' (published)' if r['role'] == 'published' else ''} | {r['value']} | {r['interval']} | {r['seeds']} "
+            f"| {r['name']}{' (published)' if r['role'] == 'published' else ''} | {r['value']} "
+            f"| {r['interval']} | {r['seeds']} "
             f"| {r['valid']} | {r['others']} | {r['setting']} | {r['seconds']} |"
             for r in table_of(p)
         ]
@@ -290,7 +301,8 @@ def markdown(panels: Sequence[Panel], sessions: Sequence[dict[str, Any]]) -> lis
         commit, version = str(session.get("git") or "not known")[:12], session.get("genodiff", "")
         where = f"{session.get('hardware', '')}, {session.get('threads', '?')} threads"
         out.append(
-            f"- `{session.get('command', '')}`: commit {commit}, genodiff {version}, {where}, {session.get('started', '')}"
+            f"- `{session.get('command', '')}`: commit {commit}, genodiff {version}, {where}, "
+            f"{session.get('started', '')}"
         )
     return out
 
@@ -322,9 +334,11 @@ def _shown(panel: Panel, number: int) -> dict[str, Any]:
         for line in (networks + [line for line in best if line.role == "baseline"])[:_DRAWN]
     ]
     return {
-        "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split, "metric": panel.about["metric"],
+        "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split,
+        "metric": panel.about["metric"],
         "rows": table_of(panel), "audit": audited(panel), "cuts": cuts(panel),
-        "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks, drawn).items()},
+        "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
+        drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
         "saliency": next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None),
         "classes": panel.about["classes"], "official": panel.split == "official",
@@ -335,7 +349,8 @@ def _figures(panel: Panel, name: str, networks: list[Line], drawn: list[str]) ->
     metric, kind = panel.about["metric"], panel.about["kind"]
     found = dict.fromkeys(("dots", "learning", "calibration", "length", "logo"), "")
     dots = [
-        figures.Dot(x.name, x.mean, x.spread.ci95 if x.spread else None, [r["value"] for r in x.rows if r["value"] is not None], x.role)
+        figures.Dot(x.name, x.mean, x.spread.ci95 if x.spread else None,
+        [r["value"] for r in x.rows if r["value"] is not None], x.role)
         for x in panel.lines
         if np.isfinite(x.mean)
     ]  # fmt: skip

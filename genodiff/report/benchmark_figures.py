@@ -1,4 +1,6 @@
-"""Figures of a fine-tuning sweep: plain numbers in, one `<svg>` string out, in the style of the report's other figures."""
+"""Figures of a fine-tuning sweep: plain numbers in, one `<svg>` string out, in the style of the
+report's other figures.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +32,9 @@ class Dot(NamedTuple):
 
 
 def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
-    """One line per model: its seeds as small points, the mean with its interval; published means as open diamonds."""
+    """One line per model: its seeds as small points, the mean with its interval; published means as
+    open diamonds.
+    """
     with canvas(WIDE, 0.7 + 0.24 * len(rows)) as figure:
         ax = figure.add_subplot()
         for y, row in enumerate(reversed(rows)):
@@ -68,7 +72,9 @@ def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
 def learning(
     name: str, metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
 ) -> str:
-    """Losses (left: training dashed, validation whole) and the validation metric (right) by epoch; a line for each seed."""
+    """Losses (left: training dashed, validation whole) and the validation metric (right) by epoch;
+    a line for each seed.
+    """
     with canvas(WIDE, TALL) as figure:
         left, right = figure.subplots(1, 2)
         for colour, (model, seeds) in zip(_cycle(len(models)), models.items(), strict=True):
@@ -164,7 +170,9 @@ def by_length(
 
 
 def logo(name: str, bases: str, cost: Sequence[float], start: int) -> str:
-    """Each base as tall as a change there costs on average, in the score of the class; below the line, changes that gain."""
+    """Each base as tall as a change there costs on average, in the score of the class; below the
+    line, changes that gain.
+    """
     with canvas(WIDE, 1.7) as figure:
         ax = figure.add_subplot()
         for i, (base, height) in enumerate(zip(bases, cost, strict=True)):

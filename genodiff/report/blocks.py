@@ -1,4 +1,6 @@
-"""The parts of the page as plain rows and sentences: what is said, and with how many digits. No HTML, no files."""
+"""The parts of the page as plain rows and sentences: what is said, and with how many digits. No
+HTML, no files.
+"""
 
 import math
 import shlex
@@ -134,20 +136,28 @@ def headline(e: Evaluation) -> dict[str, str]:
     said = f"Measured on {size} of the held-out {e.split} split; {_perplexity(e)}."
     if share is not None and e.source_bits is not None:
         said += (
-            f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to the source itself"
+            f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to "
+            f"the source itself"
             f" ({e.source_bits:.3f} bits), which no model can beat on average."
         )
     elif (best := e.best_markov()) is not None:
         what = "n-grams" if e.unit == "byte" else "k-mers"
         beside = _beside(best[1] - e.bits_per_base)
-        said += f" {beside} what counting {what} of the train split achieves ({best[0]}: {best[1]:.3f} bits)."
+        said += (
+            f" {beside} what counting {what} of the train split achieves ({best[0]}: "
+            f"{best[1]:.3f} bits)."
+        )
     caption = f"Bits per {e.unit} on the same held-out {e.unit}s; further left is better."
     if e.ci95_bits is not None:
-        caption += " The shaded band around the model is its 95 % interval (mask draws and the choice of windows)."
+        caption += (
+            " The shaded band around the model is its 95 % interval (mask draws and the "
+            "choice of windows)."
+        )
     if e.source_bits is not None:
         caption += " Left of the source lies what cannot be."
     return {
-        "bits": f"{e.bits_per_base:.3f}", "interval": interval(e.ci95_bits), "sentence": said, "line_caption": caption,
+        "bits": f"{e.bits_per_base:.3f}", "interval": interval(e.ci95_bits), "sentence": said,
+        "line_caption": caption,
         "split": e.split, "size": size,
     }  # fmt: skip
 
@@ -290,7 +300,8 @@ def card(comparison: Comparison) -> dict[str, Any]:
         for k, a, b, f in zip(c.kmer_sizes, c.js_samples, markov, c.js_floor, strict=True)
     ]
     return {
-        "sentence": comparison.sentence, "has_markov": c.markov is not None, "distances": distances, "rows": rows,
+        "sentence": comparison.sentence, "has_markov": c.markov is not None,
+        "distances": distances, "rows": rows,
         "columns": ["samples", *([comparison.markov_name] if c.markov is not None else []), "real"],
     }  # fmt: skip
 
@@ -310,7 +321,9 @@ class Block(NamedTuple):
 
 
 def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> list[Block]:
-    """provenance.json as tables: plain values, a table for each object in it, and what was left out of the splits."""
+    """provenance.json as tables: plain values, a table for each object in it, and what was left out
+    of the splits.
+    """
     found = found or {}
     plain = [(_name(k), dump(v)) for k, v in found.items() if not _tables(k, v)]
     parts = [block for k, v in found.items() for block in _tables(k, v)]
@@ -319,7 +332,9 @@ def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> 
 
 
 def _tables(key: str, value: object) -> list[Block]:
-    """An object as one table, a list of objects (the sessions of a run) as one each; anything else is no table."""
+    """An object as one table, a list of objects (the sessions of a run) as one each; anything else
+    is no table.
+    """
     if isinstance(value, dict):
         return (
             [Block(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])]

@@ -1,7 +1,9 @@
-"""Generated DNA beside real and Markov sequence: the sets, their spectra, and one sentence about them.
+"""Generated DNA beside real and Markov sequence: the sets, their spectra, and one sentence about
+them.
 
-Real sequence is the held-out split that the run was evaluated on; the Markov sequence is drawn from the order that
-scored best there, counted on the train split. On the toy genome the source itself also scores each set: the truth.
+Real sequence is the held-out split that the run was evaluated on; the Markov sequence is drawn from
+the order that scored best there, counted on the train split. On the toy genome the source itself
+also scores each set: the truth.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,8 +43,10 @@ def compare_sequences(
     source_bits: Callable[[Sequence[Ids]], float] | None = None,
     copied: Callable[[Sequence[Ids]], float] | None = None,
 ) -> Comparison:
-    """The comparison of finished sets. `source_bits`: the true source's bits per base of a set, where there is one;
-    `copied`: the share of a set's bases that stand in train as well. `real` must hold at least two sequences."""
+    """The comparison of finished sets. `source_bits`: the true source's bits per base of a set,
+    where there is one; `copied`: the share of a set's bases that stand in train as well. `real`
+    must hold at least two sequences.
+    """
     card = scorecard(samples, real, markov)
     sets: list[Sequence[Ids]] = [samples, *([markov] if markov is not None else []), real]
     words, places = canonical_words(WORD)
@@ -59,7 +63,9 @@ def compare_sequences(
 
 
 def canonical_words(k: int) -> tuple[list[str], list[list[int]]]:
-    """The words of k bases up to strand, and the places of each among the 4^k in A < C < G < T order."""
+    """The words of k bases up to strand, and the places of each among the 4^k in A < C < G < T
+    order.
+    """
     groups: dict[str, list[int]] = {}
     for place, letters in enumerate(product("ACGT", repeat=k)):
         word = "".join(letters)
@@ -76,9 +82,13 @@ def _pooled(sequences: Sequence[Ids], places: list[list[int]]) -> list[float]:
 def _sentence(card: Scorecard, markov_name: str) -> str:
     k, here, floor = card.kmer_sizes[-1], card.js_samples[-1], card.js_floor[-1]
     said = (
-        f"{card.samples.n:,} samples, {card.samples.bases:,} bases. By their {k}-mers they stand {here:.3f} from "
+        f"{card.samples.n:,} samples, {card.samples.bases:,} bases. By their {k}-mers they "
+        f"stand {here:.3f} from "
         f"held-out real sequence; other real sequence of the same size stands {floor:.3f} from it"
     )
     if card.js_markov is not None:
-        said += f", and sequence drawn from the best Markov model ({markov_name}) {card.js_markov[-1]:.3f}"
+        said += (
+            f", and sequence drawn from the best Markov model ({markov_name}) "
+            f"{card.js_markov[-1]:.3f}"
+        )
     return said + "."

@@ -1,7 +1,8 @@
-"""The report's figures: plain numbers in, one `<svg>` string out. No file, no run and no model is known here.
+"""The report's figures: plain numbers in, one `<svg>` string out. No file, no run and no model is
+known here.
 
-Every figure has a name (unique in the page), carries its message in its title for screen readers, and reads in black
-and white: line styles and markers differ wherever colours do.
+Every figure has a name (unique in the page), carries its message in its title for screen readers,
+and reads in black and white: line styles and markers differ wherever colours do.
 """
 
 from collections.abc import Sequence
@@ -69,7 +70,9 @@ _SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
 def spread(
     places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf
 ) -> list[float]:
-    """The `places`, in their order, moved until labels of these `sizes` do not overlap, inside low..high if they fit."""
+    """The `places`, in their order, moved until labels of these `sizes` do not overlap, inside
+    low..high if they fit.
+    """
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = [places[i] for i in order]
     half = [sizes[i] / 2 for i in order]
@@ -88,7 +91,9 @@ def spread(
 
 
 def number_line(lines: Sequence[Line], closed: float | None = None, unit: str = "base") -> str:
-    """All lines on one axis of bits per base; the model with its interval; `closed`, the share of the gap, as a bar."""
+    """All lines on one axis of bits per base; the model with its interval; `closed`, the share of
+    the gap, as a bar.
+    """
     low = min(x.low if x.low is not None else x.bits for x in lines)
     high = max(x.high if x.high is not None else x.bits for x in lines)
     pad = max((high - low) * 0.07, 0.01)
@@ -161,7 +166,8 @@ def number_line(lines: Sequence[Line], closed: float | None = None, unit: str = 
             ax.plot([start, here], [-0.46, -0.46], color=MODEL, linewidth=13, solid_capstyle="butt")
             inside = closed >= 0.4
             ax.text(
-                (start + here) / 2 if inside else (here + source[0]) / 2, -0.47, f"{closed:.0%} of the gap closed",
+                (start + here) / 2 if inside else (here + source[0]) / 2, -0.47,
+                f"{closed:.0%} of the gap closed",
                 ha="center", va="center", fontsize=8.5, color=PAPER if inside else INK,
             )  # fmt: skip
         return to_svg(figure, "fig-line", title)
@@ -199,7 +205,9 @@ def curves(
     accent: Line | None = None,
     unit: str = "base",
 ) -> str:
-    """Training loss (each step faint, its mean strong) and validation bounds (step, bits, half-width), by step."""
+    """Training loss (each step faint, its mean strong) and validation bounds (step, bits,
+    half-width), by step.
+    """
     x, y = np.asarray(steps, float), np.asarray(loss, float)
     fine = np.isfinite(y)
     x, y = x[fine], y[fine]
@@ -219,7 +227,8 @@ def curves(
             v = np.asarray(valid, float)
             error = np.where(np.isfinite(v[:, 2]), v[:, 2], 0.0)
             ax.errorbar(
-                v[:, 0], v[:, 1], yerr=error, color=INK, marker="o", markersize=3.5, linewidth=1.0, elinewidth=0.9,
+                v[:, 0], v[:, 1], yerr=error, color=INK, marker="o", markersize=3.5, linewidth=1.0,
+                elinewidth=0.9,
                 capsize=2, label="validation bound (EMA weights), 95 %",
             )  # fmt: skip
         if accent is not None and len(y):
@@ -229,7 +238,8 @@ def curves(
                 else [[accent.bits - accent.low], [accent.high - accent.bits]]
             )
             ax.errorbar(
-                [x[-1]], [accent.bits], yerr=bars, color=MODEL, marker="D", markersize=6, markeredgecolor=PAPER,
+                [x[-1]], [accent.bits], yerr=bars, color=MODEL, marker="D", markersize=6,
+                markeredgecolor=PAPER,
                 linestyle="none", capsize=3, label="test bound, 95 %", zorder=5,
             )  # fmt: skip
         _bits_limits(
@@ -279,7 +289,9 @@ def mask_rate_curve(
     lines: Sequence[Line],
     unit: str = "base",
 ) -> str:
-    """C_k/k against the masked share k/n: how hard a masked base is, by how much of its window is hidden."""
+    """C_k/k against the masked share k/n: how hard a masked base is, by how much of its window is
+    hidden.
+    """
     with canvas(WIDE, TALL) as figure:
         ax = figure.add_subplot()
         ax.errorbar(
@@ -309,7 +321,9 @@ def mask_rate_curve(
 
 
 def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
-    """Frequencies of words (3-mers, strands pooled) in each set, sorted by the real set; one marker per set."""
+    """Frequencies of words (3-mers, strands pooled) in each set, sorted by the real set; one marker
+    per set.
+    """
     real = next((s for s in sets if s.role == "real"), sets[0])
     order = np.argsort(-np.asarray(real.values, float), kind="stable")
     at = np.arange(len(names))
@@ -328,8 +342,10 @@ def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
             if s is not real:
                 values = 100 * np.asarray(s.values, float)[order]
                 ax.plot(
-                    at, values, linestyle="none", marker=_SET_MARKER[s.role], markersize=4.5, color=_SET_COLOUR[s.role],
-                    markerfacecolor=_SET_COLOUR[s.role] if s.role == "samples" else "none", label=s.name,
+                    at, values, linestyle="none", marker=_SET_MARKER[s.role], markersize=4.5,
+                    color=_SET_COLOUR[s.role],
+                    markerfacecolor=_SET_COLOUR[s.role] if s.role == "samples" else "none",
+                    label=s.name,
                 )  # fmt: skip
         ax.set_xticks(at, [names[i] for i in order], rotation=90, fontsize=7, family="monospace")
         ax.set_xlim(-0.7, len(names) - 0.3)
@@ -348,7 +364,8 @@ def distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:
         ax = figure.add_subplot()
         for s, label in sets:
             ax.plot(
-                sizes, s.values, color=_SET_COLOUR[s.role], linestyle=_SET_DASH[s.role], marker=_SET_MARKER[s.role],
+                sizes, s.values, color=_SET_COLOUR[s.role], linestyle=_SET_DASH[s.role],
+                marker=_SET_MARKER[s.role],
                 markersize=4.5, label=label,
             )  # fmt: skip
         ax.set_xticks(list(sizes))
@@ -376,8 +393,10 @@ def gc_histogram(sets: Sequence[Series]) -> str:
             share = np.histogram(values, edges)[0] / max(len(values), 1)
             fill = s.role == "real"
             ax.stairs(
-                100 * share, edges, color=_SET_COLOUR[s.role], linewidth=0 if fill else 1.6, fill=fill,
-                alpha=0.3 if fill else 1.0, linestyle=_SET_DASH[s.role] if not fill else "-", label=s.name,
+                100 * share, edges, color=_SET_COLOUR[s.role], linewidth=0 if fill else 1.6,
+                fill=fill,
+                alpha=0.3 if fill else 1.0, linestyle=_SET_DASH[s.role] if not fill else "-",
+                label=s.name,
             )  # fmt: skip
         ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         ax.xaxis.set_major_locator(MaxNLocator(6))
@@ -390,7 +409,9 @@ def gc_histogram(sets: Sequence[Series]) -> str:
 
 
 def homopolymers(sets: Sequence[Series]) -> str:
-    """Share of bases in runs of one letter, by the length of the run (the last group holds all longer runs)."""
+    """Share of bases in runs of one letter, by the length of the run (the last group holds all
+    longer runs).
+    """
     n = len(sets[0].values)
     at = np.arange(1, n + 1)
     with canvas(WIDE / 2, TALL) as figure:
@@ -398,7 +419,8 @@ def homopolymers(sets: Sequence[Series]) -> str:
         for s in sets:
             values = np.asarray(s.values, float)
             ax.plot(
-                at, np.where(values > 0, 100 * values, np.nan), color=_SET_COLOUR[s.role], linestyle=_SET_DASH[s.role],
+                at, np.where(values > 0, 100 * values, np.nan), color=_SET_COLOUR[s.role],
+                linestyle=_SET_DASH[s.role],
                 marker=_SET_MARKER[s.role], markersize=4, label=s.name,
             )  # fmt: skip
         ax.set_yscale("log")

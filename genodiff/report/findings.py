@@ -1,6 +1,8 @@
-"""What a reader should know before believing a run: impossible figures, figures without worth, parts that do not match.
+"""What a reader should know before believing a run: impossible figures, figures without worth,
+parts that do not match.
 
-Each finding is (level, text); level "bad" means that the run's claim does not stand, "warn" that it needs care.
+Each finding is (level, text); level "bad" means that the run's claim does not stand, "warn" that it
+needs care.
 """
 
 import math
@@ -19,7 +21,9 @@ class Finding(NamedTuple):
 
 
 def gap_closed(e: Evaluation) -> float | None:
-    """The share of the way from the order-0 line to the source that the bound has gone; None without a source."""
+    """The share of the way from the order-0 line to the source that the bound has gone; None
+    without a source.
+    """
     start = e.markov().get(0)
     if e.source_bits is None or start is None or start <= e.source_bits:
         return None
@@ -27,7 +31,9 @@ def gap_closed(e: Evaluation) -> float | None:
 
 
 def below_source(e: Evaluation) -> bool:
-    """Whether the bound lies below the source by more than the interval: no model can do that, so something leaks."""
+    """Whether the bound lies below the source by more than the interval: no model can do that, so
+    something leaks.
+    """
     difference = e.model_minus_source_bits
     if difference is not None and difference.ci95 is not None:
         return difference.ci95[1] < 0
@@ -55,13 +61,16 @@ def _of_evaluation(e: Evaluation) -> list[Finding]:
     best = e.best_markov()
     if below_source(e):
         text = (
-            f"The bound on {e.split} ({e.bits_per_base:.4f} bits) is below the source's own ({e.source_bits:.4f}) by"
-            " more than its interval. No model can do that on average: something leaks (split, mask or score)."
+            f"The bound on {e.split} ({e.bits_per_base:.4f} bits) is below the source's own "
+            f"({e.source_bits:.4f}) by"
+            " more than its interval. No model can do that on average: something leaks (split, "
+            "mask or score)."
         )
         bad.append(Finding("bad", text))
     if 0 in markov and e.bits_per_base >= markov[0]:
         said.append(
-            f"On {e.split} the model is no better than composition alone (order 0: {markov[0]:.3f} bits)."
+            f"On {e.split} the model is no better than composition alone (order 0: "
+            f"{markov[0]:.3f} bits)."
         )
     elif best is not None and e.bits_per_base >= best[1]:
         said.append(
@@ -73,7 +82,8 @@ def _of_evaluation(e: Evaluation) -> list[Finding]:
         said.append(f"Only {e.windows:,} of {e.windows_total:,} windows of {e.split} were scored.")
     if e.repeat_share is not None and e.repeat_share > 0.05:
         said.append(
-            f"{e.repeat_share:.0%} of the windows of {e.split} share a {e.repeat_kmer or 24}-mer with the train split:"
+            f"{e.repeat_share:.0%} of the windows of {e.split} share a "
+            f"{e.repeat_kmer or 24}-mer with the train split:"
             " read the line “unique” below for what is not copied."
         )
     return bad + [Finding("warn", text) for text in said]
@@ -91,7 +101,10 @@ def _of_training(folder: Folder) -> list[Finding]:
         interval = [x for x in metrics.get("valid_ci", []) if math.isfinite(x)]
         if valid[-1] - min(valid) > max(interval[-1] if interval else 0.0, 0.005):
             ends, best = f"{valid[-1]:.3f}", f"{min(valid):.3f}"
-            text = f"The validation bound ends at {ends} after a best of {best}: the model may overfit."
+            text = (
+                f"The validation bound ends at {ends} after a best of {best}: the model "
+                f"may overfit."
+            )
             found.append(Finding("warn", text))
     train = folder.config.get("train")
     limits = train if isinstance(train, dict) else {}

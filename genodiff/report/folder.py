@@ -1,7 +1,8 @@
-"""What a run folder holds, read without trust and without complaint: a part may be missing, broken or hostile.
+"""What a run folder holds, read without trust and without complaint: a part may be missing, broken
+or hostile.
 
-A missing part is None (the page says which command makes it); a part that cannot be read becomes a line of `troubles`.
-Nothing is computed here.
+A missing part is None (the page says which command makes it); a part that cannot be read becomes a
+line of `troubles`. Nothing is computed here.
 """
 
 import csv
@@ -73,7 +74,8 @@ class RatePoint(_Part):
 class Evaluation(_Part):
     """One split of eval.json; genodiff/score/perplexity.py says what each key means.
 
-    Of text (see genodiff/score/text.py) a byte stands where DNA has a base, so that all bits are per byte.
+    Of text (see genodiff/score/text.py) a byte stands where DNA has a base, so that all bits are
+    per byte.
     """
 
     unit: str = "base"
@@ -163,7 +165,9 @@ class Folder:
 
 
 def read_folder(path: Path) -> Folder:
-    """The run at `path`. Raises CheckpointError where there is no run at all, that is no readable config.yaml."""
+    """The run at `path`. Raises CheckpointError where there is no run at all, that is no readable
+    config.yaml.
+    """
     if not path.is_dir():
         raise CheckpointError(
             "is not a run folder",
@@ -235,7 +239,8 @@ def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict
             )
             where = ".".join(str(p) for p in first["loc"])
             troubles.append(
-                f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: {printable(first['msg'], 80)}"
+                f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: "
+                f"{printable(first['msg'], 80)}"
             )
     return evaluations
 
@@ -255,13 +260,17 @@ def _per_byte(value: Any) -> Any:
         if isinstance(p, dict)
     ]
     return value | {
-        "unit": "byte", "tokens": size, "tokens_per_byte": scale, "token_perplexity": value.get("perplexity"), "curve": curve,
-        "bits_per_base": bits, "perplexity": 2**bits if isinstance(bits, float) and bits < 1000 else None,
+        "unit": "byte", "tokens": size, "tokens_per_byte": scale,
+        "token_perplexity": value.get("perplexity"), "curve": curve,
+        "bits_per_base": bits, "perplexity": 2**bits if isinstance(bits,
+        float) and bits < 1000 else None,
     }  # fmt: skip
 
 
 def _read_metrics(path: Path, troubles: list[str]) -> dict[str, list[float]] | None:
-    """Columns of metrics.csv as floats, NaN where a cell is empty; loss_hex, which is no decimal, is left out."""
+    """Columns of metrics.csv as floats, NaN where a cell is empty; loss_hex, which is no decimal,
+    is left out.
+    """
     if not path.is_file():
         return None
     try:

@@ -1,7 +1,9 @@
-"""`report.html`: one run on one page that needs no network, no fonts and no scripts, and says what it does not know.
+"""`report.html`: one run on one page that needs no network, no fonts and no scripts, and says what
+it does not know.
 
-The page is made of plain values: `context` turns the parts of a run folder into them, the template only lays them out,
-with everything escaped but the figures, which are ours. The same inputs give the same bytes.
+The page is made of plain values: `context` turns the parts of a run folder into them, the template
+only lays them out, with everything escaped but the figures, which are ours. The same inputs give
+the same bytes.
 """
 
 from collections.abc import Sequence
@@ -21,10 +23,11 @@ from genodiff.report.reference import open_reference
 
 
 def write_report(run: Path, out: Path | None = None, *, offline: bool = True) -> Path:
-    """Write the report of the run folder `run` to `out` (default: `run`/report.html), atomically; returns where it is.
+    """Write the report of the run folder `run` to `out` (default: `run`/report.html), atomically;
+    returns where it is.
 
-    `offline`: real sequence to compare samples with is taken from data that are already here, never fetched.
-    Raises CheckpointError where `run` is no run folder.
+    `offline`: real sequence to compare samples with is taken from data that are already here, never
+    fetched. Raises CheckpointError where `run` is no run folder.
     """
     folder = read_folder(run)
     reference, note = open_reference(folder, offline=offline)
@@ -41,7 +44,9 @@ def render(
     note: str = "",
     windows: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The page as text. `comparison`: samples beside real DNA; `note`: why there is none; `windows`: of each split."""
+    """The page as text. `comparison`: samples beside real DNA; `note`: why there is none;
+    `windows`: of each split.
+    """
     environment = Environment(
         loader=PackageLoader("genodiff", "report"),
         autoescape=True,

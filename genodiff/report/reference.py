@@ -1,4 +1,5 @@
-"""What samples are compared with: held-out real sequence, a Markov model of the train split, on the toy the source.
+"""What samples are compared with: held-out real sequence, a Markov model of the train split, on the
+toy the source.
 
 Everything comes from the run's own recipe and files, as far as they are on this machine. The k-mer
 counts of the train split are the ones that the evaluation made.
@@ -52,7 +53,9 @@ class Reference(NamedTuple):
         return found
 
     def comparison(self, folder: Folder) -> Comparison | None:
-        """The run's samples beside real and Markov sequence; None where there are none, or hardly any real windows."""
+        """The run's samples beside real and Markov sequence; None where there are none, or hardly
+        any real windows.
+        """
         samples = [DNA.encode(s.sequence) for s in folder.samples or [] if s.sequence]
         if not samples:
             return None
@@ -91,7 +94,9 @@ class Reference(NamedTuple):
         )
 
     def _copied(self, sequences: Sequence[Ids]) -> float:
-        """The share of the bases of `sequences` in 24-mers that the train split has too, on either strand."""
+        """The share of the bases of `sequences` in 24-mers that the train split has too, on either
+        strand.
+        """
         codes = [base_codes(ids) for ids in sequences]
         train = split_stretches(
             self.store, "train", legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling
@@ -109,7 +114,8 @@ def open_reference(folder: Folder, *, offline: bool = True) -> tuple[Reference |
     if folder.settings is None:
         return (
             None,
-            "The samples are not compared with real sequence: the run's configuration cannot be read.",
+            "The samples are not compared with real sequence: the run's configuration "
+            "cannot be read.",
         )
     config = folder.settings
     if config.domain == "text":

@@ -1,7 +1,9 @@
-"""Inline SVG from matplotlib: colours of the page's light or dark scheme, text as text, the same bytes every time.
+"""Inline SVG from matplotlib: colours of the page's light or dark scheme, text as text, the same
+bytes every time.
 
-Figures are drawn in stand-in colours (`INK`, `MODEL`, …) and leave here with CSS variables in their place, so that one
-picture serves light, dark and print. Identifiers carry the figure's name: several figures live in one document.
+Figures are drawn in stand-in colours (`INK`, `MODEL`, …) and leave here with CSS variables in their
+place, so that one picture serves light, dark and print. Identifiers carry the figure's name:
+several figures live in one document.
 """
 
 import io
@@ -58,13 +60,16 @@ _STYLE: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "path.simplify": True,
 }
-_XLINK = "{http://www.w3.org/1999/xlink}href"  # a name inside matplotlib's output; it never reaches the page
+# a name inside matplotlib's output; it never reaches the page
+_XLINK = "{http://www.w3.org/1999/xlink}href"
 _SVG = "{http://www.w3.org/2000/svg}"
 
 
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of `width` × `height` inches in the report's style; no global state of pyplot is touched."""
+    """An empty figure of `width` × `height` inches in the report's style; no global state of pyplot
+    is touched.
+    """
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(figure)
@@ -72,9 +77,11 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
 
 
 def to_svg(figure: Figure, name: str, title: str) -> str:
-    """The figure as an `<svg>` element for the inside of an HTML page, with `title` as what a screen reader says.
+    """The figure as an `<svg>` element for the inside of an HTML page, with `title` as what a
+    screen reader says.
 
-    `name` (letters, digits and hyphens) must be unique in the page. No namespace, font or address is left in it.
+    `name` (letters, digits and hyphens) must be unique in the page. No namespace, font or address
+    is left in it.
     """
     raw = io.BytesIO()
     figure.savefig(raw, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
@@ -123,7 +130,9 @@ def _attributes(old: dict[str, str], name: str, wanted: set[str]) -> dict[str, s
 
 
 def _style(value: str) -> str:
-    """A style without font families (the page gives one) and with CSS variables for the stand-in colours."""
+    """A style without font families (the page gives one) and with CSS variables for the stand-in
+    colours.
+    """
     parts = [
         p.strip() for p in value.split(";") if p.strip() and not p.strip().startswith("font-family")
     ]

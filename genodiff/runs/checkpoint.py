@@ -1,11 +1,16 @@
-"""Checkpoints: folders that are complete or absent, written beside a run that may die at any instruction.
+"""Checkpoints: folders that are complete or absent, written beside a run that may die at any
+instruction.
 
-    RUN/checkpoints/step_00000020/   model.safetensors, model.json      averaged weights, as a user loads them
-                                     trainer.safetensors, trainer.json  raw weights, AdamW's moments, counters
-                                     manifest.json                      size and sha256 of each, under a seal
+    RUN/checkpoints/step_00000020/   model.safetensors, model.json
+    averaged weights, as a user loads them
+                                     trainer.safetensors, trainer.json  raw weights, AdamW's
+                                     moments, counters
+                                     manifest.json
+                                     size and sha256 of each, under a seal
 
-A folder is filled under a temporary name, synced, renamed, its parent synced; only then are older ones pruned. There is
-no pointer to the latest: the newest valid one is chosen by step. No pickle is written or read.
+A folder is filled under a temporary name, synced, renamed, its parent synced; only then are older
+ones pruned. There is no pointer to the latest: the newest valid one is chosen by step. No pickle is
+written or read.
 """
 
 import hashlib
@@ -78,7 +83,7 @@ class Model(NamedTuple):
     step: int
     digest: str
     run: Path
-    data: dict[str, Any] = {}  # noqa: RUF012 (never changed); what model.json says of the data
+    data: dict[str, Any] = {}
 
     @property
     def objective(self) -> Objective:
@@ -110,9 +115,11 @@ def steps_of(run: Path) -> list[int]:
 def save(
     run: Path, state: State, config: RunConfig, alphabet: Alphabet, data: dict[str, Any]
 ) -> Path:
-    """Write the checkpoint of `state.step`, whole or not at all; one that stands there already is kept if it is sound.
+    """Write the checkpoint of `state.step`, whole or not at all; one that stands there already is
+    kept if it is sound.
 
-    `data` names the data (fingerprint, source). Raises `MachineError` where the disk is full; older checkpoints stay.
+    `data` names the data (fingerprint, source). Raises `MachineError` where the disk is full; older
+    checkpoints stay.
     """
     target = folder_of(run, state.step)
     if os.path.lexists(target):
@@ -137,7 +144,9 @@ def save(
 
 
 def prune(run: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints. A folder loses its name first, so that none is ever half there."""
+    """Remove all but the newest `keep` checkpoints. A folder loses its name first, so that none is
+    ever half there.
+    """
     for step in steps_of(run)[keep:]:
         folder = folder_of(run, step)
         doomed = folder.with_name(f".genodiff-{os.getpid()}-pruned{step}.tmp")
@@ -148,7 +157,8 @@ def prune(run: Path, keep: int) -> None:
 
 
 def verify(folder: Path) -> State:
-    """The state in a checkpoint folder, after every check: manifest, hashes, description, shapes, values.
+    """The state in a checkpoint folder, after every check: manifest, hashes, description, shapes,
+    values.
 
     Raises `CheckpointError` naming the file at fault.
     """
@@ -165,7 +175,9 @@ def verify(folder: Path) -> State:
 
 
 def verify_files(folder: Path) -> tuple[Card, dict[str, Any]]:
-    """The description and the manifest of a checkpoint folder whose every file has its recorded hash."""
+    """The description and the manifest of a checkpoint folder whose every file has its recorded
+    hash.
+    """
     refuse_pickles(folder)
     manifest = read_json(folder / MANIFEST)
     check_version(manifest, folder / MANIFEST)
@@ -212,8 +224,9 @@ def verify_files(folder: Path) -> tuple[Card, dict[str, Any]]:
 def restore(run: Path) -> State | None:
     """The newest sound checkpoint's state, or None where the run has no checkpoint yet.
 
-    A corrupt one is renamed to `*.corrupt`, with a warning, and the one before it is taken. Raises `CheckpointError`
-    where all are corrupt (training never starts anew over a run) and where one is from a newer genodiff.
+    A corrupt one is renamed to `*.corrupt`, with a warning, and the one before it is taken. Raises
+    `CheckpointError` where all are corrupt (training never starts anew over a run) and where one is
+    from a newer genodiff.
     """
     faults: list[tuple[Path, CheckpointError]] = []
     for step in steps_of(run):
@@ -245,16 +258,20 @@ def set_aside(folder: Path, fault: CheckpointError) -> None:
 
 
 def publish(run: Path, step: int) -> None:
-    """Copy a checkpoint's model to the top of the run: weights, then the description that names their hash."""
+    """Copy a checkpoint's model to the top of the run: weights, then the description that names
+    their hash.
+    """
     for name in (WEIGHTS, CARD):
         atomic.write_bytes(run / name, read_bytes(folder_of(run, step) / name))
 
 
 def load_model(path: str | Path, device: str = "cpu") -> Model:
-    """The model in a run folder (its newest weights) or in a checkpoint folder: averaged weights, in evaluation mode.
+    """The model in a run folder (its newest weights) or in a checkpoint folder: averaged weights,
+    in evaluation mode.
 
-    Everything is judged before anything is allocated. In a run folder a corrupt checkpoint is passed over with a
-    warning for the one before it. Raises `CheckpointError`, naming the file and the fault.
+    Everything is judged before anything is allocated. In a run folder a corrupt checkpoint is
+    passed over with a warning for the one before it. Raises `CheckpointError`, naming the file and
+    the fault.
     """
     path = Path(path)
     if not path.exists():
@@ -311,7 +328,9 @@ def _no_model(path: Path) -> CheckpointError:
 
 
 def why_no_run(path: Path) -> GenodiffError:
-    """What is in the way of going on in a folder without a `config.yaml`. Raises `CheckpointError` where it carries a pickle."""
+    """What is in the way of going on in a folder without a `config.yaml`. Raises `CheckpointError`
+    where it carries a pickle.
+    """
     if not path.is_dir():
         return UsageError(
             "is no run folder (no such config.yaml)", file=path, fix="give an existing run folder"
@@ -323,7 +342,10 @@ def why_no_run(path: Path) -> GenodiffError:
             for k, v in read_json(path / STATE_CARD).items()
             if isinstance(v, int | str | None)
         )
-        what = f"holds no exact state of the optimizer and of random numbers, and {path.name} no config.yaml (it says {said[:80]})"
+        what = (
+            f"holds no exact state of the optimizer and of random numbers, and {path.name} "
+            f"no config.yaml (it says {said[:80]})"
+        )
         return CheckpointError(
             what,
             file=path / STATE_CARD,
@@ -336,7 +358,10 @@ def why_no_run(path: Path) -> GenodiffError:
         )
     inside = sorted(p.name for p in path.iterdir() if p.is_dir())
     if inside:
-        what = f"is no run folder (no config.yaml), and none of {', '.join(inside[:4])} is a usable checkpoint of genodiff"
+        what = (
+            f"is no run folder (no config.yaml), and none of {', '.join(inside[:4])} is a "
+            f"usable checkpoint of genodiff"
+        )
         return CheckpointError(what, file=path, fix="give an existing run folder")
     return UsageError(
         "is no run folder (no such config.yaml)", file=path, fix="give an existing run folder"
@@ -344,7 +369,8 @@ def why_no_run(path: Path) -> GenodiffError:
 
 
 def check(path: Path) -> dict[str, Any]:
-    """What stands in a run or checkpoint folder, all of it read and judged: step, digest, steps of all checkpoints.
+    """What stands in a run or checkpoint folder, all of it read and judged: step, digest, steps of
+    all checkpoints.
 
     Raises `CheckpointError` for the first thing that is not sound; nothing is passed over.
     """
@@ -367,7 +393,9 @@ def _size(model: Model) -> int:
 
 
 def candidates(path: Path) -> Iterator[Path]:
-    """Folders that may hold the model of `path`, best first: newest step first, the top of a run before its copy."""
+    """Folders that may hold the model of `path`, best first: newest step first, the top of a run
+    before its copy.
+    """
     steps = steps_of(path)
     top = any((path / name).exists() or (path / name).is_symlink() for name in (WEIGHTS, CARD))
     if top and (not steps or read_card(path).step >= steps[0]):
@@ -405,10 +433,15 @@ def objective_of(config: RunConfig, diffusion: MaskedDiffusion) -> Objective:
 
 
 def refuse_pickles(folder: Path) -> None:
-    """Raises `CheckpointError` where a folder that is to be read carries a file that could be a pickle."""
+    """Raises `CheckpointError` where a folder that is to be read carries a file that could be a
+    pickle.
+    """
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix.lower() in _PICKLES:
-            what = "is a pickle or an archive, which may run code: refused; only safetensors and JSON are read"
+            what = (
+                "is a pickle or an archive, which may run code: refused; only safetensors "
+                "and JSON are read"
+            )
             raise CheckpointError(what, file=path, fix="remove it")
 
 

@@ -1,8 +1,9 @@
-"""What a run is: every setting of data, network, diffusion, optimiser and loop, typed, with its default.
+"""What a run is: every setting of data, network, diffusion, optimiser and loop, typed, with its
+default.
 
-A run's identity is all of it but its limits and its machinery (`FREE`): those may change when a run goes on, the rest
-may not. In a file or on the command line a setting may be written by its place (`optim.lr`) or, where its own name is
-unique, by that name alone (`lr`).
+A run's identity is all of it but its limits and its machinery (`FREE`): those may change when a run
+goes on, the rest may not. In a file or on the command line a setting may be written by its place
+(`optim.lr`) or, where its own name is unique, by that name alone (`lr`).
 """
 
 import hashlib
@@ -36,10 +37,12 @@ OWN = "own"
 _OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
 
 FREE = (
-    "preset", "fasta", "bed", "text", "init", "train.max_steps", "train.max_minutes", "train.checkpoint_every", "train.keep",
+    "preset", "fasta", "bed", "text", "init", "train.max_steps", "train.max_minutes",
+    "train.checkpoint_every", "train.keep",
     "train.workers", "train.accumulate",
 )  # fmt: skip
-"""What may change when a run goes on: limits, machinery, and the names of files, whose content the store compares.
+"""What may change when a run goes on: limits, machinery, and the names of files, whose content the
+store compares.
 
 `accumulate` changes the last bits of a sum, never what is summed.
 """
@@ -78,13 +81,15 @@ class DataSettings(Settings):
         str,
         Field(
             min_length=1,
-            description="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder or file.",
+            description="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's "
+            "folder or file.",
         ),
     ] = "bytes"
     packing: Annotated[
         Literal["auto", "packed", "padded"],
         Field(
-            description="Of text: windows through all documents, or one document each; auto: the recipe's."
+            description="Of text: windows through all documents, or one document each; auto: "
+            "the recipe's."
         ),
     ] = "auto"
     document_attention: Annotated[
@@ -98,7 +103,8 @@ class DiffusionSettings(Settings):
     objective: Annotated[
         Literal["mdlm", "d3pm", "sedd", "mlm", "ar"],
         Field(
-            description="Masked diffusion, its two forerunners, BERT's masked language model, or the next token"
+            description="Masked diffusion, its two forerunners, BERT's masked language model, "
+            "or the next token"
         ),
     ] = "mdlm"
     schedule: Annotated[str, Field(description="Noise schedule.")] = "linear"
@@ -116,7 +122,8 @@ class DiffusionSettings(Settings):
         Field(
             ge=1,
             le=10**6,
-            description="Steps T of the chain that is trained (mdlm: none, continuous time; d3pm: 1000)",
+            description="Steps T of the chain that is trained (mdlm: none, continuous "
+            "time; d3pm: 1000)",
         ),
     ] = None
     carry_over: Annotated[
@@ -135,7 +142,9 @@ class DiffusionSettings(Settings):
     ] = None
 
     def own(self) -> dict[str, Any]:
-        """The objective's own settings, those that were given. Raises `UsageError` for one that it does not have."""
+        """The objective's own settings, those that were given. Raises `UsageError` for one that it
+        does not have.
+        """
         known = settings_of(self.objective)
         given = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         for name in given:
@@ -283,7 +292,8 @@ class RunConfig(Settings):
         for name in ("fasta", "bed") if is_text else ("text",):
             if given[name]:
                 raise ValueError(
-                    f"'{name}' does not go with domain {self.domain}; give {'text' if is_text else 'fasta'} instead"
+                    f"'{name}' does not go with domain {self.domain}; give "
+                    f"{'text' if is_text else 'fasta'} instead"
                 )
         if is_text and self.data.rc_augment is True:
             raise ValueError("'data.rc_augment' does not go with domain text, which has one strand")
@@ -299,7 +309,10 @@ class RunConfig(Settings):
                 what, file=file, fix="give --preset mamba-470k, or --preset dit-causal-470k"
             )
         if self.backbone.causal and not needed:
-            what = f"objective {name} needs a network that sees both sides of a mask, and this one reads one way (causal)"
+            what = (
+                f"objective {name} needs a network that sees both sides of a mask, and this "
+                f"one reads one way (causal)"
+            )
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
         objective(name, MaskedDiffusion(Linear(), 0, (1,)), **self.diffusion.own())
 
@@ -348,7 +361,9 @@ def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def sections() -> dict[str, dict[str, FieldInfo]]:
-    """The nested parts of a `RunConfig` and the settings of each; `backbone` has those of every kind of network."""
+    """The nested parts of a `RunConfig` and the settings of each; `backbone` has those of every
+    kind of network.
+    """
     parts = {
         name: field.annotation.model_fields
         for name, field in RunConfig.model_fields.items()
@@ -365,7 +380,9 @@ def sections() -> dict[str, dict[str, FieldInfo]]:
 
 
 def short_names() -> dict[str, tuple[str, ...]]:
-    """Place of every setting that may be written by its own name: those in one section only, and the aliases."""
+    """Place of every setting that may be written by its own name: those in one section only, and
+    the aliases.
+    """
     places: dict[str, list[tuple[str, ...]]] = {}
     for section, settings in sections().items():
         for name in settings:
@@ -381,10 +398,13 @@ def short_names() -> dict[str, tuple[str, ...]]:
 def spread(
     values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError
 ) -> dict[str, Any]:
-    """`values` with every short name moved to its place. Raises `error` for unknown and repeated names."""
+    """`values` with every short name moved to its place. Raises `error` for unknown and repeated
+    names.
+    """
     if not isinstance(values, dict):
         raise error(
-            f"expected keys and values, found {'nothing' if values is None else type(values).__name__}",
+            f"expected keys and values, found "
+            f"{'nothing' if values is None else type(values).__name__}",
             file=file,
             fix="see `genodiff config schema`",
         )
@@ -445,10 +465,12 @@ def resolve(
     over: dict[str, Any] | None = None,
     preset: str | None = None,
 ) -> RunConfig:
-    """The whole configuration: the preset, on top of it `given` (from `file`), on top of that `over` (from flags).
+    """The whole configuration: the preset, on top of it `given` (from `file`), on top of that
+    `over` (from flags).
 
-    A preset or another kind of network named in `over` replaces the network of `given`. Where the kind is named without
-    a preset, its first preset lies below. Raises `UsageError` for whatever cannot be meant.
+    A preset or another kind of network named in `over` replaces the network of `given`. Where the
+    kind is named without a preset, its first preset lies below. Raises `UsageError` for whatever
+    cannot be meant.
     """
     under, top = spread(given, file=file), spread(over or {})
     kind = _kind(top)

@@ -1,4 +1,6 @@
-"""From a run's configuration to its data: the recipe, the built genome, and the batches of training and validation."""
+"""From a run's configuration to its data: the recipe, the built genome, and the batches of training
+and validation.
+"""
 
 import logging
 from pathlib import Path
@@ -55,10 +57,11 @@ def feed_of(
     remembered: dict[str, Any] | None = None,
     run: Path | None = None,
 ) -> Feed:
-    """The data of a configuration, built or found again; `remembered` is the identity of a resumed run's data.
+    """The data of a configuration, built or found again; `remembered` is the identity of a resumed
+    run's data.
 
-    A run on text reads the tokenizer that stands in its folder `run`, where one does. Raises `DataError` where there
-    is no data to train on, or where the file has changed.
+    A run on text reads the tokenizer that stands in its folder `run`, where one does. Raises
+    `DataError` where there is no data to train on, or where the file has changed.
     """
     if config.domain == "text":
         return _text_feed(config, offline, remembered, run)
@@ -107,7 +110,9 @@ def text_data(
     offline: bool = False,
     remembered: dict[str, Any] | None = None,
 ) -> tuple[TextRecipe, TextStore, Tokenizer]:
-    """Recipe, store and tokenizer of a configuration for text, built or found again. Raises `UsageError`, `DataError`."""
+    """Recipe, store and tokenizer of a configuration for text, built or found again. Raises
+    `UsageError`, `DataError`.
+    """
     recipe = text_recipe_of(config)
     tokenizer = tokenizer_of(config, run, offline=offline)
     return (

@@ -1,6 +1,8 @@
-"""A run's folder: who may write into it, what is in it, and what it remembers of where it came from.
+"""A run's folder: who may write into it, what is in it, and what it remembers of where it came
+from.
 
-config.yaml  metrics.csv  plan.json  provenance.json  checkpoints/  model.safetensors + model.json  .lock
+config.yaml  metrics.csv  plan.json  provenance.json  checkpoints/  model.safetensors + model.json
+.lock
 """
 
 import os
@@ -41,7 +43,9 @@ class RunFolder:
         self.metrics = Metrics(path, step)
 
     def save(self, state: State) -> None:
-        """Checkpoint: rows first, then the state, then older ones go. Refuses a state that is not finite."""
+        """Checkpoint: rows first, then the state, then older ones go. Refuses a state that is not
+        finite.
+        """
         for name, tensor in (*state.weights.items(), *state.tensors.items()):
             refuse_nonfinite(name, tensor, state.step)
         self.metrics.sync()
@@ -62,7 +66,9 @@ def refuse_nonfinite(name: str, tensor: Tensor, step: int) -> None:
 
 
 def prepare(path: Path) -> None:
-    """Make the folder. Raises `UsageError` where a file stands there, `MachineError` where it cannot be made."""
+    """Make the folder. Raises `UsageError` where a file stands there, `MachineError` where it
+    cannot be made.
+    """
     if path.exists() and not path.is_dir():
         raise UsageError(
             "exists and is a file, not a directory", file=path, fix="choose another --out"
@@ -82,7 +88,9 @@ def remove_unused(path: Path) -> None:
 
 
 def check_config(path: Path, config: RunConfig) -> None:
-    """Raises `UsageError`, naming what differs, where the folder holds a run of another configuration."""
+    """Raises `UsageError`, naming what differs, where the folder holds a run of another
+    configuration.
+    """
     there = path / CONFIG
     if not there.is_file():
         if checkpoint.steps_of(path):
@@ -117,7 +125,9 @@ def published(path: Path, step: int) -> bool:
 
 
 def record(path: Path, config: RunConfig, data: dict[str, Any], session: dict[str, Any]) -> None:
-    """Write `provenance.json`: this session in place of its own earlier record, beside those of former sessions."""
+    """Write `provenance.json`: this session in place of its own earlier record, beside those of
+    former sessions.
+    """
     there = path / PROVENANCE
     try:
         sessions = [s for s in read_json(there)["sessions"] if s["started"] != session["started"]]
@@ -160,7 +170,9 @@ def now() -> str:
 
 
 def git_revision() -> str | None:
-    """The commit of the source tree that this package runs from, with `+` where it is changed; None outside of one."""
+    """The commit of the source tree that this package runs from, with `+` where it is changed; None
+    outside of one.
+    """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None

@@ -1,7 +1,8 @@
-"""One run per folder: an exclusive lock that the system takes back when its holder dies, however it dies.
+"""One run per folder: an exclusive lock that the system takes back when its holder dies, however it
+dies.
 
-flock(2) on `RUN/.lock`, which says who holds it. On Linux it works over NFS too, where the mount does not say `nolock`.
-Imports no torch, so that a second run is refused at once.
+flock(2) on `RUN/.lock`, which says who holds it. On Linux it works over NFS too, where the mount
+does not say `nolock`. Imports no torch, so that a second run is refused at once.
 """
 
 import json
@@ -26,7 +27,9 @@ _held: set[int] = set()
 
 @contextmanager
 def hold(run: Path) -> Iterator[None]:
-    """Hold the run's lock. Raises `UsageError` naming its holder's pid, host and start, or `MachineError`."""
+    """Hold the run's lock. Raises `UsageError` naming its holder's pid, host and start, or
+    `MachineError`.
+    """
     path = run / FILE
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
@@ -51,7 +54,9 @@ def hold(run: Path) -> Iterator[None]:
 
 
 def check_free(run: Path) -> None:
-    """Raises `UsageError`, as `hold` does, where another process holds the run's lock; changes nothing."""
+    """Raises `UsageError`, as `hold` does, where another process holds the run's lock; changes
+    nothing.
+    """
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         descriptor = os.open(run / FILE, os.O_RDONLY)
         try:
@@ -90,6 +95,9 @@ def _take(run: Path, descriptor: int) -> None:
 def _holder(descriptor: int) -> str:
     try:
         about = json.loads(os.pread(descriptor, 4096, 0))
-        return f"pid {int(about['pid'])} on {str(about['host'])[:80]}, started {str(about['started'])[:40]}"
+        return (
+            f"pid {int(about['pid'])} on {str(about['host'])[:80]}, started "
+            f"{str(about['started'])[:40]}"
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return "its process is just starting"

@@ -1,13 +1,18 @@
-"""metrics.csv: one row per step, appended as it is made, synced before each checkpoint, cut back when a run goes on.
+"""metrics.csv: one row per step, appended as it is made, synced before each checkpoint, cut back
+when a run goes on.
 
-step, tokens, seconds   steps done, bases seen (maskable ones), seconds of training, over all sessions
+step, tokens, seconds   steps done, bases seen (maskable ones), seconds of training, over all
+                        sessions
 loss_bits               bound of the step's windows, bits per base, all bases alike
-loss_hex                what was optimised (nats per base of a full batch, soft-masked bases weighted), as float.hex
+loss_hex                what was optimised (nats per base of a full batch, soft-masked bases
+                        weighted), as float.hex
 grad_norm, lr           gradient norm before clipping; learning rate of the step
-valid_bits, valid_ci    bound on the validation windows with averaged weights, and its 95 % half-width; most are empty
+valid_bits, valid_ci    bound on the validation windows with averaged weights, and its 95 %
+                        half-width; most are empty
 tokens_per_s            pace of the step
 weighted_bits           as loss_bits, with soft-masked bases weighted
-skipped                 1 where a non-finite loss or gradient made the step leave the weights as they were
+skipped                 1 where a non-finite loss or gradient made the step leave the weights as
+                        they were
 """
 
 import csv
@@ -21,13 +26,16 @@ from genodiff.io import atomic
 
 FILE = "metrics.csv"
 COLUMNS = (
-    "step", "tokens", "seconds", "loss_bits", "loss_hex", "grad_norm", "lr", "valid_bits", "valid_ci", "tokens_per_s",
+    "step", "tokens", "seconds", "loss_bits", "loss_hex", "grad_norm", "lr", "valid_bits",
+    "valid_ci", "tokens_per_s",
     "weighted_bits", "skipped",
 )  # fmt: skip
 
 
 class Metrics:
-    """The open file of a run that goes on after `step`: rows beyond it, and a torn last one, are gone."""
+    """The open file of a run that goes on after `step`: rows beyond it, and a torn last one, are
+    gone.
+    """
 
     def __init__(self, run: Path, step: int) -> None:
         self.path = run / FILE

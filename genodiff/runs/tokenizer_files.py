@@ -1,4 +1,6 @@
-"""The tokenizer in a run folder: RUN/tokenizer/ holds the files that the run was trained with, so that nothing else is needed."""
+"""The tokenizer in a run folder: RUN/tokenizer/ holds the files that the run was trained with, so
+that nothing else is needed.
+"""
 
 from pathlib import Path
 
@@ -22,7 +24,9 @@ def write_tokenizer(run: Path, files: dict[str, bytes]) -> None:
 
 
 def read_tokenizer(run: Path) -> dict[str, bytes]:
-    """The tokenizer's files in a run folder; none where it has no such folder. Raises `CheckpointError`."""
+    """The tokenizer's files in a run folder; none where it has no such folder. Raises
+    `CheckpointError`.
+    """
     folder = run / FOLDER
     names = (
         [name for name in (JSON, VOCAB, MERGES, WORDS) if (folder / name).exists()]
@@ -33,7 +37,9 @@ def read_tokenizer(run: Path) -> dict[str, bytes]:
 
 
 def model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
-    """The tokenizer of a trained model of text. Raises `CheckpointError` where the run lacks it or has another."""
+    """The tokenizer of a trained model of text. Raises `CheckpointError` where the run lacks it or
+    has another.
+    """
     if not isinstance(alphabet, Vocabulary):
         raise CheckpointError(f"is a {alphabet.domain} model", file=run, fix="give a text run")
     try:

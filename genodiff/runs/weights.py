@@ -1,8 +1,10 @@
-"""The two files that make a model: `model.safetensors` (weights) and `model.json` (what they are weights of).
+"""The two files that make a model: `model.safetensors` (weights) and `model.json` (what they are
+weights of).
 
-Nothing in them is trusted: no pickle, no link, no path and no code is followed from here; the description is judged in
-full, and its sizes compared with the tensors' headers, before anything is allocated. safetensors guards the container;
-the vocabulary's fingerprint, the hashes and the finite check guard what it cannot see.
+Nothing in them is trusted: no pickle, no link, no path and no code is followed from here; the
+description is judged in full, and its sizes compared with the tensors' headers, before anything is
+allocated. safetensors guards the container; the vocabulary's fingerprint, the hashes and the finite
+check guard what it cannot see.
 """
 
 import hashlib
@@ -26,7 +28,8 @@ FORMAT_VERSION = 1
 WEIGHTS, CARD = "model.safetensors", "model.json"
 
 _KEYS = {
-    "format_version", "genodiff", "step", "domain", "alphabet", "alphabet_sha256", "config", "weights_sha256",
+    "format_version", "genodiff", "step", "domain", "alphabet", "alphabet_sha256", "config",
+    "weights_sha256",
     "data", "seal",
 }  # fmt: skip
 _LARGEST_JSON = 16 << 20
@@ -103,7 +106,9 @@ def seal(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """`value` with names that this locale could not decode (a path in a "C" locale) as the UTF-8 that they are."""
+    """`value` with names that this locale could not decode (a path in a "C" locale) as the UTF-8
+    that they are.
+    """
     if isinstance(value, dict):
         return {key: plain(below) for key, below in value.items()}
     if isinstance(value, list | tuple):
@@ -150,7 +155,9 @@ def describe(
 
 
 def read_card(folder: Path) -> Card:
-    """`model.json` of `folder`, judged. Raises `CheckpointError`, naming the file and the value at fault."""
+    """`model.json` of `folder`, judged. Raises `CheckpointError`, naming the file and the value at
+    fault.
+    """
     path = folder / CARD
     values = read_json(path)
     check_version(values, path)
@@ -200,14 +207,16 @@ def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
         raise CheckpointError(f"the vocabulary {fault.what}", file=path, fix=_AGAIN) from None
     if values["domain"] != alphabet.domain or (not is_text and alphabet.name not in ALPHABETS):
         raise CheckpointError(
-            f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this genodiff knows",
+            f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this "
+            f"genodiff knows",
             file=path,
             fix=_AGAIN,
         )
     known = (alphabet if is_text else ALPHABETS[alphabet.name]).fingerprint()
     if alphabet.fingerprint() != known or values["alphabet_sha256"] != known:
         raise CheckpointError(
-            f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint {known[:12]})",
+            f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint "
+            f"{known[:12]})",
             file=path,
             fix=_AGAIN,
         )
@@ -215,7 +224,9 @@ def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
 
 
 def own_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """The module's state, each storage once: of parameters that are tied the first name stands for all."""
+    """The module's state, each storage once: of parameters that are tied the first name stands for
+    all.
+    """
     seen: set[int] = set()
     out = {}
     for name, tensor in module.state_dict(keep_vars=True).items():
@@ -240,9 +251,11 @@ def sha256_of(tensors: dict[str, Tensor]) -> str:
 def read_tensors(
     path: Path, wanted: dict[str, tuple[int, ...]] | None = None, sha256: str | None = None
 ) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, finite, in float32 or int64; with `wanted`, of those names and shapes exactly.
+    """All tensors of a safetensors file, finite, in float32 or int64; with `wanted`, of those names
+    and shapes exactly.
 
-    Names, shapes and types come from the header, before any tensor is made. Raises `CheckpointError`.
+    Names, shapes and types come from the header, before any tensor is made. Raises
+    `CheckpointError`.
     """
     raw = read_bytes(path)
     if sha256 is None or hashlib.sha256(raw).hexdigest() != sha256:
@@ -272,13 +285,16 @@ def read_tensors(
 def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | None) -> None:
     try:
         with safe_open(path, framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            slices = {name: file.get_slice(name) for name in file.keys()}
             found = {
                 name: (tuple(part.get_shape()), str(part.get_dtype()))
                 for name, part in slices.items()
             }
     except (SafetensorError, ValueError, OSError) as fault:
-        what = f"is no valid safetensors file: header or buffer truncated, invalid or corrupt ({fault})"
+        what = (
+            f"is no valid safetensors file: header or buffer truncated, invalid or "
+            f"corrupt ({fault})"
+        )
         if raw[:2] == b"PK" or raw[:1] == b"\x80" or raw[257:262] == b"ustar":
             what = "is a pickle or an archive, not safetensors: refused (corrupt or invalid header)"
         raise CheckpointError(what, file=path, fix="give weights as safetensors") from None
@@ -304,7 +320,9 @@ def build(config: RunConfig, alphabet: Alphabet) -> Backbone:
 
 
 def check_size(folder: Path, config: RunConfig, alphabet: Alphabet) -> None:
-    """Raises `CheckpointError` where the configuration asks for more parameters than the weight file can hold."""
+    """Raises `CheckpointError` where the configuration asks for more parameters than the weight
+    file can hold.
+    """
     try:
         there = (folder / WEIGHTS).stat().st_size
     except OSError:
@@ -312,7 +330,8 @@ def check_size(folder: Path, config: RunConfig, alphabet: Alphabet) -> None:
     asked = config.backbone.n_parameters(alphabet.padded_size)
     if 4 * asked > there + 4 * alphabet.padded_size * config.backbone.d_model:
         raise CheckpointError(
-            f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer} ask for {asked} parameters "
+            f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer} ask for "
+            f"{asked} parameters "
             f"({4 * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large",
             file=folder / CARD,
             fix=_AGAIN,

@@ -1,11 +1,14 @@
-"""The bound of windows that see all of their contig: one mask over a whole interval, scored piece by piece.
+"""The bound of windows that see all of their contig: one mask over a whole interval, scored piece
+by piece.
 
-An interval of the split (a contig, or what a BED gives) with n bases that count is masked at exactly k of them, k drawn
-systematically over intervals and repeats, and its bound (n / k) S_k is shared out over the windows that `perplexity`
-would score alone: a window's part is (n / k) Σ CE of its own masked bases. Figures stand beside the same lines over the
-same bases, and differ from those of windows alone by what the network makes of the longer context.
+An interval of the split (a contig, or what a BED gives) with n bases that count is masked at
+exactly k of them, k drawn systematically over intervals and repeats, and its bound (n / k) S_k is
+shared out over the windows that `perplexity` would score alone: a window's part is (n / k) Σ CE of
+its own masked bases. Figures stand beside the same lines over the same bases, and differ from those
+of windows alone by what the network makes of the longer context.
 
-Memory: the network's is that of one piece (`backbones.streaming`), beside about 20 bytes for each base of the interval.
+Memory: the network's is that of one piece (`backbones.streaming`), beside about 20 bytes for each
+base of the interval.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,7 +40,9 @@ def contig_bound(
     device: torch.device | str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """(nats (2, repeats, windows), tokens (2, windows), rate (repeats, windows)), as `perplexity.Bound` has them."""
+    """(nats (2, repeats, windows), tokens (2, windows), rate (repeats, windows)), as
+    `perplexity.Bound` has them.
+    """
     spans = _spans(windows)
     n_slots = len(spans) * repeats
     nats, tokens = np.zeros((2, repeats, len(windows))), np.zeros((2, len(windows)))
@@ -82,7 +87,9 @@ def contig_bound(
 
 
 def _spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:
-    """(start, end) in the store's flat array of each interval that has windows, and the numbers of those windows."""
+    """(start, end) in the store's flat array of each interval that has windows, and the numbers of
+    those windows.
+    """
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
     end = first + windows.intervals.end - windows.intervals.start
     order = np.argsort(first)

@@ -1,13 +1,17 @@
-"""Embeddings of DNA: what a network knows about each base of a window, or about the window as a whole.
+"""Embeddings of DNA: what a network knows about each base of a window, or about the window as a
+whole.
 
-Layers are numbered as published: 0 is the embedding, n_layer (or −1) what the head reads; those between are what `hidden_states` gives.
-A window is read on the strands that are asked for, always laid out along the given one:
+Layers are numbered as published: 0 is the embedding, n_layer (or −1) what the head reads; those
+between are what `hidden_states` gives. A window is read on the strands that are asked for, always
+laid out along the given one:
 
-    forward   what the network gives for the window as it stands; with paired strands [s(x), R s(rc x)] side by side, as published
+    forward   what the network gives for the window as it stands; with paired strands [s(x), R s(rc
+              x)] side by side, as published
     both      s(x) and s(rc x) apart, base by base, channels in the same order
     average   their mean: of x and of rc x it is the same
 
-Pooling is over the bases of the window alone. Padding and the number of windows at a time change nothing but the last bits.
+Pooling is over the bases of the window alone. Padding and the number of windows at a time change
+nothing but the last bits.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,7 +60,9 @@ class Reading(NamedTuple):
     strand: str
 
     def shape(self, width: int, paired: bool) -> tuple[int, ...]:
-        """The axes behind that of windows (or of bases, unpooled): strands if both, layers if several, channels."""
+        """The axes behind that of windows (or of bases, unpooled): strands if both, layers if
+        several, channels.
+        """
         axes: tuple[int, ...] = (2,) if self.strand == "both" else ()
         axes += (len(self.layers),) if len(self.layers) > 1 else ()
         return (*axes, width // 2 if paired and self.strand != "forward" else width)
@@ -97,10 +103,12 @@ def windows_of(
     window: int | None = None,
     stride: int | None = None,
 ) -> Iterator[Window]:
-    """The windows of a FASTA file ("-" is stdin): its records, the rows of a BED file, or regions, each cut into pieces.
+    """The windows of a FASTA file ("-" is stdin): its records, the rows of a BED file, or regions,
+    each cut into pieces.
 
-    With `window`, pieces of that many bases begin every `stride` (default: `window`) bases; the last may be shorter.
-    The strand column of a BED file is not applied. Raises `DataError`, `UsageError`.
+    With `window`, pieces of that many bases begin every `stride` (default: `window`) bases; the
+    last may be shorter. The strand column of a BED file is not applied. Raises `DataError`,
+    `UsageError`.
     """
     for name, value in (("window", window), ("stride", stride)):
         if value is not None and value < 1:
@@ -142,7 +150,10 @@ def _pieces(
     length = whole.end - whole.start
     if window is None:
         if length > LONGEST:
-            what = f"{whole.contig}:{whole.start + 1:,}-{whole.end:,} has {length:,} bases, more than {LONGEST:,} at a time"
+            what = (
+                f"{whole.contig}:{whole.start + 1:,}-{whole.end:,} has {length:,} bases, "
+                f"more than {LONGEST:,} at a time"
+            )
             raise UsageError(what, fix="cut it with --window and --stride")
         yield whole._replace(letters=fetch(whole.start, whole.end))
         return
@@ -161,10 +172,12 @@ def embed(
     *,
     batch_size: int = 32,
 ) -> Iterator[tuple[Window, Array]]:
-    """Each window with its embedding, in order: (*axes) of `Reading.shape`, with a first axis of bases unpooled.
+    """Each window with its embedding, in order: (*axes) of `Reading.shape`, with a first axis of
+    bases unpooled.
 
-    At most `batch_size` windows are computed at a time, fewer where they are long. Raises `DataError` for letters that
-    are no DNA, `GenodiffError` for a network whose values are not finite.
+    At most `batch_size` windows are computed at a time, fewer where they are long. Raises
+    `DataError` for letters that are no DNA, `GenodiffError` for a network whose values are not
+    finite.
     """
     if batch_size < 1:
         raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
@@ -212,7 +225,9 @@ def read(
     lengths: Int[Tensor, " B"] | None,
     how: Reading,
 ) -> Float[Tensor, "B L S N D"]:
-    """The network's states on one or both strands (S), of one or several layers (N), base by base of the given strand."""
+    """The network's states on one or both strands (S), of one or several layers (N), base by base
+    of the given strand.
+    """
     if how.strand == "forward":
         return torch.stack([_states(backbone, xt, lengths, how.layers)], 2)
     if backbone.settings.paired:

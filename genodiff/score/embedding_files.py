@@ -1,7 +1,9 @@
 """Embeddings as files, written as they come: memory holds one batch of them and the windows' names.
 
-    .npz      embeddings (windows, ...) float32; contig, start, end, name; unpooled: (bases, ...) and offsets (windows + 1)
-    .parquet  a row for each window: contig, start, end, name, and a list of numbers for each strand and layer
+    .npz      embeddings (windows, ...) float32; contig, start, end, name; unpooled: (bases, ...)
+              and offsets (windows + 1)
+    .parquet  a row for each window: contig, start, end, name, and a list of numbers for each strand
+              and layer
     .zarr     a group of arrays as in .npz; names of contigs as attributes (needs genodiff[zarr])
 
 Beside each stands OUT.json: where it comes from, and what its axes mean.
@@ -48,7 +50,9 @@ def format_of(path: Path) -> str:
 def write_embeddings(
     path: Path, found: Iterable[tuple[Window, Array]], how: Reading, shape: tuple[int, ...]
 ) -> Written:
-    """Write all of `found`, whole or not at all; `shape` is that of one row. Raises `MachineError`, `DataError`."""
+    """Write all of `found`, whole or not at all; `shape` is that of one row. Raises `MachineError`,
+    `DataError`.
+    """
     writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[format_of(path)]
     rows = iter(found)
     first = next(rows, None)

@@ -1,15 +1,19 @@
-"""Generative perplexity: what a causal language model of yours thinks of samples, and why that alone says little.
+"""Generative perplexity: what a causal language model of yours thinks of samples, and why that
+alone says little.
 
     perplexity   exp of the judge's exact negative log-likelihood per token, over all samples
     entropy      of the tokens of one sample (its own unigram counts, in nats), mean over samples
-    distinct     how many of all n-grams differ, for several n; `duplicates`: samples that stand there more than once
+    distinct     how many of all n-grams differ, for several n; `duplicates`: samples that stand
+                 there more than once
 
-A judge likes what is likely: dull, repetitive text has a low perplexity. So entropy and diversity stand beside it, and
-the same figures of real sequence of the judge's own held-out split: good samples come near to that, not below it.
-Samplers that draw in single precision lower the temperature of a large vocabulary without saying so (Zheng et al. 2024,
-arXiv 2409.02908): of our own samples, the sidecar says how they were drawn; ours are drawn in double precision.
+A judge likes what is likely: dull, repetitive text has a low perplexity. So entropy and diversity
+stand beside it, and the same figures of real sequence of the judge's own held-out split: good
+samples come near to that, not below it. Samplers that draw in single precision lower the
+temperature of a large vocabulary without saying so (Zheng et al. 2024, arXiv 2409.02908): of our
+own samples, the sidecar says how they were drawn; ours are drawn in double precision.
 
-A sequence longer than the judge's window is read in windows that overlap by half; every token counts once.
+A sequence longer than the judge's window is read in windows that overlap by half; every token
+counts once.
 """
 
 import math
@@ -34,7 +38,10 @@ _TOKENS_AT_A_TIME = 8192
 def check_judge(model: Model) -> None:
     """Raises `UsageError` unless the model gives exact likelihoods from left to right."""
     if not model.objective.causal:
-        what = f"the judge was trained with objective {model.objective.name}, whose figure is only a bound"
+        what = (
+            f"the judge was trained with objective {model.objective.name}, whose figure is "
+            f"only a bound"
+        )
         raise UsageError(what, fix="give a run that was trained with --objective ar")
 
 
@@ -76,7 +83,9 @@ def token_nats(model: Model, sequences: Sequence[Ids]) -> list[NDArray[np.float6
 
 
 def figures(model: Model, sequences: Sequence[Ids]) -> dict[str, Any]:
-    """What the module describes, as plain values. Raises `DataError` where there is nothing to score."""
+    """What the module describes, as plain values. Raises `DataError` where there is nothing to
+    score.
+    """
     sequences = [ids for ids in sequences if len(ids)]
     if not sequences:
         raise DataError("there is no sample to score", fix="give a file with at least one sequence")

@@ -1,13 +1,15 @@
-"""How sure a figure per base is: a ratio of sums over windows, with a 95 % interval that neighbours cannot shrink.
+"""How sure a figure per base is: a ratio of sums over windows, with a 95 % interval that neighbours
+cannot shrink.
 
-The figure is R = Σ_w y_w / Σ_w n_w: nats over bases, summed over windows in genome order. Windows stand for the source
-they come from, and neighbours are alike (isochores, gene families), so what is taken as independent is a block of
-consecutive windows: about √W blocks, at least 8. Leaving out one block at a time (Quenouille's jackknife of a ratio,
-over Künsch's blocks) gives the standard error; with G blocks the interval is R ± t(G − 1) · se.
+The figure is R = Σ_w y_w / Σ_w n_w: nats over bases, summed over windows in genome order. Windows
+stand for the source they come from, and neighbours are alike (isochores, gene families), so what is
+taken as independent is a block of consecutive windows: about √W blocks, at least 8. Leaving out one
+block at a time (Quenouille's jackknife of a ratio, over Künsch's blocks) gives the standard error;
+with G blocks the interval is R ± t(G − 1) · se.
 
-Each window's y holds its own random masks, so the interval covers the mask draws as well as the choice of windows.
-Limits: few windows that are alike over long stretches, or a rare kind of window that decides the figure, make it too
-narrow; hence repeats are shown apart.
+Each window's y holds its own random masks, so the interval covers the mask draws as well as the
+choice of windows. Limits: few windows that are alike over long stretches, or a rare kind of window
+that decides the figure, make it too narrow; hence repeats are shown apart.
 """
 
 from typing import NamedTuple
@@ -22,7 +24,9 @@ Floats = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """A figure with its standard error and 95 % interval, which are None where fewer than two windows make it."""
+    """A figure with its standard error and 95 % interval, which are None where fewer than two
+    windows make it.
+    """
 
     value: float
     se: float | None

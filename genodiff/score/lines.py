@@ -1,8 +1,10 @@
-"""What else is known of the scored windows: Markov lines, matches with the train split, the toy source's probability.
+"""What else is known of the scored windows: Markov lines, matches with the train split, the toy
+source's probability.
 
-Everything is counted on the train split of the data that is scored, and returned window by window, so that it can be
-summed over the same bases as the model's bound and compared with it in pairs. A Markov context may reach up to `order`
-bases back over a window's start (not over a contig's), which the model's cannot.
+Everything is counted on the train split of the data that is scored, and returned window by window,
+so that it can be summed over the same bases as the model's bound and compared with it in pairs. A
+Markov context may reach up to `order` bases back over a window's start (not over a contig's), which
+the model's cannot.
 """
 
 import io
@@ -64,8 +66,9 @@ class MarkovLines(NamedTuple):
 def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
     """The Markov lines of the store's train split on these windows.
 
-    The fitted line may be of any order that the train split has a base for each (order + 1)-mer for, up to 10. The
-    mixture needs passes over the train split: it is left out where `mixture` is False, or None and it would take long.
+    The fitted line may be of any order that the train split has a base for each (order + 1)-mer
+    for, up to 10. The mixture needs passes over the train split: it is left out where `mixture` is
+    False, or None and it would take long.
     """
     store = windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
@@ -84,7 +87,9 @@ def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
 
 
 def mixture_nats(windows: Windows) -> NDArray[np.float64]:
-    """−ln P of each window's bases under the mixture of context orders (see `mixture`), nats: (2, windows)."""
+    """−ln P of each window's bases under the mixture of context orders (see `mixture`), nats: (2,
+    windows).
+    """
     store, legacy = windows.store, windows.legacy
     log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
     tables = train_counts(store, TABLED, legacy_caduceus_tiling=legacy)
@@ -114,7 +119,9 @@ def mixture_nats(windows: Windows) -> NDArray[np.float64]:
 
 
 def _pieces(stretches: list[Coded]) -> Codes:
-    """(pieces, bases): stretches cut into pieces, evenly chosen where they are many; what is left over holds no base."""
+    """(pieces, bases): stretches cut into pieces, evenly chosen where they are many; what is left
+    over holds no base.
+    """
     places = [(s, at) for s in stretches for at in range(0, len(s), _PIECE)]
     chosen = np.linspace(0, len(places) - 1, min(len(places), _FITTED_ON // _PIECE)).astype(int)
     out = np.full((len(chosen), _PIECE), len(LETTERS), np.uint8)
@@ -132,7 +139,9 @@ def _passes(windows: Windows) -> int:
 def split_stretches(
     store: Store, split: str, *, legacy_caduceus_tiling: bool = False
 ) -> list[Coded]:
-    """The intervals of a split, as a model saw them in training, as codes that are read as they are used."""
+    """The intervals of a split, as a model saw them in training, as codes that are read as they are
+    used.
+    """
     intervals = store.splits.intervals[split]
     if legacy_caduceus_tiling:
         intervals = stretched(intervals, store.lengths)
@@ -142,7 +151,9 @@ def split_stretches(
 
 
 def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = False) -> Counts:
-    """The k-mer counts of the train split, kept in the cache: counting a large genome takes a minute."""
+    """The k-mer counts of the train split, kept in the cache: counting a large genome takes a
+    minute.
+    """
     name = f"{store.fingerprint[:32]}-{'legacy-' if legacy_caduceus_tiling else ''}order{order}.npy"
     path = cache_dir() / "markov" / name
     first = np.cumsum([0] + [4**k for k in range(order + 1)])
@@ -163,7 +174,9 @@ def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = Fal
 
 
 def markov_nats(markov: Markov, windows: Windows) -> NDArray[np.float64]:
-    """−ln P_k of each window's bases, nats: (order + 1, 2, windows); [:, 0] is upper case, [:, 1] soft-masked."""
+    """−ln P_k of each window's bases, nats: (order + 1, 2, windows); [:, 0] is upper case, [:, 1]
+    soft-masked.
+    """
     out = np.empty((markov.order + 1, 2, len(windows)))
     for rows, data, before in _chunks(windows, markov.order):
         nll = markov.nll(base_codes(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
@@ -176,13 +189,17 @@ def markov_nats(markov: Markov, windows: Windows) -> NDArray[np.float64]:
 
 
 def train_cover(windows: Windows) -> NDArray[np.float64]:
-    """For each window, the share of its bases in 24-mers that the train split has too, on either strand."""
+    """For each window, the share of its bases in 24-mers that the train split has too, on either
+    strand.
+    """
     train = split_stretches(windows.store, "train", legacy_caduceus_tiling=windows.legacy)
     return shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
 
 
 def source_nats(source: ToySource, windows: Windows) -> NDArray[np.float64]:
-    """−ln P of each window under the source that it was drawn from, nats: what no model beats on average."""
+    """−ln P of each window under the source that it was drawn from, nats: what no model beats on
+    average.
+    """
     out = np.empty(len(windows))
     for rows, data, _ in _chunks(windows, 0):
         out[rows] = -source.log_likelihood(data)
@@ -197,7 +214,9 @@ def _codes(windows: Windows) -> Iterator[Codes]:
 def _chunks(
     windows: Windows, before: int, bases: int = _BASES_AT_A_TIME
 ) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
-    """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left; 0 where none is."""
+    """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left;
+    0 where none is.
+    """
     flat, contig_start = windows.store.flat, windows.store.offsets[windows.contig_index]
     step = max(1, bases // windows.seq_len)
     for first in range(0, len(windows), step):

@@ -1,19 +1,24 @@
-"""Interpolated Markov models of DNA: what counting k-mers of the train split achieves, the line a network has to beat.
+"""Interpolated Markov models of DNA: what counting k-mers of the train split achieves, the line a
+network has to beat.
 
-With n(c a) the number of times that base a follows the k-base context c on either strand of the train split, and c' the
-context without its oldest base,
+With n(c a) the number of times that base a follows the k-base context c on either strand of the
+train split, and c' the context without its oldest base,
 
-    P_k(a | c) = (n(c a) + λ P_{k-1}(a | c')) / (n(c) + λ),    P_{-1}(a) = 1/4      (MacKay & Peto 1995)
+    P_k(a | c) = (n(c a) + λ P_{k-1}(a | c')) / (n(c) + λ),    P_{-1}(a) = 1/4
+    (MacKay & Peto 1995)
 
-the posterior mean under a Dirichlet prior that is worth λ observations of the next lower order. λ = 20 is fixed, so
-that the lines mean the same on every genome; on yeast (test chrXIV, train all but chrXIV, chrXVI and chrM) it gives the
-reference perplexities 3.897, 3.871, 3.860, …, 3.831 of orders 0, 1, 2, …, 8 and 3.850, 3.876 of orders 10 and 12, each
-to 0.001. It is not the best λ: `fit_pseudo` chooses order and λs on held-out counts.
+the posterior mean under a Dirichlet prior that is worth λ observations of the next lower order. λ =
+20 is fixed, so that the lines mean the same on every genome; on yeast (test chrXIV, train all but
+chrXIV, chrXVI and chrM) it gives the reference perplexities 3.897, 3.871, 3.860, …, 3.831 of orders
+0, 1, 2, …, 8 and 3.850, 3.876 of orders 10 and 12, each to 0.001. It is not the best λ:
+`fit_pseudo` chooses order and λs on held-out counts.
 
-No k-mer spans an N, a contig's end or an interval's end; soft-masked bases count like others. Sequences are scored on
-their forward strand. A base with fewer than k bases before it is scored by the highest order it has the context for.
+No k-mer spans an N, a contig's end or an interval's end; soft-masked bases count like others.
+Sequences are scored on their forward strand. A base with fewer than k bases before it is scored by
+the highest order it has the context for.
 
-Sequences are codes: A 0, C 1, G 2, T 3, anything else 4 (`base_codes` makes them of a store's bytes).
+Sequences are codes: A 0, C 1, G 2, T 3, anything else 4 (`base_codes` makes them of a store's
+bytes).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +64,8 @@ Stretch = Codes | Coded
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each (k+1)-mer stands on either strand, for k = 0..order: `tables[k][context, base]`, int64.
+    """How often each (k+1)-mer stands on either strand, for k = 0..order: `tables[k][context,
+    base]`, int64.
 
     The context's newest base is its lowest base-4 digit.
     """
@@ -79,12 +85,13 @@ class Counts:
 def count(stretches: Iterable[Stretch], order: int = 8) -> Counts:
     """The counts of all (k+1)-mers, k = 0..order, within each stretch and its reverse complement.
 
-    Stretches may be memory-mapped and of any length: about 40 bytes per base of a 2-million-base chunk are held, and 16
-    per (order + 1)-mer. About 15 s per billion bases at order 8.
+    Stretches may be memory-mapped and of any length: about 40 bytes per base of a 2-million-base
+    chunk are held, and 16 per (order + 1)-mer. About 15 s per billion bases at order 8.
     """
     if not 0 <= order <= MAX_ORDER:
         raise ValueError(f"order {order} is not in 0..{MAX_ORDER}")
-    # Words are counted at the highest order that their last base has the context for, and passed down from there.
+    # Words are counted at the highest order that their last base has the context for, and passed
+    # down from there.
     found = [np.zeros(4 ** (k + 1), np.int64) for k in range(order + 1)]
     for chunk, skip in _chunks(stretches, order):
         if chunk.min() > 3:
@@ -106,7 +113,9 @@ def count(stretches: Iterable[Stretch], order: int = 8) -> Counts:
 
 
 def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes, int]]:
-    """Pieces of at most _CHUNK new bases, each with up to `overlap` bases before it, and how many those are."""
+    """Pieces of at most _CHUNK new bases, each with up to `overlap` bases before it, and how many
+    those are.
+    """
     for stretch in stretches:
         for start in range(0, len(stretch), _CHUNK):
             skip = min(overlap, start)
@@ -114,7 +123,9 @@ def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes,
 
 
 def _run_lengths(codes: Codes) -> NDArray[np.int32]:
-    """For each position, how many consecutive bases stand directly before it; -1 where there is no base itself."""
+    """For each position, how many consecutive bases stand directly before it; -1 where there is no
+    base itself.
+    """
     position = np.arange(len(codes), dtype=np.int32)
     other = codes > 3
     last = np.maximum.accumulate(np.where(other, position, np.int32(-1)))
@@ -122,7 +133,9 @@ def _run_lengths(codes: Codes) -> NDArray[np.int32]:
 
 
 def _with_other_strand(words: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Counts of k-mers plus the counts of their reverse complements: axes reversed, every axis flipped."""
+    """Counts of k-mers plus the counts of their reverse complements: axes reversed, every axis
+    flipped.
+    """
     cube = words.reshape((4,) * k)
     return (cube + np.flip(cube.transpose())).reshape(-1)
 
@@ -138,9 +151,11 @@ class Markov:
         return len(self.tables) - 1
 
     def nll(self, codes: Codes) -> NDArray[np.float32]:
-        """−ln P_k of every base given the bases before it in `codes` (n,), for each order k: (order + 1, n), nats.
+        """−ln P_k of every base given the bases before it in `codes` (n,), for each order k: (order
+        + 1, n), nats.
 
-        0 where there is no base; contexts start anew after such a place and at the start of `codes`.
+        0 where there is no base; contexts start anew after such a place and at the start of
+        `codes`.
         """
         run = _run_lengths(codes)
         base = (codes & 3).astype(np.int32)
@@ -157,7 +172,9 @@ class Markov:
     def sample(
         self, n: int, length: int, generator: np.random.Generator, order: int | None = None
     ) -> Codes:
-        """`n` sequences (n, length) of codes drawn from order `order` (default: the highest); see LETTERS."""
+        """`n` sequences (n, length) of codes drawn from order `order` (default: the highest); see
+        LETTERS.
+        """
         order = self.order if order is None else order
         cdfs = [np.exp(t.astype(np.float64)).cumsum(1) for t in self.tables[: order + 1]]
         context = np.zeros(n, np.int64)
@@ -171,7 +188,9 @@ class Markov:
 
 
 def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
-    """The model of the module's equation; `pseudo` is λ: one for all orders, or one for each order from 0 up."""
+    """The model of the module's equation; `pseudo` is λ: one for all orders, or one for each order
+    from 0 up.
+    """
     lambdas = (
         [float(pseudo)] * len(counts.tables)
         if isinstance(pseudo, (int, float))
@@ -193,7 +212,8 @@ def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
 def _interpolate(
     table: NDArray[np.int64], below: NDArray[np.float64], lam: float
 ) -> NDArray[np.float64]:
-    # Dropping the oldest base drops the highest digit: contexts that share a shorter one lie 4^(k-1) rows apart.
+    # Dropping the oldest base drops the highest digit: contexts that share a shorter one lie
+    # 4^(k-1) rows apart.
     shorter = np.broadcast_to(below, (table.shape[0] // below.shape[0], *below.shape)).reshape(
         table.shape
     )
@@ -209,10 +229,11 @@ def _blend(
 def fit_pseudo(
     counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(13))
 ) -> list[float]:
-    """λ of the orders 0, 1, … up to the best one: those that give the held-out counts the highest likelihood.
+    """λ of the orders 0, 1, … up to the best one: those that give the held-out counts the highest
+    likelihood.
 
-    Each λ is from `grid`, chosen order by order; the best order is the one with the highest held-out likelihood.
-    Raises `DataError` where nothing is held out.
+    Each λ is from `grid`, chosen order by order; the best order is the one with the highest
+    held-out likelihood. Raises `DataError` where nothing is held out.
     """
     if held_out.bases == 0:
         raise DataError(

@@ -1,18 +1,21 @@
-"""A mixture of context orders 1 to 24: the strongest opponent that counting gives, repeats included.
+"""A mixture of context orders 1 to 24: the strongest opponent that counting gives, repeats
+included.
 
-With n(c a) the number of times that base a follows context c on either strand of the train split, and c_k the k bases
-before position i,
+With n(c a) the number of times that base a follows context c on either strand of the train split,
+and c_k the k bases before position i,
 
-    P(a) = Σ_{k=0..K} w_k(s_i) P_k(a | c_k),    P_k(a | c_k) = (n(c_k a) + λ_k P_{k-1}(a | c_{k-1})) / (n(c_k) + λ_k),    K = 24
+    P(a) = Σ_{k=0..K} w_k(s_i) P_k(a | c_k),
+    P_k(a | c_k) = (n(c_k a) + λ_k P_{k-1}(a | c_{k-1})) / (n(c_k) + λ_k),    K = 24
 
-where s_i is what the past alone tells: the longest order whose context stands in the train split at all, how often it
-does, and whether one base alone has followed it. λ_k and the weights w(s) are fitted on the valid split, the weights by
-expectation maximisation, each class shrunk towards all classes of its order (Jelinek and Mercer 1980; mixtures of
-finite contexts compress DNA best: Pratas et al. 2016). Long contexts find copied repeats, which a network that sees one
-window cannot; hence windows without them are reported apart.
+where s_i is what the past alone tells: the longest order whose context stands in the train split at
+all, how often it does, and whether one base alone has followed it. λ_k and the weights w(s) are
+fitted on the valid split, the weights by expectation maximisation, each class shrunk towards all
+classes of its order (Jelinek and Mercer 1980; mixtures of finite contexts compress DNA best: Pratas
+et al. 2016). Long contexts find copied repeats, which a network that sees one window cannot; hence
+windows without them are reported apart.
 
-Orders up to 11 are counted in tables, higher ones for the contexts that the scored bases have, with the train split
-streamed past them: memory does not grow with the train split.
+Orders up to 11 are counted in tables, higher ones for the contexts that the scored bases have, with
+the train split streamed past them: memory does not grow with the train split.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,14 +44,18 @@ Train = Callable[[], Iterable[Stretch]]
 
 @dataclass(frozen=True)
 class Mixture:
-    """What is fitted: λ of each order, and `weights[s, k]`, rows summing to 1 over the orders that class s has."""
+    """What is fitted: λ of each order, and `weights[s, k]`, rows summing to 1 over the orders that
+    class s has.
+    """
 
     pseudo: Floats
     weights: Floats
 
 
 class Seen:
-    """What the train split tells of the contexts of some bases: rows are the scored bases, columns the orders 0 .. 24."""
+    """What the train split tells of the contexts of some bases: rows are the scored bases, columns
+    the orders 0 .. 24.
+    """
 
     def __init__(
         self, hits: NDArray[np.int32], total: NDArray[np.int32], most: NDArray[np.int32]
@@ -65,10 +72,12 @@ class Seen:
 
 
 def look_up(codes: Codes, where: NDArray[np.bool_], tables: Counts, train: Train) -> Seen:
-    """The train split's counts for the contexts of the bases of `codes` (n,) at `where` (n,), which must be bases.
+    """The train split's counts for the contexts of the bases of `codes` (n,) at `where` (n,), which
+    must be bases.
 
-    A context starts anew after anything that is not a base and at the start of `codes`. `tables` are the counts of
-    orders 0 .. 11; `train` gives the train split's stretches, once for each higher order.
+    A context starts anew after anything that is not a base and at the start of `codes`. `tables`
+    are the counts of orders 0 .. 11; `train` gives the train split's stretches, once for each
+    higher order.
     """
     if tables.order < TABLED:
         raise ValueError(f"tables of order {TABLED} are needed, not {tables.order}")
@@ -128,7 +137,9 @@ def _count_contexts(
 
 
 def fit_mixture(held_out: Seen) -> Mixture:
-    """The λs and the weights that give the held-out bases the highest likelihood. Raises `DataError` where there are none."""
+    """The λs and the weights that give the held-out bases the highest likelihood. Raises
+    `DataError` where there are none.
+    """
     if not len(held_out):
         raise DataError(
             "the valid split holds no base to fit with",

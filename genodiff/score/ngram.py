@@ -1,11 +1,14 @@
-"""Interpolated n-gram models of tokens: what counting the train split achieves, the line that a network has to beat.
+"""Interpolated n-gram models of tokens: what counting the train split achieves, the line that a
+network has to beat.
 
-    P_k(a | c) = (n(c a) + λ_k P_{k-1}(a | c')) / (n(c) + λ_k),    P_{-1}(a) = 1 / V          (MacKay & Peto 1995)
+    P_k(a | c) = (n(c a) + λ_k P_{k-1}(a | c')) / (n(c) + λ_k),    P_{-1}(a) = 1 / V
+    (MacKay & Peto 1995)
 
-as in `markov`, for any vocabulary: n(c a) is how often token a follows the k tokens c in train, c' is c without its oldest,
-and V the number of tokens that may be predicted. Each λ_k is the power of two that gives the valid split the highest
-likelihood, chosen order by order. An n-gram is packed into a word of 64 bits, which bounds the order: 6 for bytes, 3 for
-a vocabulary of 2^16. At most `MOST` tokens of train are counted, from its beginning.
+as in `markov`, for any vocabulary: n(c a) is how often token a follows the k tokens c in train, c'
+is c without its oldest, and V the number of tokens that may be predicted. Each λ_k is the power of
+two that gives the valid split the highest likelihood, chosen order by order. An n-gram is packed
+into a word of 64 bits, which bounds the order: 6 for bytes, 3 for a vocabulary of 2^16. At most
+`MOST` tokens of train are counted, from its beginning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +31,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Table:
-    """Of one order: its n-grams (sorted words, newest token in the lowest digit), their counts, and their contexts'."""
+    """Of one order: its n-grams (sorted words, newest token in the lowest digit), their counts, and
+    their contexts'.
+    """
 
     words: Ids
     counts: NDArray[np.int64]
@@ -65,7 +70,8 @@ def order_of(padded_size: int) -> int:
 def count(
     stretches: Iterable[NDArray[np.unsignedinteger]], padded_size: int, size: int, most: int = MOST
 ) -> Counts:
-    """The counts of the stretches, each read on its own; `size` is the number of tokens that may be predicted.
+    """The counts of the stretches, each read on its own; `size` is the number of tokens that may be
+    predicted.
 
     Raises `DataError` where nothing is there to count.
     """
@@ -92,7 +98,9 @@ def count(
 
 
 def packed(ids: Ids, bits: int, order: int) -> Ids:
-    """The word of `order` + 1 tokens that ends at each place; it begins with zeros where fewer stand before."""
+    """The word of `order` + 1 tokens that ends at each place; it begins with zeros where fewer
+    stand before.
+    """
     words = ids.copy()
     for j in range(1, order + 1):
         words[j:] |= ids[: max(0, len(ids) - j)] << np.uint64(bits * j)
@@ -102,7 +110,8 @@ def packed(ids: Ids, bits: int, order: int) -> Ids:
 def nll(counts: Counts, lambdas: Sequence[float], words: Ids, known: NDArray[np.int64]) -> Floats:
     """−ln P_k of the newest token of each word, for each order k of `lambdas`: (orders, n), nats.
 
-    `known` is how many tokens of context a word really has: above it, an order says what the last possible one says.
+    `known` is how many tokens of context a word really has: above it, an order says what the last
+    possible one says.
     """
     below = np.full(len(words), 1 / counts.size)
     out = np.empty((len(lambdas), len(words)))
@@ -116,7 +125,9 @@ def nll(counts: Counts, lambdas: Sequence[float], words: Ids, known: NDArray[np.
 
 
 def fit(counts: Counts, held_out: Ids) -> list[float]:
-    """λ of each order from 0 to the highest, by the likelihood of held-out tokens; 4 for all where there are none."""
+    """λ of each order from 0 to the highest, by the likelihood of held-out tokens; 4 for all where
+    there are none.
+    """
     if len(held_out) <= counts.order:
         return [4.0] * (counts.order + 1)
     words = packed(held_out[:_HELD_OUT].astype(np.uint64), counts.bits, counts.order)[

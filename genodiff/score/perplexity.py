@@ -1,57 +1,76 @@
-"""How well a model knows DNA: an upper bound on −log p(x) in bits per base, with an interval, for one split.
+"""How well a model knows DNA: an upper bound on −log p(x) in bits per base, with an interval, for
+one split.
 
-A window x0 has n bases that count: A, C, G or T. (An N is seen, but is neither masked nor counted.) For masks of
-exactly k of them, S_k is the summed cross-entropy of the masked bases and C_k its mean over all masks. Then
+A window x0 has n bases that count: A, C, G or T. (An N is seen, but is neither masked nor counted.)
+For masks of exactly k of them, S_k is the summed cross-entropy of the masked bases and C_k its mean
+over all masks. Then
 
-    −log p(x0) ≤ NELBO(x0) = Σ_{k=1..n} C_k / k = E_{k ~ U{1..n}} [ (n / k) S_k ]           (Ou et al. 2024, section 3)
+    −log p(x0) ≤ NELBO(x0) = Σ_{k=1..n} C_k / k = E_{k ~ U{1..n}} [ (n / k) S_k ]
+    (Ou et al. 2024, section 3)
 
-The estimate draws k on the closed range 1..n, systematically over windows and repeats: nothing is truncated, no base is
-free. The part of it that falls on some bases (upper case, say) is their share of the bound.
+The estimate draws k on the closed range 1..n, systematically over windows and repeats: nothing is
+truncated, no base is free. The part of it that falls on some bases (upper case, say) is their share
+of the bound.
 
-`RUN/eval.json` holds one object for each split that was scored, `{"test": {...}, "valid": {...}}`. Data
-that the run was not trained on stands under "SPLIT of FILE". Each object has:
+`RUN/eval.json` holds one object for each split that was scored, `{"test": {...}, "valid": {...}}`.
+Data that the run was not trained on stands under "SPLIT of FILE". Each object has:
 
     split, seed, repeats        as asked; repeats = masks for each window
     checkpoint, step            12 hex digits of the weights, and their training step
-    objective, figure           what the model was trained with; "bound": nelbo_nats is an upper bound, "exact" (ar): the
-                                negative log-likelihood itself
+    objective, figure           what the model was trained with; "bound": nelbo_nats is an upper
+                                bound, "exact" (ar): the negative log-likelihood itself
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
     seq_len                     window length in bases
-    context                     "window": each window is scored alone; "contig": within its whole interval (see contigs.py)
-    windows, windows_total      windows scored, and in the split (fewer with --max-windows or --max-minutes)
+    context                     "window": each window is scored alone; "contig": within its whole
+                                interval (see contigs.py)
+    windows, windows_total      windows scored, and in the split (fewer with --max-windows or
+                                --max-minutes)
     dropped                     what of the split made no window, and why: {reason: how many}
     tokens                      bases scored
-    soft_masked                 1: soft-masked bases count like others; 0: they are masked and seen, but not counted
-    nelbo_nats                  the bound in nats per base; nelbo_nats_total is that of all scored bases
+    soft_masked                 1: soft-masked bases count like others; 0: they are masked and seen,
+                                but not counted
+    nelbo_nats                  the bound in nats per base; nelbo_nats_total is that of all scored
+                                bases
     bits_per_base, perplexity   nelbo_nats / ln 2 and exp(nelbo_nats)
-    ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see interval.py); null for
-                                a single window
-    se_bits, mask_se_bits       its standard error; the part of it due to mask draws alone (null when repeats = 1)
+    ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see
+                                interval.py); null for a single window
+    se_bits, mask_se_bits
+    its standard error; the part of it due to mask draws alone (null when repeats = 1)
     uniform_bits 2.0
-    markov_bits, markov_perplexity   {"0": ..., "8": ...}: Markov lines of the train split, same bases (see markov.py)
-    markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0 the model is better
-    markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity", "minus_model_bits": {"bits",
-                                "ci95"}}: the Markov line whose order and λs were fitted on the valid split; or null
-    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the mixture of context orders 1 to
-                                24 (see mixture.py); null where it was not counted
-    source_bits                 the toy source's own −log2 P of the same windows, per base; null for other data
+    markov_bits, markov_perplexity   {"0": ..., "8": ...}: Markov lines of the train split, same
+                                     bases (see markov.py)
+    markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0
+                                the model is better
+    markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity",
+                                "minus_model_bits": {"bits", "ci95"}}: the Markov line whose order
+                                and λs were fitted on the valid split; or null
+    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the
+                                mixture of context orders 1 to 24 (see mixture.py); null where it
+                                was not counted
+    source_bits                 the toy source's own −log2 P of the same windows, per base; null for
+                                other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
-    contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base, perplexity, ci95_bits,
-                                markov_bits, markov_perplexity, fitted_bits, mixture_bits, and the paired differences
-                                fitted_minus_model_bits, mixture_minus_model_bits. Regions of windows, by the bases that lie in 24-mers
-                                which the train split has too, on either strand: "unique" none, "touched" less than a
-                                quarter, "repeat" a quarter or more. Regions of bases: "upper_case", "soft_masked"
-    repeat_kmer 24, repeat_share, touched_share    shares of the windows that are "repeat" and "touched", or null
-    curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a masked base costs in
-                                nats where the masked share k / n is in (rate_lo, rate_hi]; n draws; nats, se or null;
-                                [] where the figure draws no counts of masks (ar, d3pm, mdlm in steps)
-    t_steps                     {"10": {"bits", "ci95"}, ..., "1000": ...}: the bound of sampling in so many steps, from the same
-                                draws (see steps.py); {} where the figure is no cross-entropy of counted masks
+    contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
+                                perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
+                                mixture_bits, and the paired differences fitted_minus_model_bits,
+                                mixture_minus_model_bits. Regions of windows, by the bases that lie
+                                in 24-mers which the train split has too, on either strand: "unique"
+                                none, "touched" less than a quarter, "repeat" a quarter or more.
+                                Regions of bases: "upper_case", "soft_masked"
+    repeat_kmer 24, repeat_share, touched_share
+    shares of the windows that are "repeat" and "touched", or null
+    curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a
+                                masked base costs in nats where the masked share k / n is in
+                                (rate_lo, rate_hi]; n draws; nats, se or null; [] where the figure
+                                draws no counts of masks (ar, d3pm, mdlm in steps)
+    t_steps                     {"10": {"bits", "ci95"}, ..., "1000": ...}: the bound of sampling in
+                                so many steps, from the same draws (see steps.py); {} where the
+                                figure is no cross-entropy of counted masks
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
-Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no repeats either.
-Keys may be added; none of these will change its meaning.
+Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no
+repeats either. Keys may be added; none of these will change its meaning.
 """
 
 import logging
@@ -100,7 +119,9 @@ Progress = Callable[[int, int], None]
 
 
 class Bound(NamedTuple):
-    """The estimated bound of windows, in nats and in the windows' order; [0] upper-case bases, [1] soft-masked ones."""
+    """The estimated bound of windows, in nats and in the windows' order; [0] upper-case bases, [1]
+    soft-masked ones.
+    """
 
     nats: Floats  # (2, repeats, windows)
     tokens: Floats  # (2, windows)
@@ -173,7 +194,9 @@ def open_data(
     bed: str | None = None,
     offline: bool = False,
 ) -> Data:
-    """The windows of a split of the model's own data, or of `fasta` and `bed` in their place. Raises `DataError`."""
+    """The windows of a split of the model's own data, or of `fasta` and `bed` in their place.
+    Raises `DataError`.
+    """
     given = {name: value for name, value in (("fasta", fasta), ("bed", bed)) if value is not None}
     config = model.config.model_copy(update=given)
     recipe = recipe_of(config)
@@ -203,12 +226,14 @@ def evaluate(
     offline: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The bound of `model` on a split, beside what is known of the same bases: the object that the module describes.
+    """The bound of `model` on a split, beside what is known of the same bases: the object that the
+    module describes.
 
-    It depends on the seed, the split and the numbers of windows and repeats, but not on the batch size (up to float32
-    error). `mixture` None counts the mixture of context orders where that takes little time. `max_windows` and
-    `max_minutes` choose windows that are evenly spread over the split. Raises `DataError`
-    where the data is missing or has no usable window, `UsageError` for numbers that cannot be meant.
+    It depends on the seed, the split and the numbers of windows and repeats, but not on the batch
+    size (up to float32 error). `mixture` None counts the mixture of context orders where that takes
+    little time. `max_windows` and `max_minutes` choose windows that are evenly spread over the
+    split. Raises `DataError` where the data is missing or has no usable window, `UsageError` for
+    numbers that cannot be meant.
     """
     for name, value in (
         ("repeats", repeats),
@@ -268,7 +293,8 @@ def evaluate(
     markov, cover = None, None
     if baselines:
         markov = markov_lines(windows, False if toy and mixture is None else mixture)
-        # Nothing is copied in the toy genome, where motifs that follow one another make chance matches of 24 bases.
+        # Nothing is copied in the toy genome, where motifs that follow one another make chance
+        # matches of 24 bases.
         cover = None if toy else train_cover(windows)
     source = source_nats(ToySource(), windows) if toy else None
     if not bound.tokens[: 2 if soft_masked else 1].any():
@@ -333,7 +359,9 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
 def scoring_plan(
     model: Model, split: str, windows: Windows, total: int, repeats: int, batch_size: int
 ) -> dict[str, Any]:
-    """What scoring these of a split's `total` windows would take: network, windows, tokens, seconds, files."""
+    """What scoring these of a split's `total` windows would take: network, windows, tokens,
+    seconds, files.
+    """
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
         "checkpoint": model.digest,
@@ -349,10 +377,12 @@ def scoring_plan(
 
 
 def write_evaluation(run: Path, result: dict[str, Any]) -> str:
-    """Put a result of `evaluate` into RUN/eval.json, beside those of other splits; return the name it stands under.
+    """Put a result of `evaluate` into RUN/eval.json, beside those of other splits; return the name
+    it stands under.
 
-    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands under "SPLIT of FILE",
-    and what saw whole contigs under "SPLIT in whole contigs". Raises `MachineError`.
+    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands
+    under "SPLIT of FILE", and what saw whole contigs under "SPLIT in whole contigs". Raises
+    `MachineError`.
     """
     trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
     name = str(result["split"])

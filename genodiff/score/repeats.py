@@ -1,11 +1,13 @@
 """Which windows share long exact matches with the train split: the same 24-mer on either strand.
 
-Copied repeats can decide a genome's likelihood figure, so windows that have any are shown apart. A k-mer (k ≤ 31) is
-packed at two bits per base into a uint64; a k-mer and its reverse complement share the smaller of their codes.
+Copied repeats can decide a genome's likelihood figure, so windows that have any are shown apart. A
+k-mer (k ≤ 31) is packed at two bits per base into a uint64; a k-mer and its reverse complement
+share the smaller of their codes.
 
-The k-mers of the *scored* windows are held (8 bytes for each distinct one, and 8 to 16 bytes of a hashed table of flags
-that is at most 1 GiB) and the train split is streamed past them, so memory does not grow with the train split. Nothing
-is subsampled: 4,096 windows of 1,024 bases against 3 billion bases take minutes and under 300 MB.
+The k-mers of the *scored* windows are held (8 bytes for each distinct one, and 8 to 16 bytes of a
+hashed table of flags that is at most 1 GiB) and the train split is streamed past them, so memory
+does not grow with the train split. Nothing is subsampled: 4,096 windows of 1,024 bases against 3
+billion bases take minutes and under 300 MB.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +26,9 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]:
-    """The canonical code of each of the n − k + 1 k-mers of `codes`, and which of them hold bases alone."""
+    """The canonical code of each of the n − k + 1 k-mers of `codes`, and which of them hold bases
+    alone.
+    """
     n = len(codes) - k + 1
     if not 1 <= k <= 31:
         raise ValueError(f"k {k} is not in 1..31")
@@ -37,7 +41,9 @@ def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]
 
 
 def pack(bases: Words, k: int) -> Words:
-    """Base-4 codes of all k-mers by doubling: a word of a + b bases is one of a, shifted, and the one of b after it."""
+    """Base-4 codes of all k-mers by doubling: a word of a + b bases is one of a, shifted, and the
+    one of b after it.
+    """
     words = {1: bases}
     size = 1
     while size * 2 <= k:
@@ -69,7 +75,9 @@ def shared_kmers(scored: Iterable[Stretch], train: Iterable[Stretch], k: int = K
 
 
 def shared_cover(windows: Iterable[Codes], shared: Words, k: int = K) -> NDArray[np.float64]:
-    """For each window, the share of its bases that lie in a k-mer of `shared` (sorted); 0 where there is none."""
+    """For each window, the share of its bases that lie in a k-mer of `shared` (sorted); 0 where
+    there is none.
+    """
     found = []
     for codes in windows:
         words, valid = canonical_kmers(codes, k)
@@ -94,7 +102,9 @@ def _stream(stretches: Iterable[Stretch], k: int) -> Iterator[Words]:
 
 
 def _distinct(parts: Iterable[Words]) -> Words:
-    """Sorted distinct words; partial results are merged as they grow, so duplicates are never all held."""
+    """Sorted distinct words; partial results are merged as they grow, so duplicates are never all
+    held.
+    """
     kept: Words = np.empty(0, np.uint64)
     waiting: list[Words] = []
     size = 0

@@ -1,11 +1,14 @@
-"""What sampling in T steps costs: the bound of a chain of T steps, from the same draws as the bound of infinitely many.
+"""What sampling in T steps costs: the bound of a chain of T steps, from the same draws as the bound
+of infinitely many.
 
     NELBO   = sum over k of C_k / k                                          one token at a time
-    NELBO_T = sum over k of w(k) C_k,   w(k) = sum over i = 1..T of r(i) Binomial(k; n, 1 - alpha(i/T))
+    NELBO_T = sum over k of w(k) C_k,
+    w(k) = sum over i = 1..T of r(i) Binomial(k; n, 1 - alpha(i/T))
 
-A window whose estimate is (n / k) S_k, k uniform on 1..n, estimates NELBO_T by n w(k) S_k = k w(k) times the former:
-unbiased too, and with an interval over windows. It scatters more the fewer steps there are, since only counts near
-n (1 - alpha(i/T)) matter; so fewer than `FEWEST` steps are not reported.
+A window whose estimate is (n / k) S_k, k uniform on 1..n, estimates NELBO_T by n w(k) S_k = k w(k)
+times the former: unbiased too, and with an interval over windows. It scatters more the fewer steps
+there are, since only counts near n (1 - alpha(i/T)) matter; so fewer than `FEWEST` steps are not
+reported.
 
 Source: Sahoo et al. 2024, arXiv 2406.07524, equation 8 and table 11.
 """
@@ -57,10 +60,11 @@ def step_bits(
     rate: Floats | None,
     size: Floats | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """{"10": {"bits", "ci95"}, ...}: NELBO_T in bits per token (or per unit of `size`), under the objective's schedule.
+    """{"10": {"bits", "ci95"}, ...}: NELBO_T in bits per token (or per unit of `size`), under the
+    objective's schedule.
 
-    `nats` and `rate` (repeats, windows) are estimates of the bound and their masked shares; {} for objectives whose
-    bound is no cross-entropy of an exact count of masks.
+    `nats` and `rate` (repeats, windows) are estimates of the bound and their masked shares; {} for
+    objectives whose bound is no cross-entropy of an exact count of masks.
     """
     if rate is None or objective.name not in ("mdlm", "mlm"):
         return {}

@@ -1,7 +1,8 @@
-"""From figures per window to what is reported: totals, parts, paired differences, the curve over mask rates.
+"""From figures per window to what is reported: totals, parts, paired differences, the curve over
+mask rates.
 
-Everything is a ratio of sums over windows (nats over bases) with the interval of `interval.ratio`; what the keys mean
-stands in `perplexity`. Numbers that cannot be known are None.
+Everything is a ratio of sums over windows (nats over bases) with the interval of `interval.ratio`;
+what the keys mean stands in `perplexity`. Numbers that cannot be known are None.
 """
 
 import math
@@ -16,7 +17,9 @@ from genodiff.score.lines import MarkovLines
 from genodiff.score.repeats import K
 
 REPEAT_COVER = 0.25
-"""A window is a repeat when at least this share of its bases lies in k-mers that the train split has too."""
+"""A window is a repeat when at least this share of its bases lies in k-mers that the train split
+has too.
+"""
 
 RATE_BINS = 20
 FITTED = "fitted"
@@ -27,7 +30,9 @@ Floats = NDArray[np.float64]
 
 
 class Lines(NamedTuple):
-    """What else is known of the windows; None where it was not asked for or cannot be known. See `lines`."""
+    """What else is known of the windows; None where it was not asked for or cannot be known. See
+    `lines`.
+    """
 
     markov: MarkovLines | None
     cover: Floats | None  # (windows,) share of bases in k-mers of the train split
@@ -35,7 +40,9 @@ class Lines(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted" and "mixture"."""
+    """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted" and
+    "mixture".
+    """
 
     nats: Floats
     tokens: Floats
@@ -89,8 +96,9 @@ def summarise(
 ) -> dict[str, Any]:
     """The reported figures of windows in genome order.
 
-    `nats` (2, repeats, windows) and `tokens` (2, windows): upper case, soft-masked; `rate` (repeats, windows);
-    `contig` is the number in `names` of each window's. Raises `ValueError` where no base counts.
+    `nats` (2, repeats, windows) and `tokens` (2, windows): upper case, soft-masked; `rate`
+    (repeats, windows); `contig` is the number in `names` of each window's. Raises `ValueError`
+    where no base counts.
     """
     classes = [_of_class(nats, tokens, lines.markov, slice(i, i + 1)) for i in range(2)]
     counted = slice(0, 2 if soft_masked else 1)
@@ -212,10 +220,11 @@ def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
 def rate_curve(
     by_repeat: Floats, tokens: Floats, rate: Floats | None
 ) -> tuple[list[dict[str, Any]], float | None]:
-    """Nats per masked base in equal bins of the masked share, and the bound's standard error due to masks, in bits.
+    """Nats per masked base in equal bins of the masked share, and the bound's standard error due to
+    masks, in bits.
 
-    Windows weigh as they do in the bound. The error is the spread of a window's repeats about the curve: the rates
-    themselves are spread evenly and add next to nothing.
+    Windows weigh as they do in the bound. The error is the spread of a window's repeats about the
+    curve: the rates themselves are spread evenly and add next to nothing.
     """
     if rate is None:
         return [], _mask_se(by_repeat, tokens)

@@ -1,14 +1,16 @@
-"""How well a model knows text: the figure of `perplexity`, in bits per byte and as perplexity per token.
+"""How well a model knows text: the figure of `perplexity`, in bits per byte and as perplexity per
+token.
 
-The nats are those of every token of the scored windows, end tokens included (they are paid for and say no byte); start
-tokens and padding are given. Bits per byte divides them by the bytes of UTF-8 that the windows hold, which no tokenizer
-changes, so that models with different tokenizers can be compared; a tokenizer that loses text (case, spaces) flatters
-itself there, and `lossless` says so. Perplexity per token is the field's word-piece perplexity.
+The nats are those of every token of the scored windows, end tokens included (they are paid for and
+say no byte); start tokens and padding are given. Bits per byte divides them by the bytes of UTF-8
+that the windows hold, which no tokenizer changes, so that models with different tokenizers can be
+compared; a tokenizer that loses text (case, spaces) flatters itself there, and `lossless` says so.
+Perplexity per token is the field's word-piece perplexity.
 
-`RUN/eval.json` holds one object per split, as for DNA, with `domain` "text" and these keys of the same meaning: split,
-seed, repeats, checkpoint, step, objective, figure, recipe, fingerprint, seq_len, context, windows, windows_total, dropped, tokens,
-nelbo_nats (per token), nelbo_nats_total, perplexity (per token), curve (per masked token), t_steps (per byte), seconds,
-device, created; and
+`RUN/eval.json` holds one object per split, as for DNA, with `domain` "text" and these keys of the
+same meaning: split, seed, repeats, checkpoint, step, objective, figure, recipe, fingerprint,
+seq_len, context, windows, windows_total, dropped, tokens, nelbo_nats (per token), nelbo_nats_total,
+perplexity (per token), curve (per masked token), t_steps (per byte), seconds, device, created; and
 
     text                        file or folder that was read, or null
     tokenizer, vocabulary_size, lossless
@@ -17,8 +19,9 @@ device, created; and
     bits_per_byte, ci95_bits    nelbo_nats_total / (bytes ln 2), and its 95 % interval
     bits_per_token, ci95_bits_per_token, ci95_perplexity
     uniform_bits, markov_bits, markov_perplexity, markov_minus_model_bits
-                                n-grams of the train split (see ngram.py) on the same tokens: bits and paired differences
-                                per byte, perplexity per token; `markov_tokens` were counted; {} without baselines
+                                n-grams of the train split (see ngram.py) on the same tokens: bits
+                                and paired differences per byte, perplexity per token;
+                                `markov_tokens` were counted; {} without baselines
 """
 
 import logging
@@ -73,7 +76,8 @@ def open_text(
     recipe: str | None = None,
     offline: bool = False,
 ) -> TextData:
-    """The windows of a split of the model's own text, or of another recipe, or of `text` in either's place.
+    """The windows of a split of the model's own text, or of another recipe, or of `text` in
+    either's place.
 
     Raises `DataError`, `UsageError`, `CheckpointError`.
     """
@@ -107,7 +111,8 @@ def evaluate_text(
     offline: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The figure of `model` on a split of text, beside n-grams on the same tokens: the object that the module describes.
+    """The figure of `model` on a split of text, beside n-grams on the same tokens: the object that
+    the module describes.
 
     As `perplexity.evaluate`. Raises `DataError`, `UsageError`.
     """
@@ -199,7 +204,9 @@ class NgramLines(NamedTuple):
 
 
 def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> NgramLines:
-    """The n-gram lines of the store's train split on these windows. A context may reach back over a window's start."""
+    """The n-gram lines of the store's train split on these windows. A context may reach back over a
+    window's start.
+    """
     vocabulary = store.vocabulary
     counts = ngram.count(
         _stretches(store, "train"), vocabulary.padded_size, len(vocabulary.targets)

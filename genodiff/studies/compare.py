@@ -1,22 +1,28 @@
-"""Trials: several models trained on one store with equal tokens and equal seeds, and scored on the same windows.
+"""Trials: several models trained on one store with equal tokens and equal seeds, and scored on the
+same windows.
 
 A spec is a YAML file:
 
     title: Yeast, 470 k parameters
-    recipe: sacCer3                     what `genodiff train` takes; --fasta (or --text) of `genodiff compare` goes in its place
+    recipe: sacCer3                     what `genodiff train` takes; --fasta (or --text) of
+                                        `genodiff compare` goes in its place
     domain: dna                         or text, which is measured in bits per byte
     tokens: 20000000                    that each run sees; its steps follow from its batch size
     seeds: [1]
-    settings: {seq_len: 1024, ...}      of every run, by the names that `genodiff train` has for them
+    settings: {seq_len: 1024, ...}      of every run, by the names that `genodiff train` has for
+                                        them
     rows:
       - {name: AR, settings: {preset: mamba-470k, objective: ar}, published: 3.067}
       - {name: MDLM, settings: {preset: caduceus-ps-470k}}
     against: MDLM                       whose figure is subtracted (default: the first row's)
-    split: test                         and, optionally, `windows` (at most so many, evenly spread) and `repeats`
-    schedules: [linear, cosine]         estimate the bound of the first MDLM row under each, for mean and variance
+    split: test                         and, optionally, `windows` (at most so many, evenly spread)
+                                        and `repeats`
+    schedules: [linear, cosine]         estimate the bound of the first MDLM row under each, for
+                                        mean and variance
 
-Each (row, seed) is a run folder OUT/runs/NAME-seedN, trained by the ordinary `train`: a comparison that was stopped goes
-on where it was. Its nats on every window are kept in OUT/scores, so that differences are taken window by window.
+Each (row, seed) is a run folder OUT/runs/NAME-seedN, trained by the ordinary `train`: a comparison
+that was stopped goes on where it was. Its nats on every window are kept in OUT/scores, so that
+differences are taken window by window.
 """
 
 import json
@@ -99,7 +105,9 @@ class Spec(Settings):
 
 
 class Score(NamedTuple):
-    """A run's figure on each window; `size` is what bits are counted per: bases of DNA, bytes of text."""
+    """A run's figure on each window; `size` is what bits are counted per: bases of DNA, bytes of
+    text.
+    """
 
     nats: Floats
     tokens: Floats
@@ -119,7 +127,9 @@ class Entry(NamedTuple):
 
 
 def read_spec(path: Path, over: dict[str, Any]) -> Spec:
-    """The spec in a YAML file, with `over` in place of what it says. Raises `UsageError` naming the file."""
+    """The spec in a YAML file, with `over` in place of what it says. Raises `UsageError` naming the
+    file.
+    """
     values = read_yaml(path)
     if isinstance(values, dict):
         values = values | over
@@ -127,7 +137,9 @@ def read_spec(path: Path, over: dict[str, Any]) -> Spec:
 
 
 def plan(spec: Spec, file: Path) -> list[tuple[Row, int, RunConfig]]:
-    """Every run of a spec with its configuration, seed by seed. Raises `UsageError` where runs cannot be compared."""
+    """Every run of a spec with its configuration, seed by seed. Raises `UsageError` where runs
+    cannot be compared.
+    """
     found = []
     for seed in spec.seeds:
         for row in spec.rows:
@@ -159,7 +171,10 @@ def plan(spec: Spec, file: Path) -> list[tuple[Row, int, RunConfig]]:
         )
     lengths = {config.data.seq_len for _, _, config in found}
     if len(lengths) > 1:
-        what = f"windows of {' and '.join(map(str, sorted(lengths)))} tokens cannot be set side by side"
+        what = (
+            f"windows of {' and '.join(map(str, sorted(lengths)))} tokens cannot be set "
+            f"side by side"
+        )
         raise UsageError(what, file=file, fix="give all rows the same seq_len")
     return found
 
@@ -173,7 +188,9 @@ def run(
     offline: bool = False,
     progress: Progress | None = None,
 ) -> list[Entry]:
-    """Train and score whatever is not there yet, and return the rows in the spec's order. Raises as `train` and `evaluate`."""
+    """Train and score whatever is not there yet, and return the rows in the spec's order. Raises as
+    `train` and `evaluate`.
+    """
     runs = plan(spec, file)
     found: dict[str, list[tuple[RunConfig, Path, Score, Model, float]]] = {
         row.name: [] for row in spec.rows
@@ -202,7 +219,9 @@ def run(
 def schedules(
     spec: Spec, entries: list[Entry], *, device: str = "cpu", offline: bool = False
 ) -> list[ScheduleFigure]:
-    """The continuous-time bound of one network, the first run of the first row of MDLM, under each schedule of the spec."""
+    """The continuous-time bound of one network, the first run of the first row of MDLM, under each
+    schedule of the spec.
+    """
     if not spec.schedules:
         return []
     entry = next(entry for entry in entries if _is_mdlm(entry.config))
@@ -214,7 +233,9 @@ def schedules(
 
 
 def _is_mdlm(config: RunConfig) -> bool:
-    """Whether the network is trained on the bound in continuous time, which is what a schedule leaves as it is."""
+    """Whether the network is trained on the bound in continuous time, which is what a schedule
+    leaves as it is.
+    """
     return config.diffusion.objective == "mdlm" and not config.diffusion.time_steps
 
 
@@ -229,7 +250,9 @@ def _windows(model: Model, spec: Spec, offline: bool) -> tuple[Windows, Floats |
 
 
 def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progress | None) -> Score:
-    """The figure on each window; taken from `file` where that was made of the same weights in the same way."""
+    """The figure on each window; taken from `file` where that was made of the same weights in the
+    same way.
+    """
     asked = {
         "checkpoint": model.digest,
         "split": spec.split,

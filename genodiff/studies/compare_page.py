@@ -1,4 +1,6 @@
-"""A comparison as it is read: one table and one figure, in Markdown, in HTML (offline, one file) and as JSON."""
+"""A comparison as it is read: one table and one figure, in Markdown, in HTML (offline, one file)
+and as JSON.
+"""
 
 import csv
 import html
@@ -53,13 +55,16 @@ def write_page(
             f"<h2>{html.escape(title)}</h2><table><tr>{''.join(f'<th>{html.escape(c)}</th>' for c in head)}</tr>{cells}</table>"
         )
     page.append(
-        f"<h2>While training</h2>{curves(entries)}<p>The figure on validation windows, averaged weights, first seed.</p>"
+        f"<h2>While training</h2>{curves(entries)}<p>The figure on validation windows, averaged "
+        f"weights, first seed.</p>"
     )
     body_html = "\n".join(page)
     atomic.write_text(
         out / "compare.html",
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(spec.title)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style>{body_html}</html>\n',
+        f'<!doctype html><html lang="en"><meta '
+        f'charset="utf-8"><title>{html.escape(spec.title)}</title>'
+        f'<meta name="viewport" '
+        f'content="width=device-width"><style>{_CSS}</style>{body_html}</html>\n',
     )
     about = {"genodiff": __version__, "spec": spec.model_dump(mode="json"), "rows": rows}
     about["schedules"] = [
@@ -85,7 +90,9 @@ def _mean(entry: Entry) -> Score:
 
 
 def _figures(entry: Entry, against: Entry) -> dict[str, Any]:
-    """Bits per base or byte of a row: mean over seeds, interval over windows, and the paired difference."""
+    """Bits per base or byte of a row: mean over seeds, interval over windows, and the paired
+    difference.
+    """
     mine, other = _mean(entry), _mean(against)
     bits = ratio(mine.nats, mine.size).scaled(_BITS)
     each = [float(score.nats.sum() / score.size.sum()) * _BITS for score in entry.scores]
@@ -179,9 +186,12 @@ def _notes(spec: Spec, entries: list[Entry]) -> str:
     scored = int(entries[0].scores[0].tokens.sum())
     seeds = ", ".join(map(str, spec.seeds))
     return (
-        f"{spec.recipe}: each run sees {' or '.join(f'{t:,}' for t in sorted(tokens))} tokens; seeds {seeds}; "
-        f"{scored:,} tokens of the split {spec.split} are scored, {spec.repeats} draws per window. Intervals are over blocks of windows "
-        f'(not over training seeds); differences are taken window by window. "=" is an exact likelihood, "≤" a bound.'
+        f"{spec.recipe}: each run sees {' or '.join(f'{t:,}' for t in sorted(tokens))} tokens; "
+        f"seeds {seeds}; "
+        f"{scored:,} tokens of the split {spec.split} are scored, {spec.repeats} draws per "
+        f"window. Intervals are over blocks of windows "
+        f'(not over training seeds); differences are taken window by window. "=" is an exact '
+        f'likelihood, "≤" a bound.'
     )
 
 

@@ -1,9 +1,12 @@
-"""The embedded default from end to end: train on the toy genome, evaluate on its held-out contig, sample, report.
+"""The embedded default from end to end: train on the toy genome, evaluate on its held-out contig,
+sample, report.
 
-The toy genome is drawn from a source whose likelihood is known exactly, so the demo can check what it claims: that the
-bound has gone most of the way from the order-0 line to the source, and that it has not gone beyond, which nobody can.
+The toy genome is drawn from a source whose likelihood is known exactly, so the demo can check what
+it claims: that the bound has gone most of the way from the order-0 line to the source, and that it
+has not gone beyond, which nobody can.
 
-Every stage is found again where it has been done with the same weights: the same command goes on where it stopped.
+Every stage is found again where it has been done with the same weights: the same command goes on
+where it stopped.
 """
 
 import json
@@ -79,8 +82,9 @@ class Outcome(NamedTuple):
 def config(
     *, seed: int = 1, minutes: float | None = MINUTES, settings: dict[str, Any] | None = None
 ) -> RunConfig:
-    """The demo's configuration. The number of steps is fixed, so that the same seed gives the same run; `minutes` of
-    training are the guard for a machine on which they would take too long."""
+    """The demo's configuration. The number of steps is fixed, so that the same seed gives the same
+    run; `minutes` of training are the guard for a machine on which they would take too long.
+    """
     given = SETTINGS if settings is None else settings
     return resolve(
         {**given, "seed": seed, "train": {**given["train"], "max_minutes": minutes}}, preset=PRESET
@@ -97,7 +101,8 @@ def run_demo(
 ) -> Outcome:
     """Train, evaluate, sample and report into `out`; or find what of that is done there already.
 
-    Raises what training, evaluation and sampling raise. Whether the claims hold is `judge`'s to say.
+    Raises what training, evaluation and sampling raise. Whether the claims hold is `judge`'s to
+    say.
     """
     began = time.monotonic()
     done = train(chosen, out, device=device, offline=offline, argv=argv)
@@ -120,14 +125,16 @@ def run_demo(
 
 
 def judge(outcome: Outcome) -> None:
-    """Raise `GenodiffError` where the demo's claims do not hold: bound and source, samples, the share of the gap.
+    """Raise `GenodiffError` where the demo's claims do not hold: bound and source, samples, the
+    share of the gap.
 
     A run that the clock cut short has no goal to reach; its bound must hold all the same.
     """
     e = outcome.evaluation
     if below_source(e):
         raise GenodiffError(
-            f"the bound, {e.bits_per_base:.4f} bits per base, is below the source's {e.source_bits:.4f} by more than its "
+            f"the bound, {e.bits_per_base:.4f} bits per base, is below the source's "
+            f"{e.source_bits:.4f} by more than its "
             "interval, which cannot be: something leaks",
             file=outcome.run,
             fix="run `genodiff doctor`; if it finds nothing, this is a bug",
@@ -140,7 +147,8 @@ def judge(outcome: Outcome) -> None:
         raise GenodiffError(what, file=outcome.run / "samples.fa", fix="run `genodiff doctor`")
     if outcome.steps >= outcome.max_steps and not outcome.closed >= GOAL:
         raise GenodiffError(
-            f"the model has closed {outcome.closed:.0%} of the gap from order 0 to the source, less than {GOAL:.0%}",
+            f"the model has closed {outcome.closed:.0%} of the gap from order 0 to the source, "
+            f"less than {GOAL:.0%}",
             file=outcome.run,
             fix="run `genodiff doctor`; if it finds nothing, this is a bug",
         )

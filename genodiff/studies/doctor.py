@@ -1,7 +1,7 @@
 """What this machine offers genodiff: each finding ok, warn or fail, with what to do about it.
 
-Nothing is written and nothing is fetched. This module imports no torch, so that it can speak where torch is what is
-broken; `selftest` asks torch itself.
+Nothing is written and nothing is fetched. This module imports no torch, so that it can speak where
+torch is what is broken; `selftest` asks torch itself.
 """
 
 import importlib.util
@@ -34,7 +34,9 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor: what was looked at, how it stands, and what to do where it does not stand well."""
+    """One line of the doctor: what was looked at, how it stands, and what to do where it does not
+    stand well.
+    """
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -50,7 +52,8 @@ def report(checks: Iterable[Check], scan: str | None) -> dict[str, Any]:
 def look(*, offline: bool = False) -> list[Check]:
     """All checks that need no torch."""
     return [
-        python(sys.version_info[:2]), *packages(), *optional(), processor(), memory(), disk(), cache(), recipes(),
+        python(sys.version_info[:2]), *packages(), *optional(), processor(), memory(), disk(),
+        cache(), recipes(),
         network(offline), environment(dict(os.environ)),
     ]  # fmt: skip
 
@@ -76,7 +79,8 @@ def python(found: tuple[int, int]) -> Check:
 
 
 def packages(lines: Iterable[str] | None = None) -> list[Check]:
-    """One line for all required packages, and one for each that is missing, too old or known to be malicious.
+    """One line for all required packages, and one for each that is missing, too old or known to be
+    malicious.
 
     `lines` are requirements such as "numpy>=1.26" (default: genodiff's own).
     """
@@ -126,7 +130,9 @@ def _required() -> list[str]:
 
 
 def optional() -> list[Check]:
-    """Packages that genodiff does without; one that is installed but cannot be imported is a warning."""
+    """Packages that genodiff does without; one that is installed but cannot be imported is a
+    warning.
+    """
     checks = []
     for name, use in _OPTIONAL.items():
         module = name.replace("-", "_")
@@ -142,7 +148,9 @@ def optional() -> list[Check]:
 
 
 def _import_fault(module: str) -> str | None:
-    """Why `module` cannot be imported, or None. A process of its own tries: a broken extension can kill it."""
+    """Why `module` cannot be imported, or None. A process of its own tries: a broken extension can
+    kill it.
+    """
     names = {"mamba_ssm": "selective_scan_cuda", "causal_conv1d": "causal_conv1d_cuda"}
     code = f"import torch, {names[module]}, {module}" if module in names else f"import {module}"
     try:

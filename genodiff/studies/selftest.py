@@ -1,7 +1,9 @@
-"""What torch offers here, which scan runs and why not the others, and whether the numbers come out right.
+"""What torch offers here, which scan runs and why not the others, and whether the numbers come out
+right.
 
-Three small problems with known answers: the chosen scan against the naive one, the bound in a world that can be
-solved on paper, and a network that must treat both strands alike. Together they take well under a second.
+Three small problems with known answers: the chosen scan against the naive one, the bound in a world
+that can be solved on paper, and a network that must treat both strands alike. Together they take
+well under a second.
 """
 
 import math
@@ -62,7 +64,10 @@ def device() -> Check:
     if shutil.which("nvidia-smi") is None and not os.path.exists("/dev/nvidia0"):
         return Check("gpu", "ok", "none here; everything runs on the CPU")
     if torch.version.cuda is None:
-        fix = "install a CUDA build of torch (see the selector on the PyTorch site) in this environment"
+        fix = (
+            "install a CUDA build of torch (see the selector on the PyTorch site) in "
+            "this environment"
+        )
         return Check("gpu", "warn", "there is an NVIDIA GPU, but this torch is a CPU build", fix)
     return Check(
         "gpu",
@@ -73,7 +78,9 @@ def device() -> Check:
 
 
 def scans() -> tuple[list[Check], str | None]:
-    """The scan that runs, and one line for each that does not; the native one with its instruction set."""
+    """The scan that runs, and one line for each that does not; the native one with its instruction
+    set.
+    """
     try:
         found, best = providers(), chosen(device="cuda" if torch.cuda.is_available() else "cpu")
     except (GenodiffError, StopIteration) as fault:
@@ -143,7 +150,9 @@ def numbers(provider: str) -> Check:
 
 
 def bound() -> Check:
-    """The exact-count bound of the best denoiser in the copy world: four equal letters cost ln 4 nats."""
+    """The exact-count bound of the best denoiser in the copy world: four equal letters cost ln 4
+    nats.
+    """
     n = 4
     diffusion = MaskedDiffusion(schedule("linear"), DNA.mask_id, DNA.targets)
 

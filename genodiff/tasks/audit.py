@@ -1,10 +1,13 @@
-"""What a benchmark gives away: how much of its test part is already in its train part, and what needs no sequence at all.
+"""What a benchmark gives away: how much of its test part is already in its train part, and what
+needs no sequence at all.
 
-Per class of the test part: sequences that train has too (as they are, or as reverse complements), intervals that train
-has exactly or shares bases with, and sequences half of whose 24-mers stand in train. Beside it the accuracy of
-predictors that read no sequence: the commonest class, a tree on the length, and looking up the place in the train part.
-The split that is audited is the one that was loaded, so that `dedup` and `chrom-holdout` can be seen to be clean.
-Text has one strand and no k-mers: of it, only equal sentences (their letters' case and blanks aside), repeats and conflicts count.
+Per class of the test part: sequences that train has too (as they are, or as reverse complements),
+intervals that train has exactly or shares bases with, and sequences half of whose 24-mers stand in
+train. Beside it the accuracy of predictors that read no sequence: the commonest class, a tree on
+the length, and looking up the place in the train part. The split that is audited is the one that
+was loaded, so that `dedup` and `chrom-holdout` can be seen to be clean. Text has one strand and no
+k-mers: of it, only equal sentences (their letters' case and blanks aside), repeats and conflicts
+count.
 """
 
 from collections.abc import Callable
@@ -24,10 +27,11 @@ ALL = "all"
 
 
 def audit(data: TaskData) -> dict[str, Any]:
-    """Everything above as plain values: shares in [0, 1], accuracies in [0, 1], None where it cannot be known.
+    """Everything above as plain values: shares in [0, 1], accuracies in [0, 1], None where it
+    cannot be known.
 
-    Keys: suite, task, split, classes, counts, lengths, leaks (name → class → [found, of]), repeats, conflicts,
-    blank (sequences of N only), accuracy (name → value), notes.
+    Keys: suite, task, split, classes, counts, lengths, leaks (name → class → [found, of]), repeats,
+    conflicts, blank (sequences of N only), accuracy (name → value), notes.
     """
     task, train, test = data.task, data.train, data.test
     found: dict[str, Any] = {
@@ -185,7 +189,8 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
         for part, (low, middle, high) in found["lengths"].items()
     }
     lines = [
-        f"{found['suite']}/{found['task']}, split {found['split']}; classes: {', '.join(found['classes']) or 'none (values)'}"
+        f"{found['suite']}/{found['task']}, split {found['split']}; classes: "
+        f"{', '.join(found['classes']) or 'none (values)'}"
     ]
     lines += [f"  {part}: {counts[part]} examples, lengths {spans[part]}" for part in counts]
     for name, leak in found["leaks"].items():
@@ -193,7 +198,8 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
             continue
         each = ", ".join(f"{c} {_percent(*leak[c])}" for c in leak if c != ALL)
         lines.append(
-            f"  leak: {leak[ALL][0]:,} {_WORDS[name]} ({_percent(*leak[ALL])}{': ' + each if each else ''})"
+            f"  leak: {leak[ALL][0]:,} {_WORDS[name]} "
+            f"({_percent(*leak[ALL])}{': ' + each if each else ''})"
         )
     for part, n in found["repeats"].items():
         lines += [f"  {part} repeats itself: {n:,} duplicate sequences"] if n else []
@@ -228,7 +234,9 @@ def _nothing(found: dict[str, Any]) -> str:
 
 
 def warnings_of(found: dict[str, Any]) -> list[str]:
-    """What somebody who is about to train on these data should know: leaks, duplicates, conflicts, cut sequences."""
+    """What somebody who is about to train on these data should know: leaks, duplicates, conflicts,
+    cut sequences.
+    """
     warnings = []
     for name in ("same", "reverse_complement", "same_place", "overlap"):
         leak = found["leaks"].get(name)
@@ -239,7 +247,8 @@ def warnings_of(found: dict[str, Any]) -> list[str]:
     kmers = found["leaks"].get("shared_kmers")
     if kmers is not None and kmers[ALL][0] > max(1, kmers[ALL][1] // 100):
         warnings.append(
-            f"overlap between train and test: {kmers[ALL][0]:,} {_WORDS['shared_kmers']}, of {kmers[ALL][1]:,}"
+            f"overlap between train and test: {kmers[ALL][0]:,} {_WORDS['shared_kmers']}, of "
+            f"{kmers[ALL][1]:,}"
         )
     warnings += [
         f"{n:,} duplicate sequences inside the {part} part"
@@ -248,7 +257,8 @@ def warnings_of(found: dict[str, Any]) -> list[str]:
     ]
     if found["conflicts"]:
         warnings.append(
-            f"conflicting labels: {found['conflicts']:,} sequences stand with both, or several, labels"
+            f"conflicting labels: {found['conflicts']:,} sequences stand with both, or "
+            f"several, labels"
         )
     warnings += [
         f"{n:,} sequences of the {part} part are {_nothing(found)} only"
@@ -261,6 +271,7 @@ def warnings_of(found: dict[str, Any]) -> list[str]:
     length, majority_share = found["accuracy"].get("length_tree"), found["accuracy"].get("majority")
     if length is not None and majority_share is not None and length > majority_share + 0.05:
         warnings.append(
-            f"the length alone tells {length:.1%} of the test examples (the commonest class {majority_share:.1%})"
+            f"the length alone tells {length:.1%} of the test examples (the commonest class "
+            f"{majority_share:.1%})"
         )
     return warnings + list(found["notes"])

@@ -1,8 +1,9 @@
-"""The folder layout of Genomic Benchmarks: `train/CLASS/ID.txt` and `test/CLASS/ID.txt`, one bare sequence a file.
+"""The folder layout of Genomic Benchmarks: `train/CLASS/ID.txt` and `test/CLASS/ID.txt`, one bare
+sequence a file.
 
-It is read from a folder or straight from its zip archive. Classes and files are put in order by name, so that labels
-and seed splits do not depend on the order in which a file system lists them. Hidden files are passed over; everything
-else that is not a sequence is an error.
+It is read from a folder or straight from its zip archive. Classes and files are put in order by
+name, so that labels and seed splits do not depend on the order in which a file system lists them.
+Hidden files are passed over; everything else that is not a sequence is an error.
 """
 
 import os
@@ -35,7 +36,9 @@ class _Tree(NamedTuple):
 
 
 def is_folder_layout(path: Path) -> bool:
-    """Whether `path` is a zip archive, or has `train` or `test` as a folder of folders (or one folder that has)."""
+    """Whether `path` is a zip archive, or has `train` or `test` as a folder of folders (or one
+    folder that has).
+    """
     return (path.is_file() and path.suffix.lower() == ".zip") or _root(path) is not None
 
 
@@ -44,8 +47,8 @@ def read_folder(
 ) -> tuple[Examples, Examples, tuple[str, ...]]:
     """(train, test, classes), each part ordered by class and name.
 
-    `classes` fixes which classes there are and their labels; None takes the folders of the train part in alphabetical
-    order. Raises `DataError` for anything missing, foreign or empty.
+    `classes` fixes which classes there are and their labels; None takes the folders of the train
+    part in alphabetical order. Raises `DataError` for anything missing, foreign or empty.
     """
     path = Path(path)
     tree = _zip(path) if path.is_file() else _folder(path)

@@ -1,4 +1,6 @@
-"""Fetching a benchmark's own files, task by task, into the cache, in the layout that its reader expects."""
+"""Fetching a benchmark's own files, task by task, into the cache, in the layout that its reader
+expects.
+"""
 
 from pathlib import Path
 
@@ -14,7 +16,8 @@ PARTS = ("train", "test")
 def fetch_task(
     layout: str, url: str, suite: str, task: str, classes: tuple[str, ...], *, offline: bool
 ) -> Path:
-    """The folder in the cache that holds a suite, the task's files fetched where they are not there yet.
+    """The folder in the cache that holds a suite, the task's files fetched where they are not there
+    yet.
 
     Raises `DataError` with the remedy where a file can or may not be fetched.
     """
@@ -40,7 +43,9 @@ def fetch_task(
 def wanted_files(
     layout: str, url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
 ) -> dict[Path, Source | None]:
-    """The files of a task in the cache, and where each comes from; None where no command can fetch it."""
+    """The files of a task in the cache, and where each comes from; None where no command can fetch
+    it.
+    """
     if not url:
         return {home / task if layout == "parts" else home: None}
     by_class = layout == "genomic-benchmarks"

@@ -1,7 +1,8 @@
 """Labelled sequences: what every benchmark, reader, baseline and fit of this room hands on.
 
-Sequences are upper-case IUPAC DNA bytes. Labels are class numbers (int64, shape (n,)), several yes/no answers (uint8,
-shape (n, classes)) or values (float64, shape (n,)). Coordinates are 0-based half-open, strand "+", "-" or "" (unknown).
+Sequences are upper-case IUPAC DNA bytes. Labels are class numbers (int64, shape (n,)), several
+yes/no answers (uint8, shape (n, classes)) or values (float64, shape (n,)). Coordinates are 0-based
+half-open, strand "+", "-" or "" (unknown).
 """
 
 import hashlib
@@ -38,7 +39,9 @@ class Places(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """n labelled sequences. `sequences` is empty where only places are known; `places` is None where they are not."""
+    """n labelled sequences. `sequences` is empty where only places are known; `places` is None
+    where they are not.
+    """
 
     sequences: list[bytes]
     labels: NDArray[Any]
@@ -87,7 +90,9 @@ def concatenate(first: Examples, second: Examples) -> Examples:
 def checked_sequence(
     raw: bytes, file: str | Path, *, line: int | None = None, record: str | None = None
 ) -> bytes:
-    """`raw` in upper case without blanks at its ends. Raises `DataError` where it is empty or no IUPAC DNA."""
+    """`raw` in upper case without blanks at its ends. Raises `DataError` where it is empty or no
+    IUPAC DNA.
+    """
     sequence = raw.strip(b" \t\r\n").upper()
     if not sequence:
         raise DataError(
@@ -107,7 +112,9 @@ def checked_sequence(
 
 
 def fingerprints(sequences: Iterable[bytes], *, both_strands: bool = False) -> list[bytes]:
-    """16 bytes of sha256 of each sequence; with `both_strands` equal for a sequence and its reverse complement."""
+    """16 bytes of sha256 of each sequence; with `both_strands` equal for a sequence and its reverse
+    complement.
+    """
     return [hashlib.sha256(min(s, _rc(s)) if both_strands else s).digest()[:16] for s in sequences]
 
 

@@ -2,13 +2,16 @@
 
 Four layouts are read, in this order:
   the upstream folder or zip   train/CLASS/ID.txt and test/CLASS/ID.txt
-  upstream coordinates         train/CLASS.csv.gz and test/CLASS.csv.gz (id, region, start, end, strand), with the genomes
-  one table of coordinates     coordinates.parquet (dataset, split, class, id, region, start, end, strand), with the genomes
+  upstream coordinates         train/CLASS.csv.gz and test/CLASS.csv.gz (id, region, start, end,
+                               strand), with the genomes
+  one table of coordinates     coordinates.parquet (dataset, split, class, id, region, start, end,
+                               strand), with the genomes
   tables of sequences          train.csv.gz and test.csv.gz (seq, label)
-Where only the official test part is there, `local_split.csv.gz` (row, part) re-splits it; that split is called "local",
-and numbers from it stand beside no published ones.
+Where only the official test part is there, `local_split.csv.gz` (row, part) re-splits it; that
+split is called "local", and numbers from it stand beside no published ones.
 
-Examples are ordered by class and then by id as text, in every layout with ids, so that a seed's split is the same one.
+Examples are ordered by class and then by id as text, in every layout with ids, so that a seed's
+split is the same one.
 """
 
 from pathlib import Path
@@ -31,7 +34,9 @@ _COLUMNS = ["id", "region", "start", "end", "strand"]
 
 
 class Genomes(NamedTuple):
-    """class → its reference, the user's files by reference name, whether fetching is forbidden, whether they are wanted."""
+    """class → its reference, the user's files by reference name, whether fetching is forbidden,
+    whether they are wanted.
+    """
 
     of_class: dict[str, tuple[str, Reference]]
     given: dict[str, Path]
@@ -74,7 +79,9 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
 
 
 def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
-    """The official test part re-split by `local_split.csv.gz`; its train and valid rows make the train part."""
+    """The official test part re-split by `local_split.csv.gz`; its train and valid rows make the
+    train part.
+    """
     home = folder / name if (folder / name).is_dir() else folder
     path = part_file(home, "test")
     if path is None or not (home / LOCAL).is_file():
@@ -120,7 +127,10 @@ def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
                 sequences=[s.encode() for s in _sorted(chosen, classes)["seq"]]
             )
         )
-    note = f"partial: {parts[0].n:,} train and {parts[1].n:,} test examples, not comparable with published numbers"
+    note = (
+        f"partial: {parts[0].n:,} train and {parts[1].n:,} test examples, not comparable "
+        f"with published numbers"
+    )
     return Parts(parts[0], parts[1], (note,))
 
 
@@ -146,7 +156,9 @@ def coordinates(
 
 
 def with_sequences(examples: Examples, classes: tuple[str, ...], genomes: Genomes) -> Examples:
-    """Examples known by coordinates only, with their sequences read from the genomes. Raises `DataError`."""
+    """Examples known by coordinates only, with their sequences read from the genomes. Raises
+    `DataError`.
+    """
     assert examples.places is not None
     sequences: list[bytes] = [b""] * examples.n
     for label, name in enumerate(classes):

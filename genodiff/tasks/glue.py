@@ -1,14 +1,18 @@
-"""GLUE's tasks of one sentence or two, as GLUE gives them out: a folder per task, a tab-separated file per part, no quoting.
+"""GLUE's tasks of one sentence or two, as GLUE gives them out: a folder per task, a tab-separated
+file per part, no quoting.
 
     CoLA   source, label, mark, sentence, without a header            SST-2   sentence, label
-    RTE    index, sentence1, sentence2, label (a word)                WNLI    the same, the label 0 or 1
+    RTE    index, sentence1, sentence2, label (a word)                WNLI
+    the same, the label 0 or 1
 
-GLUE keeps the labels of its test parts to itself. So the official dev part tests here, once, as in every published table of dev
-results, and nothing is chosen by it: each seed's validation part is carved from train. Copies that others have cut are read too: a
-`val` part, and a `dev` part beside a labelled `test`, are pieces of the official train part and go back into it.
+GLUE keeps the labels of its test parts to itself. So the official dev part tests here, once, as in
+every published table of dev results, and nothing is chosen by it: each seed's validation part is
+carved from train. Copies that others have cut are read too: a `val` part, and a `dev` part beside a
+labelled `test`, are pieces of the official train part and go back into it.
 
-A sentence is its bytes of UTF-8; two sentences have a tab between them, which no field of such a file can hold.
-Source: Wang et al. 2019, arXiv 1804.07461; Warstadt et al. 2019 (CoLA), Socher et al. 2013 (SST-2), Levesque et al. 2012 (WNLI).
+A sentence is its bytes of UTF-8; two sentences have a tab between them, which no field of such a
+file can hold. Source: Wang et al. 2019, arXiv 1804.07461; Warstadt et al. 2019 (CoLA), Socher et
+al. 2013 (SST-2), Levesque et al. 2012 (WNLI).
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +34,8 @@ _FIX = "give the task's official files, unchanged"
 
 
 class Columns(NamedTuple):
-    """Where a task's sentences and labels stand in a file with no header, how many fields that has, and what the labels are.
+    """Where a task's sentences and labels stand in a file with no header, how many fields that has,
+    and what the labels are.
 
     `words` are the labels of class 0, 1, ... as the files write them.
     """
@@ -52,7 +57,9 @@ COLUMNS = {
 
 
 def read_glue(folder: Path, name: str) -> Parts:
-    """The official train part and, as test, the official dev part. Raises `DataError` for what is missing, broken or no GLUE."""
+    """The official train part and, as test, the official dev part. Raises `DataError` for what is
+    missing, broken or no GLUE.
+    """
     home = _home(folder, name)
     files = {part: _file(home, part) for part in ("train", "val", "dev", "test")}
     if files["train"] is None:
@@ -74,7 +81,8 @@ def read_glue(folder: Path, name: str) -> Parts:
         train = concatenate(train, found[part])
     whole = " + ".join(f"{part} ({found[part].n:,})" for part in pieces)
     notes = [
-        f"the test part is GLUE's dev part ({found[test].n:,} examples): its own test part has no public labels"
+        f"the test part is GLUE's dev part ({found[test].n:,} examples): its own test part has "
+        f"no public labels"
     ]
     notes.append(f"validation: a tenth of train, drawn for each seed; train is {whole}")
     return Parts(train, found[test], tuple(notes))
@@ -106,7 +114,10 @@ def read_part(path: Path, name: str) -> Examples:
                 "empty sentence", file=path, line=number, fix="remove the row, or give its sentence"
             )
         if fields[label].strip() not in columns.words:
-            what = f"unknown label '{fields[label].strip()[:40]}': {name} has {' and '.join(columns.words)}"
+            what = (
+                f"unknown label '{fields[label].strip()[:40]}': {name} has "
+                f"{' and '.join(columns.words)}"
+            )
             raise DataError(what, file=path, line=number, fix=_FIX)
         sentences.append(TAB.join(w.encode() for w in words))
         labels.append(columns.words.index(fields[label].strip()))
@@ -142,7 +153,10 @@ def _layout(
     columns = COLUMNS[name]
     if not _is_header(fields):
         if len(fields) != columns.fields:
-            what = f"no file of {name}: its first line has {len(fields)} field{'s' * (len(fields) != 1)}, not {columns.fields}"
+            what = (
+                f"no file of {name}: its first line has {len(fields)} "
+                f"field{'s' * (len(fields) != 1)}, not {columns.fields}"
+            )
             raise DataError(what, file=path, line=number, fix=_FIX)
         return columns.texts, columns.label, columns.fields
     wanted = ("sentence",) if len(columns.texts) == 1 else ("sentence1", "sentence2")

@@ -1,8 +1,9 @@
 """Shared k-mers: how much of a sequence stands, on either strand, in other sequences.
 
-A k-mer is written in two bits a base and counts as the same as its reverse complement (the smaller of both numbers).
-k-mers with a letter other than A, C, G, T are left out. For large sets only the k-mers whose hash falls into one slice
-of `SLICES` are kept, the same ones on both sides, which leaves the shares unbiased.
+A k-mer is written in two bits a base and counts as the same as its reverse complement (the smaller
+of both numbers). k-mers with a letter other than A, C, G, T are left out. For large sets only the
+k-mers whose hash falls into one slice of `SLICES` are kept, the same ones on both sides, which
+leaves the shares unbiased.
 """
 
 import numpy as np
@@ -19,7 +20,9 @@ _CHUNK = 1 << 22
 
 
 def shared_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np.float64]:
-    """For each query sequence the share of its k-mers that some target sequence has; NaN where it has no k-mer."""
+    """For each query sequence the share of its k-mers that some target sequence has; NaN where it
+    has no k-mer.
+    """
     sample = sum(map(len, target)) + sum(map(len, query)) > _LARGE
     known = np.sort(_kmers(target, sample)[0])  # np.unique would hash, which is far slower
     kmers, owner = _kmers(query, sample)

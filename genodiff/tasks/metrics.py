@@ -1,12 +1,14 @@
 """Metrics of predictions, by their names in `task.Metric`, and how sure they are.
 
-Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several yes/no answers, or values (n,). A
-class's number is its place in the task's `classes`; nothing here depends on a listing or on which labels happen to occur.
+Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several yes/no
+answers, or values (n,). A class's number is its place in the task's `classes`; nothing here depends
+on a listing or on which labels happen to occur.
 
-The interval is the percentile bootstrap over test examples, of the mean over seeds: every seed's model is scored on the same
-resample. Metrics of decisions depend on the counts of (truth, decisions of all seeds) alone, so a resample is one draw of
-those counts from a multinomial, which is the same law as drawing n examples with replacement. It covers the choice of test
-examples; what seeds do is shown beside it, as max − min.
+The interval is the percentile bootstrap over test examples, of the mean over seeds: every seed's
+model is scored on the same resample. Metrics of decisions depend on the counts of (truth, decisions
+of all seeds) alone, so a resample is one draw of those counts from a multinomial, which is the same
+law as drawing n examples with replacement. It covers the choice of test examples; what seeds do is
+shown beside it, as max − min.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +35,9 @@ HIGHER = {"mse": False}
 
 
 class Spread(NamedTuple):
-    """A metric over seeds: the mean, max − min, and the interval of the mean over test examples (None: not defined)."""
+    """A metric over seeds: the mean, max − min, and the interval of the mean over test examples
+    (None: not defined).
+    """
 
     mean: float
     range: float
@@ -42,7 +46,9 @@ class Spread(NamedTuple):
 
 
 def decide(kind: str, predicted: Floats) -> NDArray[np.int64]:
-    """The decisions in `predicted`: the most probable class (the first of equals), or yes where its probability is ≥ 1/2."""
+    """The decisions in `predicted`: the most probable class (the first of equals), or yes where its
+    probability is ≥ 1/2.
+    """
     if kind == "multilabel":
         return (predicted >= 0.5).astype(np.int64)
     return predicted.argmax(-1)
@@ -59,7 +65,9 @@ def best_of(metric: str, tried: Iterable[tuple[float, T]]) -> tuple[float, T]:
 
 
 def in_their_columns(classes: NDArray[Any], found: Floats, n_classes: int) -> Floats:
-    """Columns of `found` in the places of their classes, (n, n_classes); a class that train lacks has probability 0."""
+    """Columns of `found` in the places of their classes, (n, n_classes); a class that train lacks
+    has probability 0.
+    """
     scores = np.zeros((len(found), n_classes))
     scores[:, classes.astype(int)] = found
     return scores
@@ -68,8 +76,9 @@ def in_their_columns(classes: NDArray[Any], found: Floats, n_classes: int) -> Fl
 def measure(metric: str, kind: str, truth: NDArray[Any], predicted: Floats) -> float:
     """One metric. Raises `DataError` for a metric that such a task does not have.
 
-    f1 is that of class 1 for binary tasks, otherwise the mean over classes (as f1_macro); auroc and auprc of more than two
-    classes are means over one-against-rest. A metric that the data leave undefined is 0 (mcc, f1) or NaN (auroc, r2, correlation).
+    f1 is that of class 1 for binary tasks, otherwise the mean over classes (as f1_macro); auroc and
+    auprc of more than two classes are means over one-against-rest. A metric that the data leave
+    undefined is 0 (mcc, f1) or NaN (auroc, r2, correlation).
     """
     if kind == "regression":
         return _of_values(metric, truth.astype(np.float64), predicted)
@@ -140,7 +149,9 @@ def _of_table(metric: str, table: NDArray[Any]) -> float:
 
 
 def _of_tables(metric: str, tables: NDArray[Any]) -> Floats:
-    """Metrics of stacked tables (S, classes, classes): scikit-learn's definitions, once for all resamples."""
+    """Metrics of stacked tables (S, classes, classes): scikit-learn's definitions, once for all
+    resamples.
+    """
     t = tables.astype(np.float64)
     n, hits = t.sum((1, 2)), np.trace(t, axis1=1, axis2=2)
     true, said = t.sum(2), t.sum(1)
@@ -192,7 +203,8 @@ def _by_counts(
 ) -> Floats:
     n_classes = seeds[0].shape[-1]
     patterns, counts = np.unique(
-        np.stack([truth.astype(np.int64), *(decide(kind, p) for p in seeds)], 1), axis=0, return_counts=True
+        np.stack([truth.astype(np.int64), *(decide(kind, p) for p in seeds)], 1), axis=0,
+        return_counts=True
     )  # fmt: skip
     drawn = draw.multinomial(len(truth), counts / len(truth), size=resamples)
     total = np.zeros(resamples)
@@ -211,7 +223,9 @@ def _by_examples(
     draw: np.random.Generator,
     resamples: int,
 ) -> Floats:
-    """For metrics without a table of counts: `resamples` / 5 draws of examples, each a full computation."""
+    """For metrics without a table of counts: `resamples` / 5 draws of examples, each a full
+    computation.
+    """
 
     def of(index: NDArray[np.int64]) -> float:
         return float(np.mean([measure(metric, kind, truth[index], p[index]) for p in seeds]))
@@ -221,7 +235,9 @@ def _by_examples(
 
 
 def calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) -> dict[str, Any]:
-    """Confidence against accuracy of the decisions in equal-width bins, and the expected calibration error (Guo et al., 2017)."""
+    """Confidence against accuracy of the decisions in equal-width bins, and the expected
+    calibration error (Guo et al., 2017).
+    """
     confidence, right = predicted.max(-1), predicted.argmax(-1) == truth
     place = np.minimum((confidence * bins).astype(int), bins - 1)
     count = np.bincount(place, minlength=bins)
@@ -241,7 +257,9 @@ def calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) -> dict[
 def by_length(
     lengths: NDArray[np.int64], of: Callable[[NDArray[np.int64]], float], groups: int = 6
 ) -> list[dict[str, Any]]:
-    """`of` the examples of each group of lengths: up to `groups` groups of about equal size; one where all are equal."""
+    """`of` the examples of each group of lengths: up to `groups` groups of about equal size; one
+    where all are equal.
+    """
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, groups + 1)).round().astype(np.int64))
     if len(edges) < 3:
         edges = np.array([lengths.min(), lengths.max()])

@@ -1,7 +1,9 @@
-"""Intervals that share bases, or are the same: how many targets of each class a query interval meets.
+"""Intervals that share bases, or are the same: how many targets of each class a query interval
+meets.
 
-The intervals that overlap [start, end) are those that start before `end` less those that end at or before `start`:
-two binary searches per contig and class, exact for any mixture of lengths. Strands do not matter.
+The intervals that overlap [start, end) are those that start before `end` less those that end at or
+before `start`: two binary searches per contig and class, exact for any mixture of lengths. Strands
+do not matter.
 """
 
 import numpy as np
@@ -36,7 +38,9 @@ def overlap_counts(
 def same_counts(
     query: Places, target: Places, labels: NDArray[np.int64], n_classes: int
 ) -> NDArray[np.int64]:
-    """(queries, classes): how many targets of each class have exactly the query's contig, start and end."""
+    """(queries, classes): how many targets of each class have exactly the query's contig, start and
+    end.
+    """
     contig = np.unique(np.concatenate([target.contig, query.contig]), return_inverse=True)[1]
     keys = np.stack(
         [

@@ -1,4 +1,6 @@
-"""A user's own labelled data as a task: a folder of class folders, its zip, a folder of tables, or a table per part."""
+"""A user's own labelled data as a task: a folder of class folders, its zip, a folder of tables, or
+a table per part.
+"""
 
 from pathlib import Path
 
@@ -34,10 +36,12 @@ def load_own(
     name: str | None = None,
     split: str = "official",
 ) -> TaskData:
-    """The task that a user's files make. `train` may be a folder or zip that holds the other parts as well.
+    """The task that a user's files make. `train` may be a folder or zip that holds the other parts
+    as well.
 
-    The train part's labels say what kind of task it is and give the classes their order, unless `kind` is given; without
-    `max_length` nothing is cut. `split` may be `dedup` or `chrom-holdout`. Raises `DataError` and `UsageError`.
+    The train part's labels say what kind of task it is and give the classes their order, unless
+    `kind` is given; without `max_length` nothing is cut. `split` may be `dedup` or `chrom-holdout`.
+    Raises `DataError` and `UsageError`.
     """
     path = Path(train)
     parts, kind, classes = _parts(path, test, valid, layout, kind)
@@ -89,7 +93,10 @@ def _parts(
         files = {part: part_file(path, part) for part in ("train", "test", *VALID)}
         for part in ("train", "test"):
             if files[part] is None:
-                what = f"has no {part} part: neither a folder '{part}' nor a table {part}.csv, .tsv, .parquet or .fa"
+                what = (
+                    f"has no {part} part: neither a folder '{part}' nor a table {part}.csv, "
+                    f".tsv, .parquet or .fa"
+                )
                 raise DataError(
                     what,
                     file=path,
@@ -123,7 +130,9 @@ def _parts(
 
 
 def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, ...]) -> None:
-    """A class that has one example cannot be learnt and validated: it is more often a typing error in a label."""
+    """A class that has one example cannot be learnt and validated: it is more often a typing error
+    in a label.
+    """
     if kind in ("binary", "multiclass") and train.n > 2 * len(classes):
         alone = [name for name, n in class_counts(train.labels, classes).items() if n < 2]
         if alone:

@@ -1,4 +1,6 @@
-"""The parts of a task as readers give them, and the plain layout: one file per part, or one table for all tasks."""
+"""The parts of a task as readers give them, and the plain layout: one file per part, or one table
+for all tasks.
+"""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +17,9 @@ VALID = ("dev", "valid", "val")
 
 
 class Parts(NamedTuple):
-    """Both parts of a task, what was done to them, and the rows of train that the benchmark itself uses to validate."""
+    """Both parts of a task, what was done to them, and the rows of train that the benchmark itself
+    uses to validate.
+    """
 
     train: Examples
     test: Examples
@@ -24,7 +28,9 @@ class Parts(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """A file of a suite and the rows of it (columns with these values) that make one part of a task."""
+    """A file of a suite and the rows of it (columns with these values) that make one part of a
+    task.
+    """
 
     file: str
     where: tuple[tuple[str, str], ...] = ()
@@ -48,9 +54,11 @@ def part_file(folder: Path, part: str) -> Path | None:
 
 
 def read_parts(folder: Path, name: str, kind: Kind, classes: tuple[str, ...]) -> Parts:
-    """`train`, `test` and, where it is there, `dev` of a task, from `folder/name` or from `folder` itself.
+    """`train`, `test` and, where it is there, `dev` of a task, from `folder/name` or from `folder`
+    itself.
 
-    The dev part is put behind the train part, and `valid_index` says so. Raises `DataError` where a part is missing.
+    The dev part is put behind the train part, and `valid_index` says so. Raises `DataError` where a
+    part is missing.
     """
     home = folder / name if (folder / name).is_dir() else folder
     files = {part: part_file(home, part) for part in ("train", "test", *VALID)}
@@ -63,7 +71,8 @@ def read_parts(folder: Path, name: str, kind: Kind, classes: tuple[str, ...]) ->
         raise DataError(
             what,
             file=home,
-            fix="give the folder with train.csv and test.csv (or .tsv, .parquet, .fna; plain or .gz)",
+            fix="give the folder with train.csv and test.csv (or .tsv, .parquet, .fna; "
+            "plain or .gz)",
         )
     train, test = (_read(files[part], kind, classes) for part in ("train", "test"))
     valid = next(

@@ -1,4 +1,6 @@
-"""What others have published of a suite's tasks, to stand beside what is measured here: `data_recipes/published/SUITE.yaml`."""
+"""What others have published of a suite's tasks, to stand beside what is measured here:
+`data_recipes/published/SUITE.yaml`.
+"""
 
 from typing import NamedTuple
 
@@ -9,7 +11,9 @@ from genodiff.settings import Settings, read_yaml
 
 
 class Row(Settings):
-    """One model's published values, in the order of the file's tasks: [mean], [mean, max − min], or none."""
+    """One model's published values, in the order of the file's tasks: [mean], [mean, max − min], or
+    none.
+    """
 
     name: str
     source: str

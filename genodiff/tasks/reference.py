@@ -1,7 +1,9 @@
-"""The genomes and transcripts that a benchmark's coordinates point into, under the names that the benchmark uses.
+"""The genomes and transcripts that a benchmark's coordinates point into, under the names that the
+benchmark uses.
 
-A benchmark may say `I` where the file says `chrI`, or leave out a transcript's version: a `Reference` knows how to get
-from one to the other. Strand "-" means the reverse complement; "" counts as "+".
+A benchmark may say `I` where the file says `chrI`, or leave out a transcript's version: a
+`Reference` knows how to get from one to the other. Strand "-" means the reverse complement; ""
+counts as "+".
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,8 @@ from genodiff.tasks.examples import Places
 
 
 class Reference(Source):
-    """One FASTA file. A region is looked up under its own name, then `rename[name]`, then `prefix + name`.
+    """One FASTA file. A region is looked up under its own name, then `rename[name]`, then `prefix +
+    name`.
 
     With `versioned`, names in the file end in `.1`, `.2`, ..., which the benchmark leaves out.
     `holdout` names the contigs that test under `--split chrom-holdout`.
@@ -52,7 +55,9 @@ def find_reference(
 
 
 def extract(path: Path, reference: Reference, places: Places) -> Iterator[bytes]:
-    """The upper-case sequence of each interval, on its strand. Raises `DataError` for what the file does not have."""
+    """The upper-case sequence of each interval, on its strand. Raises `DataError` for what the file
+    does not have.
+    """
     with Genome(path) as genome:
         known = (
             {name.rsplit(".", 1)[0]: name for name in genome.contigs}

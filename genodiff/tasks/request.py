@@ -1,4 +1,6 @@
-"""Which data a sweep reads: tasks of a suite, or a user's own files. Plain values, so that a worker process can open them too."""
+"""Which data a sweep reads: tasks of a suite, or a user's own files. Plain values, so that a worker
+process can open them too.
+"""
 
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +16,9 @@ from genodiff.tasks.task import Domain, Metric, TaskData, fewer, load_suite, loa
 
 
 class Table(Settings):
-    """A user's own task. `train` may be a folder or zip of class folders, as Genomic Benchmarks are laid out; then no `test`."""
+    """A user's own task. `train` may be a folder or zip of class folders, as Genomic Benchmarks are
+    laid out; then no `test`.
+    """
 
     name: str
     train: str
@@ -44,7 +48,9 @@ class Request(Settings):
         return "dna" if self.table is not None else load_suite(self.suite).domain
 
     def names(self, word: str = "all") -> list[str]:
-        """The tasks that a word means: one name, several with commas, or all of the suite. Raises `UsageError`."""
+        """The tasks that a word means: one name, several with commas, or all of the suite. Raises
+        `UsageError`.
+        """
         if self.table is not None:
             return [self.table.name]
         known = task_names(self.suite)
@@ -59,7 +65,9 @@ class Request(Settings):
         return chosen
 
     def load(self, name: str) -> TaskData:
-        """A task with its examples, of train at most `max_train`. Raises `DataError` where they are missing or wrong."""
+        """A task with its examples, of train at most `max_train`. Raises `DataError` where they are
+        missing or wrong.
+        """
         data = self._whole(name)
         return data if self.max_train is None else fewer(data, self.max_train)
 

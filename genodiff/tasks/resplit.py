@@ -1,9 +1,11 @@
-"""Splits that do not leak: whole chromosomes held out, or train without everything that test has as well.
+"""Splits that do not leak: whole chromosomes held out, or train without everything that test has as
+well.
 
-`chrom-holdout` pools both parts; the examples on the held-out contigs test, all others train. Regions that are not
-contigs of a genome (transcripts) are held out by a hash of their name, one in eight.
-`dedup` keeps the test part (each sequence once) and takes out of train what equals a test sequence on either strand, or
-whose interval shares a base with a test interval, whatever the classes.
+`chrom-holdout` pools both parts; the examples on the held-out contigs test, all others train.
+Regions that are not contigs of a genome (transcripts) are held out by a hash of their name, one in
+eight. `dedup` keeps the test part (each sequence once) and takes out of train what equals a test
+sequence on either strand, or whose interval shares a base with a test interval, whatever the
+classes.
 """
 
 import hashlib
@@ -23,7 +25,9 @@ _HASHED = 8
 
 
 def resplit(split: str, parts: Parts, classes: tuple[str, ...], held_out: frozenset[str]) -> Parts:
-    """`parts` split anew as `split` says, with a note of what changed. Raises `DataError` where a class loses a whole part."""
+    """`parts` split anew as `split` says, with a note of what changed. Raises `DataError` where a
+    class loses a whole part.
+    """
     found = chrom_holdout(parts, held_out) if split == "chrom-holdout" else dedup(parts)
     for part, examples in (("train", found.train), ("test", found.test)):
         empty = (
@@ -81,7 +85,10 @@ def dedup(parts: Parts) -> Parts:
     if train.places is not None and test.places is not None:
         leaks |= overlaps_any(train.places, test.places)
         repeated |= _later(list(zip(*(values.tolist() for values in test.places[:3]), strict=True)))
-    note = f"dedup: {int(leaks.sum()):,} of {train.n:,} train and {int(repeated.sum()):,} of {test.n:,} test examples left out"
+    note = (
+        f"dedup: {int(leaks.sum()):,} of {train.n:,} train and {int(repeated.sum()):,} of "
+        f"{test.n:,} test examples left out"
+    )
     valid = None if parts.valid_index is None else _moved(parts.valid_index, ~leaks)
     return Parts(train.take(~leaks), test.take(~repeated), (*parts.notes, note), valid)
 

@@ -1,11 +1,11 @@
 """Labelled sequences in one file: CSV, TSV, parquet or FASTA, plain or gzip.
 
-A table needs a column of sequences and one of labels, found by their usual names or named by the user; columns for a
-name and for coordinates are taken along where they are there. In FASTA the label stands as `label=X` in the header, or
-after the last `|` of the name.
+A table needs a column of sequences and one of labels, found by their usual names or named by the
+user; columns for a name and for coordinates are taken along where they are there. In FASTA the
+label stands as `label=X` in the header, or after the last `|` of the name.
 
-What the labels are (two classes, several, values) is told by the train part's labels unless it is said, and is always
-reported, since `0, 1, 2` may be classes or counts.
+What the labels are (two classes, several, values) is told by the train part's labels unless it is
+said, and is always reported, since `0, 1, 2` may be classes or counts.
 """
 
 import csv
@@ -39,14 +39,18 @@ _SEPARATOR = ";"
 
 
 class Table(NamedTuple):
-    """A file's rows as text. `line` is the number of a row's line (or of its record); `cells` are columns by name."""
+    """A file's rows as text. `line` is the number of a row's line (or of its record); `cells` are
+    columns by name.
+    """
 
     file: str
     cells: dict[str, list[str]]
     line: list[int]
 
     def column(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str:
-        """The name of a column: the one that the user wants, or the one with a usual name. Raises `UsageError`."""
+        """The name of a column: the one that the user wants, or the one with a usual name. Raises
+        `UsageError`.
+        """
         names = list(self.cells)
         if wanted is not None:
             if wanted not in self.cells:
@@ -67,7 +71,9 @@ class Table(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Which columns hold what; None takes the usual names. Several `labels` make a multi-label task."""
+    """Which columns hold what; None takes the usual names. Several `labels` make a multi-label
+    task.
+    """
 
     sequence: str | None = None
     labels: tuple[str, ...] = ()
@@ -76,7 +82,9 @@ class Layout(NamedTuple):
 
 
 def read_rows(path: str | Path) -> Table:
-    """A whole CSV, TSV, parquet or FASTA file as text. Raises `DataError` with the line of the fault."""
+    """A whole CSV, TSV, parquet or FASTA file as text. Raises `DataError` with the line of the
+    fault.
+    """
     path = Path(path)
     stem = path.name.lower().removesuffix(".gz").removesuffix(".bgz")
     ending = Path(stem).suffix
@@ -102,10 +110,12 @@ def read_table(
     kind: Kind | None = None,
     classes: tuple[str, ...] | None = None,
 ) -> tuple[Examples, Kind, tuple[str, ...]]:
-    """(examples, kind, classes) of one file. `classes` gives the labels their numbers: a label is a class's name or number.
+    """(examples, kind, classes) of one file. `classes` gives the labels their numbers: a label is a
+    class's name or number.
 
-    Without `kind` and `classes` they are told by the labels: numeric labels in numeric order, others alphabetically.
-    Raises `DataError` for an empty or foreign sequence, a missing label, or a label that `classes` lack.
+    Without `kind` and `classes` they are told by the labels: numeric labels in numeric order,
+    others alphabetically. Raises `DataError` for an empty or foreign sequence, a missing label, or
+    a label that `classes` lack.
     """
     table = _where(read_rows(path), layout.where)
     if not table.line:
@@ -162,7 +172,10 @@ def _labels(
     if kind == "regression":
         return _values(table, cells), kind, ()
     if len(classes) < 2 or (kind == "binary") != (len(classes) == 2):
-        what = f"{len(classes)} different label{'s' * (len(classes) != 1)} ({', '.join(classes[:5])}) do not make a {kind} task"
+        what = (
+            f"{len(classes)} different label{'s' * (len(classes) != 1)} "
+            f"({', '.join(classes[:5])}) do not make a {kind} task"
+        )
         raise DataError(
             what,
             file=table.file,
@@ -177,7 +190,9 @@ def _labels(
 
 
 def told_by(cells: list[str], kind: Kind | None = None) -> tuple[Kind, tuple[str, ...]]:
-    """What labels like these mean: values where one is no whole number or where there are many, else classes, in order."""
+    """What labels like these mean: values where one is no whole number or where there are many,
+    else classes, in order.
+    """
     different = set(cells)
     numbers = {cell: value for cell in different if (value := _number(cell)) is not None}
     numeric = len(numbers) == len(different)
@@ -213,7 +228,10 @@ def _class(table: Table, cell: str, classes: tuple[str, ...], line: int) -> int:
         and not any(name.isdigit() for name in classes)
     ):
         return int(cell)
-    what = f"unknown label '{cell[:60]}': the classes are {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
+    what = (
+        f"unknown label '{cell[:60]}': the classes are "
+        f"{', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
+    )
     raise DataError(
         what, file=table.file, line=line, fix="correct the label, or give train rows of that class"
     )

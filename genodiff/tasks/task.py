@@ -1,10 +1,12 @@
-"""Tasks: what is to be predicted from a sequence, by which metric, with which data, and the seeds' splits of its train part.
+"""Tasks: what is to be predicted from a sequence, by which metric, with which data, and the seeds'
+splits of its train part.
 
-A suite is one YAML file in `data_recipes/tasks/`; a task is one row of it. The order of `classes` is the meaning of the
-labels and is written down, never taken from a folder listing.
+A suite is one YAML file in `data_recipes/tasks/`; a task is one row of it. The order of `classes`
+is the meaning of the labels and is written down, never taken from a folder listing.
 
-Protocol: the test part is fixed. For each seed the train part is split 90/10 at random, as in the Caduceus paper
-(Schiff et al. 2024, App. D.2), unless the benchmark publishes a validation part of its own, which then serves every seed.
+Protocol: the test part is fixed. For each seed the train part is split 90/10 at random, as in the
+Caduceus paper (Schiff et al. 2024, App. D.2), unless the benchmark publishes a validation part of
+its own, which then serves every seed.
 """
 
 from collections.abc import Mapping
@@ -38,14 +40,16 @@ VALID_SHARE = 10
 
 
 class Task(Settings):
-    """One prediction task. `classes` names label 0, 1, ... (or the yes/no answers; empty for regression).
+    """One prediction task. `classes` names label 0, 1, ... (or the yes/no answers; empty for
+    regression).
 
-    `holdout` names the contigs that test under chrom-holdout, where those of the references would not do.
-    `metrics[0]` is the one that the published table reports. Longer sequences are cut to their first `max_length` bases, texts to
-    so many tokens.
-    `oriented` says that every sequence stands in the direction of its gene, so that its reverse complement is no equal example;
-    `parts`, of how many stretches the head reads the means: more than 1 where what decides stands at a known place.
-    `counts` gives, per part, the published number of examples of each class; data that differ are not the official ones.
+    `holdout` names the contigs that test under chrom-holdout, where those of the references would
+    not do. `metrics[0]` is the one that the published table reports. Longer sequences are cut to
+    their first `max_length` bases, texts to so many tokens. `oriented` says that every sequence
+    stands in the direction of its gene, so that its reverse complement is no equal example;
+    `parts`, of how many stretches the head reads the means: more than 1 where what decides stands
+    at a known place. `counts` gives, per part, the published number of examples of each class; data
+    that differ are not the official ones.
     """
 
     suite: str
@@ -77,7 +81,9 @@ class Task(Settings):
 
 
 class Rows(Settings):
-    """Rows of a suite's table: those whose columns have these values; `{task}` stands for the task's name."""
+    """Rows of a suite's table: those whose columns have these values; `{task}` stands for the
+    task's name.
+    """
 
     file: str
     where: dict[str, str] = Field(default_factory=dict)
@@ -91,9 +97,11 @@ class Rows(Settings):
 
 
 class Suite(Settings):
-    """The tasks of one benchmark, how its files are laid out, where they come from and which genomes they point into.
+    """The tasks of one benchmark, how its files are laid out, where they come from and which
+    genomes they point into.
 
-    `url` has `{task}`, `{part}` and, for coordinates, `{class}` in it; empty where the data cannot be fetched by a command.
+    `url` has `{task}`, `{part}` and, for coordinates, `{class}` in it; empty where the data cannot
+    be fetched by a command.
     """
 
     suite: str
@@ -108,9 +116,11 @@ class Suite(Settings):
 
 
 class TaskData(NamedTuple):
-    """A task with its examples. `valid_index` (into `train`) is the published validation part, where there is one.
+    """A task with its examples. `valid_index` (into `train`) is the published validation part,
+    where there is one.
 
-    `split` says which split this is (official, local, chrom-holdout, dedup, ...); `notes` are to be shown with every number.
+    `split` says which split this is (official, local, chrom-holdout, dedup, ...); `notes` are to be
+    shown with every number.
     """
 
     task: Task
@@ -122,9 +132,11 @@ class TaskData(NamedTuple):
 
 
 def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(train, valid) rows of `data.train` for `seed`, both sorted: 90/10 at random, or the published validation part.
+    """(train, valid) rows of `data.train` for `seed`, both sorted: 90/10 at random, or the
+    published validation part.
 
-    A pure function of the seed and the number of examples. Raises `DataError` for fewer than two examples.
+    A pure function of the seed and the number of examples. Raises `DataError` for fewer than two
+    examples.
     """
     if data.valid_index is not None:
         return np.setdiff1d(np.arange(data.train.n), data.valid_index), np.sort(data.valid_index)
@@ -139,7 +151,9 @@ def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def fewer(data: TaskData, n: int) -> TaskData:
-    """The task with `n` of its train examples, the same ones for every seed and model; a published validation part stays."""
+    """The task with `n` of its train examples, the same ones for every seed and model; a published
+    validation part stays.
+    """
     pool = (
         np.arange(data.train.n)
         if data.valid_index is None
@@ -206,11 +220,12 @@ def load_task(
 ) -> TaskData:
     """A task with its examples, checked against what its recipe says.
 
-    `source` is the folder (or file) with the suite's data; None looks into the cache. `references` gives the user's own
-    genome files by reference name; with `sequences=False` coordinates stay without sequences. Splits: `official`;
-    `chrom-holdout` (whole chromosomes test); `dedup` (train loses what equals or overlaps test); for Genomic Benchmarks
-    also `local` and `partial`, as far as such files are there.
-    Raises `UsageError` for an unknown name and `DataError` for data that are missing, broken or not the task's.
+    `source` is the folder (or file) with the suite's data; None looks into the cache. `references`
+    gives the user's own genome files by reference name; with `sequences=False` coordinates stay
+    without sequences. Splits: `official`; `chrom-holdout` (whole chromosomes test); `dedup` (train
+    loses what equals or overlaps test); for Genomic Benchmarks also `local` and `partial`, as far
+    as such files are there. Raises `UsageError` for an unknown name and `DataError` for data that
+    are missing, broken or not the task's.
     """
     found, task = load_suite(suite), find_task(suite, name)
     if split not in SPLITS:
@@ -290,7 +305,10 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
         if part in task.counts and counts != task.counts[part]:
             shown = " / ".join(f"{n:,}" for n in counts)
             wanted = " / ".join(f"{n:,}" for n in task.counts[part])
-            what = f"{task.name}: {part} has {shown} examples per class ({', '.join(task.classes)}), the published data {wanted}"
+            what = (
+                f"{task.name}: {part} has {shown} examples per class "
+                f"({', '.join(task.classes)}), the published data {wanted}"
+            )
             raise DataError(
                 what,
                 file=folder,
@@ -300,7 +318,10 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
         if task.lengths is not None and (
             lengths.min() < task.lengths[0] or lengths.max() > task.lengths[1]
         ):
-            what = f"{task.name}: {part} has lengths {lengths.min():,} to {lengths.max():,}, the published data"
+            what = (
+                f"{task.name}: {part} has lengths {lengths.min():,} to {lengths.max():,}, "
+                f"the published data"
+            )
             raise DataError(
                 f"{what} {task.lengths[0]:,} to {task.lengths[1]:,}",
                 file=folder,
@@ -309,7 +330,9 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
 
 
 def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
-    """A note for each part with sequences that are cut; how many tokens a text has depends on the network."""
+    """A note for each part with sequences that are cut; how many tokens a text has depends on the
+    network.
+    """
     notes: list[str] = []
     for part, examples in (
         (("train", parts.train), ("test", parts.test)) if task.domain == "dna" else ()
@@ -318,7 +341,8 @@ def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
         if long:
             share = f"{long:,} of {examples.n:,} {part} sequences ({long / examples.n:.1%})"
             notes.append(
-                f"{share} are longer than {task.max_length:,} and are cut to their first {task.max_length:,} bases"
+                f"{share} are longer than {task.max_length:,} and are cut to their first "
+                f"{task.max_length:,} bases"
             )
     return tuple(notes)
 

@@ -1,6 +1,8 @@
-"""Predictors that look at everything but the sequence: the commonest class, the length, the place in the genome.
+"""Predictors that look at everything but the sequence: the commonest class, the length, the place
+in the genome.
 
-What they reach is what a benchmark gives away. A network that does not beat them has not been shown to read DNA.
+What they reach is what a benchmark gives away. A network that does not beat them has not been shown
+to read DNA.
 """
 
 import numpy as np
@@ -31,10 +33,12 @@ def length_tree(
 def coordinate_lookup(
     train: Examples, test: Places, n_classes: int, *, exact: bool
 ) -> NDArray[np.float64]:
-    """(n_test, classes): the classes of the train intervals that a test interval equals (`exact`) or overlaps.
+    """(n_test, classes): the classes of the train intervals that a test interval equals (`exact`)
+    or overlaps.
 
-    Where there is none, the classes of the train intervals that meet no other train interval: a class whose members are
-    found again is then ruled out by not being found. Uses no label of the test part.
+    Where there is none, the classes of the train intervals that meet no other train interval: a
+    class whose members are found again is then ruled out by not being found. Uses no label of the
+    test part.
     """
     assert train.places is not None
     count = same_counts if exact else overlap_counts

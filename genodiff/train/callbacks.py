@@ -1,7 +1,8 @@
 """What happens at the end of every optimiser step, in this order and nowhere else:
 
-averaged weights → plan → validation → metrics row → checkpoint → stop. Everything up to the checkpoint is a function of
-(configuration, step), so that a run that was killed anywhere repeats it exactly.
+averaged weights → plan → validation → metrics row → checkpoint → stop. Everything up to the
+checkpoint is a function of (configuration, step), so that a run that was killed anywhere repeats it
+exactly.
 """
 
 import logging
@@ -130,7 +131,9 @@ class Boundary(pl.Callback):
             self.reporter.close()
 
     def _agree(self, trainer: pl.Trainer) -> int:
-        """The plan, decided by the first rank; the number of a signal that any rank has caught, or 0."""
+        """The plan, decided by the first rank; the number of a signal that any rank has caught, or
+        0.
+        """
         if trainer.is_global_zero:
             self.plan.watch(self.counters.step, self.counters.seconds)
         signal = int(self.signals.caught or 0)

@@ -1,4 +1,6 @@
-"""What a run will take, before it is begun: parameters, tokens, memory, time, files. Writes nothing, reads no data."""
+"""What a run will take, before it is begun: parameters, tokens, memory, time, files. Writes
+nothing, reads no data.
+"""
 
 import time
 from pathlib import Path
@@ -17,17 +19,21 @@ from genodiff.train.optimizer import adamw
 from genodiff.train.progress import clock
 
 _FILES = (
-    "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/", "model.safetensors", "model.json",
+    "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/",
+    "model.safetensors", "model.json",
 )  # fmt: skip
 _PROBE_BASES = 8192
 _PROBE_FLOP = 2e11  # of one measured step on a CPU: seconds, whatever the network
 _LARGEST = 200_000_000
 _H100_FLOPS = 0.4 * 989e12
-"""What training reaches of an H100's bf16 peak when it goes well: the yardstick of the line "compute"."""
+"""What training reaches of an H100's bf16 peak when it goes well: the yardstick of the line
+"compute".
+"""
 
 
 def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
-    """The plan as plain values. Times come from a few real steps; bytes per token from what autograd saves.
+    """The plan as plain values. Times come from a few real steps; bytes per token from what
+    autograd saves.
 
     What an objective's loss asks of the network twice, a reconstruction, counts twice.
     """
@@ -71,7 +77,8 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         pace = evaluations * seconds_per_base(backbone, config, alphabet, device)
         saved = evaluations * saved_bytes_per_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens
-        # Beside the logits that autograd keeps there are, for a while, their log-softmax and its gradient.
+        # Beside the logits that autograd keeps there are, for a while, their log-softmax and its
+        # gradient.
         found["memory_bytes"] = int(
             5 * weights + (saved + 8 * alphabet.padded_size) * rows * config.data.seq_len
         )
@@ -97,7 +104,9 @@ def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device
 def seconds_per_base(
     backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
 ) -> float:
-    """Seconds of forward, backward and update per base, from the faster of two small steps after a warm-up one."""
+    """Seconds of forward, backward and update per base, from the faster of two small steps after a
+    warm-up one.
+    """
     size = sum(p.numel() for p in backbone.parameters())
     probe = (
         _PROBE_BASES
@@ -171,4 +180,7 @@ def _compute(flop: float | None, evaluations: int) -> str:
     if flop is None:
         return "not known before the number of steps is"
     times = "6 × parameters × tokens" + (f" × {evaluations} evaluations" if evaluations > 1 else "")
-    return f"{flop:.2g} FLOP ({times}), {clock(flop / _H100_FLOPS)} on one H100 at 40 % of its bf16 peak"
+    return (
+        f"{flop:.2g} FLOP ({times}), {clock(flop / _H100_FLOPS)} on one H100 at 40 % of "
+        f"its bf16 peak"
+    )

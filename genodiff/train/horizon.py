@@ -1,13 +1,15 @@
-"""How many steps a run has, where that is not simply given: decisions that are made once, written down, and kept.
+"""How many steps a run has, where that is not simply given: decisions that are made once, written
+down, and kept.
 
-The learning rate needs the number of steps to come. Under `max_minutes` nobody knows it beforehand, and a rate that
-followed the clock could never be resumed exactly. So the clock is read at a few marks only; each time the number of
-steps that will fit is worked out and recorded as (step, horizon), in `plan.json`, before any step depends on it. The
-horizon in force at a step is that of the newest decision at or before it: a function of the record alone. A run that
-goes on from a checkpoint finds the decisions made after it and makes the same ones at the same steps.
+The learning rate needs the number of steps to come. Under `max_minutes` nobody knows it beforehand,
+and a rate that followed the clock could never be resumed exactly. So the clock is read at a few
+marks only; each time the number of steps that will fit is worked out and recorded as (step,
+horizon), in `plan.json`, before any step depends on it. The horizon in force at a step is that of
+the newest decision at or before it: a function of the record alone. A run that goes on from a
+checkpoint finds the decisions made after it and makes the same ones at the same steps.
 
-`max_steps` is a decision at step 0. Raising a limit later is a decision at the step where the run goes on: from there
-the learning rate follows the schedule of the new length.
+`max_steps` is a decision at step 0. Raising a limit later is a decision at the step where the run
+goes on: from there the learning rate follows the schedule of the new length.
 """
 
 import json
@@ -56,7 +58,8 @@ class Plan:
     def watch(self, step: int, seconds: float) -> None:
         """Make the decision that is due after `step` steps and `seconds` of training, if one is.
 
-        The pace is measured since `begin` or the mark before; a session's first, slow step is left out.
+        The pace is measured since `begin` or the mark before; a session's first, slow step is left
+        out.
         """
         if (
             self.max_seconds is None
@@ -115,7 +118,8 @@ def parse(values: Any, path: Path) -> Plan:
 
 
 def open_plan(run: Path, settings: TrainSettings, step: int, seconds: float, saved: Any) -> Plan:
-    """The plan to follow from `step` on: the recorded one (`plan.json`, else the checkpoint's), under today's limits.
+    """The plan to follow from `step` on: the recorded one (`plan.json`, else the checkpoint's),
+    under today's limits.
 
     Where a limit has changed since it was recorded, what was decided beyond `step` no longer holds.
     """

@@ -1,9 +1,11 @@
-"""One optimiser step, as Lightning runs it: the loss of a micro-batch, and the check before the weights move.
+"""One optimiser step, as Lightning runs it: the loss of a micro-batch, and the check before the
+weights move.
 
-    loss = Σ_batch objective's nats (an estimate of the bound, for most), soft-masked bases weighted / (windows per step · seq_len)
+    loss = Σ_batch objective's nats (an estimate of the bound, for most), soft-masked bases weighted
+    / (windows per step · seq_len)
 
-The denominator is fixed, not the number of bases found in a batch, so that any split into micro-batches or ranks has
-the same objective, and a window with many N weighs as its bases do.
+The denominator is fixed, not the number of bases found in a batch, so that any split into
+micro-batches or ranks has the same objective, and a window with many N weighs as its bases do.
 """
 
 import logging
@@ -30,7 +32,9 @@ _log = logging.getLogger("genodiff")
 def batch_loss(
     objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float
 ) -> tuple[LossTerms, Tensor]:
-    """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's own uniforms."""
+    """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's
+    own uniforms.
+    """
     weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
     draws = Draws(batch.u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
     lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
@@ -84,7 +88,9 @@ class Pretraining(pl.LightningModule):
         return terms.nats / self._bases
 
     def configure_gradient_clipping(self, *_: Any, **__: Any) -> None:
-        """Clip the gradient; where it or the loss is not finite, drop it: the optimiser then does nothing."""
+        """Clip the gradient; where it or the loss is not finite, drop it: the optimiser then does
+        nothing.
+        """
         parameters = [p for p in self.backbone.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
         self.totals = self.trainer.strategy.reduce(self.totals, reduce_op="sum")
@@ -107,11 +113,15 @@ class Pretraining(pl.LightningModule):
         self.skipped += 1
         where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
         shown = f"{samples[0]} to {samples[-1]}" if samples else "none"
-        what = f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, windows {shown})"
+        what = (
+            f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, "
+            f"windows {shown})"
+        )
         if self.skipped > self._config.train.max_skipped:
             raise GenodiffError(
                 f"{what}; {self.skipped - 1} such steps were skipped before, and no more may be",
-                fix="lower --lr, use --precision fp32, or raise --max-skipped; the last checkpoint is sound",
+                fix="lower --lr, use --precision fp32, or raise --max-skipped; the last "
+                "checkpoint is sound",
             )
         _log.warning(
             "%s: skipped, %d of at most %d", what, self.skipped, self._config.train.max_skipped

@@ -1,8 +1,11 @@
-"""AdamW with its two groups, the learning rate as a pure function of the step, and the average of the weights.
+"""AdamW with its two groups, the learning rate as a pure function of the step, and the average of
+the weights.
 
 lr(i) = lr · i / w                                          for i < w, the warm-up
-lr(i) = lr · (r + (1 − r) (1 + cos(π (i − w) / (n − w))) / 2)   after it, n steps in all, r = lr_min_ratio
-θ̄ ← d θ̄ + (1 − d) θ,   d = min(decay, (1 + j) / (10 + j)) at the j-th update, j = 1, 2, ...     (MDLM's EMA)
+lr(i) = lr · (r + (1 − r) (1 + cos(π (i − w) / (n − w))) / 2)
+after it, n steps in all, r = lr_min_ratio
+θ̄ ← d θ̄ + (1 − d) θ,   d = min(decay, (1 + j) / (10 + j)) at the j-th update, j = 1, 2, ...
+(MDLM's EMA)
 """
 
 import math
@@ -20,7 +23,9 @@ _EMBEDDINGS = ("embedding", "head")
 
 
 def decays(name: str, parameter: nn.Parameter) -> bool:
-    """Whether weight decay applies: to matrices, but not to A_log and D (`_no_weight_decay`) nor to embeddings."""
+    """Whether weight decay applies: to matrices, but not to A_log and D (`_no_weight_decay`) nor to
+    embeddings.
+    """
     if getattr(parameter, "_no_weight_decay", False) or name.split(".")[-1] in _EMBEDDINGS:
         return False
     return parameter.ndim >= 2
@@ -45,7 +50,8 @@ def adamw(backbone: nn.Module, settings: OptimSettings) -> AdamW:
 def learning_rate(step: int, settings: OptimSettings, horizon: int | None) -> float:
     """The rate of the step after `step` steps of `horizon` (None: not known yet).
 
-    The warm-up is at most a tenth of the horizon. While the horizon is unknown, the rate is the warm-up's.
+    The warm-up is at most a tenth of the horizon. While the horizon is unknown, the rate is the
+    warm-up's.
     """
     warmup = settings.warmup_steps
     if settings.lr_schedule == "cosine" and horizon is not None:
@@ -60,12 +66,16 @@ def learning_rate(step: int, settings: OptimSettings, horizon: int | None) -> fl
 
 
 def ema_decay(update: int, decay: float) -> float:
-    """The decay at the `update`-th update, from 1: small at first, so that the random start is forgotten."""
+    """The decay at the `update`-th update, from 1: small at first, so that the random start is
+    forgotten.
+    """
     return min(decay, (1 + update) / (10 + update))
 
 
 def average_of(backbone: nn.Module, decay: float) -> AveragedModel:
-    """A copy of the network that `update_parameters(backbone)` moves; `n_averaged` − 1 updates are done."""
+    """A copy of the network that `update_parameters(backbone)` moves; `n_averaged` − 1 updates are
+    done.
+    """
 
     @torch.no_grad()
     def move(averaged: Sequence[Tensor], current: Sequence[Tensor], done: Tensor | int) -> None:

@@ -1,4 +1,6 @@
-"""What a run says while it runs, on stderr: a bar on a terminal, a line every so often in a pipe or a log."""
+"""What a run says while it runs, on stderr: a bar on a terminal, a line every so often in a pipe or
+a log.
+"""
 
 import logging
 import time
@@ -34,7 +36,9 @@ class Reporter:
     def step(
         self, step: int, horizon: int | None, bits: float, pace: float, left: float | None
     ) -> None:
-        """After a step: `bits` per base of its windows, `pace` in bases per second, `left` seconds to go if known."""
+        """After a step: `bits` per base of its windows, `pace` in bases per second, `left` seconds
+        to go if known.
+        """
         self._bits = bits if self._bits is None else 0.9 * self._bits + 0.1 * bits
         of = f"/{horizon}" if horizon is not None else ""
         eta = f"{clock(left)} to go" if left is not None else "time to go not known yet"

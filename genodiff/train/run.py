@@ -1,7 +1,8 @@
 """Train: one call, and the same call again goes on where the run was, whatever ended it.
 
-Lightning runs the loop (devices, precision, accumulation, processes); what a step means stands in `module` and
-`callbacks`. The whole data state is one integer, the step, since micro-batch k is a function of (seed, k).
+Lightning runs the loop (devices, precision, accumulation, processes); what a step means stands in
+`module` and `callbacks`. The whole data state is one integer, the step, since micro-batch k is a
+function of (seed, k).
 """
 
 import logging
@@ -82,12 +83,14 @@ def train(
     argv: list[str] | None = None,
     start: WarmStart | None = None,
 ) -> RunResult:
-    """Train into the folder `out` until the run's limit, from where it stands there; return how it stands then.
+    """Train into the folder `out` until the run's limit, from where it stands there; return how it
+    stands then.
 
-    A run that has no checkpoint yet begins from `start`, where one is given. Raises `UsageError` where the folder is in
-    use or holds another configuration's run, `DataError` where the data is missing or has changed, `CheckpointError`
-    where no checkpoint is usable or a start is not what the configuration says, `Interrupted` (its state is saved)
-    after a signal, and `GenodiffError` where training fails.
+    A run that has no checkpoint yet begins from `start`, where one is given. Raises `UsageError`
+    where the folder is in use or holds another configuration's run, `DataError` where the data is
+    missing or has changed, `CheckpointError` where no checkpoint is usable or a start is not what
+    the configuration says, `Interrupted` (its state is saved) after a signal, and `GenodiffError`
+    where training fails.
     """
     if start is not None:
         start.check(config)
@@ -105,7 +108,10 @@ def train(
                 _log.info("removed %s, left by a run that was killed", leftover)
         state = checkpoint.restore(out)
         if state is None and (out / CARD).exists():
-            what = "holds weights only, without the state of an optimizer: training cannot go on from it"
+            what = (
+                "holds weights only, without the state of an optimizer: training cannot "
+                "go on from it"
+            )
             raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
         if state is None and config.init_sha256 != (start.digest if start else None):
             what = (
@@ -230,7 +236,8 @@ def _fit(
     _log.info(
         "%s: %s",
         out,
-        f"{sum(p.numel() for p in backbone.parameters()):,} parameters, {len(feed.train):,} windows",
+        f"{sum(p.numel() for p in backbone.parameters()):,} parameters, "
+        f"{len(feed.train):,} windows",
     )
     try:
         keep_freed_memory()
@@ -278,7 +285,9 @@ def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -
 
 
 def check_open_files(workers: int) -> None:
-    """Raises `MachineError` where the limit of open files is too low for so many workers, before any is started."""
+    """Raises `MachineError` where the limit of open files is too low for so many workers, before
+    any is started.
+    """
     if workers and resource is not None:
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit != resource.RLIM_INFINITY and limit < 40 + 10 * workers:
@@ -306,7 +315,9 @@ def world_of() -> World:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Lightning's banners and tips, silenced; warnings of its own that do not apply here, by their text."""
+    """Lightning's banners and tips, silenced; warnings of its own that do not apply here, by their
+    text.
+    """
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -11,7 +11,9 @@ _WATCHED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 
 
 class Signals:
-    """A context in which SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask the run to save and stop; ignored ones stay so."""
+    """A context in which SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask the run to save and stop; ignored
+    ones stay so.
+    """
 
     def __init__(self) -> None:
         self.caught: signal.Signals | None = None
@@ -41,7 +43,10 @@ class Signals:
             os._exit(128 + number)
         if self.caught is None:
             self.caught = signal.Signals(number)
-            message = f"genodiff: {self.caught.name}: saving after this step (Ctrl-C again: stop at once)\n"
+            message = (
+                f"genodiff: {self.caught.name}: saving after this step (Ctrl-C again: "
+                f"stop at once)\n"
+            )
             os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, message.encode())
 
 

@@ -1,7 +1,9 @@
-"""A warm start: weights that a run begins from, handed in by whoever read them, and the proof that they arrived.
+"""A warm start: weights that a run begins from, handed in by whoever read them, and the proof that
+they arrived.
 
-The weights' hash is part of the run's identity (`init_sha256`), so that a run can be resumed without its source and never from
-another one. Averaging begins from the same weights; the moments of the optimiser begin at zero.
+The weights' hash is part of the run's identity (`init_sha256`), so that a run can be resumed
+without its source and never from another one. Averaging begins from the same weights; the moments
+of the optimiser begin at zero.
 """
 
 from collections.abc import Callable
@@ -20,7 +22,9 @@ _OF_TRAINING = {"checkpointing", "dropout"}  # settings that change no weight an
 
 
 class WarmStart(NamedTuple):
-    """Weights under our names, what network they are of, and a comparison with the network that they came from."""
+    """Weights under our names, what network they are of, and a comparison with the network that
+    they came from.
+    """
 
     path: str
     digest: str  # sha256 (hex)
@@ -56,7 +60,8 @@ class WarmStart(NamedTuple):
 def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
     """Put the weights into the network; return how far its logits are from the source's.
 
-    Raises `CheckpointError` where that is more than rounding: nothing is trained from weights that did not arrive.
+    Raises `CheckpointError` where that is more than rounding: nothing is trained from weights that
+    did not arrive.
     """
     if alphabet.fingerprint() != start.vocabulary:
         what = f"is of another vocabulary than '{alphabet.name}'"
@@ -64,7 +69,10 @@ def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
     fill(backbone, start.tensors)
     differ = start.parity(backbone)
     if not differ <= TOLERANCE:
-        what = f"the network that would be trained answers a probe otherwise than its source (by {differ:.1e})"
+        what = (
+            f"the network that would be trained answers a probe otherwise than its source "
+            f"(by {differ:.1e})"
+        )
         raise CheckpointError(
             what, file=start.path, fix="give settings that leave the network as it was"
         )

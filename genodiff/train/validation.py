@@ -1,4 +1,6 @@
-"""The objective's figure on held-out windows during training: always the same windows and masks, averaged weights."""
+"""The objective's figure on held-out windows during training: always the same windows and masks,
+averaged weights.
+"""
 
 import math
 
@@ -13,9 +15,11 @@ from genodiff.diffusion.objective import Draws, Objective
 def validate(
     objective: Objective, backbone: Backbone, batches: EvalBatches, device: torch.device | str
 ) -> tuple[float, float]:
-    """Bits per token (times or counts systematic over the windows) and its 95 % half-width over windows.
+    """Bits per token (times or counts systematic over the windows) and its 95 % half-width over
+    windows.
 
-    `backbone` is used as it is; hand in the averaged one. The half-width takes windows as independent draws.
+    `backbone` is used as it is; hand in the averaged one. The half-width takes windows as
+    independent draws.
     """
     nats, bases = [], []
     for batch in batches:

@@ -1,4 +1,6 @@
-"""The whole network: equivariance, padding, batches, gradients, both code paths of the published one."""
+"""The whole network: equivariance, padding, batches, gradients, both code paths of the published
+one.
+"""
 
 import pytest
 import torch
@@ -175,7 +177,9 @@ def test_the_first_scan_of_a_process_may_be_inside_a_checkpointed_block(inside: 
 
 
 def halves(model: Caduceus, x: Tensor) -> list[Tensor]:
-    """The published fused network word for word: two halves of channels that change places in every block."""
+    """The published fused network word for word: two halves of channels that change places in every
+    block.
+    """
 
     def flip(h: Tensor) -> Tensor:
         return h.flip(1, 2)
@@ -299,7 +303,8 @@ def test_the_presets_have_the_published_sizes() -> None:
 
 
 WRONG = [
-    {"d_model": 0}, {"dt_rank": 0}, {"dt_rank": "many"}, {"strands": "both"}, {"depth": 3}, {"norm_eps": 0},
+    {"d_model": 0}, {"dt_rank": 0}, {"dt_rank": "many"}, {"strands": "both"}, {"depth": 3},
+    {"norm_eps": 0},
     {"strands": "single", "alternate_strands": True},
 ]  # fmt: skip
 

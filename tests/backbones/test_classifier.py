@@ -1,4 +1,6 @@
-"""The classifier: padding and strands change nothing that they should not, each pooling is what its name says."""
+"""The classifier: padding and strands change nothing that they should not, each pooling is what its
+name says.
+"""
 
 from typing import Any, get_args
 

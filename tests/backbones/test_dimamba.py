@@ -1,4 +1,6 @@
-"""DiMamba: padding, conditions, the clean form beside Caduceus, the published one without skips, sizes."""
+"""DiMamba: padding, conditions, the clean form beside Caduceus, the published one without skips,
+sizes.
+"""
 
 from typing import Any
 
@@ -33,9 +35,11 @@ def dimamba(seed: int = 0, **changed: Any) -> DiMamba:
 
 
 FORMS: list[dict[str, Any]] = [
-    {}, {"n_classes": 3, "tie_head": True}, {"conditioning": "add", "residual": False}, {"conditioning": "concat"},
+    {}, {"n_classes": 3, "tie_head": True}, {"conditioning": "add", "residual": False},
+    {"conditioning": "concat"},
     {"conditioning": "concat", "tie_head": True, "spare_rows": 6, "residual": False},
-    {"conditioning": "none", "time_conditioning": False}, {"norm": "layer", "proj_bias": True, "tie_directions": False},
+    {"conditioning": "none", "time_conditioning": False}, {"norm": "layer", "proj_bias": True,
+    "tie_directions": False},
 ]  # fmt: skip
 MODELS = {str(form): dimamba(**form) for form in FORMS}
 
@@ -141,7 +145,8 @@ def test_recomputing_blocks_and_dropping_the_same_elements_changes_no_gradient()
         (PRESETS["dimamba-tiny"], 12, 28_407_552), (PRESETS["dimamba-tiny"], 50258, 79_859_456),
         (PRESETS["dimamba-tiny"], 30522, 59_649_792), (PRESETS["dimamba-tiny"], 28, 28_423_936),
         (PRESETS["dimamba-4.8m"], 12, 4_774_912), (PRESETS["dimamba-470k"], 16, 471_432),
-        (DiMambaSettings(d_model=118, n_layer=4), 12, 734_162), (DiMambaSettings(d_model=256, n_layer=4), 12, 2_448_384),
+        (DiMambaSettings(d_model=118, n_layer=4), 12, 734_162), (DiMambaSettings(d_model=256,
+        n_layer=4), 12, 2_448_384),
         (DiMambaSettings(d_model=256, n_layer=16), 12, 9_427_968),
     ],
     ids=str,

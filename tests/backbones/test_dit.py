@@ -1,4 +1,6 @@
-"""DiT: what it may see and what it may not, rotary positions, the cache, the size of published shapes, dropout."""
+"""DiT: what it may see and what it may not, rotary positions, the cache, the size of published
+shapes, dropout.
+"""
 
 from typing import Any
 
@@ -37,7 +39,8 @@ def ids(batch: int, length: int, seed: int = 0) -> Tensor:
 
 
 FORMS: list[dict[str, Any]] = [
-    {}, {"adaln": False, "norm": "rms"}, {"causal": True}, {"causal": True, "adaln": False, "tie_head": True},
+    {}, {"adaln": False, "norm": "rms"}, {"causal": True}, {"causal": True, "adaln": False,
+    "tie_head": True},
     {"adaln": False, "qk_bias": True}, {"causal": True, "qk_bias": True},
 ]  # fmt: skip
 
@@ -196,10 +199,14 @@ def test_recomputing_blocks_changes_no_gradient(form: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("name", "vocab_size", "n"),
     [
-        ("dit-tiny", 12, 28_559_116), ("dit-small", 12, 92_399_116), ("dit-medium", 12, 321_522_956),
-        ("dit-tiny", 50258, 80_061_266), ("dit-small", 50258, 169_627_218), ("dit-medium", 50258, 424_477_010),
-        ("dit-tiny", 30522, 59_831_866), ("dit-small", 30522, 139_292_986), ("dit-medium", 30522, 384_037_946),
-        ("dit-tiny", 28, 28_575_516), ("dit-small", 28, 92_423_708), ("dit-medium", 28, 321_555_740),
+        ("dit-tiny", 12, 28_559_116), ("dit-small", 12, 92_399_116), ("dit-medium", 12,
+        321_522_956),
+        ("dit-tiny", 50258, 80_061_266), ("dit-small", 50258, 169_627_218), ("dit-medium", 50258,
+        424_477_010),
+        ("dit-tiny", 30522, 59_831_866), ("dit-small", 30522, 139_292_986), ("dit-medium", 30522,
+        384_037_946),
+        ("dit-tiny", 28, 28_575_516), ("dit-small", 28, 92_423_708), ("dit-medium", 28,
+        321_555_740),
         ("dit-470k", 16, 471_520), ("dit-causal-470k", 16, 471_520),
     ],
 )  # fmt: skip
@@ -309,7 +316,9 @@ def test_nothing_is_dropped_without_keys_and_in_evaluation() -> None:
 
 
 def test_a_masked_denoiser_finds_its_neighbours_within_150_small_steps() -> None:
-    """ln 32 = 3.47 is knowing nothing. It ends at 1.92; without `qk_bias` at 2.82, with a head of zeros too at 3.16."""
+    """ln 32 = 3.47 is knowing nothing. It ends at 1.92; without `qk_bias` at 2.82, with a head of
+    zeros too at 3.16.
+    """
     network = DiTSettings(
         d_model=64, n_layer=2, n_head=4, adaln=False, norm="rms", qk_bias=True
     ).build(33)

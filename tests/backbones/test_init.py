@@ -1,4 +1,6 @@
-"""Fresh weights have the reference's distributions, tensor by tensor, and carry its marks for the optimizer."""
+"""Fresh weights have the reference's distributions, tensor by tensor, and carry its marks for the
+optimizer.
+"""
 
 import json
 import math
@@ -33,7 +35,8 @@ def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
                     wanted[statistic], abs=1e-6
                 ), name
             continue
-        # Both are samples of n: their means differ by sqrt(2/n) deviations, their deviations by less than sqrt(2/n) of themselves.
+        # Both are samples of n: their means differ by sqrt(2/n) deviations, their deviations by
+        # less than sqrt(2/n) of themselves.
         assert abs(float(x.mean()) - wanted["mean"]) < 5 * wanted["std"] * math.sqrt(2 / n), name
         assert float(x.std()) == pytest.approx(wanted["std"], rel=5 / math.sqrt(n)), name
         edge = spread * (

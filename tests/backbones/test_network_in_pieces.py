@@ -1,4 +1,6 @@
-"""Streaming: the pieces of a sequence give what one pass over the whole gives, whatever the network and the cut."""
+"""Streaming: the pieces of a sequence give what one pass over the whole gives, whatever the network
+and the cut.
+"""
 
 from typing import Any
 

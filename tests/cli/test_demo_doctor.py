@@ -1,4 +1,6 @@
-"""Stories of the command line: the demo from nothing to its report, the doctor's verdict, the report written again."""
+"""Stories of the command line: the demo from nothing to its report, the doctor's verdict, the
+report written again.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""`genodiff eval` as a user meets it: figures on stdout, everything else on stderr, one line for what is wrong."""
+"""`genodiff eval` as a user meets it: figures on stdout, everything else on stderr, one line for
+what is wrong.
+"""
 
 import json
 import math

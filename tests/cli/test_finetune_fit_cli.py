@@ -1,4 +1,6 @@
-"""`genodiff finetune SUITE|table|report`: what is asked for wrongly is named in one line, with its exit code; a plan trains nothing."""
+"""`genodiff finetune SUITE|table|report`: what is asked for wrongly is named in one line, with its
+exit code; a plan trains nothing.
+"""
 
 import json
 from pathlib import Path

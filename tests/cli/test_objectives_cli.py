@@ -1,4 +1,6 @@
-"""Objectives from the command line: an autoregressive model trained, measured, sampled, and set to judge others."""
+"""Objectives from the command line: an autoregressive model trained, measured, sampled, and set to
+judge others.
+"""
 
 import json
 from pathlib import Path

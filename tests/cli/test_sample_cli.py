@@ -1,4 +1,6 @@
-"""`genodiff sample` as a user meets it: FASTA out, one line for what is wrong, nothing half-written."""
+"""`genodiff sample` as a user meets it: FASTA out, one line for what is wrong, nothing
+half-written.
+"""
 
 import gzip
 import json
@@ -78,7 +80,8 @@ def test_samples_are_valid_fasta_of_the_length_asked_for_and_say_where_they_come
         assert entry == {"name": f"genodiff_{i:06d}", "length": 50, "nfe": entry["nfe"]}
         assert 1 <= entry["nfe"] <= 8
         assert f">{record.name} {record.description}" == (
-            f">genodiff_{i:06d} length=50 seed=1 sampler=ancestral steps=8 nfe={entry['nfe']} checkpoint={told['checkpoint']}"
+            f">genodiff_{i:06d} length=50 seed=1 sampler=ancestral steps=8 nfe={entry['nfe']} "
+            f"checkpoint={told['checkpoint']}"
         )
     assert sorted(p.name for p in here.iterdir()) == ["out.fa", "out.fa.json"]
 
@@ -98,7 +101,10 @@ def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_
     assert first.startswith(drawn("3.fa", "--batch-size", 1, n=9))
     drawn("4.fa", "--seed", 2, n=9)
     assert not set(sequences(here / "4.fa")) & set(sequences(here / "1.fa"))
-    words = f"--fasta 5.fa --n 7 --length 150 --steps 16 --batch-size 7 --threads 2 --checkpoint '{run}'"
+    words = (
+        f"--fasta 5.fa --n 7 --length 150 --steps 16 --batch-size 7 --threads 2 "
+        f"--checkpoint '{run}'"
+    )
     patient = os.environ | {
         "OMP_WAIT_POLICY": "PASSIVE"
     }  # threads that spin starve each other on a busy machine
@@ -455,7 +461,9 @@ def test_a_signal_ends_it_with_its_own_code_and_leaves_nothing(
 
 
 def fork(words: list[str], crash_at: int = 0) -> int:
-    """`genodiff WORDS` in a copy of this process, which has everything loaded; the number of the copy."""
+    """`genodiff WORDS` in a copy of this process, which has everything loaded; the number of the
+    copy.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         child = os.fork()

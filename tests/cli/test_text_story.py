@@ -1,4 +1,6 @@
-"""Text from file to file through the command line: train, resume, eval, sample, report; and what goes wrong on the way."""
+"""Text from file to file through the command line: train, resume, eval, sample, report; and what
+goes wrong on the way.
+"""
 
 import json
 import math
@@ -313,7 +315,8 @@ def test_a_run_carries_its_tokenizer_and_needs_nothing_else(
         (
             ["train", "SONG"],
             2,
-            "is a file, not a recipe; name a recipe and give the file with --fasta (DNA), or give --domain text",
+            "is a file, not a recipe; name a recipe and give the file with --fasta (DNA), or "
+            "give --domain text",
         ),
         (["train", "wikitext", "--domain", "text"], 2, "did you mean 'wikitext2'"),
         (

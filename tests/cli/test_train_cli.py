@@ -17,7 +17,8 @@ from genodiff.runs.config import resolve, sections, short_names
 from tests.commands import exit_code
 
 TINY = (
-    "--preset caduceus-ps-tiny --d-model 16 --n-layer 1 --d-state 4 --seq-len 64 --batch-size 4 --checkpoint-every 2 "
+    "--preset caduceus-ps-tiny --d-model 16 --n-layer 1 --d-state 4 --seq-len 64 --batch-size 4 "
+    "--checkpoint-every 2 "
     "--validate-every 3 --validate-windows 8 --threads 1 --device cpu"
 ).split()
 
@@ -230,7 +231,8 @@ def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> N
     ("text", "code"),
     [
         (
-            "seq_len: 128\nsteps: 20\nlr: 0.001\nseed: 1\nmodel: caduceus\nd_model: 8\nn_layer: 1\nbatch_size: 4\n",
+            "seq_len: 128\nsteps: 20\nlr: 0.001\nseed: 1\nmodel: caduceus\nd_model: 8\nn_layer: "
+            "1\nbatch_size: 4\n",
             0,
         ),
         ("recipe: toy\noptim:\n  lr: 0.1\n", 0),

@@ -1,4 +1,5 @@
-"""`run(case)`: the product's own answers to a golden case, for `compare.py --fn tests.conformance.adapter:run`.
+"""`run(case)`: the product's own answers to a golden case, for `compare.py --fn
+tests.conformance.adapter:run`.
 
 A case is recognised by its metadata and tensors, never by its name.
 """

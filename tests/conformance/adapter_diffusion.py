@@ -1,9 +1,11 @@
-"""Golden cases of the diffusion itself: noise schedules, masking, SUBS, losses, reverse steps, whole sampling runs.
+"""Golden cases of the diffusion itself: noise schedules, masking, SUBS, losses, reverse steps,
+whole sampling runs.
 
-All maths is the product's; what stands here is only what the reference does differently (numbers of the conformance
-README in brackets): times cut off at 1e-3 (20), a loss of finite T that uses alpha = 1 - t and stays below t = 1 (18),
-reverse probabilities left unnormalised and the cached sampler's own move chances (19), Gumbel draws from given uniforms
-(20), a last step by argmax (19), and score entropy with a column for the mask and one for what is visible (`adapter_score`).
+All maths is the product's; what stands here is only what the reference does differently (numbers of
+the conformance README in brackets): times cut off at 1e-3 (20), a loss of finite T that uses alpha
+= 1 - t and stays below t = 1 (18), reverse probabilities left unnormalised and the cached sampler's
+own move chances (19), Gumbel draws from given uniforms (20), a last step by argmax (19), and score
+entropy with a column for the mask and one for what is visible (`adapter_score`).
 """
 
 import re
@@ -64,7 +66,9 @@ def _kind(case: Case) -> str | None:
 
 
 def _schedule(name: str, eps: float) -> Schedule:
-    """The reference's schedule from its name, numbers included: loglinear, cosine, linear_1e-3_7, geometric_1e-4_20."""
+    """The reference's schedule from its name, numbers included: loglinear, cosine, linear_1e-3_7,
+    geometric_1e-4_20.
+    """
     low, high = ([float(x) for x in re.findall(r"[0-9.]+(?:e[+-]?\d+)?", name)] + [1e-3, 1.0])[:2]
     if name.startswith("geometric"):
         return Geometric(low, high)
@@ -102,14 +106,18 @@ def _noise_schedules(case: Case) -> Tensors:
 
 
 def _weight(noise: Schedule, t: Tensor) -> Tensor:
-    """In single precision the reference's cosines go through a rounded alpha (1.5 % off at t = 1e-3); ours do not."""
+    """In single precision the reference's cosines go through a rounded alpha (1.5 % off at t =
+    1e-3); ours do not.
+    """
     if t.dtype == torch.float64 or not isinstance(noise, Cosine | CosineSquared):
         return noise.weight(t)
     return noise.rate(t) / torch.expm1(-torch.log(noise.alpha(t)))
 
 
 def _importance_time(noise: Schedule, t: Tensor, sigma_min: Tensor, sigma_max: Tensor) -> Tensor:
-    """The time at which ln(1 - alpha) has gone the share 1 - t of its way from the start to the end."""
+    """The time at which ln(1 - alpha) has gone the share 1 - t of its way from the start to the
+    end.
+    """
     return noise.inverse(-torch.expm1(_log_masked(t, sigma_min, sigma_max)))
 
 
@@ -127,7 +135,9 @@ def _diffusion(case: Case, noise: Schedule, time_conditioning: bool = True) -> M
 
 
 def _discrete_loss(t: Tensor, n_steps: int, nll: Tensor, x_mask: Tensor | float = 0.0) -> Tensor:
-    """The reference's loss of T steps at given times: alpha = 1 - t, t held below 1, 0/0 at i = 1 (18)."""
+    """The reference's loss of T steps at given times: alpha = 1 - t, t held below 1, 0/0 at i = 1
+    (18).
+    """
     below = t.clamp(max=1 - 1e-4)[:, None]
     x_mask = torch.as_tensor(x_mask, dtype=nll.dtype).expand(nll.shape)
     cost = step_cost(nll, x_mask, below, (below - 1 / n_steps).clamp(min=0))
@@ -222,7 +232,9 @@ def _process(case: Case) -> Tensors:
 
 
 def _forward_pass(case: Case, noise: Schedule, kw: dict[str, object]) -> Tensors:
-    """A training step from uniforms: times, what the backbone is told, the loss of each token, and their mean."""
+    """A training step from uniforms: times, what the backbone is told, the loss of each token, and
+    their mean.
+    """
     given, eps = case.inputs, case.meta["sampling_eps"]
     x0, u, logits, attended = given["x0"], given["u_t"], given["logits"], given["attention_mask"]
     n = len(u)
@@ -287,7 +299,9 @@ def _forward_pass(case: Case, noise: Schedule, kw: dict[str, object]) -> Tensors
 def _d3pm(
     diffusion: MaskedDiffusion, logits: Tensor, x0: Tensor, masked: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """D3PM's log x_theta, and -log of it at the clean token where `masked`; a clean token that is a mask counts there too."""
+    """D3PM's log x_theta, and -log of it at the clean token where `masked`; a clean token that is a
+    mask counts there too.
+    """
     logp = _with_mask(diffusion, logits)
     return logp, torch.where(masked, -logp.gather(-1, x0[..., None])[..., 0], 0.0)
 
@@ -300,7 +314,8 @@ def _reverse(
     s: Tensor,
     keep_mask: bool = True,
 ) -> Tensor:
-    """The reverse kernel as the reference leaves it: times 1 - alpha(t), and visible rows treated like masked ones.
+    """The reverse kernel as the reference leaves it: times 1 - alpha(t), and visible rows treated
+    like masked ones.
 
     Without `keep_mask` logp is no SUBS: its chance of the mask is overwritten.
     """
@@ -322,7 +337,9 @@ def _gumbel(p: Tensor, u: Tensor, xt: Tensor, mask_id: int) -> Tensor:
 
 
 def _toy_backbone(case: Case) -> Callable[[Tensor, Tensor], Tensor]:
-    """logits[b, l] = W[x[b, l]] + Pos[l] + mean over l' of E[x[b, l']] + sigma[b] S, as the cases describe it."""
+    """logits[b, l] = W[x[b, l]] + Pos[l] + mean over l' of E[x[b, l']] + sigma[b] S, as the cases
+    describe it.
+    """
     w, place, e, s = (case.inputs[name] for name in ("W", "Pos", "E", "S"))
     return lambda xt, sigma: w[xt] + place + e[xt].mean(1, keepdim=True) + sigma[:, None, None] * s
 

@@ -1,7 +1,8 @@
-"""Golden cases of the networks of the MDLM family: DiT, DiMamba, with classes, as a classifier; the sinusoid of a noise level.
+"""Golden cases of the networks of the MDLM family: DiT, DiMamba, with classes, as a classifier; the
+sinusoid of a noise level.
 
-The backbones are called with a noise level as it stands in the case, so time conditioning is on in all of them (the reference
-zeroes the noise level outside of its networks).
+The backbones are called with a noise level as it stands in the case, so time conditioning is on in
+all of them (the reference zeroes the noise level outside of its networks).
 """
 
 import re

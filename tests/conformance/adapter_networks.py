@@ -1,7 +1,9 @@
-"""Golden cases of kernels and networks: scans, convolution, norms, one mixer, whole Caduceus models.
+"""Golden cases of kernels and networks: scans, convolution, norms, one mixer, whole Caduceus
+models.
 
-All maths is the product's. What stands here is naming, layouts (the reference puts channels before time), scans with B and C
-given per group or per channel, and what the reference does differently (conformance README 8, 12).
+All maths is the product's. What stands here is naming, layouts (the reference puts channels before
+time), scans with B and C given per group or per channel, and what the reference does differently
+(conformance README 8, 12).
 """
 
 from math import gcd
@@ -48,7 +50,8 @@ def _to(tensors: Tensors, dtype: torch.dtype) -> Tensors:
     return {name: x.to(dtype) if x.is_floating_point() else x for name, x in tensors.items()}
 
 
-# Operations ----------------------------------------------------------------------------------------------------------
+# Operations
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _scan(case: Case) -> Tensors | None:
@@ -73,7 +76,9 @@ def _scan(case: Case) -> Tensors | None:
 
 
 def _grouped_scan(x: Tensors, softplus: bool) -> tuple[Tensor, Tensor]:
-    """B and C are (B, N, L), (B, G, N, L) with channels in G equal groups, or (E, N), constant in time."""
+    """B and C are (B, N, L), (B, G, N, L) with channels in G equal groups, or (E, N), constant in
+    time.
+    """
     channels, length = x["u"].shape[1:]
 
     def n_groups(m: Tensor) -> int:
@@ -145,7 +150,8 @@ def _add_norm(case: Case) -> Tensors | None:
     return out
 
 
-# Modules -------------------------------------------------------------------------------------------------------------
+# Modules
+# -------------------------------------------------------------------------------------------------------------
 
 
 def _mixer(case: Case) -> Tensors | None:
@@ -182,7 +188,8 @@ def _mixer(case: Case) -> Tensors | None:
 def _published_name(here: str) -> str:
     plain = here.removeprefix("ahead.")
     return {
-        "conv_weight": "conv1d.weight", "conv_bias": "conv1d.bias", "dt_weight": "dt_proj.weight", "dt_bias": "dt_proj.bias",
+        "conv_weight": "conv1d.weight", "conv_bias": "conv1d.bias", "dt_weight": "dt_proj.weight",
+        "dt_bias": "dt_proj.bias",
     }.get(plain, plain)  # fmt: skip
 
 
@@ -255,7 +262,8 @@ def _classifier(case: Case) -> Tensors | None:
         score = case.params["score.weight"]
         classifier = SequenceClassifier(
             model, score.shape[0], pooling=meta.get("pooling_strategy") or "mean",
-            conjoin_train=bool(meta.get("conjoin_train")), conjoin_eval=bool(meta.get("conjoin_eval")),
+            conjoin_train=bool(meta.get("conjoin_train")),
+            conjoin_eval=bool(meta.get("conjoin_eval")),
         ).to(dtype)  # fmt: skip
         classifier.train(meta.get("mode") == "train")
         with torch.no_grad():
@@ -277,7 +285,9 @@ def _classifier(case: Case) -> Tensors | None:
 
 
 def _decoder(case: Case) -> Tensors | None:
-    """A linear map of pooled features, averaged over the strands where they are conjoined; features are given."""
+    """A linear map of pooled features, averaged over the strands where they are conjoined; features
+    are given.
+    """
     if "SequenceDecoder" not in str(case.meta.get("cls")):
         return None
     given, out = case.inputs, {}

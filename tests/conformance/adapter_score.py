@@ -1,7 +1,8 @@
-"""Golden cases of score entropy and of the analytic sampler: the reference's scores, which have a column for every id.
+"""Golden cases of score entropy and of the analytic sampler: the reference's scores, which have a
+column for every id.
 
-In the reference the score of the mask is 1 at a masked position; at a visible one the scores are of ratios to what is
-there (1 in its own column), and nothing is ever drawn from the others.
+In the reference the score of the mask is 1 at a masked position; at a visible one the scores are of
+ratios to what is there (1 in its own column), and nothing is ever drawn from the others.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,9 @@ def log_score(diffusion: MaskedDiffusion, logits: Tensor, xt: Tensor, t: Tensor)
 
 
 def kernel(diffusion: MaskedDiffusion, log_h: Tensor, xt: Tensor, reveal: Tensor) -> Tensor:
-    """p(xs | xt) of the analytic sampler: r h and 1 - r sum h where masked, certainty where visible."""
+    """p(xs | xt) of the analytic sampler: r h and 1 - r sum h where masked, certainty where
+    visible.
+    """
     revealed = reveal[:, None, None] * log_h.exp()
     p = _columns(diffusion, revealed, 1 - revealed.sum(-1))
     return torch.where(

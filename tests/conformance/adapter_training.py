@@ -1,7 +1,9 @@
-"""Golden training runs: some AdamW steps on given batches, times and masks; losses, gradient norms, final weights and averages.
+"""Golden training runs: some AdamW steps on given batches, times and masks; losses, gradient norms,
+final weights and averages.
 
-The optimiser, its clipping and the average of the weights are the product's, and so are the networks and the losses; what the
-reference does differently at the edges (times cut off at 1e-3, T steps with alpha = 1 - t) comes from `adapter_diffusion`.
+The optimiser, its clipping and the average of the weights are the product's, and so are the
+networks and the losses; what the reference does differently at the edges (times cut off at 1e-3, T
+steps with alpha = 1 - t) comes from `adapter_diffusion`.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""Golden numbers of the reference implementations, by the comparer that came with them, at their stated tolerances."""
+"""Golden numbers of the reference implementations, by the comparer that came with them, at their
+stated tolerances.
+"""
 
 import importlib.util
 import json
@@ -14,8 +16,10 @@ from conftest import ROOT, SHARED
 CASES = SHARED / "conformance" / "cases"
 # Share of a case's tensors that must be there.
 COVERAGE = {
-    "noise_schedules_": 0.9, "module_": 0.9, "op_": 0.9, "caduceus_": 0.9, "diffusion_": 0.8, "mdlm_": 0.9, "ddg_classifier": 0.9,
-    "ddg_dimamba": 0.9, "train_": 0.9, "timestep_embedding": 0.9, "decoder_sequence": 0.9, "mlm_masking": 0.9,
+    "noise_schedules_": 0.9, "module_": 0.9, "op_": 0.9, "caduceus_": 0.9, "diffusion_": 0.8,
+    "mdlm_": 0.9, "ddg_classifier": 0.9,
+    "ddg_dimamba": 0.9, "train_": 0.9, "timestep_embedding": 0.9, "decoder_sequence": 0.9,
+    "mlm_masking": 0.9,
 }  # fmt: skip
 PATHS = sorted(path for prefix in COVERAGE for path in CASES.glob(f"{prefix}*.safetensors"))
 
@@ -43,7 +47,8 @@ def test_golden_numbers_are_reproduced(path: Path, comparer: ModuleType) -> None
 def test_a_case_is_recognised_by_what_it_holds_and_not_by_its_name(comparer: ModuleType) -> None:
     for path in PATHS:
         if path.stem in (
-            "module_mamba", "op_scan_grouped", "caduceus_ps_tiny_3layer", "noise_schedules_f64", "mdlm_dit_len1", "mdlm_dimamba_notemb",
+            "module_mamba", "op_scan_grouped", "caduceus_ps_tiny_3layer", "noise_schedules_f64",
+            "mdlm_dit_len1", "mdlm_dimamba_notemb",
         ):  # fmt: skip
             case = comparer.load_case(str(path))
             case.name = "zzz"

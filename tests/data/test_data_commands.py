@@ -1,4 +1,6 @@
-"""`genodiff data list|get|build`: data on stdout, one line on stderr where something is missing, the right exit code."""
+"""`genodiff data list|get|build`: data on stdout, one line on stderr where something is missing,
+the right exit code.
+"""
 
 import json
 from pathlib import Path

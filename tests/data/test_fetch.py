@@ -1,4 +1,6 @@
-"""Fetching over a loopback server with faults: nothing appears under its final name unless it is whole and right."""
+"""Fetching over a loopback server with faults: nothing appears under its final name unless it is
+whole and right.
+"""
 
 import hashlib
 import threading
@@ -18,7 +20,9 @@ HASH = hashlib.sha256(FASTA).hexdigest()
 
 
 class Server(ThreadingHTTPServer):
-    """Serves FASTA under faults: `plan` is a list of what to do for each download, the last one repeated."""
+    """Serves FASTA under faults: `plan` is a list of what to do for each download, the last one
+    repeated.
+    """
 
     plan: tuple[str, ...] = ("good",)
     served = 0

@@ -1,4 +1,6 @@
-"""Batches: pure functions of (seed, number), whatever the workers, ranks, micro-batches and restarts."""
+"""Batches: pure functions of (seed, number), whatever the workers, ranks, micro-batches and
+restarts.
+"""
 
 import time
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The store: the genome exactly, found again, shared by many processes, and never silently another one."""
+"""The store: the genome exactly, found again, shared by many processes, and never silently another
+one.
+"""
 
 import gzip
 import json

@@ -1,4 +1,6 @@
-"""Text: what is read is what stands in the store, each split in its place, and bad files in one clear line."""
+"""Text: what is read is what stands in the store, each split in its place, and bad files in one
+clear line.
+"""
 
 import gzip
 import itertools

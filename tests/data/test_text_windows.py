@@ -141,7 +141,8 @@ def test_too_short_a_text_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     path = write_song(tmp_path, 1)
     with pytest.raises(
         DataError,
-        match=r"song\.txt: the text is too short: .* less than one window of seq_len 4096; .*--seq-len",
+        match=r"song\.txt: the text is too short: .* less than one window of seq_len "
+        r"4096; .*--seq-len",
     ):
         packed(path, seq_len=4096)
     with pytest.raises(UsageError, match="no split 'dev'"):

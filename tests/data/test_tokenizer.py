@@ -1,4 +1,6 @@
-"""Tokenizers: what goes in comes out, what is text stays text, and what is missing is said in one line."""
+"""Tokenizers: what goes in comes out, what is text stays text, and what is missing is said in one
+line.
+"""
 
 import json
 import sys

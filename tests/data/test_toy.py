@@ -1,4 +1,6 @@
-"""The toy source: its likelihood against the plain forward algorithm of the same hidden Markov model, and its laws."""
+"""The toy source: its likelihood against the plain forward algorithm of the same hidden Markov
+model, and its laws.
+"""
 
 import hashlib
 import itertools
@@ -21,7 +23,9 @@ SOURCES = pytest.mark.parametrize("source", [SMALL, TOY], ids=["small", "toy"])
 
 
 def chain(source: ToySource) -> tuple[NDArray, NDArray, NDArray]:
-    """Stationary law, transitions and emissions of the hidden states: background, then each motif's positions."""
+    """Stationary law, transitions and emissions of the hidden states: background, then each motif's
+    positions.
+    """
     laws = [np.array([source.at, 1 - source.at, 1 - source.at, source.at])[None] / 2]
     for motif in source.motifs:
         law = np.full((len(motif), 4), (1 - source.fidelity) / 3)

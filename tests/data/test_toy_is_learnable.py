@@ -1,4 +1,6 @@
-"""The toy genome and the real network together: a few hundred steps close much of the gap, and none of it by a leak."""
+"""The toy genome and the real network together: a few hundred steps close much of the gap, and none
+of it by a leak.
+"""
 
 import numpy as np
 import pytest

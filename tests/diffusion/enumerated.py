@@ -15,7 +15,9 @@ NEVER = -1e4
 
 
 def with_mask(world: World, mask_logit: float, noise: float = 0.0, seed: int = 0):  # type: ignore[no-untyped-def]
-    """The world's own denoiser, its logit for the mask set and, with `noise`, made wrong in a way that depends on xt."""
+    """The world's own denoiser, its logit for the mask set and, with `noise`, made wrong in a way
+    that depends on xt.
+    """
     table = noise * torch.randn(
         world.vocab_size,
         world.vocab_size,
@@ -37,7 +39,9 @@ def draws(u_mask: Tensor, t: Tensor) -> Draws:
 
 
 def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: Schedule) -> float:  # type: ignore[no-untyped-def]
-    """The exact mean of the training loss in T steps: every position stays masked, is revealed in the step, or is visible."""
+    """The exact mean of the training loss in T steps: every position stays masked, is revealed in
+    the step, or is visible.
+    """
     total, fates = 0.0, list(itertools.product(range(3), repeat=len(x0)))
     for i in range(1, steps + 1):
         ends = schedule.masked(torch.tensor([i - 1, i], dtype=torch.float64) / steps)

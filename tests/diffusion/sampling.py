@@ -29,7 +29,9 @@ def masks(n: int, length: int, mask_id: int = 3) -> Tensor:
 def mixing(
     length: int, size: float = 1.5, vocab_size: int = 12
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """A denoiser that looks at the whole sequence, each position differently; rows do not influence one another."""
+    """A denoiser that looks at the whole sequence, each position differently; rows do not influence
+    one another.
+    """
     g = torch.Generator().manual_seed(42)
     own, other = size * torch.randn(
         2, length, vocab_size, vocab_size, generator=g, dtype=torch.float64

@@ -62,7 +62,9 @@ def world_terms(world: World, denoiser: Callable[..., Tensor] | None = None) -> 
 
 
 def enumerated_nelbo(world: World, noise: Schedule, n_steps: int) -> float:
-    """The T-step bound from its definition, without the package: every step, every sequence, every mask."""
+    """The T-step bound from its definition, without the package: every step, every sequence, every
+    mask.
+    """
     alpha = [
         1 - noise.masked(torch.tensor([i / n_steps], dtype=torch.float64)).item()
         for i in range(n_steps + 1)
@@ -221,7 +223,9 @@ def all_orders(length: int) -> Tensor:
 
 
 def everything(world: World) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Every (sequence, mask) pair: x0, the mask, uniforms that draw it at any time inside (0, 1), and p(x0)."""
+    """Every (sequence, mask) pair: x0, the mask, uniforms that draw it at any time inside (0, 1),
+    and p(x0).
+    """
     masks = torch.tensor(list(itertools.product((False, True), repeat=world.length)))
     x0, masked = (
         world.sequences.repeat_interleave(len(masks), 0),
@@ -353,7 +357,9 @@ def test_a_factorised_prior_pays_for_the_visible_tokens() -> None:
 def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_independent_tokens(
     noise: Schedule,
 ) -> None:
-    """Enumerated exactly: the mean over masks at t = 0, the integral over t, and the factorised prior."""
+    """Enumerated exactly: the mean over masks at t = 0, the integral over t, and the factorised
+    prior.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(40)
 
     def mean_total(world: World, unigram: Tensor) -> float:

@@ -1,4 +1,6 @@
-"""A sampler asks a network with a large vocabulary for the rows that it reveals, and gets the same tokens."""
+"""A sampler asks a network with a large vocabulary for the rows that it reveals, and gets the same
+tokens.
+"""
 
 import pytest
 import torch

@@ -81,7 +81,9 @@ def test_a_batch_may_be_split_anywhere(case: Windows, at: int) -> None:
 
 
 def test_a_constant_cost_per_token_is_reported_as_that_cost_not_as_twice_it() -> None:
-    """A mean over masked tokens only would be right here; a mean over all tokens without n/k would be half."""
+    """A mean over masked tokens only would be right here; a mean over all tokens without n/k would
+    be half.
+    """
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     x0, ok = torch.full((64, 32), 9), torch.ones(64, 32, dtype=torch.bool)
     t = times("systematic", torch.rand(64, dtype=torch.float64), 0.1, torch.arange(64), 64)

@@ -1,4 +1,6 @@
-"""Every objective in a world where the truth is known: its figure is what its equation says, and never too good."""
+"""Every objective in a world where the truth is known: its figure is what its equation says, and
+never too good.
+"""
 
 import itertools
 import math

@@ -1,4 +1,6 @@
-"""The analytic and the autoregressive sampler, and draws from many tokens: exact laws, and nothing left to rounding."""
+"""The analytic and the autoregressive sampler, and draws from many tokens: exact laws, and nothing
+left to rounding.
+"""
 
 import itertools
 import math
@@ -57,7 +59,9 @@ def test_where_the_ratios_sum_to_one_it_is_the_ancestral_sampler_to_the_token(st
 
 @pytest.mark.parametrize("total", [0.5, 1.0, 1.7])
 def test_a_position_is_revealed_at_the_rate_that_the_scores_tell(total: float) -> None:
-    """Both tokens of a pair are drawn apart when both are revealed at one step: that tells the law of the moments."""
+    """Both tokens of a pair are drawn apart when both are revealed at one step: that tells the law
+    of the moments.
+    """
     steps, n = 4, 200_000
 
     def network(xt: Tensor, sigma: Tensor) -> Tensor:

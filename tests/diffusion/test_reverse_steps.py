@@ -17,7 +17,9 @@ from genodiff.diffusion.sedd import score_entropy
 
 
 def chain_kl(x_theta: Tensor, x: int, alpha_s: float, alpha_t: float) -> float:
-    """KL(q(zs | zt = mask, x) || p) from the transition matrices of Austin et al., the mask being the last state."""
+    """KL(q(zs | zt = mask, x) || p) from the transition matrices of Austin et al., the mask being
+    the last state.
+    """
     size = len(x_theta)
     eye, absorb = torch.eye(size, dtype=torch.float64), torch.zeros(size, size, dtype=torch.float64)
     absorb[:, -1] = 1
@@ -93,7 +95,7 @@ def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
         t = torch.cat([torch.tensor([1e-300, 1 / steps, 1.0]), torch.rand(61)]).double()
         loss = D3pm(diffusion, time_steps=steps).loss(
             lambda xt, s: logits, x0, everywhere(x0), None, draws(torch.rand(64, 5).double(), t)
-        )  # noqa: B023
+        )
         loss.nats.backward()
         assert torch.isfinite(loss.nats)
         assert torch.isfinite(logits.grad).all()  # type: ignore[arg-type]

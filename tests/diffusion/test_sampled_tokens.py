@@ -1,4 +1,6 @@
-"""Which tokens a sampler draws: not changed by companions or by rounding, changed by temperature and nucleus as their definitions say."""
+"""Which tokens a sampler draws: not changed by companions or by rounding, changed by temperature
+and nucleus as their definitions say.
+"""
 
 import itertools
 import math
@@ -49,7 +51,9 @@ def test_companions_change_neither_tokens_nor_evaluations(
 def noisy(
     exact: Callable[[Tensor, Tensor], Tensor], size: float
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """The same denoiser with errors of up to `size` that depend on the whole batch, as single precision has them."""
+    """The same denoiser with errors of up to `size` that depend on the whole batch, as single
+    precision has them.
+    """
 
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
         g = torch.Generator().manual_seed(len(xt) * 1000 + xt.sum().item())
@@ -215,7 +219,9 @@ def zipf(n: int) -> Tensor:
 
 
 def mean_surprise(n_tokens: int, length: int) -> tuple[float, float]:
-    """Mean of -log p of sampled tokens from Zipf(1) over 50,257 symbols at 1,024 steps, and its standard error."""
+    """Mean of -log p of sampled tokens from Zipf(1) over 50,257 symbols at 1,024 steps, and its
+    standard error.
+    """
     vocab_size = 50_257
     logits = torch.cat([zipf(vocab_size), torch.tensor([9.0])])
     diffusion = MaskedDiffusion(Linear(), vocab_size, tuple(range(vocab_size)))

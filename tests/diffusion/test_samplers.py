@@ -1,4 +1,6 @@
-"""Samplers: their laws in solvable worlds, their evaluations, and what must never change their result."""
+"""Samplers: their laws in solvable worlds, their evaluations, and what must never change their
+result.
+"""
 
 import itertools
 import math
@@ -41,7 +43,8 @@ F1 = markov_chain()
 
 # laws in the solvable world
 
-STEP_LAW = {  # T: total variation to the data, KL(data || sampler); ancestral, perfect denoiser, linear grid
+# T: total variation to the data, KL(data || sampler); ancestral, perfect denoiser, linear grid
+STEP_LAW = {
     1: (0.604000, 1.104193),
     2: (0.344834, 0.288768),
     4: (0.180098, 0.085293),
@@ -53,7 +56,9 @@ STEP_LAW = {  # T: total variation to the data, KL(data || sampler); ancestral, 
 
 
 def exact_law(world: World, noise: Schedule, steps: int, start: Tensor | None = None) -> Tensor:
-    """The chance of each sequence of the world after `steps` reverse kernels, by enumerating all masked states."""
+    """The chance of each sequence of the world after `steps` reverse kernels, by enumerating all
+    masked states.
+    """
     diffusion = world.diffusion(noise)
     letters = sorted((*world.targets, world.mask_id))
     states = torch.tensor(list(itertools.product(letters, repeat=world.length)))
@@ -356,7 +361,9 @@ def every_step_evaluated(
     u_token: Tensor,
     steps: int,
 ) -> Tensor:
-    """The ancestral chain the slow way: the whole batch at every step, nothing skipped, Bernoulli then categorical."""
+    """The ancestral chain the slow way: the whole batch at every step, nothing skipped, Bernoulli
+    then categorical.
+    """
     x = xt.clone()
     for j in range(steps):
         t = torch.full((len(x),), 1 - j / steps, dtype=torch.float64)

@@ -1,4 +1,6 @@
-"""How much each estimate of the bound varies on a DNA-like reference, and that exact counts vary least."""
+"""How much each estimate of the bound varies on a DNA-like reference, and that exact counts vary
+least.
+"""
 
 import pytest
 import torch
@@ -12,7 +14,9 @@ BATCH, LENGTH = 32, 256
 
 
 def spread(repeats: int, stay: float) -> dict[tuple[str, str], torch.Tensor]:
-    """Nats per token of `repeats` estimates of one batch, for each estimate and way of drawing times."""
+    """Nats per token of `repeats` estimates of one batch, for each estimate and way of drawing
+    times.
+    """
     world = dna_like(LENGTH, stay)
     diffusion = MaskedDiffusion(Linear(), world.mask_id, world.targets)
     g = torch.Generator().manual_seed(1)
@@ -56,5 +60,6 @@ if __name__ == "__main__":
         print(f"stay {stay}: {dna_like(LENGTH, stay).entropy / LENGTH:.4f} nats per token in truth")
         for (name, method), estimates in spread(2000, stay).items():
             print(
-                f"  {name:12} {method:11} mean {estimates.mean():.4f}  standard deviation {estimates.std():.5f}"
+                f"  {name:12} {method:11} mean {estimates.mean():.4f}  standard deviation "
+                f"{estimates.std():.5f}"
             )

@@ -1,4 +1,6 @@
-"""Baselines: what they are, that they learn what is there to learn, and that they see no label of the test part."""
+"""Baselines: what they are, that they learn what is there to learn, and that they see no label of
+the test part.
+"""
 
 from collections import Counter
 
@@ -27,7 +29,9 @@ MOTIF = "TATAAACC"
 
 
 def motif_examples(n: int, kind: str = "binary", seed: int = 1) -> tuple[Task, Examples]:
-    """Half of the sequences hold a motif; what is to be told depends on it and, for some kinds, on the length."""
+    """Half of the sequences hold a motif; what is to be told depends on it and, for some kinds, on
+    the length.
+    """
     sequences, labels = [], np.arange(n) % 2
     for i, s in enumerate(random_dna(n, 60, seed)):
         sequence = s[:20] + (MOTIF if labels[i] else s[20:28]) + s[28 : 50 + i % 10]

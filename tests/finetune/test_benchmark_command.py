@@ -1,4 +1,6 @@
-"""The benchmark's own script: the pieces that it pretrains on are those that it names, split by locus."""
+"""The benchmark's own script: the pieces that it pretrains on are those that it names, split by
+locus.
+"""
 
 import gzip
 import importlib.util
@@ -31,7 +33,8 @@ def test_pieces_are_taken_by_name_and_split_by_locus(tmp_path: Path) -> None:
     )
     assert [line.split("\t") for line in bed.read_text().splitlines()] == [
         ["hg38_chr1_1_6", "0", "6", "train"], ["hg38_chr21_24985581_24985584", "0", "4", "test"],
-        ["hg19_chr6_995529_995531", "0", "3", "train"], ["hg19_chr6_112323682_112323683", "0", "2", "valid"],
+        ["hg19_chr6_995529_995531", "0", "3", "train"], ["hg19_chr6_112323682_112323683", "0", "2",
+        "valid"],
     ]  # fmt: skip
 
 

@@ -100,7 +100,8 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
         )  # type: ignore[arg-type]
     steps: list[int] = []
     found = fit(
-        network(strands=strands, dropout=0.2), train, valid, state=state, identity="a", watch=lambda t: steps.append(t.step), **common  # type: ignore[arg-type]
+        network(strands=strands, dropout=0.2), train, valid, state=state, identity="a",
+        watch=lambda t: steps.append(t.step), **common  # type: ignore[arg-type]
     )  # fmt: skip
     assert steps[0] == stop_at + 1
     assert weights(found) == weights(calm)

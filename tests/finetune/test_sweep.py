@@ -1,4 +1,6 @@
-"""Sweeps: what is done stays done, side by side or alone, killed or not; the test part is opened once; searches see validation only."""
+"""Sweeps: what is done stays done, side by side or alone, killed or not; the test part is opened
+once; searches see validation only.
+"""
 
 import json
 import math
@@ -161,7 +163,9 @@ def command(home: Path, out: Path) -> list[str]:
 
 
 def run_killed(home: Path, out: Path, crashes: list[int]) -> int:
-    """Run the command with a crash at each of these I/O operations, then once in peace; how often it really died."""
+    """Run the command with a crash at each of these I/O operations, then once in peace; how often
+    it really died.
+    """
     died = 0
     for at in crashes:
         done = subprocess.run(

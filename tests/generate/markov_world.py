@@ -1,4 +1,6 @@
-"""A world in which all is known: a Markov chain over A, C, G, T, its exact denoiser, the exact law of a sampler."""
+"""A world in which all is known: a Markov chain over A, C, G, T, its exact denoiser, the exact law
+of a sampler.
+"""
 
 import copy
 import itertools
@@ -19,10 +21,11 @@ _FARTHEST = 64
 
 
 class Chain(nn.Module):
-    """The chain's own marginals given what is visible: between two visible bases, P^d[a, x] P^e[x, b].
+    """The chain's own marginals given what is visible: between two visible bases, P^d[a, x] P^e[x,
+    b].
 
-    In float32 the logits may carry noise that changes with the batch and from call to call, as a network's do; in
-    float64 they are exact.
+    In float32 the logits may carry noise that changes with the batch and from call to call, as a
+    network's do; in float64 they are exact.
     """
 
     def __init__(self, transition: np.ndarray, start: np.ndarray, noise: float = 0.0) -> None:
@@ -124,7 +127,9 @@ def chain_law(chain: Chain, length: int) -> np.ndarray:
 
 
 def step_law(chain: Chain, draft: np.ndarray, steps: int) -> np.ndarray:
-    """The exact law of the ancestral sampler with `steps` equal steps: a mean over all steps of all masks."""
+    """The exact law of the ancestral sampler with `steps` equal steps: a mean over all steps of all
+    masks.
+    """
     x = torch.tensor(sequences(len(draft)))
     exact = copy.deepcopy(chain).double()
     masked = np.flatnonzero(draft == DNA.mask_id)
@@ -144,7 +149,9 @@ def step_law(chain: Chain, draft: np.ndarray, steps: int) -> np.ndarray:
 
 
 def chi_square(counts: np.ndarray, law: np.ndarray) -> float:
-    """How many standard deviations a χ² of counts lies above its mean, rare outcomes taken together."""
+    """How many standard deviations a χ² of counts lies above its mean, rare outcomes taken
+    together.
+    """
     expected = law * counts.sum()
     rare = expected < 10
     counts, expected = (np.r_[v[~rare], v[rare].sum()] for v in (counts.astype(float), expected))

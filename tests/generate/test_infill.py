@@ -1,4 +1,6 @@
-"""Templates keep what they keep; windows cover every gap once, with context on both sides where there is any."""
+"""Templates keep what they keep; windows cover every gap once, with context on both sides where
+there is any.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""Folders as the authors' save_pretrained writes them, made here: small networks, tied tensors left out."""
+"""Folders as the authors' save_pretrained writes them, made here: small networks, tied tensors left
+out.
+"""
 
 import json
 from pathlib import Path
@@ -15,11 +17,16 @@ from tests.commands import exit_code
 
 COMPLEMENT = DNA.complement or ()
 CONFIG: dict[str, Any] = {
-    "architectures": ["CaduceusForMaskedLM"], "model_type": "caduceus", "d_model": 12, "n_layer": 2, "vocab_size": 16,
-    "pad_vocab_size_multiple": 8, "rcps": True, "fused_add_norm": True, "bidirectional": True, "bidirectional_strategy": "add",
-    "bidirectional_weight_tie": True, "rms_norm": True, "residual_in_fp32": False, "norm_epsilon": 1e-5,
-    "ssm_cfg": {"d_state": 4, "d_conv": 4, "expand": 2, "dt_rank": "auto", "conv_bias": True, "bias": False},
-    "complement_map": {str(i): COMPLEMENT[i] for i in range(16)}, "torch_dtype": "float32", "transformers_version": "4.38.1",
+    "architectures": ["CaduceusForMaskedLM"], "model_type": "caduceus", "d_model": 12,
+    "n_layer": 2, "vocab_size": 16,
+    "pad_vocab_size_multiple": 8, "rcps": True, "fused_add_norm": True, "bidirectional": True,
+    "bidirectional_strategy": "add",
+    "bidirectional_weight_tie": True, "rms_norm": True, "residual_in_fp32": False,
+    "norm_epsilon": 1e-5,
+    "ssm_cfg": {"d_state": 4, "d_conv": 4, "expand": 2, "dt_rank": "auto", "conv_bias": True,
+    "bias": False},
+    "complement_map": {str(i): COMPLEMENT[i] for i in range(16)}, "torch_dtype": "float32",
+    "transformers_version": "4.38.1",
 }  # fmt: skip
 
 PLANT = {

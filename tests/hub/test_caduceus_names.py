@@ -21,7 +21,8 @@ from genodiff.hub.caduceus_names import (
 )
 
 CONFIG: dict[str, Any] = {
-    "d_model": 12, "n_layer": 2, "vocab_size": 12, "rcps": True, "fused_add_norm": True, "ssm_cfg": {"d_state": 4},
+    "d_model": 12, "n_layer": 2, "vocab_size": 12, "rcps": True, "fused_add_norm": True,
+    "ssm_cfg": {"d_state": 4},
     "complement_map": {str(i): COMPLEMENT[i] for i in range(12)},
 }  # fmt: skip
 
@@ -39,7 +40,8 @@ def as_published(model: Caduceus, *, submodules: bool = False) -> dict[str, Tens
 def test_files_as_the_reference_writes_them_give_its_logits(name: str, shared: Path) -> None:
     folder = shared / "conformance" / "cases" / name
     config, state, io = (
-        json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors"), load_file(folder / "io.safetensors"),
+        json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors"),
+        load_file(folder / "io.safetensors"),
     )  # fmt: skip
     settings, ours = from_published(state, config)
     model = settings.build(16, published_complement(config, 16))

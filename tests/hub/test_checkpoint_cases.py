@@ -1,6 +1,8 @@
-"""The shared corpus of bad checkpoints (prefix K): every wrong one is refused with its file, the reason and a remedy, and runs nothing.
+"""The shared corpus of bad checkpoints (prefix K): every wrong one is refused with its file, the
+reason and a remedy, and runs nothing.
 
-Its good ones are of a layout that stands for any tool's own, so they are not ours to accept; what they test is tested on runs of ours.
+Its good ones are of a layout that stands for any tool's own, so they are not ours to accept; what
+they test is tested on runs of ours.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""A run goes back to the layout of the hub, byte for byte, in either form; the card says what is known and nothing more."""
+"""A run goes back to the layout of the hub, byte for byte, in either form; the card says what is
+known and nothing more.
+"""
 
 import json
 from pathlib import Path
@@ -146,7 +148,8 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(
     }
     run = save_run(tmp_path / "run", resolve(given))
     entry = {
-        "checkpoint": load_model(run).digest, "bits_per_base": 1.9368, "ci95_bits": [1.9339, 1.9398], "perplexity": 3.829, "tokens": 1234,
+        "checkpoint": load_model(run).digest, "bits_per_base": 1.9368, "ci95_bits": [1.9339,
+        1.9398], "perplexity": 3.829, "tokens": 1234,
         "seed": 7, "markov_bits": {"0": 1.95, "8": 1.93},
     }  # fmt: skip
     (run / "eval.json").write_text(

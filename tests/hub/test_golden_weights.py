@@ -1,7 +1,8 @@
-"""The published Caduceus weights themselves, where a user has them: GENODIFF_WEIGHTS names the folder that holds their hub folders.
+"""The published Caduceus weights themselves, where a user has them: GENODIFF_WEIGHTS names the
+folder that holds their hub folders.
 
-The numbers are those of evo.cpp's oracles (Apache-2.0), made with the reference: mean over the tokens of the last hidden state for
-15 bases, no [SEP]. Nothing is fetched.
+The numbers are those of evo.cpp's oracles (Apache-2.0), made with the reference: mean over the
+tokens of the last hidden state for 15 bases, no [SEP]. Nothing is fetched.
 """
 
 import os

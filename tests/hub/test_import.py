@@ -1,4 +1,6 @@
-"""Published folders become run folders: the same logits, every layout, and a look at the network before anyone trusts it."""
+"""Published folders become run folders: the same logits, every layout, and a look at the network
+before anyone trusts it.
+"""
 
 import hashlib
 import json

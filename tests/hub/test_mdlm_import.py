@@ -1,4 +1,6 @@
-"""Networks of the MDLM family: Hugging Face folders and Lightning files come in with the same logits, averages and all."""
+"""Networks of the MDLM family: Hugging Face folders and Lightning files come in with the same
+logits, averages and all.
+"""
 
 import json
 from pathlib import Path
@@ -127,7 +129,9 @@ class DictConfig:
 
 
 def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
-    """What MDLM's trainer writes: raw weights by name with tied ones twice, averages as a list of parameters."""
+    """What MDLM's trainer writes: raw weights by name with tied ones twice, averages as a list of
+    parameters.
+    """
     state, mine = state_of(raw), state_of(average)
     table = [n for n in state if n.endswith("inv_freq")]
     order = [n for n in state if n not in table]
@@ -148,9 +152,11 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     }
     nested["model"] |= {"n_blocks": "${model.depth}"}  # an interpolation says nothing by itself
     content = {
-        "epoch": 3, "global_step": 100, "state_dict": state, "optimizer_states": [{"state": {0: {"step": torch.tensor(1.0)}}}],
+        "epoch": 3, "global_step": 100, "state_dict": state,
+        "optimizer_states": [{"state": {0: {"step": torch.tensor(1.0)}}}],
         "ema": {"decay": 0.9999, "num_updates": 100, "shadow_params": [mine[n] for n in order]},
-        "hyper_parameters": {"config": DictConfig(nested), "tokenizer": SimpleNamespace(name="gpt2", path="/etc/passwd")},
+        "hyper_parameters": {"config": DictConfig(nested),
+        "tokenizer": SimpleNamespace(name="gpt2", path="/etc/passwd")},
     }  # fmt: skip
     torch.save(content | changes, path)
 

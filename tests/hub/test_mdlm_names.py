@@ -1,4 +1,6 @@
-"""DiT and DiMamba under published names: there and back, sizes from shapes, what contradicts is refused."""
+"""DiT and DiMamba under published names: there and back, sizes from shapes, what contradicts is
+refused.
+"""
 
 import json
 from pathlib import Path
@@ -26,7 +28,8 @@ from genodiff.hub.mdlm_names import (
 
 DITS: list[dict[str, Any]] = [{}, {"time_conditioning": True, "n_classes": 3}]
 DIMAMBAS: list[dict[str, Any]] = [
-    {"dropout": 0.1}, {"n_classes": 3, "tie_head": True, "dropout": 0.1}, {"conditioning": "add", "residual": False},
+    {"dropout": 0.1}, {"n_classes": 3, "tie_head": True, "dropout": 0.1}, {"conditioning": "add",
+    "residual": False},
     {"conditioning": "concat", "residual": False, "spare_rows": 6, "tie_head": True},
     {"conditioning": "concat", "residual": False, "spare_rows": 6},
     {"conditioning": "none", "time_conditioning": False, "residual": False},

@@ -1,4 +1,6 @@
-"""The commands of the README's section on published weights, in its order, with its words, on small weights."""
+"""The commands of the README's section on published weights, in its order, with its words, on small
+weights.
+"""
 
 import json
 import re

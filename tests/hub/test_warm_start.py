@@ -1,4 +1,6 @@
-"""`train --init`: diffusion training that begins from pretrained weights, provably, and resumes exactly."""
+"""`train --init`: diffusion training that begins from pretrained weights, provably, and resumes
+exactly.
+"""
 
 import json
 import shutil
@@ -20,7 +22,10 @@ from genodiff.runs.config import resolve
 from genodiff.runs.weights import own_tensors
 from genodiff.train.run import train
 
-FLAGS = "--seq-len 64 --batch-size 4 --checkpoint-every 2 --validate-windows 0 --threads 1 --device cpu -q".split()
+FLAGS = (
+    "--seq-len 64 --batch-size 4 --checkpoint-every 2 --validate-windows 0 --threads 1 "
+    "--device cpu -q"
+).split()
 
 
 @pytest.fixture
@@ -154,7 +159,8 @@ def test_weights_that_do_not_arrive_are_never_trained_from(tmp_path: Path, fasta
     config = resolve(
         {
             "recipe": "own", "fasta": str(fasta), "init": start.path, "init_sha256": start.digest,
-            "backbone": start.settings.model_dump(), "data": {"seq_len": 64}, "train": {"max_steps": 1},
+            "backbone": start.settings.model_dump(), "data": {"seq_len": 64},
+            "train": {"max_steps": 1},
         }
     )  # fmt: skip
     with pytest.raises(CheckpointError, match="answers a probe otherwise than its source"):

@@ -1,4 +1,6 @@
-"""Foreign files that are wrong, hostile or damaged: one line with file, reason and remedy; nothing is run, nothing large is made."""
+"""Foreign files that are wrong, hostile or damaged: one line with file, reason and remedy; nothing
+is run, nothing large is made.
+"""
 
 import io
 import json
@@ -237,9 +239,11 @@ def test_archives_read_as_data_equal_what_torch_reads(tmp_path: Path) -> None:
     shared = torch.randn(4, 6)
     content = {
         "state_dict": {
-            "a": shared, "b": shared.t(), "c": torch.nn.Parameter(shared[1:3, 2:]), "d": torch.tensor(2.0), "e": torch.zeros(0, 3),
+            "a": shared, "b": shared.t(), "c": torch.nn.Parameter(shared[1:3, 2:]),
+            "d": torch.tensor(2.0), "e": torch.zeros(0, 3),
         },
-        "half": torch.ones(3, dtype=torch.bfloat16), "numbers": [1, 2.5, -(10**20), None, True, (1, "x"), {3: b"y"}],
+        "half": torch.ones(3, dtype=torch.bfloat16), "numbers": [1, 2.5, -(10**20), None, True, (1,
+        "x"), {3: b"y"}],
     }  # fmt: skip
     path = tmp_path / "x.ckpt"
     for protocol in (2, 4):

@@ -92,7 +92,8 @@ def test_killed_at_every_operation_a_file_is_the_old_one_or_the_new_one(tmp_path
         assert done.returncode == -9
         atomic.clear_leftovers(tmp_path)
         assert names(tmp_path) == ["out.bin"]
-    # create, four chunks, fsync and rename leave the old file; killed before the folder's fsync it is the new one.
+    # create, four chunks, fsync and rename leave the old file; killed before the folder's fsync it
+    # is the new one.
     assert n == 9
     assert seen == {(False, -9), (True, -9), (True, 0)}
 
@@ -142,7 +143,10 @@ def test_a_file_that_outgrows_the_limit_leaves_the_old_one(tmp_path: Path) -> No
 
 
 def test_a_text_that_hits_the_limit_while_closing_is_reported_once(tmp_path: Path) -> None:
-    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); from genodiff.io import atomic\n"
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); from "
+        "genodiff.io import atomic\n"
+    )
     done = python(code + "with atomic.open_atomic('a', 'w') as f: f.write('x' * 100)", tmp_path)
     assert "Exception ignored" not in done.stderr
     assert done.stderr.count("genodiff.errors.MachineError: a: cannot be written") == 1

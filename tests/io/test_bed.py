@@ -32,9 +32,8 @@ def bed(tmp_path: Path) -> Path:
 def test_rows_come_back_in_the_files_order_with_their_lines(bed: Path) -> None:
     bed.write_bytes(
         b"\xef\xbb\xbfbrowser position chr1:1-100\ntrack name=x\n#chrom\tstart\tend\r\n"
-        b"chr2\t100\t1124\ttest\t0\t+\r\n\n  \nchr1\t0\t10000\tgene a\t.\t.\t0\t0\nchr1\t5\t6\t\t\t-\n".replace(
-            b"\t0\t0\n", b"\n"
-        )
+        b"chr2\t100\t1124\ttest\t0\t+\r\n\n  \nchr1\t0\t10000\tgene "
+        b"a\t.\t.\t0\t0\nchr1\t5\t6\t\t\t-\n".replace(b"\t0\t0\n", b"\n")
     )
     table = read_bed(bed, CONTIGS)
     assert table.schema == pl.Schema(SCHEMA)
@@ -222,7 +221,8 @@ def test_a_leak_or_a_wrong_split_is_refused(bed: Path, rows: str, words: str) ->
 
 @pytest.mark.parametrize(
     "rows",
-    ["chr1 0 9 train,chr1 9 20 valid,chr2 0 9 test,chr1 20 30 train", "chr1 0 9 geneA,chr1 5 20 geneB", "chr1 0 9,chr1 5 20",
+    ["chr1 0 9 train,chr1 9 20 valid,chr2 0 9 test,chr1 20 30 train",
+    "chr1 0 9 geneA,chr1 5 20 geneB", "chr1 0 9,chr1 5 20",
      "chr1 0 9 train,chr1 5 20 train,chr2 5 9 test"],
 )  # fmt: skip
 def test_disjoint_splits_and_other_names_are_sound(bed: Path, rows: str) -> None:

@@ -1,4 +1,6 @@
-"""`genodiff data check` from outside: exit codes, one line, nothing on stdout unless all is sound, nothing written."""
+"""`genodiff data check` from outside: exit codes, one line, nothing on stdout unless all is sound,
+nothing written.
+"""
 
 import hashlib
 import json
@@ -94,15 +96,19 @@ def test_text_is_judged_as_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "sha": hashlib.sha256(text.encode()).hexdigest(),
     }
     for data, words in (
-        (b"", "is empty"), (b" \n", "only white space"), (b"a\nb\xe9c\n", "line 2: byte 0xE9 at offset 3"),
-        (b"a\n\xe2\x80", "line 2: ends in the middle"), (b"a\nb\0", "line 2: NUL"), ("hi".encode("utf-16"), "UTF-16"),
+        (b"", "is empty"), (b" \n", "only white space"), (b"a\nb\xe9c\n",
+        "line 2: byte 0xE9 at offset 3"),
+        (b"a\n\xe2\x80", "line 2: ends in the middle"), (b"a\nb\0", "line 2: NUL"),
+        ("hi".encode("utf-16"), "UTF-16"),
     ):  # fmt: skip
         (tmp_path / "in.txt").write_bytes(data)
         code, out, err = check(capsys, str(tmp_path / "in.txt"), "--domain", "text")
         assert (code, out) == (3, "")
         assert words in err
-    for data, words in ((b'{"text":"a"}\n{"text":5}', "line 2: 'text' is not"), (b"[1]", "line 1: no object"),
-                        (b"{", "line 1: not JSON"), (b'{"text":"\\ud800"}', "surrogate")):  # fmt: skip
+    for data, words in ((b'{"text":"a"}\n{"text":5}', "line 2: 'text' is not"), (b"[1]",
+        "line 1: no object"),
+                        (b"{", "line 1: not JSON"), (b'{"text":"\\ud800"}',
+                        "surrogate")):  # fmt: skip
         (tmp_path / "in.jsonl").write_bytes(data)
         assert words in check(capsys, str(tmp_path / "in.jsonl"), "--domain", "text")[2]
 
@@ -159,8 +165,10 @@ def test_what_cannot_be_meant_is_a_usage_error(
 
 
 NAMES = [
-    "it's.fa", 'say "hi".fa', "$(touch pwned).fa", "`touch pwned`.fa", "100%s%n.fa", "{}.fa", "a b  c.fa", " lead.fa", "-x.fa",
-    "--json", "染色体.fa", "é.fa", "a;b&c|d.fa", "*.fa", "~", "#x.fa", "n" * 255, "new\nline.fa", "esc\x1b[2J.fa", "x.bed.fa",
+    "it's.fa", 'say "hi".fa', "$(touch pwned).fa", "`touch pwned`.fa", "100%s%n.fa", "{}.fa",
+    "a b  c.fa", " lead.fa", "-x.fa",
+    "--json", "染色体.fa", "é.fa", "a;b&c|d.fa", "*.fa", "~", "#x.fa", "n" * 255, "new\nline.fa",
+    "esc\x1b[2J.fa", "x.bed.fa",
     "\udce9.fa",
 ]  # fmt: skip
 
@@ -196,8 +204,10 @@ def test_what_is_no_regular_file_is_refused_at_once(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.relpath(tmp_path / "sock"))
         for name, words in (
-            ("fifo", "named pipe"), ("folder", "is a directory"), ("loop", "loop of symbolic links"), ("sock", "is a socket"),
-            ("dangling", "broken link to gone.fa"), ("good.f", "no such file; did you mean 'good.fa'"), ("gone", "no such file"),
+            ("fifo", "named pipe"), ("folder", "is a directory"), ("loop",
+            "loop of symbolic links"), ("sock", "is a socket"),
+            ("dangling", "broken link to gone.fa"), ("good.f",
+            "no such file; did you mean 'good.fa'"), ("gone", "no such file"),
             ("file/x.fa", "Not a directory"), ("n" * 256, "File name too long"),
         ):  # fmt: skip
             for arguments in ([name], ["x.bed", "--fasta", name], [name, "--domain", "text"]):

@@ -1,4 +1,6 @@
-"""Random access gives the letters of the strict reader, whatever lies beside the file and whoever opens it at once."""
+"""Random access gives the letters of the strict reader, whatever lies beside the file and whoever
+opens it at once.
+"""
 
 import gzip
 import json

@@ -27,7 +27,9 @@ def _fetch_all(
 
 
 def race(tmp_path: Path, rounds: int, processes: int) -> dict[str, int]:
-    """How often `processes` that open one new FASTA in the same moment get it right, over `rounds` new files."""
+    """How often `processes` that open one new FASTA in the same moment get it right, over `rounds`
+    new files.
+    """
     context = multiprocessing.get_context("fork")
     counts: dict[str, int] = {}
     path = tmp_path / "in.fa"

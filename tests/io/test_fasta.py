@@ -1,4 +1,6 @@
-"""The FASTA reader against an obvious one, at every block boundary; each stranger named at its line and column."""
+"""The FASTA reader against an obvious one, at every block boundary; each stranger named at its line
+and column.
+"""
 
 import gzip
 import hashlib
@@ -78,8 +80,10 @@ def obvious(data: bytes) -> list[tuple[str, bytes]] | int:
 
 
 pieces = st.sampled_from(
-    [b">", b">a", b">b x", b">c\n", b"ACGT", b"acgtn", b"RYK", b"\n", b"\r\n", b"\n\n", b" ", b"\t", b"\r", b"N" * 30,
-     b"-", b"U", b"E", b"\x00", b"\xff", b"\xef\xbb\xbf", b"1", b";", b"ACGT\n", b"ACGT\n", b">d\nA\n"]
+    [b">", b">a", b">b x", b">c\n", b"ACGT", b"acgtn", b"RYK", b"\n", b"\r\n", b"\n\n", b" ",
+    b"\t", b"\r", b"N" * 30,
+     b"-", b"U", b"E", b"\x00", b"\xff", b"\xef\xbb\xbf", b"1", b";", b"ACGT\n", b"ACGT\n",
+     b">d\nA\n"]
 )  # fmt: skip
 
 
@@ -100,7 +104,8 @@ def formatted(draw: st.DrawFn) -> tuple[bytes, list[tuple[str, bytes]]]:
     ends = st.sampled_from([b"\n", b"\r\n", b" \n", b"\t\r\n", b"\n\n", b"\n\r\n"])
     records = draw(
         st.lists(
-            st.tuples(st.text("abcXYZ:|*-.染", min_size=1, max_size=5), st.text("ACGTNacgtnR", max_size=50)),
+            st.tuples(st.text("abcXYZ:|*-.染", min_size=1, max_size=5), st.text("ACGTNacgtnR",
+            max_size=50)),
             min_size=1, max_size=5, unique_by=lambda r: r[0],
         )
     )  # fmt: skip
@@ -345,7 +350,8 @@ def test_damaged_compressed_data_are_never_read_as_other_sequence(
         found = [r.sequence for r in read_fasta(path)]
     except GenodiffError:
         return
-    # Only header fields that carry no data (time, system, flags) may change and leave the content whole.
+    # Only header fields that carry no data (time, system, flags) may change and leave the content
+    # whole.
     assert how == "flip"
     assert found == [b"ACGTTGCA" * 300]
     assert zlib.crc32(found[0]) == zlib.crc32(b"ACGTTGCA" * 300)

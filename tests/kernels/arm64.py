@@ -1,4 +1,6 @@
-"""The C library built for arm64 by a cross compiler and run by an emulator, a process per call, in the place of this machine's own."""
+"""The C library built for arm64 by a cross compiler and run by an emulator, a process per call, in
+the place of this machine's own.
+"""
 
 import ctypes
 import shutil

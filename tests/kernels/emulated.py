@@ -1,6 +1,8 @@
-"""Runs as a process of its own: the scan on the PTX that Triton compiles for sm_90, a warp at a time in numpy, against the naive scan.
+"""Runs as a process of its own: the scan on the PTX that Triton compiles for sm_90, a warp at a
+time in numpy, against the naive scan.
 
-python emulated.py NAME...     prints one JSON line per problem: the relative error of each output and gradient
+python emulated.py NAME...     prints one JSON line per problem: the relative error of each output
+                               and gradient
 """
 
 import json
@@ -129,7 +131,8 @@ def main() -> None:
             return torch.randn(*shape, generator=generator)
 
         b, t, e, n = p["rows"], p["length"], p["channels"], p["states"]
-        x = {"u": normal(b, t, e), "delta": normal(b, t, e), "A": -torch.exp(normal(e, n)), "B": normal(b, t, n), "C": normal(b, t, n),
+        x = {"u": normal(b, t, e), "delta": normal(b, t, e), "A": -torch.exp(normal(e, n)),
+            "B": normal(b, t, n), "C": normal(b, t, n),
              "D": normal(e), "delta_bias": 0.3 * normal(e) - 2, "h0": normal(b, e, n)}  # fmt: skip
         low = {
             k: v.to(p.get("dtype", torch.float32)) if k in ("u", "delta", "B", "C") else v

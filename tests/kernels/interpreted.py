@@ -1,4 +1,6 @@
-"""Triton's interpreter on a CPU: imported before the kernels, it decides that they are interpreted. `MISSING` says why it cannot be."""
+"""Triton's interpreter on a CPU: imported before the kernels, it decides that they are interpreted.
+`MISSING` says why it cannot be.
+"""
 
 import os
 from importlib.util import find_spec
@@ -16,7 +18,9 @@ if not MISSING and not torch.cuda.is_available():
     _patched = interpreter._patch_lang_tensor
 
     def _patch(tensor: Any, *scope: Any) -> None:
-        """numpy 2.4 turns only arrays without dimensions into numbers; the interpreter's scalars have one. Triton 3.4 has no scope."""
+        """numpy 2.4 turns only arrays without dimensions into numbers; the interpreter's scalars
+        have one. Triton 3.4 has no scope.
+        """
         _patched(tensor, *scope)
         set_attr = scope[0].set_attr if scope else setattr
         set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))

@@ -1,7 +1,9 @@
-"""A warp of a GPU in numpy: runs the PTX that Triton compiles, so that what a GPU would execute can be checked without one.
+"""A warp of a GPU in numpy: runs the PTX that Triton compiles, so that what a GPU would execute can
+be checked without one.
 
-One warp per program, no shared memory, no branch on which lanes differ; any address outside the given tensors is an error.
-`mma` follows the layout of fragments in the PTX manual (m16n8k8, tf32: operands keep 10 bits of the fraction, the rest is cut off).
+One warp per program, no shared memory, no branch on which lanes differ; any address outside the
+given tensors is an error. `mma` follows the layout of fragments in the PTX manual (m16n8k8, tf32:
+operands keep 10 bits of the fraction, the rest is cut off).
 """
 
 import ctypes
@@ -15,7 +17,8 @@ from torch import Tensor
 LANES = 32
 Array = np.ndarray[Any, Any]
 WIDTH = {"8": np.uint8, "16": np.uint16, "32": np.uint32, "64": np.uint64}
-KIND = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.uint32, "s64": np.int64, "u64": np.uint64, "b64": np.uint64,
+KIND = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.uint32, "s64": np.int64,
+    "u64": np.uint64, "b64": np.uint64,
         "b16": np.uint16, "u16": np.uint16, "f64": np.float64}  # fmt: skip
 
 
@@ -264,17 +267,22 @@ class Warp:
 
 
 COMPARE: dict[str, Callable[[Array, Array], Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal,
 }  # fmt: skip
 LOGIC: dict[str, Callable[..., Array]] = {
-    "mov": lambda a: a, "or": np.logical_or, "and": np.logical_and, "xor": np.logical_xor, "not": np.logical_not,
+    "mov": lambda a: a, "or": np.logical_or, "and": np.logical_and, "xor": np.logical_xor,
+    "not": np.logical_not,
 }  # fmt: skip
 ARITHMETIC: dict[str, Callable[..., Array]] = {
-    "mov": lambda a: a, "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum, "abs": np.abs,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "neg": np.negative, "not": np.invert,
+    "mov": lambda a: a, "add": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum,
+    "min": np.minimum, "abs": np.abs,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "neg": np.negative,
+    "not": np.invert,
     "rem": np.fmod, "div": lambda a, b: a // b,
     "bfe": lambda a, at, bits: (a >> at) & ((a.dtype.type(1) << bits) - a.dtype.type(1)),
-    "mad": lambda a, b, c: a * b + c, "ex2": np.exp2, "fma": lambda a, b, c: a.astype(np.float64) * b + c,
+    "mad": lambda a, b, c: a * b + c, "ex2": np.exp2, "fma": lambda a, b,
+    c: a.astype(np.float64) * b + c,
 }  # fmt: skip
 
 

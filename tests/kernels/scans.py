@@ -44,8 +44,10 @@ class Problem:
             else torch.rand(b, t, e, generator=generator, dtype=torch.float64)
         )
         self.inputs = {
-            "u": normal(b, t, e), "delta": delta, "A": -self.decay * torch.exp(normal(e, n)), "B": normal(b, t, n), "C": normal(b, t, n),
-            "D": normal(e), "z": normal(b, t, e), "delta_bias": 0.3 * normal(e) + self.dt_shift, "h0": normal(b, e, n),
+            "u": normal(b, t, e), "delta": delta, "A": -self.decay * torch.exp(normal(e, n)),
+            "B": normal(b, t, n), "C": normal(b, t, n),
+            "D": normal(e), "z": normal(b, t, e), "delta_bias": 0.3 * normal(e) + self.dt_shift,
+            "h0": normal(b, e, n),
         }  # fmt: skip
         # float32 values in float64, so that a float32 run answers for its arithmetic alone
         self.inputs = {name: value.float().double() for name, value in self.inputs.items()}

@@ -1,4 +1,6 @@
-"""A compiler without OpenMP, such as Apple's: the C library is built all the same, on POSIX threads, and gives the same bits."""
+"""A compiler without OpenMP, such as Apple's: the C library is built all the same, on POSIX
+threads, and gives the same bits.
+"""
 
 import os
 import shutil

@@ -69,8 +69,10 @@ def test_outputs_and_gradients_are_those_of_torchs_convolution(
 @pytest.mark.skipif(library.why_not() is not None, reason="there is no C library here")
 @settings(max_examples=60)
 @given(
-    st.integers(1, 2), st.sampled_from([1, 2, 3, 6, 7, 31, 32, 33, 36, 67, 256, 257, 300]), st.sampled_from([1, 7, 15, 16, 17, 33, 48]),
-    st.integers(1, 5), st.sampled_from([1, 3, 8, 9, 16, 17, 40, 49]), st.booleans(), st.booleans(), st.booleans(),
+    st.integers(1, 2), st.sampled_from([1, 2, 3, 6, 7, 31, 32, 33, 36, 67, 256, 257, 300]),
+    st.sampled_from([1, 7, 15, 16, 17, 33, 48]),
+    st.integers(1, 5), st.sampled_from([1, 3, 8, 9, 16, 17, 40, 49]), st.booleans(), st.booleans(),
+    st.booleans(),
 )  # fmt: skip
 def test_the_projection_beside_the_convolution(
     batch: int,

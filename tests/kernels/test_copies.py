@@ -1,5 +1,6 @@
-"""Each copy of the C library that this processor can run, and not its widest alone, and arm64's where it can be emulated, against
-the truth in float64."""
+"""Each copy of the C library that this processor can run, and not its widest alone, and arm64's
+where it can be emulated, against the truth in float64.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

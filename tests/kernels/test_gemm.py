@@ -1,4 +1,6 @@
-"""Float32 products: the switch that routes them is exact, put back afterwards, never where it would round; sums over tokens in pieces."""
+"""Float32 products: the switch that routes them is exact, put back afterwards, never where it would
+round; sums over tokens in pieces.
+"""
 
 from collections.abc import Iterator
 

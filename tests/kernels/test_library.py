@@ -1,4 +1,6 @@
-"""The C library: a stale one, a broken one or none at all is refused with a reason, and the scan goes on in torch."""
+"""The C library: a stale one, a broken one or none at all is refused with a reason, and the scan
+goes on in torch.
+"""
 
 import ctypes
 import os

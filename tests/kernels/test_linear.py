@@ -1,4 +1,6 @@
-"""The linear layer in C against float64: outputs and all gradients, any shape, tasks that end anywhere, any number of threads."""
+"""The linear layer in C against float64: outputs and all gradients, any shape, tasks that end
+anywhere, any number of threads.
+"""
 
 import pytest
 import torch

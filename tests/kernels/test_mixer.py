@@ -1,4 +1,6 @@
-"""The fused mixer against its definition, part by part in float64: outputs, every gradient, padding, what is saved."""
+"""The fused mixer against its definition, part by part in float64: outputs, every gradient,
+padding, what is saved.
+"""
 
 from dataclasses import fields
 
@@ -19,10 +21,13 @@ Inputs = dict[str, Tensor | None]
 
 
 def problem(
-    batch: int, length: int, channels: int, states: int, *, d_model: int = 6, taps: int = 4, rank: int = 3, ways: int = 2,
+    batch: int, length: int, channels: int, states: int, *, d_model: int = 6, taps: int = 4,
+    rank: int = 3, ways: int = 2,
     in_bias: bool = False, conv_bias: bool = True, padding: int = 0, seed: int = 0,
 ) -> Inputs:  # fmt: skip
-    """Inputs in float64 with float32 values, so that a float32 run answers for its arithmetic alone."""
+    """Inputs in float64 with float32 values, so that a float32 run answers for its arithmetic
+    alone.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int, scale: float = 1.0) -> Tensor:
@@ -252,7 +257,8 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
             )  # type: ignore[arg-type]
         return sum(seen.values())
 
-    # h, x, z and the sum of the directions: 2,560; [r, B, C] of both: 320; chunk states of both: 2,048.
+    # h, x, z and the sum of the directions: 2,560; [r, B, C] of both: 320; chunk states of both:
+    # 2,048.
     assert 2560 < (saved(512) - saved(256)) / (2 * 256) <= 5000
 
 

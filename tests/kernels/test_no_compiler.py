@@ -1,4 +1,6 @@
-"""An install without a C compiler: it succeeds, the scan runs in torch, the tests of the kernels pass, and the doctor says what is lost."""
+"""An install without a C compiler: it succeeds, the scan runs in torch, the tests of the kernels
+pass, and the doctor says what is lost.
+"""
 
 import json
 import os

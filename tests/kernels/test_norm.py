@@ -1,4 +1,6 @@
-"""RMSNorm in C and in torch against its formula in float64, and the same bits for any number of threads."""
+"""RMSNorm in C and in torch against its formula in float64, and the same bits for any number of
+threads.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,6 @@
-"""The C kernels under the sanitizers of addresses, of undefined behaviour and of threads: every copy, every awkward shape."""
+"""The C kernels under the sanitizers of addresses, of undefined behaviour and of threads: every
+copy, every awkward shape.
+"""
 
 import os
 import shutil
@@ -80,8 +82,10 @@ def outcome(
         for ask in asked
     ]
     env = os.environ | {
-        "LD_PRELOAD": ":".join(preload), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1",
-        "TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "PYTHONPATH": str(ROOT), "GENODIFF_SCAN": "native",
+        "LD_PRELOAD": ":".join(preload), "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "PYTHONPATH": str(ROOT),
+        "GENODIFF_SCAN": "native",
     }  # fmt: skip
     command = [sys.executable, "-c", START + code, str(folder), str(Path(__file__).parent), name]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=900)

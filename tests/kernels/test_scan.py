@@ -1,4 +1,6 @@
-"""Every scan against the naive one in float64, outputs and gradients; the naive one against plain arithmetic."""
+"""Every scan against the naive one in float64, outputs and gradients; the naive one against plain
+arithmetic.
+"""
 
 import math
 

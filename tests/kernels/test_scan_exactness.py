@@ -1,4 +1,6 @@
-"""How near the C scan comes to float64: random decays, decays near 1 over long sequences, and every awkward shape."""
+"""How near the C scan comes to float64: random decays, decays near 1 over long sequences, and every
+awkward shape.
+"""
 
 import pytest
 import torch
@@ -24,7 +26,9 @@ def test_at_a_thousand_steps_outputs_are_within_2e_7_and_gradients_within_2e_6(
 
 
 def test_with_decays_near_1_the_error_does_not_grow_with_the_length() -> None:
-    """A from −0.02 to −0.32 and steps of about 0.1: a state is remembered for hundreds to thousands of positions."""
+    """A from −0.02 to −0.32 and steps of about 0.1: a state is remembered for hundreds to thousands
+    of positions.
+    """
     found = {}
     for length in (1024, 16384):
         p = Problem(1, length, 16, 16, dt_shift=-2.2)

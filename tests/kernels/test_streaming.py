@@ -1,4 +1,6 @@
-"""A sequence in pieces is the sequence: the scan's state and the convolution's context carried over, in both directions."""
+"""A sequence in pieces is the sequence: the scan's state and the convolution's context carried
+over, in both directions.
+"""
 
 import pytest
 import torch

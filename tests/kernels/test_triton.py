@@ -1,4 +1,6 @@
-"""The Triton scan: under Triton's interpreter, as compiled PTX run by an emulated warp, and, where there is one, on a GPU."""
+"""The Triton scan: under Triton's interpreter, as compiled PTX run by an emulated warp, and, where
+there is one, on a GPU.
+"""
 
 import json
 import os
@@ -170,7 +172,9 @@ LONG = [
 @needs_triton
 @pytest.mark.parametrize("problem", ["even", "bfloat16", *LONG])
 def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
-    """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a time."""
+    """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a
+    time.
+    """
     code = Path(__file__).with_name("emulated.py")
     environment = compiling()
     done = subprocess.run(

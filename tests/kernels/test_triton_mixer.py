@@ -1,4 +1,6 @@
-"""The mixer on a GPU, under Triton's interpreter: convolution, gate, and the whole against the definition part by part."""
+"""The mixer on a GPU, under Triton's interpreter: convolution, gate, and the whole against the
+definition part by part.
+"""
 
 import interpreted
 import pytest
@@ -91,13 +93,17 @@ def problem(
 ) -> dict[str, Tensor | None]:
     inputs: dict[str, Tensor | None] = {
         "h": normal(batch, length, width), "in_weight": normal(2 * channels, width) * 0.4,
-        "in_bias": normal(2 * channels, seed=5) * 0.1 if bias else None, "out_weight": normal(width, channels) * 0.3,
+        "in_bias": normal(2 * channels, seed=5) * 0.1 if bias else None,
+        "out_weight": normal(width, channels) * 0.3,
     }  # fmt: skip
     for i in (0, 1):
         inputs |= {
-            f"conv_weight{i}": normal(channels, 4, seed=i) * 0.5, f"conv_bias{i}": normal(channels, seed=i) * 0.1 if bias else None,
-            f"x_weight{i}": normal(rank + 2 * states, channels, seed=i) * 0.4, f"dt_weight{i}": normal(channels, rank, seed=i),
-            f"dt_bias{i}": normal(channels, seed=10 + i) - 1, f"A{i}": -torch.exp(normal(channels, states, seed=i)),
+            f"conv_weight{i}": normal(channels, 4, seed=i) * 0.5, f"conv_bias{i}": normal(channels,
+            seed=i) * 0.1 if bias else None,
+            f"x_weight{i}": normal(rank + 2 * states, channels, seed=i) * 0.4,
+            f"dt_weight{i}": normal(channels, rank, seed=i),
+            f"dt_bias{i}": normal(channels, seed=10 + i) - 1, f"A{i}": -torch.exp(normal(channels,
+            states, seed=i)),
             f"D{i}": normal(channels, seed=20 + i),
         }  # fmt: skip
     return inputs

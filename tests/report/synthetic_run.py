@@ -122,7 +122,9 @@ def parts() -> dict[str, str]:
 
 
 def make_run(folder: Path, **changed: str | None) -> Path:
-    """A run folder at `folder`; a keyword such as eval_json=None leaves that part out, a text replaces it."""
+    """A run folder at `folder`; a keyword such as eval_json=None leaves that part out, a text
+    replaces it.
+    """
     folder.mkdir(parents=True)
     known = {key.replace(".", "_"): key for key in parts()}
     for name, text in (parts() | {known[k]: v for k, v in changed.items()}).items():

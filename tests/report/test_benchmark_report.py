@@ -1,4 +1,6 @@
-"""The report of a sweep: complete, offline, with the audit and what is published; it says what is not comparable."""
+"""The report of a sweep: complete, offline, with the audit and what is published; it says what is
+not comparable.
+"""
 
 import re
 from pathlib import Path
@@ -20,7 +22,8 @@ from genodiff.tasks.task import load_suite
 NAME = "human_enhancers_cohn"
 LEAKS = ("same", "reverse_complement", "shared_kmers", "same_place", "overlap")
 AUDIT = {
-    "suite": "genomic-benchmarks", "task": NAME, "split": "official", "classes": ["negative", "positive"],
+    "suite": "genomic-benchmarks", "task": NAME, "split": "official", "classes": ["negative",
+    "positive"],
     "counts": {"train": {"negative": 20, "positive": 20}, "test": {"negative": 10, "positive": 10}},
     "lengths": {"train": [500, 500.0, 500], "test": [300, 400.0, 500]},
     "leaks": {name: {"all": [3, 20], "negative": [1, 10], "positive": [2, 10]} for name in LEAKS},
@@ -64,9 +67,12 @@ def write_sweep(out: Path, split: str = "official") -> None:
                 else None
             )
             row = {
-                "suite": "genomic-benchmarks", "task": NAME, "split": split, "model": model, "kind": kind,
-                "method": "full" if network else "baseline", "setting": "paper" if network else "", "seed": seed, "key": f"{model}{seed}",
-                "digest": model, "settings": settings, "metric": "accuracy", "value": value, "metrics": {"accuracy": value, "mcc": None},
+                "suite": "genomic-benchmarks", "task": NAME, "split": split, "model": model,
+                "kind": kind,
+                "method": "full" if network else "baseline", "setting": "paper" if network else "",
+                "seed": seed, "key": f"{model}{seed}",
+                "digest": model, "settings": settings, "metric": "accuracy", "value": value,
+                "metrics": {"accuracy": value, "mcc": None},
                 "valid": 0.5, "n_test": 20, "data": "d", "seconds": 3.0, "parameters": 470_702,
                 "cut_train": 4, "cut_test": 2, "max_length": 400,
             }  # fmt: skip
@@ -84,8 +90,10 @@ def write_sweep(out: Path, split: str = "official") -> None:
             atomic.write_json(folder / RESULT, result)
     add_rows(out, rows)
     about = {
-        "suite": "genomic-benchmarks", "task": NAME, "split": split, "kind": "binary", "classes": ["negative", "positive"],
-        "metric": "accuracy", "metrics": ["accuracy", "mcc"], "notes": [], "audit": AUDIT | {"split": split},
+        "suite": "genomic-benchmarks", "task": NAME, "split": split, "kind": "binary",
+        "classes": ["negative", "positive"],
+        "metric": "accuracy", "metrics": ["accuracy", "mcc"], "notes": [],
+        "audit": AUDIT | {"split": split},
     }  # fmt: skip
     atomic.write_json(out / TASKS, {f"genomic-benchmarks {NAME} {split} d": about})
 

@@ -1,4 +1,6 @@
-"""Figures: inline SVG with words for screen readers, colours of the page, and no trace of where it was made."""
+"""Figures: inline SVG with words for screen readers, colours of the page, and no trace of where it
+was made.
+"""
 
 import math
 import re

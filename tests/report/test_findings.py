@@ -34,7 +34,8 @@ def test_a_bound_below_the_source_by_more_than_its_interval_is_impossible(tmp_pa
 
 @pytest.mark.parametrize(
     ("difference", "interval", "impossible"),
-    [((-0.1, [-0.12, -0.01]), [1.0, 1.1], True), ((-0.1, [-0.12, 0.01]), [1.0, 1.1], False), (None, [1.0, 1.19], True),
+    [((-0.1, [-0.12, -0.01]), [1.0, 1.1], True), ((-0.1, [-0.12, 0.01]), [1.0, 1.1], False), (None,
+    [1.0, 1.19], True),
      (None, [1.0, 1.21], False), (None, None, True)],
 )  # fmt: skip
 def test_the_paired_interval_decides_where_there_is_one(

@@ -71,7 +71,8 @@ def random_sets(n: int, length: int, seed: int) -> list[np.ndarray]:
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
     return compare_sequences(
-        random_sets(6, 300, 1), random_sets(16, 300, 2), random_sets(8, 300, 3), markov_name="Markov 7",
+        random_sets(6, 300, 1), random_sets(16, 300, 2), random_sets(8, 300, 3),
+        markov_name="Markov 7",
         source_bits=lambda s: 1.5, copied=lambda s: 0.25,
     )  # fmt: skip
 
@@ -129,8 +130,8 @@ def test_every_figure_has_a_caption_and_words_for_a_screen_reader(
     ) == page.tags.count("svg")
     labels = [value for key, value in page.attributes if key == "aria-label"]
     assert (
-        "Bits per base: uniform 2.000, order 0 1.993, Markov 7 1.618, this model 1.372, source 1.214"
-        in labels
+        "Bits per base: uniform 2.000, order 0 1.993, Markov 7 1.618, this model 1.372, "
+        "source 1.214" in labels
     )
 
 

@@ -1,4 +1,6 @@
-"""Settings: by place or by short name, from presets, files and flags; what makes two runs the same run."""
+"""Settings: by place or by short name, from presets, files and flags; what makes two runs the same
+run.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -144,9 +146,12 @@ def test_limits_and_machinery_are_no_part_of_a_runs_identity_and_all_else_is() -
 
 def test_each_setting_but_the_free_ones_changes_the_digest() -> None:
     changed: dict[str, Any] = {
-        "seed": 2, "data.seq_len": 65, "data.rc_augment": True, "data.soft_mask_weight": 0.3, "data.max_n_fraction": 0.3,
-        "backbone.n_layer": 2, "diffusion.exact_count": False, "diffusion.time_sampling": "iid", "optim.ema_decay": 0.5,
-        "train.batch_size": 8, "train.precision": "bf16", "train.max_skipped": 9, "train.validate_every": 77,
+        "seed": 2, "data.seq_len": 65, "data.rc_augment": True, "data.soft_mask_weight": 0.3,
+        "data.max_n_fraction": 0.3,
+        "backbone.n_layer": 2, "diffusion.exact_count": False, "diffusion.time_sampling": "iid",
+        "optim.ema_decay": 0.5,
+        "train.batch_size": 8, "train.precision": "bf16", "train.max_skipped": 9,
+        "train.validate_every": 77,
     }  # fmt: skip
     digests = {
         tiny(**{key: value}).digest()

@@ -83,5 +83,8 @@ def test_a_workers_copy_does_not_keep_the_lock(tmp_path: Path) -> None:
 
 
 def test_importing_the_lock_does_not_import_torch() -> None:
-    code = "import sys, genodiff.runs.lock\nassert not {'torch', 'lightning', 'numpy'} & set(sys.modules)"
+    code = (
+        "import sys, genodiff.runs.lock\nassert not {'torch', 'lightning', 'numpy'} & "
+        "set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

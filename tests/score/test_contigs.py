@@ -1,4 +1,6 @@
-"""Windows that see all of their contig: the bound of whole intervals, shared out over the windows of the split."""
+"""Windows that see all of their contig: the bound of whole intervals, shared out over the windows
+of the split.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

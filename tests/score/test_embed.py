@@ -1,4 +1,6 @@
-"""Embeddings: what a direct forward gives, whatever the batch and the padding; the same for both strands; whole files."""
+"""Embeddings: what a direct forward gives, whatever the batch and the padding; the same for both
+strands; whole files.
+"""
 
 import json
 import zipfile

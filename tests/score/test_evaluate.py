@@ -1,4 +1,6 @@
-"""`evaluate`, from a run folder to the object that eval.json holds: what it counts, and beside what."""
+"""`evaluate`, from a run folder to the object that eval.json holds: what it counts, and beside
+what.
+"""
 
 import json
 import math
@@ -34,7 +36,8 @@ from genodiff.score.markov import base_codes, count, fit, fit_pseudo
 from genodiff.score.perplexity import EVAL, evaluate, open_data, write_evaluation
 
 CONTRACT = {
-    "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits", "markov_perplexity", "source_bits",
+    "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits",
+    "markov_perplexity", "source_bits",
 }  # fmt: skip
 
 
@@ -208,7 +211,9 @@ def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
 
 def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(model: Model) -> None:
     class Knows(torch.nn.Module):
-        """A network that has the Markov law of another world: no law but the source's own can be better than it."""
+        """A network that has the Markov law of another world: no law but the source's own can be
+        better than it.
+        """
 
         def __init__(self) -> None:
             super().__init__()

@@ -1,4 +1,6 @@
-"""The interval of a ratio over windows: exact small cases, and its coverage where the truth is known."""
+"""The interval of a ratio over windows: exact small cases, and its coverage where the truth is
+known.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,6 @@
-"""Interpolated Markov models: counts and probabilities against slow, obvious versions, and the yeast reference line."""
+"""Interpolated Markov models: counts and probabilities against slow, obvious versions, and the
+yeast reference line.
+"""
 
 from itertools import product
 
@@ -172,7 +174,8 @@ def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_
     for k, lam in enumerate(chosen):
         assert loss(*chosen[:k], lam) <= min(loss(*chosen[:k], other) for other in grid) + 1e-6
         assert loss(*chosen) <= loss(*chosen[: k + 1])
-    # The source is of order 2; with few bases to count and no λ that could silence it, order 3 knows too much.
+    # The source is of order 2; with few bases to count and no λ that could silence it, order 3
+    # knows too much.
     assert len(chosen) == 3
     assert 0.1 < chosen[2] < 30
     assert min(loss(*chosen, lam) for lam in grid) > loss(*chosen)

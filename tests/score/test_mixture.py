@@ -1,4 +1,6 @@
-"""The mixture of context orders: its counts against a slow version, its probabilities, its weights, and yeast."""
+"""The mixture of context orders: its counts against a slow version, its probabilities, its weights,
+and yeast.
+"""
 
 import numpy as np
 import pytest
@@ -128,7 +130,9 @@ def test_fitting_on_nothing_and_shallow_tables_are_errors() -> None:
 
 @pytest.mark.slow
 def test_on_yeast_the_mixture_reaches_its_reference_perplexities() -> None:
-    """Field note: 1.278 nats over chrXIV, and no worse than 1.3445 ± 0.0009 where nothing is copied."""
+    """Field note: 1.278 nats over chrXIV, and no worse than 1.3445 ± 0.0009 where nothing is
+    copied.
+    """
     contigs = yeast_codes()
     train = [c for name, c in contigs.items() if name not in ("chrXIV", "chrXVI", "chrM")]
     tables = count(train, TABLED)

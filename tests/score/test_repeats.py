@@ -1,4 +1,6 @@
-"""Windows that share 24-mers with the train split: against sets of strings, and the known share on yeast."""
+"""Windows that share 24-mers with the train split: against sets of strings, and the known share on
+yeast.
+"""
 
 import numpy as np
 import pytest

@@ -141,7 +141,8 @@ def test_shares_of_the_bound_add_up_and_each_is_unbiased() -> None:
     plain, split = (scored(world, np.tile(r, (5000, 1))) for r in (row, soft))
     np.testing.assert_allclose(plain.nats[0], split.nats.sum(0))
     assert split.tokens[:, 0].tolist() == [3, 2]
-    # The share of a base is its mean cost when a random set of the others is seen: enumerate sets by order of reveal.
+    # The share of a base is its mean cost when a random set of the others is seen: enumerate sets
+    # by order of reveal.
     expected = _share_of(world, row[0], [1, 4])
     assert split.nats[1].mean() == pytest.approx(expected, abs=4 * split.nats[1].std() / 5000**0.5)
 
@@ -207,7 +208,8 @@ def test_repeats_make_the_interval_narrower_and_say_how_much_is_due_to_masks() -
     one, many = (summary_of(scored(world, rows, repeats=r)) for r in (1, 8))
     assert many["se_bits"] < 0.8 * one["se_bits"]
     assert one["mask_se_bits"] is None
-    # Repeats of one window differ by their masks alone: many evaluations of it show what the masks are worth.
+    # Repeats of one window differ by their masks alone: many evaluations of it show what the masks
+    # are worth.
     again = [bits(scored(world, rows, repeats=8, seed=s)) for s in range(2, 42)]
     assert 0.6 * np.std(again) < many["mask_se_bits"] < 1.6 * np.std(again)
 
@@ -234,7 +236,8 @@ def test_the_curve_is_the_cost_of_a_masked_base_at_each_rate_and_its_mean_is_the
     assert [p["n"] for p in curve] == [100] * 20
     assert np.mean([p["nats"] for p in curve]) == pytest.approx(summary["nelbo_nats"], abs=1e-9)
     assert curve[-1]["nats"] == pytest.approx(math.log(4), abs=0.05)
-    # One base masked alone: its entropy given both neighbours (edges and pairs, which cost more, are few).
+    # One base masked alone: its entropy given both neighbours (edges and pairs, which cost more,
+    # are few).
     p = world.transition.numpy()
     joint = 0.25 * p[:, :, None] * p[None, :, :]
     alone = -(joint * np.log(joint / joint.sum(1, keepdims=True))).sum()

@@ -1,4 +1,6 @@
-"""The bound of T steps from draws of the bound of infinitely many: exact where all counts are drawn."""
+"""The bound of T steps from draws of the bound of infinitely many: exact where all counts are
+drawn.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""A comparison: equal tokens for all rows, window-by-window differences, and a second call that only reads."""
+"""A comparison: equal tokens for all rows, window-by-window differences, and a second call that
+only reads.
+"""
 
 import json
 import math

@@ -1,4 +1,6 @@
-"""The audit: the leaks of Genomic Benchmarks reproduced, and every count against its obvious definition."""
+"""The audit: the leaks of Genomic Benchmarks reproduced, and every count against its obvious
+definition.
+"""
 
 from pathlib import Path
 
@@ -23,7 +25,8 @@ PUBLISHED = {  # what a full pass over the benchmark's own tables of coordinates
     "human_nontata_promoters": {"lookup_overlap": 99.7},
 }
 OVERLAPS = {  # test intervals that overlap a train interval, in percent
-    "demo_coding_vs_intergenomic_seqs": 0.66, "demo_human_or_worm": 7.5, "dummy_mouse_enhancers_ensembl": 0.4,
+    "demo_coding_vs_intergenomic_seqs": 0.66, "demo_human_or_worm": 7.5,
+    "dummy_mouse_enhancers_ensembl": 0.4,
     "human_enhancers_cohn": 0.7, "human_ocr_ensembl": 1.5, "drosophila_enhancers_stark": 26.6,
 }  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""GLUE: files as it gives them out and as others have cut them, sentences as ids, baselines of text, and text runs in a sweep."""
+"""GLUE: files as it gives them out and as others have cut them, sentences as ids, baselines of
+text, and text runs in a sweep.
+"""
 
 import gzip
 import json

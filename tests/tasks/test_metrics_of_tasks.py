@@ -22,7 +22,8 @@ def test_metrics_of_decisions_are_those_of_scikit_learn(classes: int) -> None:
     average = "binary" if classes == 2 else "macro"
     wanted = {
         "accuracy": sk.accuracy_score(truth, said), "mcc": sk.matthews_corrcoef(truth, said),
-        "f1": sk.f1_score(truth, said, average=average), "f1_macro": sk.f1_score(truth, said, average="macro"),
+        "f1": sk.f1_score(truth, said, average=average), "f1_macro": sk.f1_score(truth, said,
+        average="macro"),
     }  # fmt: skip
     for name, value in wanted.items():
         assert metrics.measure(name, kind, truth, predicted) == pytest.approx(value, abs=1e-12)

@@ -1,4 +1,6 @@
-"""Folders, zips, tables and FASTA with labels: what is read, and what is refused with its place and remedy."""
+"""Folders, zips, tables and FASTA with labels: what is read, and what is refused with its place and
+remedy.
+"""
 
 import gzip
 import os
@@ -63,22 +65,32 @@ def test_hidden_files_white_space_and_lower_case_change_nothing(tmp_path: Path) 
 
 FAULTS = {
     "no test": (lambda d: os.rename(d / "test", d.parent / "gone"), "no folder 'test'"),
-    "class missing in test": (lambda d: os.rename(d / "test/positive", d.parent / "gone"), r"test: the class folder 'positive'.* missing"),
+    "class missing in test": (lambda d: os.rename(d / "test/positive", d.parent / "gone"),
+    r"test: the class folder 'positive'.* missing"),
     "class unknown to train": (lambda d: write(d / "test/third/0.txt", A), "unknown class 'third'"),
-    "class empty": (lambda d: [p.unlink() for p in (d / "train/positive").iterdir()], "train/positive: .*empty"),
-    "file empty": (lambda d: write(d / "train/positive/3.txt", "\n"), "train/positive/3.txt: empty sequence"),
-    "protein": (lambda d: write(d / "train/positive/3.txt", "MKVLAAGE"), "3.txt: position 4: .*protein"),
+    "class empty": (lambda d: [p.unlink() for p in (d / "train/positive").iterdir()],
+    "train/positive: .*empty"),
+    "file empty": (lambda d: write(d / "train/positive/3.txt", "\n"),
+    "train/positive/3.txt: empty sequence"),
+    "protein": (lambda d: write(d / "train/positive/3.txt", "MKVLAAGE"),
+    "3.txt: position 4: .*protein"),
     "RNA": (lambda d: write(d / "train/positive/3.txt", "ACGU"), "3.txt: position 4: .*RNA"),
     "FASTA": (lambda d: write(d / "train/positive/3.txt", ">a\nACGT\n"), "3.txt: is FASTA"),
-    "two lines": (lambda d: write(d / "train/positive/3.txt", "ACGT\nACGT\n"), "3.txt: has more than one line"),
-    "gzip": (lambda d: write(d / "train/positive/3.txt", gzip.compress(b"ACGT")), "3.txt: not a sequence: this is gzip"),
-    "UTF-16": (lambda d: write(d / "train/positive/3.txt", "ACGT".encode("utf-16")), "3.txt: not a sequence: this is UTF-16"),
+    "two lines": (lambda d: write(d / "train/positive/3.txt", "ACGT\nACGT\n"),
+    "3.txt: has more than one line"),
+    "gzip": (lambda d: write(d / "train/positive/3.txt", gzip.compress(b"ACGT")),
+    "3.txt: not a sequence: this is gzip"),
+    "UTF-16": (lambda d: write(d / "train/positive/3.txt", "ACGT".encode("utf-16")),
+    "3.txt: not a sequence: this is UTF-16"),
     "another ending": (lambda d: write(d / "train/positive/3.md", A), "3.md: is not a .txt file"),
     "folder too deep": (lambda d: write(d / "train/positive/more/0.txt", A), "more: is a folder"),
-    "file beside classes": (lambda d: write(d / "train/readme.txt", A), "readme.txt: is not a class folder"),
-    "broken link": (lambda d: os.symlink("nowhere", d / "train/positive/9.txt"), "9.txt: is a broken link"),
+    "file beside classes": (lambda d: write(d / "train/readme.txt", A),
+    "readme.txt: is not a class folder"),
+    "broken link": (lambda d: os.symlink("nowhere", d / "train/positive/9.txt"),
+    "9.txt: is a broken link"),
     "pipe": (lambda d: os.mkfifo(d / "train/positive/9.txt"), "9.txt: is not a regular file"),
-    "one class": (lambda d: [os.rename(d / p / "negative", d.parent / f"gone-{p}") for p in ("train", "test")], "one class only"),
+    "one class": (lambda d: [os.rename(d / p / "negative",
+    d.parent / f"gone-{p}") for p in ("train", "test")], "one class only"),
 }  # fmt: skip
 
 

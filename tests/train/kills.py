@@ -1,11 +1,13 @@
-"""Kill training runs, resume them, compare: a forking harness that imports torch once. Run as a program by the tests.
+"""Kill training runs, resume them, compare: a forking harness that imports torch once. Run as a
+program by the tests.
 
     python kills.py ROOT < scenarios.json > results.json
 
-A scenario: {"name", "config" (as train.config.resolve takes it), "kills": [...]}. Each entry of `kills` is one session that is
-killed, {"step": n} by SIGKILL as soon as metrics.csv shows step n, {"signal": "TERM", "step": n} by that signal, {"crash_at": n}
-by itself at the n-th I/O operation of the one writer. A last session then runs to the end. The result says how sessions
-ended, from which step each went on, and what stands in the folder.
+A scenario: {"name", "config" (as train.config.resolve takes it), "kills": [...]}. Each entry of
+`kills` is one session that is killed, {"step": n} by SIGKILL as soon as metrics.csv shows step n,
+{"signal": "TERM", "step": n} by that signal, {"crash_at": n} by itself at the n-th I/O operation of
+the one writer. A last session then runs to the end. The result says how sessions ended, from which
+step each went on, and what stands in the folder.
 """
 
 import hashlib
@@ -132,7 +134,7 @@ def contents(out: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     import torch
 
-    import genodiff.train.run  # noqa: F401  (imported once, for all the forks)
+    import genodiff.train.run
 
     torch.set_num_threads(1)
     json.dump([run(s, Path(sys.argv[1])) for s in json.load(sys.stdin)], sys.stdout)

@@ -1,4 +1,6 @@
-"""The head on the masked rows alone gives the loss and the gradients of the head on all rows, for every objective that can."""
+"""The head on the masked rows alone gives the loss and the gradients of the head on all rows, for
+every objective that can.
+"""
 
 from collections.abc import Callable
 from typing import Any

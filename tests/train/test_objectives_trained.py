@@ -1,4 +1,6 @@
-"""Objectives in a run: each trains, validates and is loaded again; what makes no sense is refused before it begins."""
+"""Objectives in a run: each trains, validates and is loaded again; what makes no sense is refused
+before it begins.
+"""
 
 import csv
 import math
@@ -46,7 +48,8 @@ def test_every_objective_trains_validates_and_is_known_again(name: str, tmp_path
 def test_the_ablations_are_switched_one_by_one() -> None:
     config = tiny(time_steps=50, carry_over=False, rao_blackwell=False)
     assert config.diffusion.own() == {
-        "time_steps": 50, "carry_over": False, "rao_blackwell": False, "time_sampling": "systematic", "exact_count": True,
+        "time_steps": 50, "carry_over": False, "rao_blackwell": False,
+        "time_sampling": "systematic", "exact_count": True,
     }  # fmt: skip
     assert tiny(objective="d3pm").diffusion.own()["exact_count"]
     assert (D3pm.time_steps, D3pm.carry_over, D3pm.zero_masking, D3pm.rao_blackwell) == (

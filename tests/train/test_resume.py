@@ -230,7 +230,8 @@ def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path:
 def test_twenty_kills_placed_by_step_over_five_kinds_of_run(tmp_path: Path) -> None:
     draw = random.Random(20)
     kinds: dict[str, dict[str, Any]] = {
-        "plain": {}, "accumulate": {"accumulate": 2}, "single": {"strands": "single"}, "bf16": {"precision": "bf16"},
+        "plain": {}, "accumulate": {"accumulate": 2}, "single": {"strands": "single"},
+        "bf16": {"precision": "bf16"},
         "workers": {"workers": 2},
     }  # fmt: skip
     scenarios = []
@@ -277,7 +278,8 @@ def test_forty_five_corruptions_of_the_newest_checkpoint_are_all_seen(tmp_path: 
     names = ("model.safetensors", "model.json", "trainer.safetensors", "trainer.json")
     hows = [f"{draw.choice(names)}:{draw.random()}" for _ in range(40)]
     hows += [
-        "manifest.json:missing", "model.safetensors:half", "trainer.safetensors:empty", "trainer.json:missing", "manifest.json:half",
+        "manifest.json:missing", "model.safetensors:half", "trainer.safetensors:empty",
+        "trainer.json:missing", "manifest.json:half",
     ]  # fmt: skip
     scenarios = [{"name": "calm", "config": LONG, "kills": []}]
     scenarios += [

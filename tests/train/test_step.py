@@ -1,4 +1,6 @@
-"""One step: the same objective however it is split, soft-masked bases weighted, nothing non-finite let through."""
+"""One step: the same objective however it is split, soft-masked bases weighted, nothing non-finite
+let through.
+"""
 
 import csv
 import json

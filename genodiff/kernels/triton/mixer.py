@@ -1,7 +1,9 @@
-"""The mixer of `mixer.py` on a GPU: products by torch, convolutions, scans and the gate by Triton, as one operation with its own backward.
+"""The mixer of `mixer.py` on a GPU: products by torch, convolutions, scans and the gate by Triton,
+as one operation with its own backward.
 
-Under autocast products and tensors are of its dtype, sums and states float32. Kept for the backward pass: h, [x, z], Σ_d y_d,
-[r, B, C]_d and the scans' states; convolutions and step sizes are computed again, and dx and dz written into one buffer.
+Under autocast products and tensors are of its dtype, sums and states float32. Kept for the backward
+pass: h, [x, z], Σ_d y_d, [r, B, C]_d and the scans' states; convolutions and step sizes are
+computed again, and dx and dz written into one buffer.
 """
 
 from collections.abc import Sequence
@@ -50,7 +52,8 @@ def conv_forward(x: Tensor, weight: Tensor, bias: Tensor, reverse: bool) -> Tens
     y = torch.empty(x.shape, device=x.device, dtype=x.dtype)
     BT, BE, grid = _blocks(length, channels)
     _go().conv_forward[(*grid, rows)](
-        x, weight, bias, y, length, channels, x.stride(0), x.stride(1), K=weight.shape[1], REVERSE=reverse, BT=BT, BE=BE
+        x, weight, bias, y, length, channels, x.stride(0), x.stride(1), K=weight.shape[1],
+        REVERSE=reverse, BT=BT, BE=BE
     )  # fmt: skip
     return y
 
@@ -58,17 +61,21 @@ def conv_forward(x: Tensor, weight: Tensor, bias: Tensor, reverse: bool) -> Tens
 def conv_backward(
     dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor, reverse: bool, dx: Tensor, onto: bool
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of weight and bias, float32; that of x goes to dx, or is added to it. dy is contiguous."""
+    """The gradients of weight and bias, float32; that of x goes to dx, or is added to it. dy is
+    contiguous.
+    """
     (rows, length, channels), K = x.shape, weight.shape[1]
     BT, BE, grid = _blocks(length, channels)
     tiles = -(-grid[0] // _PIECES)
     pieces = -(-grid[0] // tiles)
     dz, dw = torch.empty_like(dy), torch.zeros(rows, pieces, K + 1, channels, device=x.device)
     _go().conv_slope[(pieces, grid[1], rows)](
-        x, weight, bias, dy, dz, dw, length, channels, tiles, x.stride(0), x.stride(1), K=K, REVERSE=reverse, BT=BT, BE=BE
+        x, weight, bias, dy, dz, dw, length, channels, tiles, x.stride(0), x.stride(1), K=K,
+        REVERSE=reverse, BT=BT, BE=BE
     )  # fmt: skip
     _go().conv_backward[(*grid, rows)](
-        dz, weight, dx, length, channels, dx.stride(0), dx.stride(1), K=K, REVERSE=reverse, ONTO=onto, BT=BT, BE=BE
+        dz, weight, dx, length, channels, dx.stride(0), dx.stride(1), K=K, REVERSE=reverse,
+        ONTO=onto, BT=BT, BE=BE
     )  # fmt: skip
     sums = dw.sum((0, 1))
     return sums[:-1].t(), sums[-1]
@@ -154,7 +161,8 @@ class _Steps:
 class _Mixer(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
+        ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor,
+        mask: Tensor | None,
         reverse: tuple[bool, ...], keep: bool, dtype: torch.dtype, *weights: Tensor | None,
     ) -> Tensor:  # fmt: skip
         with torch.autocast(h.device.type, enabled=False), triton_scan.on(h):
@@ -170,7 +178,8 @@ class _Mixer(torch.autograd.Function):
             for i, back in enumerate(reverse):
                 s = _Steps(weights[_EACH * i : _EACH * (i + 1)], x, back, m, None)
                 y, states = scan_forward(
-                    s.c, s.delta, s.A, s.B, s.C, s.D, s.dt_bias, softplus=True, reverse=back, keep=keep, onto=y
+                    s.c, s.delta, s.A, s.B, s.C, s.D, s.dt_bias, softplus=True, reverse=back,
+                    keep=keep, onto=y
                 )  # fmt: skip
                 kept += [s.projected, states]
             assert y is not None
@@ -210,7 +219,8 @@ class _Mixer(torch.autograd.Function):
                 s = _Steps(own, x, back, mask, projected)
                 d_projected = torch.empty_like(projected)
                 g = scan_backward(
-                    gy, s.c, s.delta, s.A, s.B, s.C, s.D, s.dt_bias, states, softplus=True, reverse=back,
+                    gy, s.c, s.delta, s.A, s.B, s.C, s.D, s.dt_bias, states, softplus=True,
+                    reverse=back,
                     to=s.of_states(d_projected, y.shape),
                 )  # fmt: skip
                 ddelta = g.delta.view(tokens, channels)
@@ -240,5 +250,6 @@ class _Mixer(torch.autograd.Function):
                 None if in_bias is None else dxz.sum(0, dtype=torch.float32).to(in_bias.dtype)
             )
         return (
-            dh.to(ctx.dtype), d_in_weight.to(in_weight.dtype), d_in_bias, d_out_weight.to(out_weight.dtype), None, None, None, None, *grads
+            dh.to(ctx.dtype), d_in_weight.to(in_weight.dtype), d_in_bias,
+            d_out_weight.to(out_weight.dtype), None, None, None, None, *grads
         )  # fmt: skip

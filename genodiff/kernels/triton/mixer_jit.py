@@ -1,4 +1,6 @@
-"""Triton kernels of a mixer beside its scans: the short convolution with its silu, and the gate between the directions' sum and z."""
+"""Triton kernels of a mixer beside its scans: the short convolution with its silu, and the gate
+between the directions' sum and z.
+"""
 # mypy: ignore-errors
 
 from typing import no_type_check
@@ -27,7 +29,9 @@ def _tap(
     REVERSE: tl.constexpr,
     BACK: tl.constexpr,
 ):
-    """What tap k reads beside outputs t: x_{t−K+1+k}, x_{t+K−1−k} in reverse; BACK: the other way round, from an input to its outputs."""
+    """What tap k reads beside outputs t: x_{t−K+1+k}, x_{t+K−1−k} in reverse; BACK: the other way
+    round, from an input to its outputs.
+    """
     offset: tl.constexpr = (K - 1 - k) if REVERSE != BACK else (k - K + 1)
     at = t + offset
     mask = ((at >= 0) & (at < L))[:, None] & there[None, :]
@@ -50,7 +54,8 @@ def _linear(x, w, b, t, e, there, L, stride, K: tl.constexpr, REVERSE: tl.conste
 @triton.jit
 @no_type_check
 def conv_forward(
-    x, w, b, y, L, E, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
+    x, w, b, y, L, E, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr, BT: tl.constexpr,
+    BE: tl.constexpr,
 ):  # fmt: skip
     """y (rows, L, E) = silu(conv(x))."""
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
@@ -68,9 +73,12 @@ def conv_forward(
 @triton.jit
 @no_type_check
 def conv_slope(
-    x, w, b, dy, dz, dw, L, E, tiles, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
+    x, w, b, dy, dz, dw, L, E, tiles, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr,
+    BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """dz, the gradient before the silu, in place of dy's shape (rows, L, E); dw (rows, pieces, K + 1, E): each tap's, then the bias'."""
+    """dz, the gradient before the silu, in place of dy's shape (rows, L, E); dw (rows, pieces, K +
+    1, E): each tap's, then the bias'.
+    """
     piece, row = tl.program_id(0), tl.program_id(2).to(tl.int64)
     e = tl.program_id(1) * BE + tl.arange(0, BE)
     there = e < E
@@ -93,7 +101,8 @@ def conv_slope(
 @triton.jit
 @no_type_check
 def conv_backward(
-    dz, w, dx, L, E, dx_b, dx_l, K: tl.constexpr, REVERSE: tl.constexpr, ONTO: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
+    dz, w, dx, L, E, dx_b, dx_l, K: tl.constexpr, REVERSE: tl.constexpr, ONTO: tl.constexpr,
+    BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """dx from dz; added to what stands there with ONTO."""
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)

@@ -1,4 +1,6 @@
-"""RMSNorm on a GPU: one pass over the input forward and one backward; under autocast the output is of its dtype at once."""
+"""RMSNorm on a GPU: one pass over the input forward and one backward; under autocast the output is
+of its dtype at once.
+"""
 
 from typing import Any
 

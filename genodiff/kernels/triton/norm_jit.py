@@ -1,4 +1,6 @@
-"""Triton kernels of RMSNorm: y = w ⊙ x s with s = 1/√(mean(x²) + ε), and its gradients, a row's channels in one program."""
+"""Triton kernels of RMSNorm: y = w ⊙ x s with s = 1/√(mean(x²) + ε), and its gradients, a row's
+channels in one program.
+"""
 # mypy: ignore-errors
 
 from typing import no_type_check

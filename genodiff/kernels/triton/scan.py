@@ -1,8 +1,10 @@
-"""The selective scan on a GPU, through Triton (`triton_kernels.py`). Inputs are bfloat16, float16 or float32; states are float32.
+"""The selective scan on a GPU, through Triton (`triton_kernels.py`). Inputs are bfloat16, float16
+or float32; states are float32.
 
-Where rows × channels are too few to fill the machine, time is cut into segments: what each makes of a zero state (pass 1), the
-state before each (pass 2), the outputs (pass 3). How many is a function of the shape and of `choices.json` alone, no sum is
-atomic, and nothing is tuned at run time: the same inputs give the same bits, in every run.
+Where rows × channels are too few to fill the machine, time is cut into segments: what each makes of
+a zero state (pass 1), the state before each (pass 2), the outputs (pass 3). How many is a function
+of the shape and of `choices.json` alone, no sum is atomic, and nothing is tuned at run time: the
+same inputs give the same bits, in every run.
 """
 
 import json
@@ -30,8 +32,9 @@ _STAGED = 64  # times that a program of the staging kernels moves
 
 
 class _Fused(NamedTuple):
-    """A kernel whose products and sums are contracted into one operation. Triton up to 3.9 does so unasked, 3.9 warns that a later one
-    will not, and a run that resumes keeps its bits."""
+    """A kernel whose products and sums are contracted into one operation. Triton up to 3.9 does so
+    unasked, 3.9 warns that a later one will not, and a run that resumes keeps its bits.
+    """
 
     kernel: Any
 
@@ -41,7 +44,9 @@ class _Fused(NamedTuple):
 
 @cache
 def kernels() -> SimpleNamespace:
-    """The compiled kernels, and what holds for all of them. Triton's interpreter takes small tiles: it is slow."""
+    """The compiled kernels, and what holds for all of them. Triton's interpreter takes small tiles:
+    it is slow.
+    """
     found: dict[str, Any] = {}
     for name in ("kernels", "staging", "mixing", "norms"):
         module = import_module(f"genodiff.kernels.triton_{name}")
@@ -75,7 +80,10 @@ def why_not() -> str | None:
     try:
         return _fault()
     except Exception as error:  # a compiler or a driver: whatever it says, the torch scan runs
-        return f"its first run failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
+        return (
+            f"its first run failed: {type(error).__name__}: "
+            f"{str(error).splitlines()[0] if str(error) else 'no message'}"
+        )
 
 
 def _fault() -> str | None:
@@ -91,7 +99,10 @@ def _fault() -> str | None:
                     float((a - b).norm() / a.norm()) for a, b in zip(exact, got, strict=True)
                 )
                 if not error < tolerance:
-                    return f"differs from the naive scan by {error:.1e} on this GPU, in {str(dtype).removeprefix('torch.')}"
+                    return (
+                        f"differs from the naive scan by {error:.1e} on this GPU, in "
+                        f"{str(dtype).removeprefix('torch.')}"
+                    )
     return None
 
 
@@ -162,7 +173,8 @@ class _Launch:
         self.reverse = reverse
         self.kind = CHOICES[str(u.dtype).removeprefix("torch.")]
         self.constants = dict(
-            E=self.channels, N=N, REVERSE=reverse, SOFTPLUS=softplus, EVEN=self.padded == self.length, EXACT=self.kind["EXACT"],
+            E=self.channels, N=N, REVERSE=reverse, SOFTPLUS=softplus,
+            EVEN=self.padded == self.length, EXACT=self.kind["EXACT"],
             ASM=not self.k.interpreted, T=self.k.T, BE=self.k.BE, num_warps=1,
         )  # fmt: skip
         self.staging = (-(-self.padded // _STAGED), self.rows, 2)
@@ -175,7 +187,8 @@ class _Launch:
         """B and C as the kernels read them, (rows, 2N, padded)."""
         bc = torch.empty(self.rows, 2 * self.N, self.padded, device=B.device, dtype=torch.float32)
         self.k.stage[self.staging](
-            B, C, bc, self.length, self.padded, *B.stride(), *C.stride(), N=self.N, REVERSE=self.reverse, BN=_power(self.N), BT=_STAGED
+            B, C, bc, self.length, self.padded, *B.stride(), *C.stride(), N=self.N,
+            REVERSE=self.reverse, BN=_power(self.N), BT=_STAGED
         )  # fmt: skip
         return bc
 
@@ -183,18 +196,23 @@ class _Launch:
         """The gradients of B and C from the slabs."""
         dB, dC = to
         self.k.unstage[self.staging](
-            dbc, dB, dC, self.length, self.padded, self.blocks, self.rows * 2 * self.N * self.padded,
-            *dB.stride(), *dC.stride(), N=self.N, REVERSE=self.reverse, BN=_power(self.N), BT=_STAGED,
+            dbc, dB, dC, self.length, self.padded, self.blocks,
+            self.rows * 2 * self.N * self.padded,
+            *dB.stride(), *dC.stride(), N=self.N, REVERSE=self.reverse, BN=_power(self.N),
+            BT=_STAGED,
         )  # fmt: skip
         return dB, dC
 
     def chain(
         self, local: Tensor, spans: Tensor, A2: Tensor, out: Tensor, stride: int, back: bool
     ) -> None:
-        """The state before each segment into `out` (rows, slots, N, E), whose slots of segments are `stride` apart."""
+        """The state before each segment into `out` (rows, slots, N, E), whose slots of segments are
+        `stride` apart.
+        """
         NE = self.N * self.channels
         self.k.scan_chain[(-(-NE // 128), self.rows)](
-            local, spans, A2, out, self.segments, out.stride(0), stride * NE, NE=NE, E=self.channels, BACK=back,
+            local, spans, A2, out, self.segments, out.stride(0), stride * NE, NE=NE,
+            E=self.channels, BACK=back,
             EXACT=self.constants["EXACT"], ASM=self.constants["ASM"], BLOCK=128,
         )  # fmt: skip
 
@@ -204,7 +222,9 @@ def _power(n: int) -> int:
 
 
 class Gradients(NamedTuple):
-    """What `scan_backward` finds, in the dtypes of the inputs; the sums over rows and time in float32. `h0` is (B, N, E)."""
+    """What `scan_backward` finds, in the dtypes of the inputs; the sums over rows and time in
+    float32. `h0` is (B, N, E).
+    """
 
     u: Tensor
     delta: Tensor
@@ -217,11 +237,13 @@ class Gradients(NamedTuple):
 
 
 def scan_forward(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None, *,
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
+    bias: Tensor | None, *,
     softplus: bool, reverse: bool, keep: bool, h0: Tensor | None = None, onto: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """y, or `onto` with y added to it, and the states (B, slots, N, E) of which the last is the last one; with `keep` all that
-    `scan_backward` wants."""
+    """y, or `onto` with y added to it, and the states (B, slots, N, E) of which the last is the
+    last one; with `keep` all that `scan_backward` wants.
+    """
     go, A2 = _Launch(u, A.shape[1], softplus, reverse), _transposed(A)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C)
@@ -237,7 +259,8 @@ def scan_forward(
             local = A2.new_zeros(go.rows, go.segments, go.N, go.channels)
             spans = A2.new_empty(go.rows, go.segments, go.channels)
             go.k.scan_forward[go.grid](
-                u, delta, A2, bc, d, b, y, local, spans, go.length, go.tiles, *strides, OUTPUT=False, KEEP=False, ONTO=False, **options
+                u, delta, A2, bc, d, b, y, local, spans, go.length, go.tiles, *strides,
+                OUTPUT=False, KEEP=False, ONTO=False, **options
             )  # fmt: skip
             go.chain(local, spans, A2, states, go.tiles if keep else 1, back=False)
         go.k.scan_forward[go.grid](
@@ -248,10 +271,14 @@ def scan_forward(
 
 
 def scan_backward(
-    gy: Tensor, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, bias: Tensor | None, states: Tensor, *,
-    softplus: bool, reverse: bool, g_last: Tensor | None = None, to: tuple[Tensor, Tensor] | None = None,
+    gy: Tensor, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
+    bias: Tensor | None, states: Tensor, *,
+    softplus: bool, reverse: bool, g_last: Tensor | None = None, to: tuple[Tensor,
+    Tensor] | None = None,
 ) -> Gradients:  # fmt: skip
-    """The gradients from that of y and of the last state (B, E, N); those of B and C are written `to` where it is given."""
+    """The gradients from that of y and of the last state (B, E, N); those of B and C are written
+    `to` where it is given.
+    """
     go, A2 = _Launch(u, A.shape[1], softplus, reverse), _transposed(A)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C)
@@ -264,13 +291,16 @@ def scan_backward(
         if go.segments > 1:
             local, spans = torch.zeros_like(carry), torch.empty_like(dD)
             go.k.scan_carry[go.grid](
-                delta, gy, A2, bc, b, local, spans, go.length, go.tiles, delta.stride(0), gy.stride(0),
+                delta, gy, A2, bc, b, local, spans, go.length, go.tiles, delta.stride(0),
+                gy.stride(0),
                 delta_l=delta.stride(1), dy_l=gy.stride(1), **go.options("scan_carry"),
             )  # fmt: skip
             go.chain(local, spans, A2, carry, 1, back=True)
         go.k.scan_backward[go.grid](
-            u, delta, gy, A2, bc, d, b, states, carry, du, ddelta, dbc, dA, dD, dbias, go.length, go.tiles,
-            u.stride(0), delta.stride(0), gy.stride(0), u_l=u.stride(1), delta_l=delta.stride(1), dy_l=gy.stride(1),
+            u, delta, gy, A2, bc, d, b, states, carry, du, ddelta, dbc, dA, dD, dbias, go.length,
+            go.tiles,
+            u.stride(0), delta.stride(0), gy.stride(0), u_l=u.stride(1), delta_l=delta.stride(1),
+            dy_l=gy.stride(1),
             SUMS="plain" if go.k.interpreted else go.kind["SUMS"], **go.options("scan_backward"),
         )  # fmt: skip
         dB, dC = go.unstaged(dbc, to or (torch.empty_like(B), torch.empty_like(C)))

@@ -1,23 +1,29 @@
-"""Triton kernels of the selective scan, forward and backward. Notation as in `naive.py`; how they are called: `triton_scan.py`.
+"""Triton kernels of the selective scan, forward and backward. Notation as in `naive.py`; how they
+are called: `triton_scan.py`.
 
-A program is one warp: a row, 32 channels (one per lane), a segment of time. It walks in tiles of T steps that stand in registers,
-time along registers and never across lanes, so that a scan over time is T fused multiply-adds in each lane and no shuffle:
+A program is one warp: a row, 32 channels (one per lane), a segment of time. It walks in tiles of T
+steps that stand in registers, time along registers and never across lanes, so that a scan over time
+is T fused multiply-adds in each lane and no shuffle:
 
     a_t = 2^(dt_t A log₂e)    h_t = a_t h_{t-1} + dt_t u_t B_t    y_t = Σ_n h_t C_t
-    g_t = C_t ∂y_t + c_{t+1}  c_t = a_t g_t    w_t = c_t h_{t-1}  ∂A = Σ_t w_t dt_t    ∂dt_t = Σ_n w_t A + u_t Σ_n g_t B_t
+    g_t = C_t ∂y_t + c_{t+1}  c_t = a_t g_t    w_t = c_t h_{t-1}  ∂A = Σ_t w_t dt_t
+    ∂dt_t = Σ_n w_t A + u_t Σ_n g_t B_t
 
-States and adjoints pass from tile to tile through memory (the state before each tile is what the backward pass needs saved), so
-that the loop over n is a loop and its body stays in the instruction cache. B and C come as float32 (rows, 2N, L′), time innermost and
-in the order of the scan, padded with zeros: all lanes read the same 16 bytes at once.
-∂B and ∂C are summed over the lanes by the matrix unit (`over_lanes`), then over programs in a fixed order: no atomics.
+States and adjoints pass from tile to tile through memory (the state before each tile is what the
+backward pass needs saved), so that the loop over n is a loop and its body stays in the instruction
+cache. B and C come as float32 (rows, 2N, L′), time innermost and in the order of the scan, padded
+with zeros: all lanes read the same 16 bytes at once. ∂B and ∂C are summed over the lanes by the
+matrix unit (`over_lanes`), then over programs in a fixed order: no atomics.
 
-The scans over time carry a third value, what the recurrence held one step earlier. That is no associative operation; it is right
-because time lies within a lane, where Triton combines from the left, one by one. The self-test of `triton_scan.py` would notice.
+The scans over time carry a third value, what the recurrence held one step earlier. That is no
+associative operation; it is right because time lies within a lane, where Triton combines from the
+left, one by one. The self-test of `triton_scan.py` would notice.
 """
 # mypy: ignore-errors
 
 from typing import (
-    no_type_check,  # keeps checked shapes (tests/conftest.py) away from functions that Triton compiles
+    # keeps checked shapes (tests/conftest.py) away from functions that Triton compiles
+    no_type_check,
 )
 
 import triton
@@ -43,16 +49,18 @@ from genodiff.kernels.triton.tiles import (
 def scan_forward(
     u, delta, A2, bc, D, bias, y, states, spans, L, tiles, u_b, delta_b, y_b,
     u_l: tl.constexpr, delta_l: tl.constexpr, y_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
-    REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, OUTPUT: tl.constexpr, KEEP: tl.constexpr, ONTO: tl.constexpr,
+    REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, OUTPUT: tl.constexpr,
+    KEEP: tl.constexpr, ONTO: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """y, added to what stands there with ONTO, and the states after each tile.
 
-    Without OUTPUT only a segment's last state and the sum of its step sizes.
-    `states` is (rows, tiles + 1, N, E), or (rows, segments, N, E) without KEEP; the state before each segment stands in it.
+    Without OUTPUT only a segment's last state and the sum of its step sizes. `states` is (rows,
+    tiles + 1, N, E), or (rows, segments, N, E) without KEEP; the state before each segment stands
+    in it.
     """
-    # Channels lie side by side, which makes them the lanes (on a tie with time, releases differ); called a multiple of no more than 1,
-    # they are loaded one per lane.
+    # Channels lie side by side, which makes them the lanes (on a tie with time, releases differ);
+    # called a multiple of no more than 1, they are loaded one per lane.
     e = tl.multiple_of(tl.program_id(0) * BE + tl.arange(0, BE), 1)
     segment, row = tl.program_id(1), tl.program_id(2).to(tl.int64)
     there = e < E if E % BE else tl.full([BE], True, tl.int1)
@@ -87,8 +95,9 @@ def scan_forward(
         after = state + N * E if KEEP else state
         begins = (tl.arange(0, T) == 0)[None, :]
         ends = (tl.arange(0, T) == T - 1)[None, :]
-        # The state before a later segment is that segment's own affair. (A block, not a number: Triton 3.9's interpreter spreads the
-        # truth of a comparison of numbers over a block as integers, which are no mask.)
+        # The state before a later segment is that segment's own affair. (A block, not a number:
+        # Triton 3.9's interpreter spreads the truth of a comparison of numbers over a block as
+        # integers, which are no mask.)
         next_tile = tl.full([BE], tile + 1, tl.int32)
         kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
         # What comes from far away is asked for one n ahead.
@@ -128,7 +137,9 @@ def scan_carry(
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """What a segment hands to the one before it in the backward pass: its first c, the last one being `carry` (rows, segments, N, E)."""
+    """What a segment hands to the one before it in the backward pass: its first c, the last one
+    being `carry` (rows, segments, N, E).
+    """
     e = tl.multiple_of(tl.program_id(0) * BE + tl.arange(0, BE), 1)
     segment, row = tl.program_id(1), tl.program_id(2).to(tl.int64)
     there = e < E if E % BE else tl.full([BE], True, tl.int1)
@@ -177,7 +188,9 @@ def scan_chain(
     local, spans, A2, out, segments, out_row, out_segment, NE: tl.constexpr, E: tl.constexpr,
     BACK: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The state before each segment from what each makes of a zero state; `out` holds the first one. BACK: c, from the last segment."""
+    """The state before each segment from what each makes of a zero state; `out` holds the first
+    one. BACK: c, from the last segment.
+    """
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     row = tl.program_id(1).to(tl.int64)
     there = i < NE
@@ -201,13 +214,16 @@ def scan_chain(
 @no_type_check
 def scan_backward(
     u, delta, dy, A2, bc, D, bias, states, carry, du, ddelta, dbc, dA, dD, dbias,
-    L, tiles, u_b, delta_b, dy_b, u_l: tl.constexpr, delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
+    L, tiles, u_b, delta_b, dy_b, u_l: tl.constexpr, delta_l: tl.constexpr, dy_l: tl.constexpr,
+    E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, SUMS: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """All gradients. `carry` (rows, segments, N, E) holds c after each segment, and in the end c before it; dA of its shape is zero.
+    """All gradients. `carry` (rows, segments, N, E) holds c after each segment, and in the end c
+    before it; dA of its shape is zero.
 
-    du and ddelta are (rows, L, E); dbc, (blocks of channels, rows, 2N, L′), dD and dbias, (rows, segments, E), wait to be summed.
+    du and ddelta are (rows, L, E); dbc, (blocks of channels, rows, 2N, L′), dD and dbias, (rows,
+    segments, E), wait to be summed.
     """
     block = tl.program_id(0)
     lane = tl.arange(0, BE)

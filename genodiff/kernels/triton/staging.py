@@ -1,4 +1,6 @@
-"""Triton kernels around the scan's: B and C into the order the scan reads them in, their gradients back."""
+"""Triton kernels around the scan's: B and C into the order the scan reads them in, their gradients
+back.
+"""
 # mypy: ignore-errors
 
 from typing import no_type_check
@@ -10,9 +12,12 @@ import triton.language as tl
 @triton.jit
 @no_type_check
 def stage(
-    B, C, bc, L, padded, B_b, B_l, B_n, C_b, C_l, C_n, N: tl.constexpr, REVERSE: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
+    B, C, bc, L, padded, B_b, B_l, B_n, C_b, C_l, C_n, N: tl.constexpr, REVERSE: tl.constexpr,
+    BN: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
-    """bc (rows, 2N, padded) float32: B, then C, time innermost and in the order of the scan, zero past the end."""
+    """bc (rows, 2N, padded) float32: B, then C, time innermost and in the order of the scan, zero
+    past the end.
+    """
     position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
     row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
     t = (L - 1 - position if REVERSE else position).to(tl.int64)

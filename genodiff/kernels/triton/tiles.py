@@ -1,12 +1,15 @@
-"""What the Triton scan kernels are made of: a tile of 32 channels, one per lane, by T steps in registers.
+"""What the Triton scan kernels are made of: a tile of 32 channels, one per lane, by T steps in
+registers.
 
-Inline PTX stands where Triton has no word for what is meant: the machine's 2^x without its scaling, a reversal of time that only
-renames registers, sums over lanes by the matrix unit. ASM is off under Triton's interpreter, which has no PTX.
+Inline PTX stands where Triton has no word for what is meant: the machine's 2^x without its scaling,
+a reversal of time that only renames registers, sums over lanes by the matrix unit. ASM is off under
+Triton's interpreter, which has no PTX.
 """
 # mypy: ignore-errors
 
 from typing import (
-    no_type_check,  # keeps checked shapes (tests/conftest.py) away from functions that Triton compiles
+    # keeps checked shapes (tests/conftest.py) away from functions that Triton compiles
+    no_type_check,
 )
 
 import triton
@@ -17,10 +20,12 @@ LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 
 def _quarter_sums(split: bool) -> str:
-    """PTX of `quarters`: operands 0 to 3 are results (4 to 15 only fill the tile), 16 to 31 a tile's 16 steps.
+    """PTX of `quarters`: operands 0 to 3 are results (4 to 15 only fill the tile), 16 to 31 a
+    tile's 16 steps.
 
-    mma.m16n8k8 with four steps as A (rows lane/4 and lane/4 + 8, columns lane%4 and lane%4 + 4) times columns of ones picked by B
-    sums them over four lanes. A tf32 operand keeps 10 bits of the fraction; `split` adds what that cuts off in a second product.
+    mma.m16n8k8 with four steps as A (rows lane/4 and lane/4 + 8, columns lane%4 and lane%4 + 4)
+    times columns of ones picked by B sums them over four lanes. A tf32 operand keeps 10 bits of the
+    fraction; `split` adds what that cuts off in a second product.
     """
     lines = [
         "{",
@@ -59,7 +64,8 @@ def _quarter_sums(split: bool) -> str:
 
 
 def _exchanges() -> str:
-    """PTX of `over_lanes`: operand 0 is the result, 16 to 19 and 32 to 35 what `quarters` left of two tiles.
+    """PTX of `over_lanes`: operand 0 is the result, 16 to 19 and 32 to 35 what `quarters` left of
+    two tiles.
 
     Three exchanges sum over the eight groups of four lanes; each halves what a lane still holds.
     """
@@ -96,8 +102,9 @@ _ONE_TILE: tl.constexpr = tl.constexpr(",".join(["=f"] * 16 + ["f"] * 16))
 @triton.jit
 @no_type_check
 def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
-    """2^x for x < 127. Exact: a polynomial about the nearest integer, right to a last place, 1 at 0, and 0 where it underflows;
-    else the machine's own."""
+    """2^x for x < 127. Exact: a polynomial about the nearest integer, right to a last place, 1 at
+    0, and 0 where it underflows; else the machine's own.
+    """
     if EXACT:
         x = tl.maximum(x, -127.0)  # there p is 1, and its exponent becomes that of zero
         shifted = x + 12582912.0
@@ -154,7 +161,9 @@ def backwards(a2, C2, dy2, g2, c2, a1, C1, dy1, g1, c1):
 @triton.jit
 @no_type_check
 def turned(x, ASM: tl.constexpr):
-    """A tile with its time reversed: registers change their names, and nothing moves. (Triton's own reverse scan shuffles lanes.)"""
+    """A tile with its time reversed: registers change their names, and nothing moves. (Triton's own
+    reverse scan shuffles lanes.)
+    """
     if ASM:
         return tl.inline_asm_elementwise(
             _TURN, _ONE_TILE, [x], dtype=tl.float32, is_pure=True, pack=16
@@ -166,7 +175,9 @@ def turned(x, ASM: tl.constexpr):
 @triton.jit
 @no_type_check
 def quarters(p, SUMS: tl.constexpr):
-    """A tile (32, 16) summed over groups of four lanes: register i < 4 of lane l has step 4 (l%4) + i of the group l/4."""
+    """A tile (32, 16) summed over groups of four lanes: register i < 4 of lane l has step 4 (l%4) +
+    i of the group l/4.
+    """
     if SUMS == "tf32":
         return tl.inline_asm_elementwise(
             _QUARTERS, _ONE_TILE, [p], dtype=tl.float32, is_pure=True, pack=16
@@ -180,7 +191,9 @@ def quarters(p, SUMS: tl.constexpr):
 @triton.jit
 @no_type_check
 def over_lanes(p, q, T: tl.constexpr):
-    """Two tiles' quarters summed over all lanes: lane l has step 4 (l%4) + 2 (l/8%2) + l/4%2 of p where l < 16, of q where not."""
+    """Two tiles' quarters summed over all lanes: lane l has step 4 (l%4) + 2 (l/8%2) + l/4%2 of p
+    where l < 16, of q where not.
+    """
     bits = tl.inline_asm_elementwise(
         _EXCHANGES, _TWO_TILES, [p, q], dtype=tl.int32, is_pure=True, pack=16
     )
@@ -191,7 +204,9 @@ def over_lanes(p, q, T: tl.constexpr):
 @triton.jit
 @no_type_check
 def pointers(x, row, start, e, way, stride: tl.constexpr):
-    """Pointers of a tile. The constants come last, so that they end in the instructions and not in registers."""
+    """Pointers of a tile. The constants come last, so that they end in the instructions and not in
+    registers.
+    """
     return (x + (row + start * stride) + e)[:, None] + (way * stride)[None, :]
 
 
@@ -200,7 +215,9 @@ def pointers(x, row, start, e, way, stride: tl.constexpr):
 def step_sizes(
     delta, mask, live, bias, SOFTPLUS: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr
 ):
-    """dt of a tile; 0, which leaves the state as it is, past the end. And what it was before softplus."""
+    """dt of a tile; 0, which leaves the state as it is, past the end. And what it was before
+    softplus.
+    """
     raw = tl.load(delta, mask=mask, other=0.0).to(tl.float32) + bias[:, None]
     dt = softplus(raw, EXACT, ASM) if SOFTPLUS else raw
     return tl.where(live, dt, 0.0), raw
@@ -209,7 +226,9 @@ def step_sizes(
 @triton.jit
 @no_type_check
 def place(tile, L, zero, T: tl.constexpr, EVEN: tl.constexpr, REVERSE: tl.constexpr):
-    """A tile's first time (as wide as `zero`), the way from it to the others, and which times there are."""
+    """A tile's first time (as wide as `zero`), the way from it to the others, and which times there
+    are.
+    """
     t = tl.arange(0, T)
     if REVERSE:
         start, way = zero + (L - 1 - tile * T), -t
