@@ -16,19 +16,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-TIMES = ("second", "minute", "time", "per_s", "date", "path", "file", "folder", "version", "commit")
-TIMES += (
-    "argv",
-    "command",
-    "host",
-    "machine",
-    "memory",
-    "started",
-    "ended",
-    "elapsed",
-    "wall",
-    "provenance",
-)
+CHANGING = """
+    argv command commit created date elapsed ended file fingerprint folder genodiff git host key
+    machine memory minute path per_s provenance second sha256 started time version wall
+    """.split()
+"""Parts of the names of values that change from run to run, or with the package's version."""
 
 
 def genodiff(*words: str) -> str:
@@ -51,11 +43,15 @@ def digest(content: bytes | str) -> str:
     ]
 
 
+def changes(name: str) -> bool:
+    """Whether a value of this name may differ between two equal runs."""
+    return name == "checkpoint" or any(word in name.lower() for word in CHANGING)
+
+
 def timeless(value: object) -> object:
     """A JSON value without what changes from run to run."""
     if isinstance(value, dict):
-        kept = {k: timeless(v) for k, v in value.items() if not any(w in k.lower() for w in TIMES)}
-        return {k: v for k, v in kept.items() if k != "genodiff"}
+        return {k: timeless(v) for k, v in value.items() if not changes(k)}
     return [timeless(v) for v in value] if isinstance(value, list) else value
 
 
@@ -73,12 +69,12 @@ def of_json(text: str) -> str:
 def of_metrics(path: Path) -> str:
     """Digest of a metrics.csv without its columns of time."""
     rows = [line.split(",") for line in path.read_text().splitlines()]
-    kept = [i for i, name in enumerate(rows[0]) if not any(w in name.lower() for w in TIMES)]
+    kept = [i for i, name in enumerate(rows[0]) if not changes(name)]
     return digest("\n".join(",".join(row[i] for i in kept) for row in rows))
 
 
 def of_fasta(text: str) -> str:
-    """Digest of the sequences alone: headers name the checkpoint's hash, which covers the version."""
+    """Digest of the sequences alone: headers name the checkpoint, whose hash covers the version."""
     return digest("\n".join(line for line in text.splitlines() if not line.startswith(">")))
 
 

@@ -110,8 +110,10 @@ class SequenceClassifier(nn.Module):
                     fix="give a complement",
                 )
             strands.append(
-                both_strands(x, self.complement, lengths)[len(x) :] if other is None else other
-            )  # type: ignore[arg-type]
+                both_strands(x, self.complement, lengths)[len(x) :]  # type: ignore[arg-type]
+                if other is None
+                else other
+            )
         found = [
             F.linear(pool(h, self.pooling, lengths), self.score)
             for s in strands

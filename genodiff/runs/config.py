@@ -373,8 +373,10 @@ def sections() -> dict[str, dict[str, FieldInfo]]:
     for kind in KINDS.values():
         network = kind.model_fields | network
     network["kind"] = FieldInfo(
-        annotation=Literal[tuple(KINDS)], default=next(iter(KINDS)), description="kind of network"
-    )  # type: ignore[arg-type]
+        annotation=Literal[tuple(KINDS)],  # type: ignore[arg-type]
+        default=next(iter(KINDS)),
+        description="kind of network",
+    )
     order = [name for name in RunConfig.model_fields if name in parts or name == "backbone"]
     return {name: parts.get(name, network) for name in order}
 

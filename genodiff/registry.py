@@ -1,0 +1,105 @@
+"""Registries: the pieces of one kind by name, ours and those of plug-ins.
+
+There is one registry for each kind of piece: schedules, samplers, objectives, backbones, suites of
+tasks, verbs. Whatever lists, checks, documents or runs a piece asks its registry; there is no second
+list. A piece registers itself where it is defined:
+
+    OBJECTIVES = Registry("objective", package="genodiff.diffusion.objectives")
+
+    @OBJECTIVES.register("mdlm")
+    class Mdlm(Objective): ...
+
+The modules of `package` are imported at the first look-up, so a file put there is found. A plug-in
+is an installed distribution with an entry point of the group `genodiff.plugins`, whose value is a
+module; importing that module registers its pieces.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from genodiff.errors import GenodiffError, MachineError, UsageError
+from genodiff.settings import did_you_mean
+
+GROUP = "genodiff.plugins"
+
+Piece = TypeVar("Piece")
+_plugins_loaded = False
+
+
+def load_plugins() -> None:
+    """Import the modules of all plug-ins, once. Raises `MachineError` for one that cannot be."""
+    global _plugins_loaded
+    if _plugins_loaded:
+        return
+    _plugins_loaded = True  # before the imports: a plug-in may itself look a piece up
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            point.load()
+        except GenodiffError:
+            raise
+        except Exception as fault:  # a plug-in is foreign code: anything may come out of it
+            owner = f" of {point.dist.name}" if point.dist is not None else ""
+            raise MachineError(
+                f"the plug-in {point.name}{owner} cannot be loaded ({type(fault).__name__}: {fault})",
+                fix="repair or uninstall it",
+            ) from fault
+
+
+class Registry(Generic[Piece]):
+    """Pieces of one kind by name, in the order in which they were registered."""
+
+    def __init__(self, noun: str, package: str | None = None) -> None:
+        self.noun = noun
+        self._package = package
+        self._pieces: dict[str, Piece] = {}
+
+    def add(self, name: str, piece: Piece) -> Piece:
+        """Register `piece`; returns it. Raises `UsageError` where the name is taken."""
+        if name in self._pieces:
+            raise UsageError(f"two {self.noun}s are called '{name}'", fix="rename one of them")
+        self._pieces[name] = piece
+        return piece
+
+    def register(self, name: str) -> Callable[[Piece], Piece]:
+        """A decorator that registers what it decorates."""
+        return lambda piece: self.add(name, piece)
+
+    def _load(self) -> None:
+        if self._package is not None:
+            package = importlib.import_module(self._package)
+            self._package = None  # before the imports: a module may itself look a piece up
+            for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+                importlib.import_module(module.name)
+        load_plugins()
+
+    def __getitem__(self, name: str) -> Piece:
+        """The piece called `name`. Raises `UsageError`, naming what is near."""
+        self._load()
+        if name not in self._pieces:
+            raise UsageError(f"no {self.noun} '{name}'; {did_you_mean(name, self._pieces)}")
+        return self._pieces[name]
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._pieces
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(self._pieces)
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._pieces)
+
+    def items(self) -> list[tuple[str, Piece]]:
+        """(name, piece) of every piece."""
+        self._load()
+        return list(self._pieces.items())
+
+    def values(self) -> list[Piece]:
+        """Every piece."""
+        self._load()
+        return list(self._pieces.values())
