@@ -27,7 +27,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, nameless, paired, plain
+from commands import cpu, genodiff, last_session, nameless, paired, plain  # noqa: E402
 
 LOCAL = "human_nontata_promoters,human_enhancers_cohn"
 GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"

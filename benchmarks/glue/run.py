@@ -31,7 +31,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import genodiff, nameless, paired
+from commands import genodiff, nameless, paired  # noqa: E402
 
 ENCODERS = {
     "mlm": "MLM, all tokens",

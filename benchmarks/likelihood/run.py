@@ -24,7 +24,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, plain
+from commands import cpu, genodiff, last_session, plain  # noqa: E402
 
 RUNS = {
     "sacCer3-ps-470k": ("sacCer3", ["--preset", "caduceus-ps-470k"], 60),

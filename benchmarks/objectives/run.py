@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, plain
+from commands import cpu, genodiff, last_session, plain  # noqa: E402
 
 SPECS = {
     "yeast-470k": "--fasta",

@@ -104,7 +104,7 @@ class _Writer:
         for ids, (text, name, digest) in zip(encoded, self._waiting, strict=True):
             part = self.parts.get(name)
             if part is None:
-                part = self.parts[name] = _Part(name, open(self.folder / f"{name}.ids", "wb"))
+                part = self.parts[name] = _Part(name, open(self.folder / f"{name}.ids", "wb"))  # noqa: SIM115
                 part.lengths.append(0)
                 part.bytes.append(0)
             part.file.write(np.ascontiguousarray(ids, self.dtype).data)

@@ -56,7 +56,7 @@ class Plan(NamedTuple):
     methods: tuple[str, ...] = ("full",)
     seeds: int = 5
     protocol: str = "paper"
-    over: dict[str, Any] = {}
+    over: dict[str, Any] = {}  # noqa: RUF012
     search: int = 0
     grid: bool = False
 

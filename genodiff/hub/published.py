@@ -36,7 +36,7 @@ class Source(NamedTuple):
     path: Path
     seq_len: int | None = None  # where the source says what length it was trained at
     weights: str = "as published"  # "averaged" or "raw" where a file holds both
-    tokenizer: dict[str, bytes] = {}
+    tokenizer: dict[str, bytes] = {}  # noqa: RUF012
 
     @property
     def digest(self) -> str:

@@ -194,7 +194,7 @@ def _is_zip(path: Path) -> bool:
 def _header(path: Path) -> dict[str, Entry]:
     try:
         with safe_open(real(path), framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {
                 name: (tuple(part.get_shape()), str(part.get_dtype()))
                 for name, part in slices.items()

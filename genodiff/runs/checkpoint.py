@@ -83,7 +83,7 @@ class Model(NamedTuple):
     step: int
     digest: str
     run: Path
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = {}  # noqa: RUF012
 
     @property
     def objective(self) -> Objective:

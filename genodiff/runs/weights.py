@@ -285,7 +285,7 @@ def read_tensors(
 def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | None) -> None:
     try:
         with safe_open(path, framework="pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {
                 name: (tuple(part.get_shape()), str(part.get_dtype()))
                 for name, part in slices.items()

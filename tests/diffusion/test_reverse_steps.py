@@ -94,7 +94,11 @@ def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
         x0 = torch.randint(7, 11, (64, 5))
         t = torch.cat([torch.tensor([1e-300, 1 / steps, 1.0]), torch.rand(61)]).double()
         loss = D3pm(diffusion, time_steps=steps).loss(
-            lambda xt, s: logits, x0, everywhere(x0), None, draws(torch.rand(64, 5).double(), t)
+            lambda xt, s: logits,  # noqa: B023
+            x0,
+            everywhere(x0),
+            None,
+            draws(torch.rand(64, 5).double(), t),
         )
         loss.nats.backward()
         assert torch.isfinite(loss.nats)

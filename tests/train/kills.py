@@ -134,7 +134,7 @@ def contents(out: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     import torch
 
-    import genodiff.train.run
+    import genodiff.train.run  # noqa: F401
 
     torch.set_num_threads(1)
     json.dump([run(s, Path(sys.argv[1])) for s in json.load(sys.stdin)], sys.stdout)
