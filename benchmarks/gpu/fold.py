@@ -1,13 +1,8 @@
 """Folds measurements into results.jsonl and writes RESULTS.md from it.
 
-    python benchmarks/gpu/sass.py --json > sass.jsonl; python benchmarks/gpu/fold.py --sass
-    sass.jsonl    counts, from any machine;
-                                                                                                          one
-                                                                                                          file
-                                                                                                          per
-                                                                                                          Triton
-    python benchmarks/gpu/fold.py FOLDER
-    what run.sh brought back
+    python benchmarks/gpu/sass.py --json > sass.jsonl
+    python benchmarks/gpu/fold.py --sass sass.jsonl ...    counts: one file for each Triton, any machine
+    python benchmarks/gpu/fold.py FOLDER                   measurements: what run.sh brought back
 
 A count replaces those of its Triton, a measurement that of its device.
 """
@@ -24,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 MEASURED = "3.6.0"  # the Triton of the GPU machine (torch 2.11), whose counts stand in full
 HEAD = """# GPU
 
-The Triton kernels of the selective scan, the convolution and the mixer (`genodiff/kernels/triton_*.py`). Counts come from machine code,
+The Triton kernels of the selective scan, the convolution and the mixer (`genodiff/kernels/triton/`). Counts come from machine code,
 compiled for sm_90 and taken apart on a machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in one call on the GPU.
 All figures: `results.jsonl`. Written by `benchmarks/gpu/fold.py`.
 """
@@ -36,7 +31,7 @@ Triton's interpreter and as compiled sm_90 PTX in an emulated warp (`tests/kerne
 with `fetch.sh` and then `run.sh` on an H100 or H200:
 
 - the GPU tests (`pytest -m gpu tests/kernels`), errors in float32 and bfloat16, the same bits twice (`parity.py`);
-- the scan beside mamba-ssm's, and the alternatives for `triton_choices.json`: unrolling, a cap on registers (`scan.py`);
+- the scan beside mamba-ssm's, and the alternatives for `genodiff/kernels/triton/choices.json`: unrolling, a cap on registers (`scan.py`);
 - whether float32 needs the exact 2^x, which costs it a factor of 2 in instructions (`parity.py`, "fast exp");
 - the whole step beside the two-call structure at 470 k, 1.9 M and 7.7 M, lengths 1 k, 8 k and 131 k, and the fraction of the
   roofline (`step.py`);

@@ -62,7 +62,7 @@ def chosen(name: str, dtype: str) -> dict[str, Any]:
 
 
 def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> Any:
-    """The kernel as `triton_scan.py` launches it on contiguous tensors of a length that T divides."""
+    """The kernel as `triton/scan.py` launches it on contiguous tensors of a length that T divides."""
     kernel = getattr(kernels, name)
     kind = CHOICES[LONG[dtype]]
     constants: dict[str, Any] = dict(

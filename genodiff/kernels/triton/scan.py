@@ -1,4 +1,4 @@
-"""The selective scan on a GPU, through Triton (`triton_kernels.py`). Inputs are bfloat16, float16
+"""The selective scan on a GPU, through Triton (`scan_jit.py`). Inputs are bfloat16, float16
 or float32; states are float32.
 
 Where rows × channels are too few to fill the machine, time is cut into segments: what each makes of
@@ -48,8 +48,8 @@ def kernels() -> SimpleNamespace:
     it is slow.
     """
     found: dict[str, Any] = {}
-    for name in ("kernels", "staging", "mixing", "norms"):
-        module = import_module(f"genodiff.kernels.triton_{name}")
+    for name in ("scan_jit", "staging", "mixer_jit", "norm_jit"):
+        module = import_module(f"genodiff.kernels.triton.{name}")
         found |= {
             k: v
             for k, v in vars(module).items()

@@ -1,5 +1,5 @@
 """Triton kernels of the selective scan, forward and backward. Notation as in `naive.py`; how they
-are called: `triton_scan.py`.
+are called: `scan.py`.
 
 A program is one warp: a row, 32 channels (one per lane), a segment of time. It walks in tiles of T
 steps that stand in registers, time along registers and never across lanes, so that a scan over time
@@ -17,7 +17,7 @@ matrix unit (`over_lanes`), then over programs in a fixed order: no atomics.
 
 The scans over time carry a third value, what the recurrence held one step earlier. That is no
 associative operation; it is right because time lies within a lane, where Triton combines from the
-left, one by one. The self-test of `triton_scan.py` would notice.
+left, one by one. The self-test of `scan.py` would notice.
 """
 # mypy: ignore-errors
 
