@@ -9,7 +9,6 @@ codes are N. Anything else is an error.
 """
 
 import hashlib
-import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import CheckpointError, DataError
+from genodiff.io.identity import sha256_json
 
 SOFT = 0x80
 """The soft-mask bit of a stored byte: a store keeps `id | SOFT` for a base that the FASTA gives in
@@ -191,10 +191,7 @@ class Alphabet:
         """sha256 (hex) of the canonical JSON: equal if and only if every id means the same in the
         same way.
         """
-        canonical = json.dumps(
-            self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True
-        )
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return sha256_json(self.to_json(), compact=True)
 
     def _refuse(self, seq: str | bytes, position: int) -> None:
         text = seq.decode("latin-1") if isinstance(seq, bytes) else seq

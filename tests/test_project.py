@@ -52,10 +52,8 @@ def test_the_version_is_one() -> None:
 
 def test_every_room_is_packaged() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    rooms = {"genodiff." + p.parent.name for p in (ROOT / "genodiff").glob("*/__init__.py")} | {
-        "genodiff",
-        "genodiff.data_recipes",
-    }
+    inits = (p.parent.relative_to(ROOT) for p in (ROOT / "genodiff").rglob("__init__.py"))
+    rooms = {".".join(folder.parts) for folder in inits} | {"genodiff.data_recipes"}
     assert set(listed) == rooms
 
 

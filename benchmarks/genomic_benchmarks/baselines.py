@@ -27,7 +27,8 @@ from genodiff.finetune.protocol import FitSettings
 from genodiff.finetune.results import add_rows, data_digest, finite, read_results
 from genodiff.finetune.unit import Unit
 from genodiff.io import atomic
-from genodiff.runs.folder import git_revision, now
+from genodiff.io.identity import time_stamp
+from genodiff.runs.folder import git_revision
 from genodiff.tasks.audit import audit, audit_lines
 from genodiff.tasks.metrics import measure, spread
 from genodiff.tasks.task import TaskData, load_task, seed_split, task_names
@@ -89,7 +90,7 @@ def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
         "notes": list(data.notes),
         "seconds": round(time.monotonic() - began, 2), "device": "cpu",
         "threads": torch.get_num_threads(), "genodiff": __version__,
-        "git": COMMIT, "created": now(),
+        "git": COMMIT, "created": time_stamp("milliseconds"),
     }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ done
 "$python" -m pip download -q --no-deps --only-binary=:all: --python-version 3.12 --implementation cp $platforms -d "$to/wheels" \
   pydantic==2.12.5 pydantic-core==2.41.5 annotated-types typing-inspection 'typing-extensions>=4.14.1' \
   'cyclopts>=5.2,<6' docstring-parser rich-rst \
-  polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' 'xopen>=2' isal zlib-ng backports.zstd \
+  polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' \
   'platformdirs>=4.3' 'pooch>=1.9' beartype
 
 # Their setup.py asks for CUDA only where it is not told to skip it.

@@ -1,12 +1,10 @@
 """`genodiff embed RUN`: embeddings of DNA windows to .npz, .parquet or .zarr."""
 
-import hashlib
 import json as jsonlib
 import logging
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +15,7 @@ from genodiff import __version__
 from genodiff.cli.common import Common, whole
 from genodiff.errors import UsageError
 from genodiff.io import atomic
+from genodiff.io.identity import sha256_file, time_stamp
 from genodiff.runs.checkpoint import load_model
 from genodiff.score.embed import Array, Window, reading, windows_of
 from genodiff.score.embed import embed as embeddings
@@ -106,7 +105,7 @@ def embed(
         "bed": None if bed is None else _identity(bed), "regions": regions,
         "window": window, "stride": stride, "genodiff": __version__, "device": _named(device),
         "argv": sys.argv,
-        "seconds": round(seconds, 3), "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3), "created": time_stamp(),
     }  # fmt: skip
     atomic.write_json(f"{out}.json", summary)
     if json:
@@ -145,10 +144,7 @@ def _plan(
 
 
 def _identity(path: str) -> dict[str, Any]:
-    if path == "-":
-        return {"path": "-", "sha256": None}
-    with open(path, "rb") as file:
-        return {"path": path, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"path": path, "sha256": None if path == "-" else sha256_file(path)}
 
 
 def _named(device: str) -> str:

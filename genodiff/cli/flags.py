@@ -8,7 +8,6 @@ import yaml
 from cyclopts import Parameter
 from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
 
 from genodiff.runs.config import ALIASES, sections, short_names
 
@@ -50,8 +49,9 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
     about = (field.description or name.replace("_", " ")).rstrip(".")
     choices = _choices(field.annotation)
     listed = f" ({', '.join(dict.fromkeys(choices))})" if choices else ""
-    default = "" if field.default in (None, PydanticUndefined) else f" [{field.default}]"
-    help_ = f"{about[:1].upper()}{about[1:]}{listed}{default}."
+    default = field.get_default()
+    shown = "" if field.is_required() or default is None else f" [{default}]"
+    help_ = f"{about[:1].upper()}{about[1:]}{listed}{shown}."
     shape = _shape(field.annotation)
     negative = [f"--no-{dashed}"] if shape is bool and len(names) > 1 else ""
     return Annotated[

@@ -27,6 +27,7 @@ from genodiff.data.text_recipe import TextRecipe
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
+from genodiff.io.identity import sha256_file
 
 log = logging.getLogger("genodiff")
 
@@ -34,17 +35,6 @@ SCHEMES = ("https",)
 TRIES = 3
 PAUSE = 1.0
 _TIMEOUT = 30
-
-
-def sha256_of(path: Path) -> str:
-    """sha256 (hex) of a file's bytes. Raises `DataError` where it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as fault:
-        raise DataError(
-            f"cannot be read ({fault.strerror})", file=path, fix="check its permissions"
-        ) from None
 
 
 def local_path(source: Source) -> Path:
@@ -95,7 +85,7 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
     with FileLock(f"{path}.lock"):
         record = _recorded(path)
         if record is not None:
-            found = sha256_of(path)
+            found = sha256_file(path)
             if found == record["sha256"] and source.sha256 in (None, found):
                 return path
             log.warning("%s: changed since it was fetched; it is fetched again", path)
@@ -124,7 +114,7 @@ def _download(owner: str, flag: str, source: Source, path: Path) -> None:
             except (requests.RequestException, OSError, ValueError) as fault:
                 reason = _why(fault)
                 continue
-            found = sha256_of(part)
+            found = sha256_file(part)
             if source.sha256 not in (None, found):
                 reason = f"its sha256 is {found}, not {source.sha256}"
                 continue

@@ -7,7 +7,6 @@ always by the names and lengths of its contigs. Intervals are 0-based half-open 
 
 import hashlib
 import importlib.util
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from genodiff.errors import DataError, UsageError
+from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 SPLITS = ("train", "valid", "test")
@@ -106,9 +106,7 @@ class Recipe(Settings):
             mode="json", exclude={"description", "sources", "soft_mask_weight"}
         )
         values["bed"] = None if self.bed is None else hashlib.sha256(_read(self.bed)).hexdigest()
-        return hashlib.sha256(
-            json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
+        return sha256_json(values, compact=True)
 
 
 def _read(path: str) -> bytes:

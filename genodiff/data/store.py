@@ -25,7 +25,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from genodiff.alphabet import AMBIGUOUS, DNA, SOFT
-from genodiff.data.fetch import fetch, forget, sha256_of
+from genodiff.data.fetch import fetch, forget
 from genodiff.data.recipe import Recipe
 from genodiff.data.splits import Splits, kept_contigs, resolve
 from genodiff.data.toy import ToySource
@@ -33,6 +33,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.fasta import Header, scan
+from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.source import STDIN, open_source
 
 log = logging.getLogger("genodiff")
@@ -75,7 +76,7 @@ class Store:
         self.splits: Splits = resolve(recipe, self.contigs, source.path or recipe.name, exact=exact)
         self.recipe_digest = recipe.digest()
         self.fingerprint: str = sha256_json(
-            {"recipe": self.recipe_digest, "content": self.manifest["key"]}
+            {"recipe": self.recipe_digest, "content": self.manifest["key"]}, compact=True
         )
 
     @cached_property
@@ -108,7 +109,7 @@ class Store:
 
     def verify(self) -> None:
         """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
-        found = sha256_of(self.path / "genome.ids")
+        found = sha256_file(self.path / "genome.ids")
         if found != self.manifest["ids_sha256"]:
             raise DataError(
                 f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}",
@@ -175,7 +176,8 @@ def build_store(
             "alphabet": DNA.fingerprint(),
             "source": source.sha256,
             "ignore": recipe.ignore,
-        }
+        },
+        compact=True,
     )
     folder = cache_dir() / "stores" / key[:32]
     with alone(folder):
@@ -397,19 +399,15 @@ def _regular(path: Path) -> Path:
 def source_of(paths: list[Path]) -> StoreSource:
     """The files of a store, named by the first and by the hash of all."""
     stamp, size = _stamp(paths[0]), sum(p.stat().st_size for p in paths)
-    hashes = [sha256_of(p) for p in paths]
+    hashes = [sha256_file(p) for p in paths]
     return StoreSource(
-        str(paths[0]), size, hashes[0] if len(paths) == 1 else sha256_json({"files": hashes}), stamp
+        str(paths[0]),
+        size,
+        hashes[0] if len(paths) == 1 else sha256_json({"files": hashes}, compact=True),
+        stamp,
     )
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-def sha256_json(values: dict[str, Any]) -> str:
-    """sha256 (hex) of the canonical JSON of `values`."""
-    return hashlib.sha256(
-        json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
-    ).hexdigest()

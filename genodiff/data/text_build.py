@@ -22,12 +22,13 @@ import numpy as np
 from genodiff.alphabet import Vocabulary
 from genodiff.data.archive import unpack
 from genodiff.data.documents import Piece, pieces_of
-from genodiff.data.fetch import fetch, sha256_of
+from genodiff.data.fetch import fetch
 from genodiff.data.store import StoreSource
 from genodiff.data.text_recipe import BUCKETS, TextRecipe, files_of
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError
 from genodiff.io import atomic
+from genodiff.io.identity import sha256_file
 from genodiff.io.source import open_source
 
 log = logging.getLogger("genodiff")
@@ -172,7 +173,7 @@ def build(
             "domain": "text",
             "vocabulary": vocabulary.to_json(),
             "dtype": dtype,
-            "ids_sha256": sha256_of(temporary / "tokens.ids"),
+            "ids_sha256": sha256_file(temporary / "tokens.ids"),
             "tokens": int(lengths.sum()),
             "documents": len(lengths),
             "parts": [

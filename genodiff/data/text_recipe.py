@@ -8,8 +8,6 @@ needs no recipe.
 """
 
 import fnmatch
-import hashlib
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +17,7 @@ from pydantic import Field, model_validator
 from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.recipe import SPLITS, Recipe, Source, load_recipe, named_recipe, recipe_names
 from genodiff.errors import DataError, UsageError
+from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 OWN_ENDINGS = (".txt", ".text", ".md", ".tokens", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -85,9 +84,7 @@ class TextRecipe(Settings):
     def digest(self) -> str:
         """sha256 (hex) of everything that decides which token is in which split and window."""
         values: dict[str, Any] = self.model_dump(mode="json", exclude={"description", "sources"})
-        return hashlib.sha256(
-            json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
+        return sha256_json(values, compact=True)
 
     def bucket(self, path: Path) -> str | None:
         """Which split the file belongs to by its name ("all": to be cut); None: to none."""

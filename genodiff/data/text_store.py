@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.fetch import sha256_of
 from genodiff.data.recipe import SPLITS
 from genodiff.data.splits import Intervals, Splits
-from genodiff.data.store import Store, StoreSource, alone, refuse_changed, sha256_json, source_of
+from genodiff.data.store import Store, StoreSource, alone, refuse_changed, source_of
 from genodiff.data.text_build import FEW, FORMAT, build, sources_of
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
+from genodiff.io.identity import sha256_file, sha256_json
 
 log = logging.getLogger("genodiff")
 
@@ -57,7 +57,7 @@ class TextStore(Store):
         self.splits = self._split(recipe)
         self.recipe_digest = recipe.digest()
         self.fingerprint = sha256_json(
-            {"recipe": self.recipe_digest, "content": self.manifest["key"]}
+            {"recipe": self.recipe_digest, "content": self.manifest["key"]}, compact=True
         )
 
     @cached_property
@@ -103,7 +103,7 @@ class TextStore(Store):
 
     def verify(self) -> None:
         """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
-        found = sha256_of(self.path / "tokens.ids")
+        found = sha256_file(self.path / "tokens.ids")
         if found != self.manifest["ids_sha256"]:
             what = f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}"
             raise DataError(
@@ -261,7 +261,9 @@ def build_text_store(
     """
     files, notes = sources_of(recipe, text, offline=offline)
     source = source_of([path for _, path in files])
-    content = sha256_json({"files": [[bucket, sha256_of(path)] for bucket, path in files]})
+    content = sha256_json(
+        {"files": [[bucket, sha256_file(path)] for bucket, path in files]}, compact=True
+    )
     source = source._replace(sha256=source.sha256 if len(files) == 1 else content)
     if remembered is not None:
         refuse_changed(source, remembered)
@@ -271,7 +273,8 @@ def build_text_store(
     )
     vocabulary = tokenizer.vocabulary.fingerprint()
     key = sha256_json(
-        {"format": FORMAT, "vocabulary": vocabulary, "source": content, "reading": reading}
+        {"format": FORMAT, "vocabulary": vocabulary, "source": content, "reading": reading},
+        compact=True,
     )
     folder = cache_dir() / "stores" / key[:32]
     with alone(folder):

@@ -25,6 +25,7 @@ from genodiff.alphabet import BYTES, TEXT8, Vocabulary
 from genodiff.data.fetch import fetch_file
 from genodiff.data.recipe import Source
 from genodiff.errors import DataError, MachineError, UsageError
+from genodiff.io.identity import sha256_json
 from genodiff.settings import did_you_mean
 
 Ids = NDArray[Any]
@@ -252,7 +253,7 @@ def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path
 def vocabulary_of(name: str, *, offline: bool = True) -> Vocabulary:
     """The vocabulary of a tokenizer; of the published ones without their files. For plans."""
     if name in PUBLISHED and not Path(name).exists():
-        sha = _sha256_of({s.filename: str(s.sha256) for s in PUBLISHED[name]})
+        sha = sha256_json({s.filename: str(s.sha256) for s in PUBLISHED[name]})
         tokens = (
             {"<|endoftext|>": 50256}
             if name == "gpt2"
@@ -283,13 +284,9 @@ def train_bpe(texts: Iterable[str], vocab_size: int) -> bytes:
 
 def tokenizer_sha256(files: dict[str, bytes]) -> str:
     """sha256 (hex) of the names and contents of a tokenizer's files."""
-    return _sha256_of(
+    return sha256_json(
         {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     )
-
-
-def _sha256_of(hashes: dict[str, str]) -> str:
-    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
 
 
 def _package(name: str) -> Any:

@@ -18,8 +18,6 @@ stationary source: what a model that sees the window without its flanks can know
 P(window) is the floor of such a model's bound.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -29,6 +27,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
+from genodiff.io.identity import sha256_json
 
 _RESCALE = 32
 _OTHER = 4
@@ -48,7 +47,7 @@ class ToySource:
 
     def fingerprint(self) -> str:
         """sha256 (hex) of all that decides the genome."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        return sha256_json(asdict(self))
 
     def contigs(self) -> Iterator[tuple[str, NDArray[np.uint8]]]:
         """The genome: names toy1, toy2, … and ids. The same on every machine."""

@@ -13,7 +13,6 @@ A word of `--model` is one of
 """
 
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetune.batches import Reader
 from genodiff.finetune.sentences import Sentences
+from genodiff.io.identity import canonical_json
 from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.config import DEFAULT_PRESET, DEFAULT_TEXT_PRESET
 from genodiff.runs.tokenizer_files import model_tokenizer
@@ -196,5 +196,5 @@ def _check(path: str, domain: Domain, shown: str | None = None) -> Model:
 
 def _digest(contender: Contender) -> str:
     settings, alphabet = contender.shape()
-    shape = json.dumps(settings.model_dump(mode="json"), sort_keys=True) + alphabet.fingerprint()
+    shape = canonical_json(settings.model_dump(mode="json")) + alphabet.fingerprint()
     return hashlib.sha256(shape.encode()).hexdigest()[:12]

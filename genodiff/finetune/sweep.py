@@ -33,8 +33,9 @@ from genodiff.finetune.search import Search, best_of
 from genodiff.finetune.unit import RESULT, Unit
 from genodiff.finetune.workers import Outcome, Place, outcomes
 from genodiff.io import atomic
+from genodiff.io.identity import time_stamp
 from genodiff.runs import lock
-from genodiff.runs.folder import git_revision, now
+from genodiff.runs.folder import git_revision
 from genodiff.tasks.audit import audit
 from genodiff.tasks.examples import class_counts
 from genodiff.tasks.request import Request, loaded
@@ -160,7 +161,7 @@ def _session(out: Path, command: str, device: str) -> None:
         "threads": torch.get_num_threads(),
     }
     kept = [s for s in before if {k: s.get(k) for k in new} != new]
-    atomic.write_json(path, {"sessions": [*kept, new | {"started": now()}]})
+    atomic.write_json(path, {"sessions": [*kept, new | {"started": time_stamp("milliseconds")}]})
 
 
 def sweep(

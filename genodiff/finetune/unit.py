@@ -14,7 +14,6 @@ scored again.
 """
 
 import hashlib
-import json
 import logging
 import shutil
 import time
@@ -37,7 +36,8 @@ from genodiff.finetune.head import Classifier, Strands
 from genodiff.finetune.protocol import FitSettings
 from genodiff.finetune.results import finite
 from genodiff.io import atomic
-from genodiff.runs.folder import git_revision, now
+from genodiff.io.identity import sha256_json, time_stamp
+from genodiff.runs.folder import git_revision
 from genodiff.runs.weights import fill, own_tensors, read_json, read_tensors, to_bytes
 from genodiff.settings import Settings
 from genodiff.tasks.examples import Examples
@@ -81,7 +81,7 @@ class Unit(Settings):
         if self.settings.parts == 1:
             del settings["parts"]  # what was fitted before there were parts keeps its key
         what |= {"baseline": who.preset} if who.kind == "baseline" else {"settings": settings}
-        return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+        return sha256_json(what)[:16]
 
     @property
     def method(self) -> str:
@@ -336,7 +336,7 @@ def score_unit(
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(),
         "genodiff": __version__, "git": git_revision(),
-        "created": now(),
+        "created": time_stamp("milliseconds"),
     }  # fmt: skip
     tensors = {
         "predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)),

@@ -5,7 +5,6 @@ only once those are judged.
 of torch.save.
 """
 
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
+from genodiff.io.identity import sha256_file
 from genodiff.runs.weights import read_json
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
@@ -26,7 +26,6 @@ _KINDS = {
     "I64": torch.int64, "I32": torch.int32, "U8": torch.uint8, "BOOL": torch.bool,
 }  # fmt: skip
 _AGAIN = "use an undamaged file"
-_CHUNK = 1 << 20
 
 
 class Entry(NamedTuple):
@@ -249,9 +248,5 @@ def _state_dict(archive: Archive) -> dict[str, Entry]:
 
 def stamp(path: Path) -> dict[str, Any]:
     """Name, size and sha256 of a file, for the provenance."""
-    digest, size = hashlib.sha256(), 0
-    with real(path).open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return {"name": path.name, "bytes": size, "sha256": digest.hexdigest()}
+    file = real(path)
+    return {"name": path.name, "bytes": file.stat().st_size, "sha256": sha256_file(file)}

@@ -30,6 +30,7 @@ from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.fasta import Header, Piece, scan
+from genodiff.io.identity import sha256_json
 from genodiff.io.regions import contig_hint
 from genodiff.io.source import STDIN, open_source
 
@@ -398,7 +399,7 @@ def _check_of(index: dict[str, Any]) -> str:
     whole one.
     """
     content = {k: v for k, v in index.items() if k != "check"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return sha256_json(content)
 
 
 def _write_index(home: Path, index: dict[str, Any]) -> None:

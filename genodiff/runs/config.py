@@ -6,8 +6,6 @@ goes on, the rest may not. In a file or on the command line a setting may be wri
 (`optim.lr`) or, where its own name is unique, by that name alone (`lr`).
 """
 
-import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,6 +20,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives import OBJECTIVES, objective, settings_of
 from genodiff.diffusion.schedule import SCHEDULES, Linear
 from genodiff.errors import GenodiffError, UsageError
+from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 DEFAULT_PRESET = "caduceus-ps-470k"
@@ -323,9 +322,7 @@ class RunConfig(Settings):
             for place, value in leaves(self.model_dump(mode="json"))
             if place not in FREE
         }
-        return hashlib.sha256(
-            json.dumps(kept, sort_keys=True, allow_nan=False).encode()
-        ).hexdigest()
+        return sha256_json(kept)
 
     def differences(self, other: "RunConfig") -> list[str]:
         """What of the identity differs, as `optim.lr: 0.001, not 0.002` (self's value first)."""

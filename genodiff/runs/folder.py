@@ -10,7 +10,6 @@ import platform
 import socket
 import subprocess
 from contextlib import suppress
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from genodiff import __version__
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
+from genodiff.io.identity import time_stamp
 from genodiff.runs import checkpoint
 from genodiff.runs.checkpoint import State
 from genodiff.runs.config import RunConfig, read_config
@@ -147,7 +147,7 @@ def session_of(argv: list[str], device: str, step: int) -> dict[str, Any]:
     """What a session is run with: command, versions, code, hardware, time."""
     packages = ("torch", "lightning", "numpy", "safetensors")
     return {
-        "started": now(),
+        "started": time_stamp("milliseconds"),
         "from_step": step,
         "argv": argv,
         "host": socket.gethostname(),
@@ -162,11 +162,6 @@ def session_of(argv: list[str], device: str, step: int) -> dict[str, Any]:
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "world_size": int(os.environ.get("WORLD_SIZE", "1")),
     }
-
-
-def now() -> str:
-    """The time, ISO 8601, UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def git_revision() -> str | None:

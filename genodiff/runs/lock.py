@@ -10,11 +10,11 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 from genodiff.errors import MachineError, UsageError
 from genodiff.io.atomic import write_error
+from genodiff.io.identity import time_stamp
 
 try:
     import fcntl
@@ -42,7 +42,7 @@ def hold(run: Path) -> Iterator[None]:
         about = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "started": time_stamp(),
         }
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(about).encode(), 0)

@@ -22,6 +22,7 @@ from genodiff import __version__
 from genodiff.alphabet import ALPHABETS, Alphabet, Vocabulary
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.io.identity import sha256_json
 from genodiff.runs.config import RunConfig
 
 FORMAT_VERSION = 1
@@ -102,7 +103,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def seal(values: dict[str, Any]) -> dict[str, Any]:
     """`values` with the sha256 of their canonical JSON under `seal`."""
     body = {k: v for k, v in values.items() if k != "seal"}
-    return body | {"seal": hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()}
+    return body | {"seal": sha256_json(body)}
 
 
 def plain(value: Any) -> Any:

@@ -77,7 +77,6 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -98,6 +97,7 @@ from genodiff.diffusion.mdlm import Mdlm
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io import atomic
+from genodiff.io.identity import time_stamp
 from genodiff.runs.checkpoint import Model
 from genodiff.runs.feed import recipe_of
 from genodiff.runs.folder import PROVENANCE
@@ -338,7 +338,7 @@ def evaluate(
         ),
         "seconds": round(time.monotonic() - began, 3),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": time_stamp(),
     }
 
 

@@ -27,7 +27,6 @@ perplexity (per token), curve (per masked token), t_steps (per byte), seconds, d
 import logging
 import math
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +39,7 @@ from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.text_windows import PackedWindows, PaddedWindows
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.io.identity import time_stamp
 from genodiff.runs.checkpoint import Model
 from genodiff.runs.feed import text_recipe_of, windows_of
 from genodiff.runs.tokenizer_files import model_tokenizer
@@ -191,7 +191,7 @@ def evaluate_text(
         "t_steps": step_bits(model.objective, by_repeat, tokens, found.rate, size),
         "seconds": round(time.monotonic() - began, 3),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": time_stamp(),
     }
 
 

@@ -25,7 +25,6 @@ from genodiff.io.cache import cache_dir
 GIB = 1 << 30
 _MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}
 _OPTIONAL = {
-    "tensorboard": "training curves in TensorBoard",
     "tokenizers": "text models",
     "mamba-ssm": "the published CUDA scan",
     "causal-conv1d": "its CUDA convolution",

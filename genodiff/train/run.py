@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader
 
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.io.atomic import clear_leftovers
+from genodiff.io.identity import time_stamp
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.runs import checkpoint, folder
@@ -255,7 +256,7 @@ def _fit(
     if files is not None and session is not None:
         checkpoint.publish(out, counters.step)
         ending = {
-            "ended": folder.now(),
+            "ended": time_stamp("milliseconds"),
             "to_step": counters.step,
             "training_seconds": round(counters.seconds, 3),
         }
