@@ -50,10 +50,6 @@ def _to(tensors: Tensors, dtype: torch.dtype) -> Tensors:
     return {name: x.to(dtype) if x.is_floating_point() else x for name, x in tensors.items()}
 
 
-# Operations
-# ----------------------------------------------------------------------------------------------------------
-
-
 def _scan(case: Case) -> Tensors | None:
     if case.meta.get("op") != "selective_scan":
         return None
@@ -148,10 +144,6 @@ def _add_norm(case: Case) -> Tensors | None:
             norm.bias.data = x["bias"]
         out[name] = norm(total)
     return out
-
-
-# Modules
-# -------------------------------------------------------------------------------------------------------------
 
 
 def _mixer(case: Case) -> Tensors | None:
