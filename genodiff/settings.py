@@ -4,13 +4,16 @@ Settings belong to the thing that they set: each room declares its own subclass 
 its code.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Annotated, Any, Self, Union
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
 
 from genodiff.errors import GenodiffError, UsageError
 
@@ -45,6 +48,42 @@ class Settings(BaseModel):
             ) from None
 
 
+class OneOf:
+    """Marks a field whose settings are of one of several kinds, told apart by their `kind`.
+
+        network: Annotated[NetworkSettings, OneOf(kinds)]
+
+    `kinds()` gives the classes by kind. It is asked when a value is read, so that plug-ins count.
+    """
+
+    def __init__(self, kinds: Callable[[], dict[str, type[BaseModel]]]) -> None:
+        self.kinds = kinds
+
+    def _union(self) -> TypeAdapter[Any]:
+        return _union_of(tuple(self.kinds().values()))
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            lambda value: self._union().validate_python(value),
+            serialization=core_schema.simple_ser_schema("any"),
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> Any:
+        return handler(self._union().core_schema)
+
+
+@cache
+def _union_of(classes: tuple[type[BaseModel], ...]) -> TypeAdapter[Any]:
+    union: Any = Annotated[Union[classes], Field(discriminator="kind")]  # noqa: UP007
+    return TypeAdapter(union)
+
+
+def kinds_of(field: FieldInfo | None) -> dict[str, type[BaseModel]]:
+    """The settings of each kind that a field may have; none where it is of one kind."""
+    marks = [mark for mark in (field.metadata if field else ()) if isinstance(mark, OneOf)]
+    return marks[0].kinds() if marks else {}
+
+
 _PLAIN = {
     "greater_than_equal": "must be at least {ge}",
     "greater_than": "must be greater than {gt} (> {gt})",
@@ -66,21 +105,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
     first = fault.errors()[0]
-    places, here = _walk(cls, first["loc"])
+    places, around, kinds = _walk(cls, first["loc"])
     path = ".".join(places) or "the top level"
     if first["type"] == "extra_forbidden":
         return (
             f"no setting '{path}'; "
-            f"{did_you_mean(places[-1], list(getattr(here, 'model_fields', {})))}"
+            f"{did_you_mean(places[-1], list(getattr(around, 'model_fields', {})))}"
         )
     if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        kind, known = first["ctx"]["discriminator"].strip("'"), [k for k, _ in _kinds(here)]
         if first["type"] == "union_tag_not_found":
-            return f"setting '{path}.{kind}' is missing; known: {', '.join(known)}"
-        return (
-            f"setting '{path}.{kind}': unknown '{first['ctx']['tag']}'; "
-            f"{did_you_mean(first['ctx']['tag'], known)}"
-        )
+            return f"setting '{path}.kind' is missing; known: {', '.join(kinds)}"
+        tag = first["ctx"]["tag"]
+        return f"setting '{path}.kind': unknown '{tag}'; {did_you_mean(tag, kinds)}"
     if first["type"] == "missing":
         return f"setting '{path}' is missing"
     plain = _PLAIN.get(first["type"])
@@ -89,33 +125,26 @@ def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:
     return f"setting '{path}': {message} (found {str(first['input'])[:60]!r})"
 
 
-def _walk(cls: type[BaseModel], path: tuple[int | str, ...]) -> tuple[list[str], Any]:
-    """The places along pydantic's path, without the kinds that it puts in where settings are of one
-    of several kinds, and the settings that hold the last of them (or that it holds, where it names
-    a union).
+def _walk(
+    cls: type[BaseModel], path: tuple[int | str, ...]
+) -> tuple[list[str], Any, dict[str, type[BaseModel]]]:
+    """The place of a fault as a user writes it, the settings around it, and the kinds it may have.
+
+    `path` is pydantic's; it also names the kind where settings are of one of several kinds.
     """
     here: Any = cls
-    places = []
-    for i, part in enumerate(path):
-        kinds = dict(_kinds(here))
+    around: Any = cls
+    places: list[str] = []
+    kinds: dict[str, type[BaseModel]] = {}
+    for part in path:
         if part in kinds:
-            here = kinds[part]
+            here, kinds = kinds[str(part)], {}
             continue
         places.append(str(part))
-        annotation = getattr(getattr(here, "model_fields", {}).get(str(part)), "annotation", None)
-        if i < len(path) - 1 or _kinds(annotation):
-            here = annotation
-    return places, here
-
-
-def _kinds(annotation: Any) -> list[tuple[str, type[BaseModel]]]:
-    """The settings of a union of several kinds, by the value of their `kind`."""
-    members = [
-        m
-        for m in get_args(annotation)
-        if isinstance(m, type) and issubclass(m, BaseModel) and "kind" in m.model_fields
-    ]
-    return [(str(m.model_fields["kind"].default), m) for m in members]
+        around = here
+        field = getattr(here, "model_fields", {}).get(str(part))
+        here, kinds = getattr(field, "annotation", None), kinds_of(field)
+    return places, around, kinds
 
 
 class _UniqueKeys(yaml.SafeLoader):

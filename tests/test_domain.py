@@ -1,8 +1,8 @@
 """The domains hold what the rest of the package can use: presets, settings and flags that exist."""
 
 import pytest
-
 from genodiff.backbones.presets import PRESETS
+
 from genodiff.domain import DOMAINS, Domain
 from genodiff.runs.config import RunConfig, resolve
 

@@ -76,7 +76,7 @@ def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
 
 
 def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
-    from genodiff.backbones.presets import PRESETS
+    from genodiff.backbones.backbone import PRESETS
     from genodiff.cli import _VERBS
 
     text = (ROOT / "README.md").read_text()

@@ -11,9 +11,10 @@ from genodiff.alphabet import DNA
 from genodiff.data.store import build_store
 from genodiff.runs import checkpoint
 from genodiff.runs.checkpoint import State
-from genodiff.runs.config import RunConfig, resolve
+from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import recipe_of
 from genodiff.runs.folder import record, write_config
+from genodiff.runs.resolve import resolve
 from genodiff.runs.weights import build, own_tensors
 
 NETWORK = {"kind": "caduceus", "d_model": 16, "n_layer": 1, "d_state": 4, "strands": "paired"}

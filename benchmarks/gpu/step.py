@@ -31,7 +31,7 @@ from machine import DEVICE, interleaved, save
 from peers import TwoCallCaduceus, mamba_class
 from torch import Tensor, nn
 
-from genodiff.backbones.presets import PRESETS
+from genodiff.backbones.backbone import PRESETS
 from genodiff.kernels.scan import chosen
 
 VOCABULARY, MASK, STATES = 16, 3, 16

@@ -21,8 +21,8 @@ import timing
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.runs.config import resolve
 from genodiff.runs.feed import feed_of, train_batches
+from genodiff.runs.resolve import resolve
 
 _BATCH = 64
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.presets import PRESETS
+from genodiff.backbones.backbone import PRESETS
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.samplers import ancestral
 from genodiff.diffusion.schedule import schedule

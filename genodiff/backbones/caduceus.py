@@ -21,13 +21,13 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
 from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
 from genodiff.kernels.linear import linear
 from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
-from genodiff.settings import Settings
 
 _EMBEDDING_STD = 0.02
 _AT_A_TIME = (
@@ -36,12 +36,13 @@ _AT_A_TIME = (
 _LONG = 1 << 17  # positions of all rows, from where even the blocks' inputs are too many to keep
 
 
-class CaduceusSettings(Settings):
+@BACKBONES.register("caduceus")
+class CaduceusSettings(BackboneSettings):
     """The shape of a Caduceus."""
 
+    usual_preset = "caduceus-ps-470k"
+
     kind: Literal["caduceus"] = "caduceus"
-    d_model: int = Field(ge=1, description="width of the residual stream")
-    n_layer: int = Field(ge=1, description="number of blocks")
     strands: Literal["paired", "single"] = Field(
         default="paired", description="both strands with shared weights (PS), or one (Ph)"
     )
@@ -88,11 +89,6 @@ class CaduceusSettings(Settings):
         return self.strands == "paired"
 
     @property
-    def time_conditioned(self) -> bool:
-        """Whether the logits depend on sigma: never."""
-        return False
-
-    @property
     def rank(self) -> int:
         """The rank of the step sizes, resolved."""
         return ceil(self.d_model / 16) if self.dt_rank == "auto" else self.dt_rank
@@ -103,11 +99,9 @@ class CaduceusSettings(Settings):
         return not self.bidirectional and self.strands == "single"
 
     def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None, *, seed: int = 0
+        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
     ) -> "Caduceus":
-        """A freshly drawn network; `complement` maps each id to its complement and is needed by
-        paired strands.
-        """
+        """A network with weights drawn from `seed`; paired strands need the `complement`."""
         return Caduceus(settings=self, vocab_size=vocab_size, complement=complement, seed=seed)
 
     def n_parameters(self, vocab_size: int) -> int:
@@ -173,11 +167,12 @@ class StateCache:
     edges: list[Edge] = field(default_factory=list)
 
 
-class Caduceus(nn.Module):
+class Caduceus(Backbone):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`.
     Time is not an input.
     """
 
+    settings: CaduceusSettings
     complement: Tensor | None
     selects_rows = True
 
@@ -354,3 +349,26 @@ class Caduceus(nn.Module):
         return F.linear(
             self.final_norm(residual), self.embedding if self.head is None else self.head
         )
+
+
+_SHAPES = {
+    "tiny": (64, 2),  # 82,624: two layers, for first looks
+    "83k": (32, 6),  # 82,912: the demo's; motifs under scattered masks need depth more than width
+    "470k": (118, 4),  # 470,702
+    "1.9m": (256, 4),  # 1,934,592
+    "7.7m": (256, 16),  # 7,725,312
+}
+for _size, (_width, _depth) in _SHAPES.items():
+    PRESETS.add(
+        f"caduceus-ps-{_size}", CaduceusSettings(d_model=_width, n_layer=_depth, strands="paired")
+    )
+    PRESETS.add(
+        f"caduceus-ph-{_size}", CaduceusSettings(d_model=_width, n_layer=_depth, strands="single")
+    )
+
+# For autoregressive models. mamba-470k (468,608) is to be compared with caduceus-*-470k.
+for _size, (_width, _depth) in {"tiny": (72, 2), "470k": (128, 4)}.items():
+    PRESETS.add(
+        f"mamba-{_size}",
+        CaduceusSettings(d_model=_width, n_layer=_depth, strands="single", bidirectional=False),
+    )

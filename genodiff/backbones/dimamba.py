@@ -22,22 +22,24 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
 from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.errors import UsageError
-from genodiff.settings import Settings
 
 _EMBEDDING_STD = 0.02
 
 
-class DiMambaSettings(Settings):
+@BACKBONES.register("dimamba")
+class DiMambaSettings(BackboneSettings):
     """The shape of a DiMamba."""
+
+    usual_preset = "dimamba-470k"
 
     kind: Literal["dimamba"] = "dimamba"
     d_model: int = Field(ge=1, description="width of the residual stream; concat adds d_cond to it")
-    n_layer: int = Field(ge=1, description="number of blocks")
     conditioning: Literal["adaln", "add", "concat", "none"] = Field(
         default="adaln", description="how the condition reaches the blocks"
     )
@@ -105,11 +107,6 @@ class DiMambaSettings(Settings):
         return self
 
     @property
-    def paired(self) -> bool:
-        """Whether both strands are read: never."""
-        return False
-
-    @property
     def causal(self) -> bool:
         """Whether a position sees only itself and those before it."""
         return not self.bidirectional
@@ -137,7 +134,7 @@ class DiMambaSettings(Settings):
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
     ) -> "DiMamba":
-        """A freshly drawn network; `complement` is not used."""
+        """A network with weights drawn from `seed`; `complement` is not used."""
         return DiMamba(settings=self, vocab_size=vocab_size, seed=seed)
 
     def n_parameters(self, vocab_size: int) -> int:
@@ -200,18 +197,16 @@ class Block(nn.Module):
         )
 
 
-class DiMamba(nn.Module):
+class DiMamba(Backbone):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`."""
 
-    paired = False
+    settings: DiMambaSettings
     selects_rows = True
 
     def __init__(self, *, settings: DiMambaSettings, vocab_size: int, seed: int = 0) -> None:
         super().__init__()
         s = self.settings = settings
         self.vocab_size = vocab_size
-        # A row's keys, from `dropout.dropout_keys`: without them nothing is dropped.
-        self.dropout_keys: Tensor | None = None
         draws = Draws(seed)
         self.embedding = nn.Parameter(
             draws.normal(vocab_size + s.spare_rows, s.d_model, std=_EMBEDDING_STD).float()
@@ -329,3 +324,9 @@ class DiMamba(nn.Module):
         if self.final_modulation is not None and c is not None:
             h = modulate(h, *self.final_modulation(c))
         yield h
+
+
+PRESETS.add("dimamba-470k", DiMambaSettings(d_model=88, n_layer=5, d_cond=64))  # 471,432
+# The published networks: of ten species (4,774,912 with 12 tokens) and of text (28,407,552).
+PRESETS.add("dimamba-4.8m", DiMambaSettings(d_model=256, n_layer=8))
+PRESETS.add("dimamba-tiny", DiMambaSettings(d_model=512, n_layer=14))

@@ -26,22 +26,23 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.attention import Attention, KeyValueCache, Rotation, rotation, visible
+from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
 from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Linear
 from genodiff.errors import UsageError
-from genodiff.settings import Settings
 
 _HEAD_STD = 0.05
 
 
-class DiTSettings(Settings):
+@BACKBONES.register("dit")
+class DiTSettings(BackboneSettings):
     """The shape of a DiT."""
 
+    usual_preset = "dit-470k"
+
     kind: Literal["dit"] = "dit"
-    d_model: int = Field(ge=1, description="width of the residual stream")
-    n_layer: int = Field(ge=1, description="number of blocks")
     n_head: int = Field(ge=1, description="attention heads; d_model is a multiple")
     mlp_ratio: int = Field(
         default=4,
@@ -97,11 +98,6 @@ class DiTSettings(Settings):
         return self
 
     @property
-    def paired(self) -> bool:
-        """Whether both strands are read: never."""
-        return False
-
-    @property
     def time_conditioned(self) -> bool:
         """Whether the logits depend on sigma."""
         return self.time_conditioning
@@ -109,7 +105,7 @@ class DiTSettings(Settings):
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
     ) -> "DiT":
-        """A freshly drawn network; `complement` is not used."""
+        """A network with weights drawn from `seed`; `complement` is not used."""
         return DiT(settings=self, vocab_size=vocab_size, seed=seed)
 
     def n_parameters(self, vocab_size: int) -> int:
@@ -173,20 +169,18 @@ class Block(nn.Module):
         return y
 
 
-class DiT(nn.Module):
+class DiT(Backbone):
     """Logits for every position of a partly masked sequence, `(xt, sigma) -> logits`; causal, of
     the next token.
     """
 
-    paired = False
+    settings: DiTSettings
     selects_rows = True
 
     def __init__(self, *, settings: DiTSettings, vocab_size: int, seed: int = 0) -> None:
         super().__init__()
         s = self.settings = settings
         self.vocab_size = vocab_size
-        # A row's keys, from `dropout.dropout_keys`: without them nothing is dropped.
-        self.dropout_keys: Tensor | None = None
         draws = Draws(seed)
         bound = 1 / sqrt(s.d_model)
         self.embedding = nn.Parameter(
@@ -205,11 +199,6 @@ class DiT(nn.Module):
         )
         self.head = None if s.tie_head else nn.Parameter(head.float())
         self.head_bias = None if s.tie_head else nn.Parameter(torch.zeros(vocab_size))
-
-    @property
-    def d_out(self) -> int:
-        """The width of `features`."""
-        return self.settings.d_model
 
     def forward(
         self,
@@ -316,3 +305,27 @@ class DiT(nn.Module):
         if self.final_modulation is not None and c is not None:
             h = modulate(h, *self.final_modulation(c))
         yield h
+
+
+# The published text models have GPT-2's vocabulary and a mask, 50,258 tokens.
+for _name, _size in {
+    "dit-tiny": (512, 8, 8),  # 28,559,116 with 12 tokens
+    "dit-small": (768, 12, 12),  # 169,627,218 with 50,258
+    "dit-medium": (1024, 24, 16),  # 424,477,010 with 50,258
+}.items():
+    PRESETS.add(_name, DiTSettings(d_model=_size[0], n_layer=_size[1], n_head=_size[2]))
+
+# 471,520: to be compared with caduceus-*-470k at equal parameters.
+for _name, _one_way in (("dit-470k", False), ("dit-causal-470k", True)):
+    PRESETS.add(
+        _name,
+        DiTSettings(
+            d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", causal=_one_way, qk_bias=True
+        ),
+    )
+
+# The default for text on a CPU: 1,254,536 with the 264 rows of the byte vocabulary.
+PRESETS.add(
+    "dit-tiny-bytes",
+    DiTSettings(d_model=128, n_layer=6, n_head=4, adaln=False, norm="rms", qk_bias=True),
+)

@@ -8,11 +8,12 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.presets import PRESETS
+from genodiff.backbones.backbone import PRESETS
 from genodiff.cli.flags import SettingsFlags, chosen
 from genodiff.data.recipe import load_recipe
 from genodiff.data.text_recipe import domain_of, load_text_recipe
-from genodiff.runs.config import RunConfig, resolve
+from genodiff.runs.config import RunConfig
+from genodiff.runs.resolve import resolve
 from genodiff.settings import read_yaml, to_yaml
 
 app = App(name="config", help="Show, check and document settings.")

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 
-from genodiff.runs.config import ALIASES, sections, short_names
+from genodiff.runs.resolve import ALIASES, sections, short_names
 
 _TITLES = {
     "data": "Data",

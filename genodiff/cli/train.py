@@ -16,8 +16,9 @@ from genodiff.data.recipe import recipe_names
 from genodiff.data.text_recipe import domain_of
 from genodiff.errors import UsageError
 from genodiff.runs.checkpoint import steps_of, why_no_run
-from genodiff.runs.config import RunConfig, read_config, resolve
+from genodiff.runs.config import RunConfig
 from genodiff.runs.lock import check_free
+from genodiff.runs.resolve import read_config, resolve
 from genodiff.settings import read_yaml
 
 _log = logging.getLogger("genodiff")

@@ -21,20 +21,19 @@ from typing import Any, Literal
 from torch import nn
 
 from genodiff.alphabet import ALPHABETS, BYTES, Alphabet
-from genodiff.backbones.presets import PRESETS
+from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
+from genodiff.domain import DOMAINS
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetune.batches import Reader
 from genodiff.finetune.sentences import Sentences
 from genodiff.io.identity import canonical_json
 from genodiff.runs.checkpoint import Model, load_model
-from genodiff.runs.config import DEFAULT_PRESET, DEFAULT_TEXT_PRESET
 from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.settings import Settings, did_you_mean
 from genodiff.tasks.task import Domain
 
 SCRATCH = "scratch"
-_USUAL = {"dna": DEFAULT_PRESET, "text": DEFAULT_TEXT_PRESET}
 
 
 class Contender(Settings):
@@ -54,7 +53,7 @@ class Contender(Settings):
         if self.path is not None:
             return opened(self.path).config.backbone, opened(self.path).alphabet
         return PRESETS[
-            self.preset or _USUAL[self.domain]
+            self.preset or DOMAINS[self.domain].preset
         ], BYTES if self.domain == "text" else ALPHABETS["dna"]
 
     def reader(self) -> Reader:
@@ -150,7 +149,7 @@ def _contender(
         path = None if first is None else str(Path(first).absolute())
         if path is not None:
             _check(path, domain)
-        usual = None if path else _USUAL[domain]
+        usual = None if path else DOMAINS[domain].preset
         found = Contender(
             name=alias or SCRATCH, kind="scratch", path=path, preset=usual, domain=domain
         )
@@ -162,7 +161,7 @@ def _contender(
         if domain == "text" and PRESETS[preset].paired:
             raise UsageError(
                 f"preset '{preset}' reads both strands of DNA, and text has one",
-                fix=f"give {SCRATCH}:{DEFAULT_TEXT_PRESET}",
+                fix=f"give {SCRATCH}:{DOMAINS[domain].preset}",
             )
         found = Contender(name=alias or word, kind="scratch", preset=preset, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})

@@ -17,7 +17,7 @@ Each strand is cut into parts in its own direction of reading. The mean is over 
 over padding, which the network does not see either.
 """
 
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -46,19 +46,6 @@ def part_means(
     stretch = torch.where(at < lengths[:, None], at * parts // lengths.clamp(min=1)[:, None], parts)
     members = F.one_hot(stretch, parts + 1)[..., :parts].to(h.dtype)
     return torch.einsum("blp,bld->bpd", members, h) / members.sum(1).clamp(min=1)[..., None]
-
-
-class Backbone(Protocol):
-    """What a network must have to be fine-tuned."""
-
-    @property
-    def d_out(self) -> int:
-        """The width of `features`."""
-
-    def features(
-        self, xt: Tensor, sigma: Tensor | None = None, lengths: Tensor | None = None
-    ) -> Tensor:
-        """What its own head reads, (B, L, d_out)."""
 
 
 def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:

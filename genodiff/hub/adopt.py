@@ -18,9 +18,10 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.probe import SANE_BITS, look, summary
 from genodiff.hub.published import Source
 from genodiff.io import atomic
-from genodiff.runs.config import RunConfig, resolve
+from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import CONFIG, record, session_of
+from genodiff.runs.resolve import resolve
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.runs.weights import CARD, WEIGHTS, build, describe, fill, to_bytes
 from genodiff.settings import to_yaml

@@ -12,8 +12,9 @@ from genodiff.backbones.backbone import BackboneSettings
 from genodiff.hub.probe import logits_on_probe
 from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import load_model
-from genodiff.runs.config import RunConfig, merge, read_config, spread
+from genodiff.runs.config import RunConfig
 from genodiff.runs.folder import CONFIG
+from genodiff.runs.resolve import merge, read_config, spread
 from genodiff.runs.weights import CARD, fill, own_tensors, sha256_of
 from genodiff.train.start import WarmStart
 

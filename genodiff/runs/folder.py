@@ -24,9 +24,10 @@ from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
 from genodiff.runs import checkpoint
 from genodiff.runs.checkpoint import State
-from genodiff.runs.config import RunConfig, read_config
+from genodiff.runs.config import RunConfig
 from genodiff.runs.lock import FILE as LOCK
 from genodiff.runs.metrics import Metrics
+from genodiff.runs.resolve import read_config
 from genodiff.runs.weights import CARD, plain, read_card, read_json
 from genodiff.settings import to_yaml
 

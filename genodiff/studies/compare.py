@@ -42,7 +42,8 @@ from genodiff.diffusion.schedule import SCHEDULES
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.runs.checkpoint import Model, load_model
-from genodiff.runs.config import RunConfig, merge, resolve, spread
+from genodiff.runs.config import RunConfig
+from genodiff.runs.resolve import merge, resolve, spread
 from genodiff.score.perplexity import Progress, bound_of, open_data
 from genodiff.score.text import open_text
 from genodiff.settings import Settings, did_you_mean, read_yaml

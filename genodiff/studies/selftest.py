@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.presets import PRESETS
+from genodiff.backbones.backbone import PRESETS
 from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule

@@ -19,7 +19,7 @@ from typing import Any
 
 from genodiff.errors import CheckpointError
 from genodiff.io import atomic
-from genodiff.runs.config import TrainSettings
+from genodiff.runs.sections import TrainSettings
 
 FILE = "plan.json"
 

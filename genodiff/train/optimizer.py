@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 from torch.optim.swa_utils import AveragedModel
 
-from genodiff.runs.config import OptimSettings
+from genodiff.runs.sections import OptimSettings
 
 _EMBEDDINGS = ("embedding", "head")
 

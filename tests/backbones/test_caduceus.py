@@ -11,8 +11,8 @@ from networks import COMPLEMENT, PAD, bases, network, reverse_complement
 from torch import Tensor
 
 from genodiff.backbones import caduceus
+from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
-from genodiff.backbones.presets import PRESETS
 from genodiff.errors import UsageError
 from genodiff.kernels import scan
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from networks import bases, network
 from torch import Tensor
 
+from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dimamba import DiMamba, DiMambaSettings
 from genodiff.backbones.dropout import dropout_keys
-from genodiff.backbones.presets import PRESETS
 from genodiff.errors import UsageError
 
 V = 12

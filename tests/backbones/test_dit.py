@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from genodiff.backbones.attention import near, rotate, rotation
+from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiT, DiTSettings
 from genodiff.backbones.dropout import drop, dropout_keys
-from genodiff.backbones.presets import PRESETS
 from genodiff.errors import UsageError
 from genodiff.train.optimizer import decays
 

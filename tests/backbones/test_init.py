@@ -10,8 +10,8 @@ import pytest
 import torch
 from networks import COMPLEMENT
 
+from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.layers import Draws
-from genodiff.backbones.presets import PRESETS
 from genodiff.hub.caduceus_names import name_map, published_shape
 
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.presets import PRESETS
-from genodiff.runs.config import resolve, sections, short_names
+from genodiff.backbones.backbone import PRESETS
+from genodiff.runs.resolve import resolve, sections, short_names
 from tests.commands import exit_code
 
 TINY = (

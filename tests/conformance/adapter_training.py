@@ -21,7 +21,7 @@ from genodiff.diffusion.schedule import LogLinear
 from genodiff.diffusion.sedd import score_entropy
 from genodiff.hub.mdlm_names import prefix_of
 from genodiff.hub.mixer_names import published_shape
-from genodiff.runs.config import OptimSettings
+from genodiff.runs.sections import OptimSettings
 from genodiff.train.optimizer import adamw, average_of
 
 Case = SimpleNamespace

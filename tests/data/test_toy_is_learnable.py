@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.presets import PRESETS
+from genodiff.backbones.backbone import PRESETS
 from genodiff.data.loader import Batch, EvalBatches, TrainBatches
 from genodiff.data.recipe import load_recipe
 from genodiff.data.store import build_store

@@ -28,7 +28,7 @@ from genodiff.hub.export import export
 from genodiff.hub.layout import exchanged
 from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import load_model
-from genodiff.runs.config import resolve
+from genodiff.runs.resolve import resolve
 
 
 def round_trip(source: Path, folder: Path) -> Path:

@@ -18,7 +18,7 @@ from genodiff.hub.adopt import adopt
 from genodiff.hub.source import read_source
 from genodiff.hub.start import warm_start
 from genodiff.runs.checkpoint import load_model, restore
-from genodiff.runs.config import resolve
+from genodiff.runs.resolve import resolve
 from genodiff.runs.weights import own_tensors
 from genodiff.train.run import train
 

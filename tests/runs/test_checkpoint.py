@@ -11,8 +11,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from runs import tiny
 from safetensors.torch import load_file, save_file
+from tiny_training import tiny
 
 from genodiff.alphabet import DNA
 from genodiff.errors import CheckpointError, MachineError

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from runs import TINY, tiny
+from tiny_training import TINY, tiny
 
+from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiTSettings
-from genodiff.backbones.presets import PRESETS
 from genodiff.errors import UsageError
-from genodiff.runs.config import DEFAULT_STEPS, RunConfig, leaves, read_config, resolve, short_names
+from genodiff.runs.config import RunConfig, leaves
+from genodiff.runs.resolve import DEFAULT_STEPS, read_config, resolve, short_names
 from genodiff.settings import to_yaml
 
 

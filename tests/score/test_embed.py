@@ -18,7 +18,7 @@ from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.checkpoint import load_model
-from genodiff.runs.config import resolve
+from genodiff.runs.resolve import resolve
 from genodiff.score.embed import Window, embed, reading, windows_of
 from genodiff.score.embedding_files import write_embeddings
 from tests.commands import exit_code

@@ -21,8 +21,8 @@ from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.checkpoint import Model, load_model
-from genodiff.runs.config import resolve
 from genodiff.runs.feed import recipe_of
+from genodiff.runs.resolve import resolve
 from genodiff.score import lines
 from genodiff.score.lines import (
     markov_lines,

@@ -23,7 +23,7 @@ from genodiff.finetune.fit import raw_scores
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.sentences import Sentences, shortened
 from genodiff.finetune.text_baselines import fit_text
-from genodiff.runs.config import resolve
+from genodiff.runs.resolve import resolve
 from genodiff.tasks.audit import audit
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.glue import read_glue

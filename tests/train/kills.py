@@ -33,7 +33,7 @@ def session(config: dict[str, Any], out: Path, crash_at: int | None, log: Path) 
         if crash_at is not None:
             os.environ["GENODIFF_CRASH_AT"] = str(crash_at)
         from genodiff.errors import GenodiffError
-        from genodiff.runs.config import resolve
+        from genodiff.runs.resolve import resolve
         from genodiff.train.run import train
 
         logging.basicConfig(level=logging.INFO, stream=sys.stderr)

@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.backbone import PRESETS, Backbone
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
-from genodiff.backbones.presets import PRESETS
 from genodiff.diffusion import loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Draws

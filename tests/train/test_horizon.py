@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from genodiff.errors import CheckpointError
-from genodiff.runs.config import TrainSettings
+from genodiff.runs.sections import TrainSettings
 from genodiff.train.horizon import FILE, Plan, open_plan
 
 

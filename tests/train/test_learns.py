@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from runs import TINY
+from tiny_training import TINY
 
 from genodiff.runs.checkpoint import load_model
-from genodiff.runs.config import resolve
+from genodiff.runs.resolve import resolve
 from genodiff.score.perplexity import evaluate
 from genodiff.train.run import train
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import run_tiny, tiny
+from tiny_training import run_tiny, tiny
 
 from genodiff.diffusion.d3pm import D3pm
 from genodiff.diffusion.objectives import OBJECTIVES

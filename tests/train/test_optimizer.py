@@ -8,10 +8,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import tiny
+from tiny_training import tiny
 
 from genodiff.alphabet import DNA
-from genodiff.runs.config import OptimSettings
+from genodiff.runs.sections import OptimSettings
 from genodiff.runs.weights import build, fill, own_tensors
 from genodiff.train.optimizer import (
     adamw,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import TINY, run_tiny
+from tiny_training import TINY, run_tiny
 
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.runs.checkpoint import load_model, steps_of

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import run_tiny, tiny
+from tiny_training import run_tiny, tiny
 
 from genodiff.alphabet import DNA
 from genodiff.data.loader import Batch

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import run_tiny
 from safetensors.torch import load_file
+from tiny_training import run_tiny
 
 from genodiff.kernels import gemm
 from genodiff.kernels.library import why_not

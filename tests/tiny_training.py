@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from genodiff.runs.config import RunConfig, resolve
+from genodiff.runs.config import RunConfig
+from genodiff.runs.resolve import resolve
 from genodiff.train.run import RunResult, train
 
 TINY: dict[str, Any] = {

@@ -1,0 +1,182 @@
+"""From what a user gives (a preset, a file, flags) to the whole configuration of a run.
+
+A setting may be written by its place (`optim.lr`) or, where its own name is unique, by that name
+alone (`lr`).
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from genodiff.backbones.backbone import BACKBONES, PRESETS
+from genodiff.data.text_recipe import load_text_recipe
+from genodiff.domain import DNA, DOMAINS, TEXT
+from genodiff.errors import GenodiffError, UsageError
+from genodiff.runs.config import OWN, RunConfig
+from genodiff.settings import did_you_mean, kinds_of, read_yaml
+
+DEFAULT_STEPS = 10_000
+
+ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
+
+
+def sections() -> dict[str, dict[str, FieldInfo]]:
+    """The nested parts of a `RunConfig` and the settings of each; `backbone` has those of every
+    kind of network.
+    """
+    parts: dict[str, dict[str, FieldInfo]] = {}
+    for name, field in RunConfig.model_fields.items():
+        kinds = kinds_of(field)
+        for settings in kinds.values():
+            parts[name] = settings.model_fields | parts.get(name, {})
+        if kinds:
+            parts[name]["kind"] = FieldInfo(
+                annotation=Literal[tuple(kinds)],  # type: ignore[arg-type]
+                default=PRESETS[DNA.preset].kind,
+                description=f"kind of {name}",
+            )
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            parts[name] = field.annotation.model_fields
+    return parts
+
+
+def short_names() -> dict[str, tuple[str, ...]]:
+    """Place of every setting that may be written by its own name: those in one section only, and
+    the aliases.
+    """
+    places: dict[str, list[tuple[str, ...]]] = {}
+    for section, settings in sections().items():
+        for name in settings:
+            places.setdefault(name, []).append((section, name))
+    unique = {
+        name: at[0]
+        for name, at in places.items()
+        if len(at) == 1 and name not in RunConfig.model_fields
+    }
+    return {**unique, **ALIASES}
+
+
+def spread(
+    values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError
+) -> dict[str, Any]:
+    """`values` with every short name moved to its place. Raises `error` for unknown and repeated
+    names.
+    """
+    if not isinstance(values, dict):
+        raise error(
+            f"expected keys and values, found "
+            f"{'nothing' if values is None else type(values).__name__}",
+            file=file,
+            fix="see `genodiff config schema`",
+        )
+    short, parts = short_names(), sections()
+    fields = RunConfig.model_fields
+    out = {
+        k: dict(v) if k in parts and isinstance(v, dict) else v
+        for k, v in values.items()
+        if k in fields
+    }
+    for key, value in values.items():
+        if key in fields:
+            continue
+        place = tuple(str(key).split(".")) if "." in str(key) else short.get(str(key), ())
+        if len(place) != 2 or place[0] not in parts or place[1] not in parts[place[0]]:
+            near = did_you_mean(str(key), [*fields, *short])
+            raise error(
+                f"unknown setting '{key}'; {near}", file=file, fix="see `genodiff config schema`"
+            )
+        section = out.setdefault(place[0], {})
+        if not isinstance(section, dict):
+            raise error(
+                f"setting '{place[0]}' has no settings below it",
+                file=file,
+                fix="see `genodiff config schema`",
+            )
+        if place[1] in section:
+            raise error(
+                f"setting '{key}' is given twice (also as '{'.'.join(place)}')",
+                file=file,
+                fix="give it once",
+            )
+        section[place[1]] = value
+    return out
+
+
+def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`over` on top of `under`, section by section."""
+    out = dict(under)
+    for key, value in over.items():
+        below = out.get(key)
+        out[key] = (
+            merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        )
+    return out
+
+
+def _kind(values: dict[str, Any]) -> str | None:
+    network = values.get("backbone")
+    found = network.get("kind") if isinstance(network, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def resolve(
+    given: dict[str, Any],
+    *,
+    file: str | Path | None = None,
+    over: dict[str, Any] | None = None,
+    preset: str | None = None,
+) -> RunConfig:
+    """The whole configuration: the preset, on top of it `given` (from `file`), on top of that
+    `over` (from flags).
+
+    A preset or another kind of network named in `over` replaces the network of `given`. Where the
+    kind is named without a preset, its first preset lies below. Raises `UsageError` for whatever
+    cannot be meant.
+    """
+    under, top = spread(given, file=file), spread(over or {})
+    kind = _kind(top)
+    if top.get("preset") is not None or (kind is not None and kind != (_kind(under) or kind)):
+        under.pop("backbone", None)
+        under.pop("preset", None)
+    kind = kind or _kind(under)
+    domain = DOMAINS.get(str(top.get("domain") or under.get("domain")), DNA)
+    usual = domain.preset
+    other = kind in BACKBONES and kind != PRESETS[usual].kind
+    first = BACKBONES[str(kind)].usual_preset if other else usual
+    name = top.get("preset") or under.get("preset") or preset or first
+    if name not in PRESETS:
+        near = did_you_mean(str(name), PRESETS)
+        raise UsageError(
+            f"unknown preset '{name}'; {near}", file=None if top.get("preset") else file
+        )
+    if kind in BACKBONES and kind != PRESETS[name].kind:
+        raise UsageError(
+            f"preset '{name}' is a {PRESETS[name].kind}, not a {kind}",
+            file=file,
+            fix="leave out the preset, or the kind",
+        )
+    below = merge({"backbone": PRESETS[name].model_dump()} | domain.settings, under)
+    if top:
+        RunConfig.parse(
+            {"recipe": top.get("recipe", "")} | below, file=file
+        )  # what the file says is the file's fault
+    config = RunConfig.parse(merge(below, top), file=None if top else file)
+    config.check_together(None if top else file)
+    if domain is TEXT and config.data.packing == "auto":
+        packing = "packed" if config.recipe == OWN else load_text_recipe(config.recipe).packing
+        config = config.model_copy(
+            update={"data": config.data.model_copy(update={"packing": packing})}
+        )
+    named = next((n for n, settings in PRESETS.items() if settings == config.backbone), None)
+    if config.train.max_steps is None and config.train.max_minutes is None:
+        config = config.model_copy(
+            update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})}
+        )
+    return config.model_copy(update={"preset": named})
+
+
+def read_config(path: str | Path, over: dict[str, Any] | None = None) -> RunConfig:
+    """The configuration in a YAML file, completed. Raises `UsageError` naming the file."""
+    return resolve(read_yaml(path), file=path, over=over)

@@ -1,0 +1,146 @@
+"""The settings of a run's data, optimiser and loop."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from genodiff.settings import Settings
+
+
+class DataSettings(Settings):
+    """Which windows a step sees."""
+
+    seq_len: Annotated[
+        int, Field(ge=2, le=1 << 20, description="Bases or tokens in a training window.")
+    ] = 1024
+    rc_augment: Annotated[
+        bool | Literal["auto"],
+        Field(description="Show windows from a random strand; auto: single-strand networks only."),
+    ] = "auto"
+    soft_mask_weight: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="Weight of a soft-masked base in training (default: the recipe's).",
+        ),
+    ] = None
+    max_n_fraction: Annotated[
+        float | None,
+        Field(
+            ge=0, le=1, description="Drop windows with a larger share of N (default: the recipe's)."
+        ),
+    ] = None
+    legacy_caduceus_tiling: Annotated[
+        bool, Field(description="Stretch BED intervals as the Caduceus loader does.")
+    ] = False
+    tokenizer: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's "
+            "folder or file.",
+        ),
+    ] = "bytes"
+    packing: Annotated[
+        Literal["auto", "packed", "padded"],
+        Field(
+            description="Of text: windows through all documents, or one document each; auto: "
+            "the recipe's."
+        ),
+    ] = "auto"
+    document_attention: Annotated[
+        bool, Field(description="Of packed text: tokens see their own document only.")
+    ] = False
+
+
+class OptimSettings(Settings):
+    """AdamW, its learning rate over the steps, and the average of the weights."""
+
+    lr: Annotated[float, Field(gt=0, le=10, description="Highest learning rate.")] = 2e-3
+    lr_schedule: Annotated[
+        Literal["cosine", "constant"], Field(description="After the warm-up.")
+    ] = "cosine"
+    lr_min_ratio: Annotated[
+        float, Field(ge=0, le=1, description="The cosine ends at lr times this.")
+    ] = 0.01
+    warmup_steps: Annotated[int, Field(ge=0, le=10**9, description="Steps of linear warm-up.")] = (
+        100
+    )
+    weight_decay: Annotated[
+        float, Field(ge=0, le=10, description="Not applied to norms, biases, A_log, D.")
+    ] = 0.01
+    betas: Annotated[tuple[float, float], Field(description="AdamW's two decay rates.")] = (
+        0.9,
+        0.999,
+    )
+    eps: Annotated[float, Field(gt=0, le=1, description="AdamW's epsilon.")] = 1e-8
+    clip: Annotated[float, Field(gt=0, description="Largest gradient norm.")] = 1.0
+    ema_decay: Annotated[
+        float,
+        Field(
+            ge=0,
+            lt=1,
+            description="Decay of the weights' average, warmed up as min(decay, (1+n)/(10+n)).",
+        ),
+    ] = 0.9999
+
+    @field_validator("betas")
+    @classmethod
+    def _betas_are_rates(cls, betas: tuple[float, float]) -> tuple[float, float]:
+        if not all(0 <= b < 1 for b in betas):
+            raise ValueError("must be two numbers of at least 0 and below 1")
+        return betas
+
+
+class TrainSettings(Settings):
+    """The loop."""
+
+    batch_size: Annotated[
+        int, Field(ge=1, le=1 << 20, description="Windows per optimiser step, over all devices.")
+    ] = 16
+    accumulate: Annotated[
+        int,
+        Field(ge=1, le=1 << 20, description="Parts that a batch is computed in, to save memory."),
+    ] = 1
+    max_steps: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=10**12,
+            description="Stop after this many steps (10,000 where no limit is given).",
+        ),
+    ] = None
+    max_minutes: Annotated[
+        float | None, Field(gt=0, le=10**7, description="Stop after this many minutes of training.")
+    ] = None
+    precision: Annotated[
+        Literal["fp32", "bf16"], Field(description="bf16: autocast, the scan stays fp32.")
+    ] = "fp32"
+    checkpoint_every: Annotated[
+        int, Field(ge=1, le=10**12, description="Steps between checkpoints.")
+    ] = 500
+    validate_every: Annotated[
+        int, Field(ge=1, le=10**12, description="Steps between validations.")
+    ] = 500
+    validate_windows: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10**9,
+            description="Windows of the valid split that are used; 0: no validation.",
+        ),
+    ] = 64
+    keep: Annotated[int, Field(ge=1, le=10**6, description="Newest checkpoints kept.")] = 2
+    workers: Annotated[int, Field(ge=0, le=256, description="Processes that prepare batches.")] = 0
+    max_skipped: Annotated[
+        int, Field(ge=0, le=10**9, description="Non-finite steps that may be skipped.")
+    ] = 3
+
+    @model_validator(mode="after")
+    def _batches_split_evenly(self) -> Self:
+        if self.batch_size % self.accumulate:
+            raise ValueError(
+                f"batch_size {self.batch_size} is not a multiple of accumulate {self.accumulate}"
+            )
+        return self
