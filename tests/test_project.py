@@ -52,9 +52,9 @@ def test_the_version_is_one() -> None:
 
 def test_every_room_is_packaged() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    inits = (p.parent.relative_to(ROOT) for p in (ROOT / "genodiff").rglob("__init__.py"))
-    rooms = {".".join(folder.parts) for folder in inits} | {"genodiff.data_recipes"}
-    assert set(listed) == rooms
+    folders = [path.parent for path in (ROOT / "genodiff").rglob("__init__.py")]
+    rooms = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert set(listed) == rooms | {"genodiff.data_recipes"}
 
 
 def tracked_files() -> list[Path]:

@@ -1,4 +1,4 @@
-"""Runs of a few thousand weights on the toy genome: what the tests of this room train."""
+"""Runs of a few thousand weights on the toy genome, for the tests of several rooms."""
 
 from pathlib import Path
 from typing import Any
