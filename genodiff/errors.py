@@ -1,9 +1,11 @@
 """What goes wrong in a user's hands: one clear line, the right exit code, no traceback.
 
 Every error a user can cause is a `GenodiffError`; anything else is a bug and may show a traceback.
-This module imports nothing, so that `genodiff --help` stays instant.
+This module imports nothing heavy, so that `genodiff --help` stays instant.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 _LONGEST_NAME = 80
@@ -21,6 +23,15 @@ def printable(text: object, longest: int | None = None) -> str:
         keep = (longest - 1) // 2
         shown = f"{shown[:keep]}…{shown[-keep:]}"
     return shown
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What a message says after an unknown name: the nearest known one, else all of them."""
+    known = sorted(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.5) or get_close_matches(
+        name.lower(), known, n=1, cutoff=0.5
+    )
+    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}"
 
 
 class GenodiffError(Exception):

@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from genodiff.errors import GenodiffError, MachineError, UsageError
-from genodiff.settings import did_you_mean
+from genodiff.errors import GenodiffError, MachineError, UsageError, did_you_mean
 
 GROUP = "genodiff.plugins"
 

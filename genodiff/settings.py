@@ -1,11 +1,10 @@
-"""Typed, strict settings: the pydantic base, reading and writing YAML, and "did you mean".
+"""Typed, strict settings: the pydantic base, reading and writing YAML.
 
 Settings belong to the thing that they set: each room declares its own subclass of `Settings` beside
 its code.
 """
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Self, Union
@@ -15,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
-from genodiff.errors import GenodiffError, UsageError
+from genodiff.errors import GenodiffError, UsageError, did_you_mean
 
 
 class Settings(BaseModel):
@@ -90,17 +89,6 @@ _PLAIN = {
     "less_than_equal": "is too large: must be at most {le}",
     "less_than": "is too large: must be below {lt}",
 }
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` or a list of what is known: the tail of a message about an unknown
-    name.
-    """
-    known = sorted(known)
-    near = get_close_matches(name, known, n=1, cutoff=0.5) or get_close_matches(
-        name.lower(), known, n=1, cutoff=0.5
-    )
-    return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}"
 
 
 def _first_fault(cls: type[BaseModel], fault: ValidationError) -> str:

@@ -136,7 +136,7 @@ def test_class_names_are_unique_in_the_package() -> None:
 
 def test_help_and_the_version_do_not_load_torch() -> None:
     code = (
-        "import sys\nfrom genodiff.cli import app\n"
+        "import sys\nfrom genodiff.cli import build_app\napp = build_app()\n"
         "for words in (['--help'], ['--version'], []):\n    app(words, exit_on_error=False, "
         "result_action='return_value')\n"
         "heavy = {'torch', 'lightning', 'polars', 'sklearn', 'matplotlib', 'numpy'} & "

@@ -77,13 +77,13 @@ def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
 
 def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
     from genodiff.backbones.backbone import PRESETS
-    from genodiff.cli import _VERBS
+    from genodiff.cli.verbs import VERBS
 
     text = (ROOT / "README.md").read_text()
     shell = "\n".join(re.findall(r"^```console$(.*?)^```$", text, flags=re.M | re.S))
     verbs = set(re.findall(r"^genodiff ([a-z]+)", shell, flags=re.M))
     assert verbs
-    assert verbs <= set(_VERBS)
+    assert verbs <= set(VERBS)
     presets = set(re.findall(r"--preset (\S+)", text))
     assert presets
     assert presets <= set(PRESETS)

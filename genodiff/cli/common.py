@@ -13,13 +13,25 @@ from genodiff.errors import MachineError, UsageError
 
 
 def whole(kind: Any, tokens: Sequence[Token]) -> int:
-    """The converter of flags that take a whole number: cyclopts would round 1.5 to 2 without a
-    word.
-    """
+    """Convert a flag that takes a whole number; cyclopts would round 1.5 to 2 without a word."""
     try:
         return int(tokens[0].value)
     except ValueError:
         raise ValueError(f"{tokens[0].value!r} is not a whole number") from None
+
+
+def parse_references(words: Sequence[str] | None) -> dict[str, str]:
+    """The genome files of `--reference NAME=FASTA`, by name. Raises `UsageError`."""
+    found = {}
+    for word in words or ():
+        name, equals, path = word.partition("=")
+        if not equals or not name or not path:
+            raise UsageError(
+                f"--reference {word}: expected NAME=FASTA",
+                fix="for example --reference hg38=hg38.fa.gz",
+            )
+        found[name] = path
+    return found
 
 
 class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from genodiff.counter import Purpose, uniforms
-from genodiff.data.recipe import recipe_dirs
 from genodiff.errors import DataError, UsageError
 from genodiff.settings import Settings, did_you_mean, read_yaml
 from genodiff.tasks.download import fetch_task
@@ -28,6 +27,7 @@ from genodiff.tasks.glue import read_glue
 from genodiff.tasks.parts import Parts, Selection, read_parts, read_selection
 from genodiff.tasks.reference import Reference
 from genodiff.tasks.resplit import SPLITS, resplit
+from genodiff.tasks.suite_files import suite_files
 from genodiff.tasks.table import Kind
 
 Domain = Literal["dna", "text"]
@@ -175,21 +175,18 @@ def fewer(data: TaskData, n: int) -> TaskData:
 
 def suite_names() -> list[str]:
     """The suites that `load_suite` knows, sorted."""
-    return sorted(
-        {path.stem for folder in recipe_dirs() for path in (folder / "tasks").glob("*.yaml")}
-    )
+    return list(suite_files())
 
 
 def load_suite(suite: str) -> Suite:
     """The suite of that name. Raises `UsageError` for an unknown one."""
-    for folder in recipe_dirs():
-        path = folder / "tasks" / f"{suite}.yaml"
-        if suite in suite_names() and path.is_file():
-            return _read_suite(path)
-    raise UsageError(
-        f"no suite '{suite}'; {did_you_mean(suite, suite_names())}",
-        fix="see `genodiff finetune list`",
-    )
+    files = suite_files()
+    if suite not in files:
+        raise UsageError(
+            f"no suite '{suite}'; {did_you_mean(suite, files)}",
+            fix="see `genodiff finetune list`",
+        )
+    return _read_suite(files[suite])
 
 
 def task_names(suite: str) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from genodiff.cli import main
-from genodiff.cli.demo import summary
+from genodiff.cli.verbs.demo import summary
 from genodiff.errors import GenodiffError
 from genodiff.report.folder import Evaluation, read_folder
 from genodiff.studies import demo

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.cli import app, main
+from genodiff.cli import build_app, main
 
 SMALL = (
     "--seq-len",
@@ -26,7 +26,7 @@ SMALL = (
 
 
 def call(*words: object) -> None:
-    app(
+    build_app()(
         [*(str(word) for word in words), "--threads", "1"],
         exit_on_error=False,
         print_error=False,

@@ -24,7 +24,7 @@ from tiny_run import SEQ_LEN, write_run
 
 from genodiff.alphabet import DNA
 from genodiff.cli import main
-from genodiff.cli import sample as verb
+from genodiff.cli.verbs import sample as verb
 from genodiff.io import atomic
 from genodiff.io.fasta import read_fasta
 from tests.commands import exit_code

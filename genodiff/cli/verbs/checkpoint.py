@@ -1,6 +1,4 @@
-"""`genodiff checkpoint check|import|export`: is it sound; published weights into a run folder; and
-back.
-"""
+"""Check a run folder or checkpoint; read and write published weights."""
 
 import json as jsonlib
 import logging
@@ -12,15 +10,13 @@ from cyclopts import App, Parameter
 
 from genodiff.cli.common import Common, whole
 
-app = App(
-    name="checkpoint", help="Check a run folder or checkpoint; read and write published weights."
-)
+checkpoint = App(name="checkpoint")
 _log = logging.getLogger("genodiff")
 
 _Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
 
 
-@app.command
+@checkpoint.command
 def check(
     path: Annotated[
         Path, Parameter(help="A run folder, a checkpoint folder, or a folder of published weights.")
@@ -60,7 +56,7 @@ def check(
         )
 
 
-@app.command(name="import")
+@checkpoint.command(name="import")
 def import_(
     source: Annotated[
         Path,
@@ -124,7 +120,7 @@ def import_(
     )  # fmt: skip
 
 
-@app.command
+@checkpoint.command
 def export(
     run: Annotated[Path, Parameter(help="A run folder or a checkpoint folder.")],
     /,

@@ -1,6 +1,4 @@
-"""`genodiff compare SPEC.yaml`: models trained with equal tokens on one store, and the table that
-sets them side by side.
-"""
+"""Objectives and networks side by side: equal tokens, one store, one table."""
 
 import json as json_format
 import logging

@@ -1,8 +1,7 @@
-"""`genodiff train`: a model from a recipe or a FASTA; the same command again goes on."""
+"""Train a model on a recipe (hg38, sacCer3, toy, ...) or on your own FASTA; run again to resume."""
 
 import json as jsonlib
 import logging
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from genodiff.cli.common import Common
-from genodiff.cli.flags import SettingsFlags, chosen
-from genodiff.data.recipe import recipe_names
-from genodiff.data.text_recipe import domain_of
+from genodiff.cli.settings_flags import SettingsFlags, chosen
+from genodiff.cli.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
 from genodiff.runs.checkpoint import steps_of, why_no_run
 from genodiff.runs.config import RunConfig
@@ -99,9 +97,7 @@ def train(
     ] = False,
     common: TrainCommon = TrainCommon(),
 ) -> None:
-    """Train a model on a recipe or on your own FASTA; the same command again goes on where it
-    stopped.
-    """
+    """Train, or go on in the run folder."""
     if resume is not None and (fresh or out is not None):
         raise UsageError(
             f"--resume and {'--fresh' if fresh else '--out'} exclude each other",
@@ -110,15 +106,15 @@ def train(
     given = {} if config is None else read_yaml(config)
     meant: str | None = domain
     if resume is None:
-        recipe, text, meant = in_its_domain(recipe, fasta, text, domain, given)
+        recipe, text, meant = resolve_source(recipe, fasta, text, domain, given)
     own = (fasta is not None or text is not None) and config is None and resume is None
     over = chosen(settings) | {
         key: value
         for key, value in {
             "recipe": recipe or ("own" if own else None),
-            "fasta": absolute(fasta),
-            "bed": absolute(bed),
-            "text": absolute(text),
+            "fasta": make_absolute(fasta),
+            "bed": make_absolute(bed),
+            "text": make_absolute(text),
             "domain": meant,
             "preset": preset,
             "seed": common.seed,
@@ -176,8 +172,9 @@ def train(
 def begun_from(
     init: str, folder: Path | None, given: Any, over: dict[str, Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """The weights of `--init` (None where the run in `folder` remembers them and they are gone),
-    and the settings with them.
+    """The weights of `--init`, the settings below the flags and the flags.
+
+    The weights are None where the run in `folder` remembers them: they may be gone by then.
     """
     from genodiff.hub.start import below, remembered, warm_start
 
@@ -194,53 +191,6 @@ def begun_from(
         below(start.settings, given),
         {**over, "init": start.path, "init_sha256": start.digest},
     )
-
-
-def in_its_domain(
-    recipe: str | None, fasta: str | None, text: str | None, domain: str | None, given: Any
-) -> tuple[str | None, str | None, str | None]:
-    """(recipe, text file, domain) as they are meant: a path in a recipe's place is a text, a recipe
-    knows its domain.
-
-    Raises `UsageError` where they contradict each other.
-    """
-    named = recipe or (given.get("recipe") if isinstance(given, dict) else None)
-    if text is not None and fasta is not None:
-        raise UsageError("--text and --fasta exclude each other", fix="give one of them")
-    is_file = (
-        recipe is not None
-        and not recipe.endswith((".yaml", ".yml"))
-        and os.path.exists(recipe)
-        and recipe not in recipe_names()
-    )
-    if is_file and domain == "text":
-        if text is not None:
-            raise UsageError(
-                f"'{recipe}' and --text are two texts", fix="give one of them, or name a recipe"
-            )
-        return "own", recipe, domain
-    if named is None or named == "own":
-        return recipe, text, domain or ("text" if text is not None else None)
-    there = domain_of(str(named))
-    if domain not in (None, there):
-        what = f"'{named}' is a recipe of {there}, and --domain says {domain}"
-        raise UsageError(
-            what, fix=f"leave --domain out, or name a recipe of {domain} (`genodiff data list`)"
-        )
-    for flag, value, meant in (("--fasta", fasta, "dna"), ("--text", text, "text")):
-        if value is not None and meant != there:
-            raise UsageError(
-                f"{flag} does not go with '{named}', a recipe of {there}",
-                fix=f"name a recipe of {meant}, or none",
-            )
-    return recipe, text, there
-
-
-def absolute(path: str | None) -> str | None:
-    """The path from the root, so that a run folder can be used from anywhere; links stay as they
-    are.
-    """
-    return None if path is None else os.path.abspath(path)
 
 
 def run_name(config: RunConfig) -> str:

@@ -1,4 +1,4 @@
-"""`genodiff demo`: the embedded default end to end, and whether its claims hold."""
+"""The embedded default end to end on a CPU in minutes: train, evaluate, sample, report."""
 
 import json as json_format
 import sys

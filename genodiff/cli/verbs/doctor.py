@@ -1,4 +1,4 @@
-"""`genodiff doctor`: what runs on this machine, what does not, and what to do about it."""
+"""What runs on this machine, and why."""
 
 import json as json_format
 import sys

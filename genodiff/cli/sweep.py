@@ -1,32 +1,20 @@
-"""`genodiff finetune genomic-benchmarks|gue|nt|glue|table|report`: fine-tune, measure on the test
-part, and print the table.
-"""
+"""The flags of a fine-tuning sweep, and running it: `genodiff finetune table` and every suite."""
 
 import json as json_module
 import logging
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
-from genodiff.cli.common import Common, whole
-from genodiff.errors import DataError, UsageError
+from genodiff.cli.common import Common, parse_references, whole
+from genodiff.errors import UsageError
 
-log = logging.getLogger("genodiff")
-
-_SUITES = {
-    "genomic-benchmarks": "The nine Genomic Benchmarks, by the protocol of the Caduceus paper.",
-    "gue": "GUE, the benchmark of DNABERT-2; its dev part validates.",
-    "nt": "The 18 tasks of the Nucleotide Transformer.",
-    "nt-revised": "The 18 tasks of the Nucleotide Transformer, revised set.",
-    "idna-ms": "iDNA-MS: DNA methylation in windows of 41 bases, 16 tasks.",
-    "ienhancer": "iEnhancer-2L: human enhancers of 200 bases.",
-    "glue": "GLUE for text runs: SST-2, CoLA, RTE, WNLI; the official dev part tests, "
-    "validation is carved from train.",
-}
+_log = logging.getLogger("genodiff")
 
 
 @Parameter(name="*")
@@ -138,15 +126,9 @@ class SweepFlags:
     ] = False
 
 
-def register(app: App) -> None:
-    """Add the verbs that fit to `genodiff finetune`."""
-    for suite, text in _SUITES.items():
-        app.command(_verb(suite, text), name=suite, help=text)
-    app.command(table)
-    app.command(report)
+def make_suite_verb(suite: str) -> Callable[..., None]:
+    """The verb `genodiff finetune SUITE`."""
 
-
-def _verb(suite: str, text: str) -> Any:
     def verb(
         *,
         task: Annotated[str, Parameter(help="A task's name, several with commas, or all.")] = "all",
@@ -166,111 +148,22 @@ def _verb(suite: str, text: str) -> Any:
         fit: FitFlags = FitFlags(),
         common: Common = Common(),
     ) -> None:
-        """See the app."""
+        """Fine-tune on tasks of a suite."""
         from genodiff.tasks.request import Request
 
         request = Request(
             suite=suite,
             split=split,
             data=None if data is None else str(data),
-            references=_references(reference),
+            references=parse_references(reference),
             offline=common.offline,
         )
-        _run(request, task, sweep, fit, common)
+        run_sweep(request, task, sweep, fit, common)
 
-    verb.__doc__ = text
     return verb
 
 
-def table(
-    *,
-    train: Annotated[
-        Path,
-        Parameter(
-            help="CSV, TSV, parquet or FASTA with labels, or a folder or zip of class folders."
-        ),
-    ],
-    test: Annotated[
-        Path | None, Parameter(help="The test part; not needed where --train has both.")
-    ] = None,
-    valid: Annotated[
-        Path | None, Parameter(help="A validation part for every seed, in place of 10 % of train.")
-    ] = None,
-    name: Annotated[str | None, Parameter(help="What the task is called.")] = None,
-    sequence: Annotated[str | None, Parameter(help="Column of sequences.")] = None,
-    label: Annotated[
-        list[str] | None, Parameter(help="Column of labels; several make a multi-label task.")
-    ] = None,
-    kind: Annotated[
-        Literal["binary", "multiclass", "multilabel", "regression"] | None,
-        Parameter(help="What the labels are."),
-    ] = None,
-    metric: Annotated[
-        str | None, Parameter(help="What chooses the epoch and heads the table.")
-    ] = None,
-    split: Annotated[
-        Literal["official", "chrom-holdout", "dedup"],
-        Parameter(help="The parts as given, or without what test shares with train."),
-    ] = "official",
-    sweep: SweepFlags = SweepFlags(),
-    fit: FitFlags = FitFlags(),
-    common: Common = Common(),
-) -> None:
-    """Your own labelled sequences."""
-    from genodiff.tasks.own import SUITE
-    from genodiff.tasks.request import Request
-
-    called = name or train.name.split(".")[0]
-    values = {
-        "name": called, "train": str(train), "test": None if test is None else str(test),
-        "valid": None if valid is None else str(valid),
-        "sequence": sequence, "labels": tuple(label or ()), "kind": kind, "metric": metric,
-        "max_length": fit.max_length,
-    }  # fmt: skip
-    request = Request.parse(
-        {
-            "suite": SUITE,
-            "split": "own" if split == "official" else split,
-            "table": values,
-            "offline": common.offline,
-        }
-    )
-    _run(request, "all", sweep, fit, common, called)
-
-
-def report(
-    out: Annotated[Path, Parameter(help="Folder of a sweep.")],
-    *,
-    common: Common = Common(),
-) -> None:
-    """Write RESULTS.md and report.html of a sweep again."""
-    common.apply()
-    from genodiff.report.benchmark import write_benchmark
-
-    if not (out / "results.jsonl").exists():
-        raise DataError("holds no results.jsonl", file=out, fix="give the folder of a sweep")
-    for path in write_benchmark(out):
-        log.info("%s", path)
-
-
-def shown(argv: list[str]) -> str:
-    """The command as a person would type it again."""
-    return shlex.join(["genodiff", *argv[1:]])
-
-
-def _references(words: list[str] | None) -> dict[str, str]:
-    found = {}
-    for word in words or ():
-        name, equals, path = word.partition("=")
-        if not equals or not name or not path:
-            raise UsageError(
-                f"--reference {word}: not NAME=FASTA", fix="give --reference hg38=hg38.fa.gz"
-            )
-        found[name] = path
-    return found
-
-
-def _run(
+def run_sweep(
     request: Any,
     task: str,
     flags: SweepFlags,
@@ -278,6 +171,7 @@ def _run(
     common: Common,
     name: str | None = None,
 ) -> None:
+    """Run the sweep, print its rows and write its report; with `--plan` only say what it takes."""
     device = common.apply()
     from genodiff.finetune.baselines import baseline_names
     from genodiff.finetune.contender import contenders
@@ -323,7 +217,9 @@ def _run(
         print(json_module.dumps(found, indent=2) if flags.json else "\n".join(lines(found)))
         return
     out = flags.out or Path("runs") / f"finetune-{name or request.suite}"
-    rows = sweep(plan, out, device=device, jobs=flags.jobs, command=shown(sys.argv))
+    rows = sweep(
+        plan, out, device=device, jobs=flags.jobs, command=shlex.join(["genodiff", *sys.argv[1:]])
+    )
     from genodiff.report.benchmark import summary, write_benchmark
 
     if flags.json:
@@ -333,4 +229,4 @@ def _run(
         print("\n".join(summary(rows)))
     sys.stdout.flush()
     for path in write_benchmark(out):
-        log.info("%s", path)
+        _log.info("%s", path)

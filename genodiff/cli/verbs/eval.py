@@ -1,6 +1,4 @@
-"""`genodiff eval RUN`: bits per base with its interval, beside what counting k-mers achieves on the
-same bases.
-"""
+"""Bits per base with its confidence interval, beside Markov baselines."""
 
 import json as json_format
 import logging

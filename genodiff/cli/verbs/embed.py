@@ -1,4 +1,4 @@
-"""`genodiff embed RUN`: embeddings of DNA windows to .npz, .parquet or .zarr."""
+"""Embeddings of DNA windows to .npz, .parquet or .zarr."""
 
 import json as jsonlib
 import logging

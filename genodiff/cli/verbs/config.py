@@ -1,4 +1,4 @@
-"""`genodiff config`: the settings of a run, shown, checked and documented."""
+"""Show, check and document settings."""
 
 import json as jsonlib
 import sys
@@ -9,17 +9,17 @@ from cyclopts import App, Parameter
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
-from genodiff.cli.flags import SettingsFlags, chosen
+from genodiff.cli.settings_flags import SettingsFlags, chosen
 from genodiff.data.recipe import load_recipe
 from genodiff.data.text_recipe import domain_of, load_text_recipe
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import resolve
 from genodiff.settings import read_yaml, to_yaml
 
-app = App(name="config", help="Show, check and document settings.")
+config = App(name="config")
 
 
-@app.command
+@config.command
 def show(
     recipe: Annotated[str, Parameter(help="A recipe's name.")] = "toy",
     /,
@@ -42,7 +42,7 @@ def show(
     print(found.model_dump_json(indent=2) if json else to_yaml(found), end="\n" if json else "")
 
 
-@app.command
+@config.command
 def check(
     file: Annotated[Path, Parameter(help="YAML file of settings.")],
     /,
@@ -67,7 +67,7 @@ def check(
         print(f"{file}: sound{'' if named else ' (it names no recipe)'}", file=sys.stderr)
 
 
-@app.command
+@config.command
 def presets(
     *,
     json: Annotated[bool, Parameter(negative="", help="One JSON object per line.")] = False,
@@ -90,7 +90,7 @@ def presets(
         print(jsonlib.dumps(row) if json else shown)
 
 
-@app.command
+@config.command
 def schema() -> None:
     """The JSON schema of the settings, on stdout."""
     print(jsonlib.dumps(RunConfig.model_json_schema(), indent=2))

@@ -1,4 +1,4 @@
-"""`genodiff judge SAMPLES --judge RUN`: generative perplexity with entropy and diversity beside it."""
+"""Generative perplexity of samples, with entropy and diversity beside it."""
 
 import json as json_format
 import logging

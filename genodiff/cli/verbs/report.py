@@ -1,4 +1,4 @@
-"""`genodiff report`: a run's report.html, written again."""
+"""Write a run's report.html again."""
 
 from pathlib import Path
 from typing import Annotated

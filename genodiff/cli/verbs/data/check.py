@@ -1,10 +1,14 @@
-"""`genodiff data`: check what you have. Getting, listing and building stand in data_store.py.
+"""Read a file from end to end and judge it; exit 3 with one line where it is not sound.
 
-`check` reads and judges and writes nothing. It must start at once, so nothing heavy is imported
-before it is needed.
+Nothing is written. With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence,
+IUPAC codes as N); BED {"contig", "start", "end", "name", "strand"}; text {"name", "length", "sha"}
+(characters; sha256 of the UTF-8 bytes); a text recipe, folder or table {"name": split, "documents",
+"length", "repeated", "in_train"}.
 """
 
-import json as json_format
+# It starts at once: what loads numpy or polars is imported where it is needed.
+
+import json as json_module
 import logging
 import os
 import sys
@@ -13,26 +17,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
-from genodiff.cli import data_store, data_text
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.fasta import contig_lengths, digests
 from genodiff.io.source import STDIN
 from genodiff.io.text import text_digest
 
-app = App(name="data", help="Check, get, build and list data.")
-data_store.register(app)
-data_text.register(app)
-
-_SPOOL = 1 << 26
+_SPOOL = 1 << 26  # bytes of the answer that stay in memory
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
 _VCF = (".vcf", ".bcf")
 _ZIPPED = (".gz", ".bgz")
+_TABLES = (".csv", ".tsv", ".parquet")
 
 
-@app.command
 def check(
     file: Annotated[
         str | None,
@@ -56,52 +55,29 @@ def check(
     domain: Annotated[Literal["dna", "text"], Parameter(help="What the file should hold.")] = "dna",
     common: Common = Common(),
 ) -> None:
-    """Read a file from end to end and judge it; exit 3 with one line where it is not sound. Nothing
-    is written.
-
-    With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence, IUPAC codes as
-    N); BED {"contig", "start", "end", "name", "strand"}; text {"name", "length", "sha"}
-    (characters; sha256 of the UTF-8 bytes); a text recipe, folder or table {"name": split,
-    "documents", "length", "repeated", "in_train"}.
-    """
+    """Print one line, or one JSON line per record, about a file that is sound."""
     logging.getLogger("genodiff").setLevel(logging.ERROR if common.quiet else logging.INFO)
     if (file is None) != stdin:
         raise UsageError(
             "give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it"
         )
     file = STDIN if file is None else file
-    kind = _kind(file, domain)
-    if (
-        domain == "text"
-        and file != STDIN
-        and (
-            text is not None or os.path.isdir(file) or _is_table(file) or not os.path.lexists(file)
-        )
-    ):
-        from genodiff.cli.data_text import check_documents
-        from genodiff.data.text_recipe import text_recipe_names
-
-        if text is not None or os.path.lexists(file) or file in text_recipe_names():
-            check_documents(file, text, json, seq_len)
-            return
-    rows: Iterator[dict[str, Any]]
+    kind = "text" if domain == "text" else _find_kind(file)
+    if kind == "text" and _holds_documents(file, text):
+        _check_documents(file, text, json, seq_len)
+        return
     if fasta is not None and kind != "BED":
         raise UsageError(
             f"--fasta: {printable(file)} is read as {kind}, which needs no reference",
             fix="leave it out",
         )
+    rows: Iterator[dict[str, Any]]
     if kind == "FASTA":
         rows = ({"name": d.name, "length": d.length, "sha": d.sha} for d in digests(file))
         _answer(file, rows, json, "record", "base", seq_len)
     elif kind == "BED":
-        _answer(
-            file,
-            _intervals(file, None if fasta is None else contig_lengths(fasta)),
-            json,
-            "interval",
-            "base",
-            None,
-        )
+        contigs = None if fasta is None else contig_lengths(fasta)
+        _answer(file, _read_intervals(file, contigs), json, "interval", "base", None)
     elif kind == "text":
         found = text_digest(file)
         rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
@@ -113,20 +89,60 @@ def check(
         )
 
 
-def _is_table(file: str) -> bool:
-    return file.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".parquet"))
-
-
-def _kind(file: str, domain: str) -> str:
-    if domain == "text":
-        return "text"
+def _find_kind(file: str) -> str:
     name = Path(file).name.lower()
     for ending in _ZIPPED:
         name = name.removesuffix(ending)
     return "BED" if name.endswith(_BED) else "VCF" if name.endswith(_VCF) else "FASTA"
 
 
-def _intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
+def _holds_documents(file: str, text: str | None) -> bool:
+    """Whether `file` is a folder or table of texts, or the name of a text recipe."""
+    if file == STDIN:
+        return False
+    if text is not None or os.path.isdir(file):
+        return True
+    if os.path.lexists(file):
+        return file.lower().removesuffix(".gz").endswith(_TABLES)
+    from genodiff.data.text_recipe import text_recipe_names
+
+    return file in text_recipe_names()
+
+
+def _check_documents(name: str, text: str | None, json: bool, shortest: int | None) -> None:
+    """One line (or JSON object) per split of a recipe, a folder or a table."""
+    from genodiff.data.document_counts import count_documents
+    from genodiff.data.text_build import sources_of
+    from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
+
+    given = text if text is not None else name if Path(name).exists() else None
+    recipe = own_text_recipe(str(given)) if given == name else load_text_recipe(name)
+    files, notes = sources_of(recipe, given, offline=True)
+    rows = list(count_documents(recipe, files))
+    longest = max((row["length"] for row in rows), default=0)
+    if not longest:
+        raise DataError(
+            "is empty or holds only white space: no text",
+            file=files[0][1],
+            fix="give a file with text",
+        )
+    if shortest is not None and longest < shortest:
+        what = f"every split is shorter than --seq-len {shortest}: the longest has {longest} bytes"
+        raise DataError(what, file=files[0][1], fix="give more text or a smaller --seq-len")
+    for row in rows:
+        if json:
+            print(json_module.dumps(row))
+            continue
+        said = f"{row['documents']:,} documents, {row['length']:,} bytes"
+        said += f"; {row['repeated']:,} repeat an earlier one" if row["repeated"] else ""
+        said += f"; {row['in_train']:,} stand in train, too" if row["in_train"] else ""
+        print(f"{row['name']:<6} {said}")
+    if not json:
+        said = "; ".join([_count(len(files), "file"), *map(printable, notes)])
+        print(f"{printable(given or name)}: sound; {said}")
+
+
+def _read_intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
     from genodiff.io.bed import check_splits, read_bed  # polars
 
     table = read_bed(file, contigs)
@@ -145,15 +161,13 @@ def _answer(
     part: str,
     shortest: int | None,
 ) -> None:
-    """Rows (or their sum) on stdout, but only once all of them are known to be good: half an answer
-    is none.
-    """
+    """Rows, or their sum, on stdout; nothing at all unless every row is sound."""
     n = total = longest = 0
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept:
         for row in rows:
             n, total, longest = n + 1, total + row["length"], max(longest, row["length"])
             if json:
-                kept.write(json_format.dumps(row) + "\n")
+                kept.write(json_module.dumps(row) + "\n")
         if shortest is not None and longest < shortest:
             what = (
                 f"every {thing} is shorter than --seq-len {shortest}: the longest has "

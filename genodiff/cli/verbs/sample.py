@@ -1,4 +1,4 @@
-"""`genodiff sample`: new DNA to FASTA, from nothing or into a template's gaps."""
+"""Sample DNA to FASTA, from nothing or into a template's N."""
 
 import json as jsonlib
 import logging
