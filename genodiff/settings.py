@@ -4,7 +4,7 @@ Settings belong to the thing that they set: each room declares its own subclass 
 its code.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Self, Union

@@ -41,7 +41,7 @@ NOT_YET_UNIQUE = {
 }  # fmt: skip
 NOT_YET_SHORT = {
     "alphabet.py", "tasks/table.py", "hub/mdlm_names.py", "report/benchmark.py",
-    "report/figures.py", "kernels/native.py", "cli/sample.py", "data/tokenizer.py",
+    "report/figures.py", "kernels/native.py", "cli/verbs/sample.py", "data/tokenizer.py",
     "data/store.py", "io/faidx.py", "io/fasta.py", "runs/checkpoint.py",
     "score/perplexity.py",
 }  # fmt: skip
