@@ -12,30 +12,18 @@ from rich.table import Table
 
 from genodiff.errors import UsageError
 from genodiff.runs.checkpoint import Model
-from genodiff.score.perplexity import EVAL, Progress, scoring_plan
-from genodiff.score.text import evaluate_text, open_text
-from genodiff.train.progress import clock
-
-
-def refuse_flags_of_dna(**given: object) -> None:
-    """Raises `UsageError` where a flag was given that means nothing for text."""
-    for name, value in given.items():
-        if value:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{flag} is for DNA, and this is a text run",
-                fix="leave it out; text is given with --text",
-            )
+from genodiff.score.bound import Progress
+from genodiff.score.evaluation import evaluate
 
 
 def score_suite(
     model: Model, split: str, recipes: list[str] | None, progress: Progress, **settings: Any
 ) -> list[dict[str, Any]]:
     """The evaluation on the run's own text, or on each of `recipes` (NAME or NAME=PATH); see
-    `evaluate_text`.
+    `evaluate`.
     """
     if not recipes:
-        return [evaluate_text(model, split, progress=progress, **settings)]
+        return [evaluate(model, split, progress=progress, **settings)]
     named = [recipe.partition("=") for recipe in recipes]
     if settings.get("text") is not None:
         if len(named) > 1 or named[0][2]:
@@ -43,9 +31,9 @@ def score_suite(
                 "--text stands for one recipe's file, and more is given",
                 fix="write --recipe NAME=FILE for each",
             )
-        return [evaluate_text(model, split, recipe=recipes[0], progress=progress, **settings)]
+        return [evaluate(model, split, recipe=recipes[0], progress=progress, **settings)]
     return [
-        evaluate_text(
+        evaluate(
             model, split, progress=progress, **settings | {"recipe": name, "text": path or None}
         )
         for name, _, path in named
@@ -139,36 +127,6 @@ def text_tables(result: dict[str, Any]) -> list[Table]:
         "",
     )
     return [table]
-
-
-def print_text_plan(
-    model: Model,
-    split: str,
-    text: str | None,
-    recipe: str | None,
-    repeats: int,
-    windows: int | None,
-    batch: int,
-    offline: bool,
-    json: bool,
-) -> None:
-    """Say what scoring would take."""
-    data = open_text(model, split, text=text, recipe=recipe, offline=offline)
-    chosen = data.windows if windows is None else data.windows.spread(windows)
-    found = scoring_plan(model, split, chosen, data.total, repeats, batch)
-    if json:
-        print(json_format.dumps(found))
-        return
-    print(
-        f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, tokenizer "
-        f"{data.store.vocabulary.name}"
-    )
-    print(f"windows  {len(chosen):,} of {data.total:,} of the split {split}, {repeats} masks each")
-    print(f"tokens   {found['tokens']:,} through the network")
-    print(
-        f"time     about {clock(found['seconds'])}, and a pass over the train split for the n-grams"
-    )
-    print(f"files    {model.run / EVAL}")
 
 
 def _ends(pair: list[float] | None, form: str) -> str:

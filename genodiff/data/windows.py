@@ -195,6 +195,10 @@ class Windows:
         """How much of a row is no padding, for windows of these lengths."""
         return length
 
+    def bytes(self) -> NDArray[np.float64] | None:
+        """Bytes of text in each window. None of DNA, whose bits are counted per base."""
+        return None
+
     def gather(self, flat_start: Ints, length: Ints, pad: int) -> NDArray[Any]:
         """(B, seq_len) of what the store holds (`id | SOFT`) of windows, right-padded with `pad`."""
         flat, seq_len = self.store.flat, self.seq_len

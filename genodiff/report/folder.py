@@ -72,9 +72,9 @@ class RatePoint(_Part):
 
 
 class Evaluation(_Part):
-    """One split of eval.json; genodiff/score/perplexity.py says what each key means.
+    """One split of eval.json; genodiff/score/dna_evaluation.py says what each key means.
 
-    Of text (see genodiff/score/text.py) a byte stands where DNA has a base, so that all bits are
+    Of text (see genodiff/score/text_evaluation.py) a byte stands where DNA has a base, so that all bits are
     per byte.
     """
 

@@ -1,8 +1,11 @@
-"""From a run's configuration to its data: the recipe, the built genome, and the batches of training
-and validation.
+"""From a run's configuration to its data: the recipe, the store, and the batches of training and
+validation.
+
+Every domain has an opener in `_OPENERS`; nothing else here asks what the sequences are.
 """
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +14,33 @@ from genodiff.data.loader import EvalBatches, TrainBatches
 from genodiff.data.recipe import Recipe, load_recipe, user_recipe
 from genodiff.data.store import Store, build_store
 from genodiff.data.text_recipe import TextRecipe, load_text_recipe, own_text_recipe
-from genodiff.data.text_store import TextStore, build_text_store
-from genodiff.data.text_windows import PackedWindows, PaddedWindows, text_windows
-from genodiff.data.tokenizer import FileTokenizer, Tokenizer, name_of, open_tokenizer
+from genodiff.data.text_store import build_text_store
+from genodiff.data.text_windows import text_windows
+from genodiff.data.tokenizer import (
+    FileTokenizer,
+    Tokenizer,
+    name_of,
+    open_tokenizer,
+    vocabulary_of,
+)
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.tokenizer_files import FOLDER as TOKENIZER
-from genodiff.runs.tokenizer_files import read_tokenizer
+from genodiff.runs.tokenizer_files import model_tokenizer, read_tokenizer
 
 _log = logging.getLogger("genodiff")
+
+
+class RunData(NamedTuple):
+    """The data of a configuration, opened."""
+
+    recipe: Recipe | TextRecipe
+    store: Store
+    alphabet: Alphabet
+    cut: Callable[[str], Windows]
+    """The windows of a split. Raises `DataError`."""
+    tokenizer: Tokenizer | None = None
 
 
 class Feed(NamedTuple):
@@ -32,6 +52,57 @@ class Feed(NamedTuple):
     train: Windows
     valid: Windows | None
     tokenizer: dict[str, bytes]  # its files, for the run folder; none where it is built in
+
+
+class _Request(NamedTuple):
+    """What `open_data` was asked for."""
+
+    config: RunConfig
+    run: Path | None
+    alphabet: Alphabet | None
+    offline: bool
+    remembered: dict[str, Any] | None
+
+
+def open_data(
+    config: RunConfig,
+    run: Path | None = None,
+    *,
+    alphabet: Alphabet | None = None,
+    offline: bool = False,
+    remembered: dict[str, Any] | None = None,
+) -> RunData:
+    """The data of a configuration, built or found again.
+
+    A tokenizer in the folder `run` goes before the one that the configuration names. With the
+    `alphabet` of a trained model it must be that model's own. `remembered` is the identity of a
+    resumed run's data; other data are refused. Raises `UsageError`, `DataError`, `CheckpointError`.
+    """
+    return _OPENERS[config.domain](_Request(config, run, alphabet, offline, remembered))
+
+
+def feed_of(
+    config: RunConfig,
+    *,
+    offline: bool = False,
+    remembered: dict[str, Any] | None = None,
+    run: Path | None = None,
+) -> Feed:
+    """What a run with this configuration reads. Raises as `open_data`."""
+    data = open_data(config, run, offline=offline, remembered=remembered)
+    train, valid = data.cut("train"), None
+    if config.train.validate_windows:
+        try:
+            valid = data.cut("valid")
+        except DataError as fault:
+            _log.warning("no validation during training: %s", fault)
+    files = {} if data.tokenizer is None else data.tokenizer.files
+    return Feed(data.recipe, data.store, data.alphabet, train, valid, files)
+
+
+def alphabet_of(config: RunConfig) -> Alphabet:
+    """The alphabet of a configuration, found without its data. Raises `UsageError`."""
+    return ALPHABETS.get(config.domain) or vocabulary_of(config.data.tokenizer)
 
 
 def recipe_of(config: RunConfig) -> Recipe:
@@ -50,39 +121,6 @@ def recipe_of(config: RunConfig) -> Recipe:
     )
 
 
-def feed_of(
-    config: RunConfig,
-    *,
-    offline: bool = False,
-    remembered: dict[str, Any] | None = None,
-    run: Path | None = None,
-) -> Feed:
-    """The data of a configuration, built or found again; `remembered` is the identity of a resumed
-    run's data.
-
-    A run on text reads the tokenizer that stands in its folder `run`, where one does. Raises
-    `DataError` where there is no data to train on, or where the file has changed.
-    """
-    if config.domain == "text":
-        return _text_feed(config, offline, remembered, run)
-    recipe = recipe_of(config)
-    store = build_store(
-        recipe,
-        None if config.fasta is None else Path(config.fasta),
-        offline=offline,
-        remembered=remembered,
-    )
-    seq_len, legacy = config.data.seq_len, config.data.legacy_caduceus_tiling
-    train = Windows(store, recipe, "train", seq_len, legacy_caduceus_tiling=legacy)
-    valid = None
-    if config.train.validate_windows:
-        try:
-            valid = Windows(store, recipe, "valid", seq_len, legacy_caduceus_tiling=legacy)
-        except DataError as fault:
-            _log.warning("no validation during training: %s", fault)
-    return Feed(recipe, store, ALPHABETS[config.domain], train, valid, {})
-
-
 def text_recipe_of(config: RunConfig) -> TextRecipe:
     """The text recipe of a configuration. Raises `UsageError`."""
     if config.recipe != OWN:
@@ -94,61 +132,51 @@ def text_recipe_of(config: RunConfig) -> TextRecipe:
     return own_text_recipe(config.text).model_copy(update={"name": OWN})
 
 
-def tokenizer_of(config: RunConfig, run: Path | None, *, offline: bool = False) -> Tokenizer:
-    """The tokenizer that stands in a run folder, else the one that the configuration names."""
+def _open_dna(request: _Request) -> RunData:
+    config, recipe = request.config, recipe_of(request.config)
+    store = build_store(
+        recipe, config.fasta, offline=request.offline, remembered=request.remembered
+    )
+
+    def cut(split: str) -> Windows:
+        legacy = config.data.legacy_caduceus_tiling
+        return Windows(store, recipe, split, config.data.seq_len, legacy_caduceus_tiling=legacy)
+
+    return RunData(recipe, store, ALPHABETS[config.domain], cut)
+
+
+def _open_text(request: _Request) -> RunData:
+    config = request.config
+    recipe, tokenizer = text_recipe_of(config), _find_tokenizer(request)
+    store = build_text_store(
+        recipe, config.text, tokenizer, offline=request.offline, remembered=request.remembered
+    )
+
+    def cut(split: str) -> Windows:
+        data = config.data
+        return text_windows(
+            store,
+            recipe,
+            split,
+            data.seq_len,
+            packing=data.packing,
+            by_document=data.document_attention,
+        )
+
+    return RunData(recipe, store, tokenizer.vocabulary, cut, tokenizer)
+
+
+_OPENERS = {"dna": _open_dna, "text": _open_text}
+
+
+def _find_tokenizer(request: _Request) -> Tokenizer:
+    run = request.run
+    if run is not None and request.alphabet is not None:
+        return model_tokenizer(run, request.alphabet)
     files = read_tokenizer(run) if run is not None else {}
-    if files:
-        assert run is not None
+    if run is not None and files:
         return FileTokenizer(files, name_of(files), run / TOKENIZER)
-    return open_tokenizer(config.data.tokenizer, offline=offline)
-
-
-def text_data(
-    config: RunConfig,
-    run: Path | None,
-    *,
-    offline: bool = False,
-    remembered: dict[str, Any] | None = None,
-) -> tuple[TextRecipe, TextStore, Tokenizer]:
-    """Recipe, store and tokenizer of a configuration for text, built or found again. Raises
-    `UsageError`, `DataError`.
-    """
-    recipe = text_recipe_of(config)
-    tokenizer = tokenizer_of(config, run, offline=offline)
-    return (
-        recipe,
-        build_text_store(recipe, config.text, tokenizer, offline=offline, remembered=remembered),
-        tokenizer,
-    )
-
-
-def windows_of(
-    config: RunConfig, recipe: TextRecipe, store: TextStore, split: str
-) -> PackedWindows | PaddedWindows:
-    """The windows of a split of text, as the configuration cuts them. Raises `DataError`."""
-    data = config.data
-    return text_windows(
-        store,
-        recipe,
-        split,
-        data.seq_len,
-        packing=data.packing,
-        by_document=data.document_attention,
-    )
-
-
-def _text_feed(
-    config: RunConfig, offline: bool, remembered: dict[str, Any] | None, run: Path | None
-) -> Feed:
-    recipe, store, tokenizer = text_data(config, run, offline=offline, remembered=remembered)
-    train = windows_of(config, recipe, store, "train")
-    valid = None
-    if config.train.validate_windows:
-        try:
-            valid = windows_of(config, recipe, store, "valid")
-        except DataError as fault:
-            _log.warning("no validation during training: %s", fault)
-    return Feed(recipe, store, store.vocabulary, train, valid, tokenizer.files)
+    return open_tokenizer(request.config.data.tokenizer, offline=request.offline)
 
 
 def train_batches(
@@ -167,7 +195,7 @@ def train_batches(
 
 
 def valid_batches(feed: Feed, config: RunConfig) -> EvalBatches | None:
-    """The validation batches, always the same windows and masks; None where there is no validation."""
+    """The validation batches: always the same windows and masks. None without validation."""
     if feed.valid is None:
         return None
     some = feed.valid.spread(config.train.validate_windows)

@@ -44,8 +44,9 @@ from genodiff.io import atomic
 from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import merge, resolve, spread
-from genodiff.score.perplexity import Progress, bound_of, open_data
-from genodiff.score.text import open_text
+from genodiff.score.bound import Progress, bound_of
+from genodiff.score.eval_data import open_data
+from genodiff.score.eval_options import EvalOptions
 from genodiff.settings import Settings, did_you_mean, read_yaml
 from genodiff.studies.schedules import ScheduleFigure, schedule_figures
 from genodiff.train.run import train
@@ -242,12 +243,9 @@ def _is_mdlm(config: RunConfig) -> bool:
 
 def _windows(model: Model, spec: Spec, offline: bool) -> tuple[Windows, Floats | None]:
     """What is scored, and the bytes of each window of text."""
-    if spec.domain == "text":
-        text = open_text(model, spec.split, offline=offline).windows
-        chosen = text if spec.windows is None else text.spread(spec.windows)
-        return chosen, chosen.bytes()
-    windows = open_data(model, spec.split, offline=offline).windows
-    return (windows if spec.windows is None else windows.spread(spec.windows)), None
+    windows = open_data(model, EvalOptions(split=spec.split, offline=offline)).windows
+    chosen = windows if spec.windows is None else windows.spread(spec.windows)
+    return chosen, chosen.bytes()
 
 
 def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progress | None) -> Score:

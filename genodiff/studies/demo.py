@@ -25,7 +25,7 @@ from genodiff.report.html import write_report
 from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import resolve
-from genodiff.score.perplexity import EVAL, evaluate, write_evaluation
+from genodiff.score.evaluation import EVAL, evaluate, write_evaluation
 from genodiff.train.run import train
 
 log = logging.getLogger("genodiff")

@@ -412,7 +412,7 @@ def test_a_dna_run_is_no_text_run(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "is a dna model" in err
     code, _, err = command(capsys, "eval", tmp_path / "dna", "--text", "x.txt", "-q")
     assert code == 2
-    assert "--text and --recipe are for text runs" in err
+    assert "--text is for text, and this is a DNA run" in err
 
 
 def test_plans_say_what_published_runs_take(capsys: pytest.CaptureFixture[str]) -> None:

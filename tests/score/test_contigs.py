@@ -15,7 +15,8 @@ from genodiff.backbones.streaming import stream
 from genodiff.errors import UsageError
 from genodiff.runs.checkpoint import Model, load_model
 from genodiff.score.contigs import contig_bound
-from genodiff.score.perplexity import evaluate, open_data, write_evaluation
+from genodiff.score.eval_data import open_data
+from genodiff.score.evaluation import evaluate, write_evaluation
 
 
 @pytest.fixture(scope="module")

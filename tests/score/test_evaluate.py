@@ -24,6 +24,9 @@ from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.feed import recipe_of
 from genodiff.runs.resolve import resolve
 from genodiff.score import lines
+from genodiff.score.eval_data import open_data
+from genodiff.score.eval_options import EvalOptions
+from genodiff.score.evaluation import EVAL, evaluate, write_evaluation
 from genodiff.score.lines import (
     markov_lines,
     markov_nats,
@@ -33,7 +36,6 @@ from genodiff.score.lines import (
     train_cover,
 )
 from genodiff.score.markov import base_codes, count, fit, fit_pseudo
-from genodiff.score.perplexity import EVAL, evaluate, open_data, write_evaluation
 
 CONTRACT = {
     "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits",
@@ -174,7 +176,7 @@ def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_
 ) -> None:
     splits = tmp_path / "splits.bed"
     splits.write_text(bed or "")
-    windows = open_data(model, bed=str(splits) if bed else None).windows
+    windows = open_data(model, EvalOptions(bed=str(splits) if bed else None)).windows
     assert bed is None or windows.start[0] == 0
     store = windows.store
     line = fit(count([np.array(s[:]) for s in split_stretches(store, "train")], 3))

@@ -18,9 +18,9 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.mdlm import Mdlm
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule
 from genodiff.errors import GenodiffError
+from genodiff.score.bound import Bound, bound_of
 from genodiff.score.interval import ratio
 from genodiff.score.lines import MarkovLines
-from genodiff.score.perplexity import Bound, bound_of
 from genodiff.score.summary import Lines, summarise
 
 N = DNA.tokens.index("N")

@@ -12,7 +12,7 @@ from tiny_training import TINY
 
 from genodiff.runs.checkpoint import load_model
 from genodiff.runs.resolve import resolve
-from genodiff.score.perplexity import evaluate
+from genodiff.score.evaluation import evaluate
 from genodiff.train.run import train
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from genodiff.cli.common import Common
-from genodiff.score.perplexity import Progress
+from genodiff.score.bound import Progress
 
 log = logging.getLogger("genodiff")
 

@@ -14,9 +14,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from genodiff.cli.common import Common
-from genodiff.errors import CheckpointError, UsageError
+from genodiff.cli.eval_text import print_suite, score_suite, text_tables
+from genodiff.domain import DOMAINS
+from genodiff.errors import CheckpointError
 from genodiff.runs.checkpoint import Model, load_model
-from genodiff.score.perplexity import EVAL, evaluate, open_data, scoring_plan, write_evaluation
+from genodiff.score.eval_options import EvalOptions
+from genodiff.score.evaluation import EVAL, plan_evaluation, write_evaluation
 from genodiff.train.progress import clock
 
 log = logging.getLogger("genodiff")
@@ -104,83 +107,32 @@ def eval(
         raise CheckpointError(
             f"is a {model.alphabet.domain} model", file=run, fix=f"give a {domain} run"
         )
-    if model.alphabet.domain == "text":
-        from genodiff.cli.eval_text import (
-            print_suite,
-            print_text_plan,
-            refuse_flags_of_dna,
-            score_suite,
-            text_tables,
-        )
-
-        refuse_flags_of_dna(
-            fasta=fasta,
-            bed=bed,
-            mixture=mixture,
-            soft_masked=not soft_masked,
-            context=context != "window",
-        )
-        if plan:
-            print_text_plan(
-                model,
-                split,
-                text,
-                recipe[0] if recipe else None,
-                repeats,
-                max_windows,
-                batch_size,
-                common.offline,
-                json,
-            )
-            return
-        with _Progress() as progress:
-            settings = {
-                "text": text,
-                "repeats": repeats,
-                "batch_size": batch_size,
-                "seed": common.seed,
-            }
-            limits = {
-                "max_windows": max_windows,
-                "max_minutes": max_minutes,
-                "baselines": baselines,
-                "offline": common.offline,
-            }
-            results = score_suite(model, split, recipe, progress.show, **settings, **limits)
-        if len(results) > 1:
-            print_suite(results, json)
-        for result in results:
-            _answer(model, result, [] if json else text_tables(result), silent=len(results) > 1)
-        return
-    if text is not None or recipe is not None:
-        raise UsageError(
-            "--text and --recipe are for text runs, and this is a DNA run",
-            fix="give DNA with --fasta",
-        )
+    options: dict[str, Any] = {
+        "fasta": fasta,
+        "bed": bed,
+        "text": text,
+        "repeats": repeats,
+        "batch_size": batch_size,
+        "seed": common.seed,
+        "soft_masked": bool(soft_masked),
+        "max_windows": max_windows,
+        "max_minutes": max_minutes,
+        "baselines": baselines,
+        "mixture": mixture,
+        "context": context,
+        "offline": common.offline,
+    }
     if plan:
-        _print_plan(
-            model, split, fasta, bed, repeats, max_windows, batch_size, common.offline, json
-        )
+        options["recipe"] = recipe[0] if recipe else None
+        _print_plan(model, EvalOptions(split=split, **options), json)
         return
     with _Progress() as progress:
-        result = evaluate(
-            model,
-            split,
-            fasta=fasta,
-            bed=bed,
-            repeats=repeats,
-            batch_size=batch_size,
-            seed=common.seed,
-            soft_masked=bool(soft_masked),
-            max_windows=max_windows,
-            max_minutes=max_minutes,
-            baselines=baselines,
-            mixture=mixture,
-            context=context,
-            offline=common.offline,
-            progress=progress.show,
-        )
-    _answer(model, result, [] if json else tables(result))
+        results = score_suite(model, split, recipe, progress.show, **options)
+    if len(results) > 1:
+        print_suite(results, json)
+    show = text_tables if model.alphabet.domain == "text" else tables
+    for result in results:
+        _answer(model, result, [] if json else show(result), silent=len(results) > 1)
 
 
 def _answer(
@@ -302,26 +254,21 @@ def _gap(gap: dict[str, Any], sign: int = 1) -> str:
     return f"{sign * gap['bits']:+.4f}{reach}"
 
 
-def _print_plan(
-    model: Model,
-    split: str,
-    fasta: str | None,
-    bed: str | None,
-    repeats: int,
-    max_windows: int | None,
-    batch_size: int,
-    offline: bool,
-    json: bool,
-) -> None:
-    data = open_data(model, split, fasta=fasta, bed=bed, offline=offline)
-    windows = data.windows if max_windows is None else data.windows.spread(max_windows)
-    found = scoring_plan(model, split, windows, data.total, repeats, batch_size)
+def _print_plan(model: Model, options: EvalOptions, json: bool) -> None:
+    found = plan_evaluation(model, options)
     if json:
         print(json_format.dumps(found))
         return
-    print(f"model    {found['parameters']:,} parameters, checkpoint {model.digest}")
-    print(f"windows  {len(windows):,} of {data.total:,} of the split {split}, {repeats} masks each")
-    print(f"bases    at most {found['tokens']:,} through the network")
+    domain = DOMAINS[model.alphabet.domain]
+    print(
+        f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, "
+        f"{model.alphabet.name}"
+    )
+    print(
+        f"windows  {found['windows']:,} of {found['windows_total']:,} of the split "
+        f"{options.split}, {options.repeats} masks each"
+    )
+    print(f"{domain.units + ' ':<8} at most {found['tokens']:,} through the network")
     print(
         f"time     about {clock(found['seconds'])}, and a pass over the train split for "
         f"the baselines"

@@ -17,9 +17,9 @@ from genodiff.io.fasta import read_fasta
 from genodiff.io.text import text_pieces
 from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
+from genodiff.score.eval_data import open_data
+from genodiff.score.eval_options import EvalOptions
 from genodiff.score.generative import check_judge, figures
-from genodiff.score.perplexity import open_data
-from genodiff.score.text import open_text
 
 log = logging.getLogger("genodiff")
 _TOLD = ("sampler", "steps", "temperature", "top_p", "run", "checkpoint")
@@ -112,9 +112,7 @@ def _real(model: Model, lengths: list[int], offline: bool) -> list[Any]:
     """About as many tokens of the judge's test split: windows, evenly spread, no longer than the
     longest sample.
     """
-    data = (open_text if model.alphabet.domain == "text" else open_data)(
-        model, "test", offline=offline
-    )
+    data = open_data(model, EvalOptions(offline=offline))
     size = min(model.config.data.seq_len, max(lengths))
     windows: Any = data.windows.spread(-(-sum(lengths) // size))
     flat, start = windows.store.flat, windows.flat_start

@@ -1,4 +1,4 @@
-"""How well a model knows text: the figure of `perplexity`, in bits per byte and as perplexity per
+"""How well a model knows text: as dna_evaluation.py, in bits per byte and as perplexity per
 token.
 
 The nats are those of every token of the scored windows, end tokens included (they are paid for and
@@ -27,145 +27,64 @@ perplexity (per token), curve (per masked token), t_steps (per byte), seconds, d
 import logging
 import math
 import time
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from genodiff.data.loader import EvalBatches
-from genodiff.data.text_recipe import TextRecipe
-from genodiff.data.text_store import TextStore, build_text_store
+from genodiff.data.text_store import TextStore
 from genodiff.data.text_windows import PackedWindows, PaddedWindows
-from genodiff.errors import CheckpointError, UsageError
-from genodiff.io.identity import time_stamp
 from genodiff.runs.checkpoint import Model
-from genodiff.runs.feed import text_recipe_of, windows_of
-from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.score import ngram
+from genodiff.score.bound import Progress, bound_of, chosen_windows
+from genodiff.score.eval_data import open_data, request_keys, work_keys
+from genodiff.score.eval_options import EvalOptions
 from genodiff.score.interval import Interval, ratio
-from genodiff.score.perplexity import Progress, bound_of, seconds_per_window
 from genodiff.score.steps import step_bits
 from genodiff.score.summary import rate_curve
 
 log = logging.getLogger("genodiff")
 
-_SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
 _BITS = 1 / math.log(2)
 _TOKENS_AT_A_TIME = 1 << 17
 
 Floats = NDArray[np.float64]
 
 
-class TextData(NamedTuple):
-    """What is scored."""
-
-    recipe: TextRecipe
-    store: TextStore
-    windows: PackedWindows | PaddedWindows
-    total: int  # windows of the split
-    lossless: bool
-
-
-def open_text(
-    model: Model,
-    split: str = "test",
-    *,
-    text: str | None = None,
-    recipe: str | None = None,
-    offline: bool = False,
-) -> TextData:
-    """The windows of a split of the model's own text, or of another recipe, or of `text` in
-    either's place.
-
-    Raises `DataError`, `UsageError`, `CheckpointError`.
-    """
-    if model.alphabet.domain != "text":
-        raise CheckpointError(
-            f"is a {model.alphabet.domain} model", file=model.run, fix="give a text run"
-        )
-    given: dict[str, Any] = {} if text is None else {"text": str(Path(text).absolute())}
-    if recipe is not None:
-        given |= {"recipe": recipe, "text": given.get("text")}
-    config = model.config.model_copy(update=given)
-    tokenizer = model_tokenizer(model.run, model.alphabet)
-    chosen = text_recipe_of(config)
-    store = build_text_store(chosen, config.text, tokenizer, offline=offline)
-    windows = windows_of(config, chosen, store, split)
-    return TextData(chosen, store, windows, len(windows), tokenizer.lossless)
-
-
 def evaluate_text(
-    model: Model,
-    split: str = "test",
-    *,
-    text: str | None = None,
-    recipe: str | None = None,
-    repeats: int = 1,
-    batch_size: int = 32,
-    seed: int = 1,
-    max_windows: int | None = None,
-    max_minutes: float | None = None,
-    baselines: bool = True,
-    offline: bool = False,
-    progress: Progress | None = None,
+    model: Model, options: EvalOptions, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """The figure of `model` on a split of text, beside n-grams on the same tokens: the object that
-    the module describes.
+    """The figure of `model` on a split of text, beside n-grams on the same tokens: see the module.
 
-    As `perplexity.evaluate`. Raises `DataError`, `UsageError`.
+    Raises `DataError`.
     """
-    for name, value in (
-        ("repeats", repeats),
-        ("batch-size", batch_size),
-        ("max-windows", max_windows),
-    ):
-        if value is not None and value < 1:
-            raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
-    if max_minutes is not None and not 0 < max_minutes < math.inf:
-        raise UsageError(
-            f"--max-minutes {max_minutes} is not above 0", fix="give a time in minutes"
-        )
     began = time.monotonic()
-    data = open_text(model, split, text=text, recipe=recipe, offline=offline)
-    windows, store = data.windows, data.store
+    data = open_data(model, options)
+    store, tokenizer = data.store, data.tokenizer
+    assert isinstance(store, TextStore)
+    assert tokenizer is not None
     device = next(model.backbone.parameters()).device
-    if max_windows is not None:
-        windows = windows.spread(max_windows)
-    if max_minutes is not None:
-        pace = seconds_per_window(model, windows, batch_size)
-        left = 60 * max_minutes * _SAFETY - (time.monotonic() - began)
-        windows = windows.spread(max(1, int(left / (pace * repeats))))
-    log.info("scoring %d of %d windows of the split %s", len(windows), data.total, split)
-    found = bound_of(
-        model.objective,
-        model.backbone,
-        EvalBatches(windows, batch_size, seed, repeats),
-        device,
-        progress,
-    )
+    windows = chosen_windows(model, data.windows, options)
+    assert isinstance(windows, PackedWindows | PaddedWindows)
+    log.info("scoring %d of %d windows of the split %s", len(windows), data.total, options.split)
+    batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
+    found = bound_of(model.objective, model.backbone, batches, device, progress)
     by_repeat, tokens, size = found.nats.sum(0), found.tokens.sum(0), windows.bytes()
     nats = by_repeat.mean(0)
     per_token, per_byte = ratio(nats, tokens), ratio(nats, size)
     bits = per_token.scaled(_BITS)
     curve = rate_curve(by_repeat, tokens, found.rate)[0] if found.rate is not None else []
-    ngrams = ngram_nats(store, windows) if baselines else None
+    ngrams = ngram_nats(store, windows) if options.baselines else None
     return {
         "domain": "text",
-        "split": split,
-        "seed": seed,
-        "repeats": repeats,
-        "checkpoint": model.digest,
-        "step": model.step,
-        "objective": model.config.diffusion.objective,
-        "figure": model.objective.figure,
+        **request_keys(model, options),
         "recipe": data.recipe.name,
-        "text": text if text is not None else None if recipe is not None else model.config.text,
+        "text": options.text or (model.config.text if options.recipe is None else None),
         "fingerprint": store.fingerprint,
         "tokenizer": store.vocabulary.name,
         "vocabulary_size": store.vocabulary.n_tokens,
-        "lossless": data.lossless,
+        "lossless": tokenizer.lossless,
         "packing": "padded" if isinstance(windows, PaddedWindows) else "packed",
         "seq_len": windows.seq_len,
         "context": "window",
@@ -189,9 +108,7 @@ def evaluate_text(
         "source_bits": None,
         "curve": curve,
         "t_steps": step_bits(model.objective, by_repeat, tokens, found.rate, size),
-        "seconds": round(time.monotonic() - began, 3),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "created": time_stamp(),
+        **work_keys(device, began),
     }
 
 
