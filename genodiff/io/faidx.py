@@ -257,7 +257,8 @@ def _build(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[str, An
             else:
                 layout.add(event)
         stamp, sha = _stamp(source.stat), source.sha256.hexdigest() if source.sha256 else ""
-        plain = source.compression == "none" and not path.lower().endswith(_ZIPPED)
+        plain = source.compression == "none" and not source.format
+        plain = plain and not path.lower().endswith(_ZIPPED)
         sample = _sample(source.descriptor, source.stat.st_size)
     index: dict[str, Any] = {
         "format": FORMAT, "stamp": list(stamp), "read_ns": now, "sha256": sha, "sample": sample,

@@ -2,7 +2,8 @@
 
 Reading accepts exactly what leaves no doubt: `>name description` lines and IUPAC DNA letters of
 either case; LF or CRLF line ends, lines of any length, blank lines, blanks at line ends, a byte
-order mark and gzip or BGZF compression change nothing. Everything else (protein, RNA, gaps, digits,
+order mark and gzip or BGZF compression change nothing. GenBank and EMBL files are told by their
+first line and judged the same way, record by record. Everything else (protein, RNA, gaps, digits,
 NUL, a name that stands twice, no sequence, ...) is one `DataError` with file, line and record.
 Nothing is repaired silently and nothing is skipped. Protein can be spelt in IUPAC letters: a record
 with more than 20 ambiguity codes that make up more than a third of it is taken for protein.
@@ -16,6 +17,7 @@ import re
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,6 +26,8 @@ from Bio import bgzf
 from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import open_atomic
 from genodiff.io.foreign import file_format, stranger
+from genodiff.io.genbank import FlatFormat, flat_format, flat_records
+from genodiff.io.lines import split_lines
 from genodiff.io.source import STDIN, Source, open_source
 
 _LETTERS = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
@@ -152,15 +156,17 @@ class _Scanner:
         self.source = source
         self.plain, self.letters_known = _PLAIN + extra, _LETTERS + extra
         self.head = b""  # for a diagnosis
-        self.line = 1  # of the next byte
+        self.line = self.opened = 1  # of the next byte, and of the open record's header
         self.column = 0  # bytes of that line already judged
         self.offset = 0  # of the next byte, decompressed
         self.record: Header | None = None
+        self.starts: list[int] = []  # of a converted file: the line where each record begins
         self.seen: dict[str, int] = {}  # name → line of its header
         self.letters = self.ambiguous = self.first_ambiguous = 0  # of the open record
         self.total = 0
 
     def events(self) -> Iterator[Header | Piece]:
+        """What the module's `scan` gives."""
         rest = b""
         for block in self._blocks():
             rest = yield from self._judge(rest + block if rest else block, last=False)
@@ -175,10 +181,27 @@ class _Scanner:
                 break
         start = self.head
         self.head = self.head[:_HEAD]
+        flat = flat_format(start)
+        if flat is not None:
+            yield from self._convert(flat, chain([start], blocks))
+            return
         if start.startswith(_BOM):
             self.offset = len(_BOM)
         yield start[self.offset :]
         yield from blocks
+
+    def _convert(self, flat: FlatFormat, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Each record of a GenBank or EMBL file as FASTA, to be judged like any other."""
+        self.source.format = flat.name
+        lines = split_lines(blocks, flat.name, self.source.shown)
+        for record in flat_records(lines, flat, self.source.shown):
+            self.starts.append(record.line)
+            header = f">{record.name} {record.parsed.description}".replace("\n", " ")
+            yield header.encode() + b"\n" + record.sequence + b"\n"
+
+    def _line_in_file(self, line: int) -> int:
+        """`line`, which of a converted record is that of its beginning."""
+        return self.starts[(line - 1) // 2] if self.starts else line
 
     def _judge(self, data: bytes, *, last: bool) -> Generator[Header | Piece, None, bytes]:
         """Events of `data`; returns the tail that can only be judged together with what follows."""
@@ -249,7 +272,8 @@ class _Scanner:
                 at = len(body) - len(body.lstrip(self.letters_known))
                 what, fix = stranger(line, at)
                 column = at + 1 + (self.column if i == 0 else 0)
-                raise self._fault(f"column {column:,}: {what}", fix, line=self.line + i)
+                place = "base" if self.starts else "column"
+                raise self._fault(f"{place} {column:,}: {what}", fix, line=self.line + i)
         return b"\n".join(lines)
 
     def _preamble(self, data: bytes) -> None:
@@ -297,9 +321,10 @@ class _Scanner:
         if name in self.seen:
             what = f"duplicate name: it stands more than once (first at line {self.seen[name]})"
             raise self._fault(what, "rename or remove one of the records", record=name)
-        self.seen[name] = self.line
+        self.seen[name] = self._line_in_file(self.line)
         description = words[1].decode("utf-8", "surrogateescape").strip() if len(words) > 1 else ""
-        self.record = Header(name, description, self.line, self.offset)
+        self.record = Header(name, description, self.seen[name], self.offset)
+        self.opened = self.line
         self.line += 1
         return self.record
 
@@ -328,16 +353,15 @@ class _Scanner:
                 if not self.total
                 else "the last record is empty (no sequence)"
             )
-            raise self._fault(
-                f"{every}; the file may be cut short", _NOTHING, line=self.record.line
-            )
+            raise self._fault(f"{every}; the file may be cut short", _NOTHING, line=self.opened)
         self.letters = self.ambiguous = self.column = 0
 
     def _fault(
         self, what: str, fix: str, *, line: int | None = None, record: str | None = ""
     ) -> DataError:
         name = self.record.name if record == "" and self.record else record or None
-        return DataError(what, fix=fix, file=self.source.shown, line=line or self.line, record=name)
+        at = self._line_in_file(line or self.line)
+        return DataError(what, fix=fix, file=self.source.shown, line=at, record=name)
 
 
 def _search(letters: bytes, data: bytes) -> int:

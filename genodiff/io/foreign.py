@@ -59,8 +59,6 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"#NEXUS", "a NEXUS alignment", "convert it to FASTA and remove the gaps"),
     (b"# STOCKHOLM", "a Stockholm alignment", "convert it to FASTA and remove the gaps"),
     (b"CLUSTAL", "a Clustal alignment", "convert it to FASTA and remove the gaps"),
-    (b"LOCUS ", "GenBank", "convert it to FASTA"),
-    (b"ID   ", "EMBL", "convert it to FASTA"),
     (b"@HD\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"@SQ\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"<", "HTML or XML (a web page saved in place of the file?)", "download the file again"),

@@ -1,9 +1,7 @@
-"""Lines of text from a user's file, strictly: UTF-8, no control characters, LF or CRLF ends, plain,
-gzip or BGZF.
-"""
+"""Lines of a user's text file: UTF-8, no control characters, LF or CRLF ends, gzip or BGZF."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from genodiff.errors import DataError
@@ -16,40 +14,41 @@ _LONGEST = 1 << 26
 
 
 def text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of every line, without its end. `kind` is what the file should be,
-    for messages.
+    """Number (from 1) and text of every line of a file, as `split_lines` gives them."""
+    with open_source(path) as source:
+        yield from split_lines(source.blocks(), kind, source.shown)
 
-    A line may hold tabs but no other control character. Raises `DataError` naming the line.
+
+def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of every line, without its end.
+
+    `kind` is what the file should be and `shown` its name, for messages. A line may hold tabs but
+    no other control character. Raises `DataError` naming the line.
     """
     number, rest, first = 1, b"", True
-    with open_source(path) as source:
-        for block in source.blocks():
-            data = rest + block
-            if first:
-                known = binary_format(data[:4096])
-                if known:
-                    raise DataError(
-                        f"not {kind}: this is {known[0]}",
-                        file=source.shown,
-                        line=1,
-                        fix=known[1] or f"give {kind}",
-                    )
-                data, first = data.removeprefix(_BOM), False
-            cut = data.rfind(b"\n") + 1
-            rest = data[cut:]
-            if len(rest) > _LONGEST:
-                what = f"a line is longer than {_LONGEST:,} bytes"
-                raise DataError(what, file=source.shown, line=number, fix=f"give {kind}")
-            if cut:
-                lines = _decoded(data[: cut - 1], number, source.shown, last=False)
-                yield from enumerate(lines, number)
-                number += len(lines)
-        if rest:
-            yield number, _decoded(rest, number, source.shown, last=True)[0]
+    for block in blocks:
+        data = rest + block
+        if first:
+            known = binary_format(data[:4096])
+            if known:
+                what, fix = f"not {kind}: this is {known[0]}", known[1] or f"give {kind}"
+                raise DataError(what, file=shown, line=1, fix=fix)
+            data, first = data.removeprefix(_BOM), False
+        cut = data.rfind(b"\n") + 1
+        rest = data[cut:]
+        if len(rest) > _LONGEST:
+            what = f"a line is longer than {_LONGEST:,} bytes"
+            raise DataError(what, file=shown, line=number, fix=f"give {kind}")
+        if cut:
+            lines = _decoded(data[: cut - 1], number, shown, last=False)
+            yield from enumerate(lines, number)
+            number += len(lines)
+    if rest:
+        yield number, _decoded(rest, number, shown, last=True)[0]
 
 
 def _decoded(data: bytes, number: int, shown: str, *, last: bool) -> list[str]:
-    """The lines of `data`, which lacks the end of its last line (or, with `last`, has none there)."""
+    """The lines of `data`, whose last line has lost its end (or, with `last`, has none)."""
     try:
         text = data.decode()
     except UnicodeDecodeError as fault:

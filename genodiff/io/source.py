@@ -41,6 +41,7 @@ class Source:
         self.descriptor, self.shown = descriptor, shown
         self.stat = os.fstat(descriptor)
         self.compression = "none"
+        self.format = ""  # GenBank or EMBL where a reader found that it is
         self.size = 0
         self.sha256 = hashlib.sha256() if digest else None
 

@@ -109,7 +109,9 @@ class RunConfig(Settings):
     """Everything that a training run is made of; `config.yaml` of a run folder is one."""
 
     recipe: Annotated[str, Field(description="Recipe of the data: a name or a YAML file.")]
-    fasta: Annotated[str | None, Field(description="Your FASTA in the recipe's place.")] = None
+    fasta: Annotated[
+        str | None, Field(description="Your FASTA, GenBank or EMBL file in the recipe's place.")
+    ] = None
     bed: Annotated[str | None, Field(description="Your intervals with their splits.")] = None
     text: Annotated[
         str | None, Field(description="Your file or folder of text in the recipe's place.")

@@ -35,7 +35,7 @@ _TABLES = (".csv", ".tsv", ".parquet")
 def check(
     file: Annotated[
         str | None,
-        Parameter(help="FASTA or BED file, plain, gzip or bgzip; - is FASTA from stdin."),
+        Parameter(help="FASTA, GenBank, EMBL or BED file, also gzip; - is FASTA from stdin."),
     ] = None,
     /,
     *,

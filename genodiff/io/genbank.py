@@ -1,0 +1,117 @@
+"""GenBank and EMBL flat files, one record at a time, parsed by Biopython.
+
+Biopython forgives much that loses data: a file that ends early, a sequence shorter than its first
+line says, a location that it cannot read. Here each of these is a `DataError`. Letters are given in
+upper case: both formats write lower case by custom, so that it says nothing of repeats.
+"""
+
+import logging
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from typing import Any, NamedTuple
+
+from Bio.GenBank.Scanner import EmblScanner, GenBankScanner
+from Bio.Seq import UndefinedSequenceError
+
+from genodiff.errors import DataError
+
+log = logging.getLogger("genodiff")
+
+SeqRecord = Any
+"""`Bio.SeqRecord.SeqRecord`; Biopython has no types."""
+
+_AGAIN = "copy or download the file again"
+
+
+class FlatFormat(NamedTuple):
+    """One of the two formats: its name and how the first line of each record begins."""
+
+    name: str
+    first: str
+    parser: type
+
+
+FORMATS = (
+    FlatFormat("GenBank", "LOCUS ", GenBankScanner),
+    FlatFormat("EMBL", "ID   ", EmblScanner),
+)
+
+
+class FlatRecord(NamedTuple):
+    """A parsed record, its name, its sequence and the line where it begins, from 1."""
+
+    name: str
+    sequence: bytes
+    line: int
+    parsed: SeqRecord
+
+
+def flat_format(head: bytes) -> FlatFormat | None:
+    """The format of a file that starts with `head`, or None."""
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    return next((kind for kind in FORMATS if start.startswith(kind.first.encode())), None)
+
+
+def flat_records(
+    lines: Iterable[tuple[int, str]], kind: FlatFormat, shown: str
+) -> Iterator[FlatRecord]:
+    """The records in numbered lines of a file that messages call `shown`. Raises `DataError`."""
+    start, held = 0, list[str]()
+    for number, line in lines:
+        if not held and not line.strip():
+            continue
+        if held and line.startswith(kind.first):
+            raise _cut_short(kind, shown, start)
+        if not held:
+            start = number
+            if not line.startswith(kind.first):
+                what = f"expected a {kind.name} record, which begins with '{kind.first.strip()}'"
+                fix = "remove the line, or give one format in one file"
+                raise DataError(f"{what}, found '{line[:40]}'", file=shown, line=number, fix=fix)
+        held.append(line)
+        if line.rstrip() == "//":
+            yield _parse(held, kind, shown, start)
+            held = []
+    if held:
+        raise _cut_short(kind, shown, start)
+
+
+def _cut_short(kind: FlatFormat, shown: str, start: int) -> DataError:
+    what = f"the {kind.name} record that begins here is cut short: it has no line '//' at its end"
+    return DataError(what, file=shown, line=start, fix=_AGAIN)
+
+
+def _parse(lines: list[str], kind: FlatFormat, shown: str, start: int) -> FlatRecord:
+    def fault(what: str, fix: str, record: str | None = None) -> DataError:
+        return DataError(what, file=shown, line=start, record=record, fix=fix)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            parsed = next(kind.parser().parse_records(StringIO("\n".join(lines) + "\n")))
+        except Exception as error:  # the parser raises whatever a malformed line leads it to
+            reason = str(error).splitlines() or [type(error).__name__]
+            what = f"this {kind.name} record cannot be parsed: {' '.join(reason)[:160]}"
+            raise fault(what, f"repair the record, or {_AGAIN}") from None
+    name = next((n for n in (parsed.id, parsed.name) if n and n.strip(".")), "")
+    if not name or name == "<unknown id>":
+        raise fault("has no accession and no name", "name the record in its first line")
+    try:
+        sequence = bytes(parsed.seq or b"").upper()
+    except UndefinedSequenceError:
+        sequence = b""
+    if not sequence:
+        what = f"this {kind.name} record has no sequence (only annotation, or a CONTIG line)"
+        raise fault(what, "download it with its full sequence, or give a FASTA", name)
+    declared = re.search(r"\s([0-9]+) (?:bp|BP)\b", lines[0])
+    if declared and int(declared[1]) != len(sequence):
+        what = f"declares {int(declared[1]):,} bases and has {len(sequence):,}: is it cut short?"
+        raise fault(what, _AGAIN, name)
+    broken = next((f.type for f in parsed.features if f.location is None), None)
+    if broken is not None:
+        raise fault(f"a {broken} feature has a location that cannot be read", "correct it", name)
+    for said in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
+        log.warning("%s, line %d (record %s): %s", shown, start, name, said[:160])
+    return FlatRecord(name, sequence, start, parsed)

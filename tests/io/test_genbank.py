@@ -1,0 +1,145 @@
+"""GenBank and EMBL files are read wherever a FASTA is, or are one line that says what is wrong."""
+
+import gzip
+import io
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+from Bio import SeqIO
+from Bio.Seq import Seq
+from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
+from Bio.SeqRecord import SeqRecord
+
+from genodiff.data.recipe import user_recipe
+from genodiff.data.store import build_store
+from genodiff.errors import DataError
+from genodiff.io.faidx import Genome
+from genodiff.io.fasta import Record, contig_lengths, digests, read_fasta
+from tests.commands import command
+
+FORMATS = ["genbank", "embl"]
+SEQUENCES = {"U00001.1": "ACGTTGCANR" * 16, "U00002.1": "TTGACA" * 21}
+
+
+def flat_file(form: str) -> bytes:
+    """Two records, the first with features, as Biopython writes them."""
+    records = [
+        SeqRecord(
+            Seq(s), id=n, name=n[:-2], description="a test", annotations={"molecule_type": "DNA"}
+        )
+        for n, s in SEQUENCES.items()
+    ]
+    joined = CompoundLocation([SimpleLocation(10, 20, 1), SimpleLocation(30, 35, 1)])
+    records[0].features = [SeqFeature(joined, type="CDS", qualifiers={"gene": ["x"]})]
+    out = io.StringIO()
+    SeqIO.write(records, out, form)
+    return out.getvalue().encode()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("change", ["none", "gzip", "crlf", "bom", "blank"])
+def test_the_records_are_those_of_the_same_fasta(tmp_path: Path, form: str, change: str) -> None:
+    data = flat_file(form)
+    changed = {"none": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n"),
+               "bom": b"\xef\xbb\xbf" + data, "blank": b"\n" + data + b"\n\n"}  # fmt: skip
+    path, plain = tmp_path / "in.flat", tmp_path / "in.fa"
+    path.write_bytes(changed[change])
+    plain.write_text("".join(f">{n} a test\n{s}\n" for n, s in SEQUENCES.items()))
+    records = list(read_fasta(path))
+    first, second = (n for n, line in enumerate(data.split(b"\n"), 1) if line[:2] in (b"LO", b"ID"))
+    shift = change == "blank"
+    assert records == [
+        Record("U00001.1", "a test", SEQUENCES["U00001.1"].encode(), first + shift),
+        Record("U00002.1", "a test", SEQUENCES["U00002.1"].encode(), second + shift),
+    ]
+    assert list(digests(path)) == list(digests(plain))
+    assert contig_lengths(path) == {"U00001.1": 160, "U00002.1": 126}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_flat_file_is_checked_trained_on_and_read_at_random_like_a_fasta(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "plasmid.gb"
+    path.write_bytes(flat_file(form))
+    code, out, err = command(capsys, "data", "check", str(path), "--json")
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["length"] for line in out.splitlines()] == [160, 126]
+    with Genome(path) as genome:
+        assert genome.fetch("U00001.1", 7, 13) == b"ANRACG"
+        assert genome.fetch("U00002.1", 0, 126) == SEQUENCES["U00002.1"].encode()
+    store = build_store(user_recipe(str(path), None), path)
+    assert store.contigs == {"U00001.1": 160, "U00002.1": 126}
+    assert not (store.flat & 0x80).any(), "lower case in a flat file is no mask of repeats"
+
+
+def edit(old: bytes, new: bytes) -> dict[str, bytes]:
+    """Both formats with one thing changed, once."""
+    return {form: flat_file(form).replace(old, new, 1) for form in FORMATS}
+
+
+BROKEN = [
+    ("no end", {f: flat_file(f).rstrip()[:-2] for f in FORMATS}, "cut short: .* no line '//'", 2),
+    ("middle", {f: flat_file(f)[:-90] for f in FORMATS}, "cut short", 2),
+    ("joined", edit(b"\n//\n", b"\n"), "cut short", 1),
+    ("letter", edit(b"ttgacattga", b"ttga-attga"), r"record U00002.1.*base 5: gap", 2),
+    ("protein", edit(b"ttgacattga", b"ttgaeattga"), r"base 5: 'E'.*protein", 2),
+    ("length", edit(b" 160 ", b" 161 "), "declares 161 bases and has 160", 1),
+    ("twice", edit(b"U00002", b"U00001"), "cannot happen", 0),
+    ("place", edit(b"join(11..20", b"join((11..20"), "record cannot be parsed|cannot be read", 1),
+    ("other", edit(b"\n//\n", b"\n//\n>a\nACGT\n"), "expected a .* record.*found '>a'", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("name", "files", "words", "record"), BROKEN, ids=[b[0] for b in BROKEN])
+def test_a_broken_flat_file_is_one_line_with_file_place_and_remedy(
+    tmp_path: Path, form: str, name: str, files: dict[str, bytes], words: str, record: int
+) -> None:
+    data, path = files[form], tmp_path / "in.gb"
+    if name == "twice":
+        data, words, record = flat_file(form) * 2, "duplicate name.*first at line 1", 3
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=words) as caught:
+        list(read_fasta(path))
+    starts = [n for n, x in enumerate(data.split(b"\n"), 1) if x[:5] in (b"LOCUS", b"ID   ")]
+    if record:
+        assert caught.value.line == starts[record - 1]
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+    assert caught.value.fix
+    with pytest.raises(DataError, match=words):
+        list(digests(path))
+
+
+def test_a_record_without_sequence_or_name_and_bytes_that_are_no_text_are_refused(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "in.gb"
+    text = flat_file("genbank").decode()
+    sequence = re.compile(r"ORIGIN\n(.*?)//", re.DOTALL)
+    for data, words in (
+        (sequence.sub("CONTIG      join(U1.1:1..160)\n//", text, count=1).encode(), "no sequence"),
+        (b"LOCUS       X\n", "GenBank record that begins here is cut short"),
+        (b"LOCUS       X\n//\n", "cannot be parsed|no sequence"),
+        (b"LOCUS       \x00\n//\n", "NUL byte"),
+        (b"LOCUS       \xff\n//\n", "not UTF-8"),
+        (gzip.compress(text.encode())[:-20], "truncated gzip|corrupt"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=words):
+            list(read_fasta(path))
+
+
+def test_what_biopython_only_warns_of_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = re.sub(rb"LOCUS.*", b"LOCUS       U00001 160 bp", flat_file("genbank"), count=1)
+    (tmp_path / "in.gb").write_bytes(data)
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        assert len(list(read_fasta(tmp_path / "in.gb"))) == 2
+    assert "line 1 (record U00001.1): Malformed LOCUS line found" in caplog.text
