@@ -22,7 +22,7 @@ import torch
 
 from genodiff import __version__
 from genodiff.finetune.baselines import baseline_predictor, baselines_for
-from genodiff.finetune.contender import Contender
+from genodiff.finetune.model_spec import ModelSpec
 from genodiff.finetune.protocol import FitSettings
 from genodiff.finetune.results import add_rows, data_digest, finite, read_results
 from genodiff.finetune.unit import Unit
@@ -30,7 +30,7 @@ from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
 from genodiff.runs.folder import git_revision
 from genodiff.tasks.audit import audit, audit_lines
-from genodiff.tasks.metrics import measure, spread
+from genodiff.tasks.metrics import measure, measure_spread
 from genodiff.tasks.task import TaskData, load_task, seed_split, task_names
 
 HERE = Path(__file__).parent
@@ -53,15 +53,15 @@ def folder_of(data: Path, suite: str) -> Path:
     )
 
 
-def unit_of(data: TaskData, digest: str, name: str, seed: int) -> Unit:
-    contender = Contender(name=name, kind="baseline", preset=name)
+def make_unit(data: TaskData, digest: str, name: str, seed: int) -> Unit:
+    model = ModelSpec(name=name, kind="baseline", preset=name)
     task = data.task
     return Unit(
         suite=task.suite,
         task=task.name,
         split=data.split,
         data=digest,
-        contender=contender,
+        model=model,
         settings=FitSettings(),
         seed=seed,
     )
@@ -69,7 +69,7 @@ def unit_of(data: TaskData, digest: str, name: str, seed: int) -> Unit:
 
 def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
     """Fit on the seed's train rows, choose on its validation rows, score the test part once."""
-    task, name = data.task, unit.contender.name
+    task, name = data.task, unit.model.name
     train, valid = (data.train.take(rows) for rows in seed_split(data, unit.seed))
     began = time.monotonic()
     predict = baseline_predictor(name, task, train, valid, unit.seed)
@@ -78,7 +78,9 @@ def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
     values = {
         metric: measure(metric, task.kind, data.test.labels, predicted) for metric in task.metrics
     }
-    found = spread(task.metrics[0], task.kind, data.test.labels, [predicted], seed=unit.seed)
+    found = measure_spread(
+        task.metrics[0], task.kind, data.test.labels, [predicted], seed=unit.seed
+    )
     return {
         "suite": unit.suite, "task": unit.task, "split": unit.split, "model": name,
         "kind": "baseline", "method": unit.method,
@@ -132,7 +134,7 @@ def run_baselines(data: Path, out: Path, seeds: int, chosen: list[str]) -> None:
         digest = data_digest(loaded)
         for seed in range(1, seeds + 1):
             for baseline in baselines_for(loaded.task, loaded.train):
-                unit = unit_of(loaded, digest, baseline, seed)
+                unit = make_unit(loaded, digest, baseline, seed)
                 if unit.key not in {
                     row["key"] for row in read_results(out)
                 }:  # another process may have done it

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import parse_references, whole
 from genodiff.errors import UsageError
-from genodiff.tasks.own import load_own
-from genodiff.tasks.table import Layout
+from genodiff.tasks.labelled_file import TableColumns
+from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.task import TaskData, load_task, suite_names
 
 Split = Literal["official", "chrom-holdout", "dedup", "local", "partial"]
@@ -77,8 +77,8 @@ def open_dataset(dataset: str, flags: DataFlags) -> TaskData:
             offline=True,
             sequences=bool(references),
         )
-    layout = Layout(flags.sequence, tuple(flags.label or ()))
-    return load_own(
+    layout = TableColumns(flags.sequence, tuple(flags.label or ()))
+    return load_own_data(
         dataset,
         flags.test,
         flags.valid,

@@ -149,9 +149,9 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
         common: Common = Common(),
     ) -> None:
         """Fine-tune on tasks of a suite."""
-        from genodiff.tasks.request import Request
+        from genodiff.tasks.data_request import DataRequest
 
-        request = Request(
+        request = DataRequest(
             suite=suite,
             split=split,
             data=None if data is None else str(data),
@@ -174,9 +174,9 @@ def run_sweep(
     """Run the sweep, print its rows and write its report; with `--plan` only say what it takes."""
     device = common.apply()
     from genodiff.finetune.baselines import baseline_names
-    from genodiff.finetune.contender import contenders
+    from genodiff.finetune.model_spec import parse_models
     from genodiff.finetune.protocol import FitSettings
-    from genodiff.finetune.sweep import Plan, sweep
+    from genodiff.finetune.sweep import SweepPlan, sweep
 
     if request.domain == "text" and request.references:
         raise UsageError(
@@ -194,12 +194,12 @@ def run_sweep(
             "--search takes a number of trials, and excludes --grid", fix="give one of them"
         )
     FitSettings.parse(fit.given())
-    known = contenders(
+    known = parse_models(
         flags.model or ["baselines", "scratch"], baseline_names(request.domain), request.domain
     )
     methods = tuple(flags.method or ["full"])
     over = fit.given()
-    plan = Plan(
+    plan = SweepPlan(
         request,
         request.names(task),
         known,

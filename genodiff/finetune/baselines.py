@@ -28,9 +28,9 @@ from genodiff.finetune.cnn import fit_cnn
 from genodiff.finetune.text_baselines import SHAPES, STRENGTHS, fit_text
 from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.metrics import in_their_columns
+from genodiff.tasks.metrics import align_columns
 from genodiff.tasks.task import Domain, Task
-from genodiff.tasks.trivial import coordinate_lookup, length_tree
+from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
@@ -74,7 +74,7 @@ def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
     """The baselines that can be fitted to these data: lookups need classes and coordinates, the
     others are always there.
     """
-    can_look_up = train.places is not None and task.kind in ("binary", "multiclass")
+    can_look_up = train.coordinates is not None and task.kind in ("binary", "multiclass")
     return tuple(
         name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup")
     )
@@ -102,7 +102,7 @@ def _one_hot(labels: NDArray[Any], given: _Given) -> Floats:
 
 def _length_tree(given: _Given) -> Predict:
     if given.task.kind in ("binary", "multiclass"):
-        return lambda examples: length_tree(
+        return lambda examples: predict_by_length(
             given.train.lengths, given.train.labels, examples.lengths, given.n_out
         )
     # Equal lengths are put together under a weight: the same tree as on single rows, many times
@@ -212,9 +212,9 @@ def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
     if kind == "regression":
         return np.asarray(models[0].predict(x), np.float64)
     found = [
-        in_their_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m,
+        align_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m,
         int)
-        else in_their_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
+        else align_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
         for m in models
     ]  # fmt: skip
     return np.stack([p[:, 1] for p in found], axis=1) if kind == "multilabel" else found[0]
@@ -253,19 +253,19 @@ def _lookup(exact: bool) -> Callable[[_Given], Predict]:
                 f"task {given.task.name}: a lookup answers with classes, and this is a "
                 f"{given.task.kind} task"
             )
-        if given.train.places is None:
+        if given.train.coordinates is None:
             raise DataError(
                 f"task {given.task.name}: a lookup needs coordinates, which these data lack",
                 fix="leave it out",
             )
 
         def predict(examples: Examples) -> Floats:
-            if examples.places is None:
+            if examples.coordinates is None:
                 raise DataError(
                     f"task {given.task.name}: a lookup needs coordinates, which these data lack",
                     fix="leave it out",
                 )
-            return coordinate_lookup(given.train, examples.places, given.n_out, exact=exact)
+            return predict_by_lookup(given.train, examples.coordinates, given.n_out, exact=exact)
 
         return predict
 

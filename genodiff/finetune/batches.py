@@ -16,7 +16,7 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniform_rows, uniforms
-from genodiff.finetune.sentences import Sentences
+from genodiff.finetune.sentences import SentenceEncoder
 from genodiff.tasks.examples import Examples
 
 Index = NDArray[np.int64]
@@ -25,7 +25,7 @@ _STRETCH = 16  # batches that share their examples' lengths
 _CPU_BASES, _GPU_BASES = 1 << 14, 1 << 19  # of a pass through the network
 
 
-class Part(NamedTuple):
+class EncodedPart(NamedTuple):
     """Encoded examples with their labels: ids one sequence after another, `lengths` of each, `cut`
     of them shortened.
     """
@@ -57,27 +57,27 @@ class Part(NamedTuple):
         return torch.from_numpy(x0), torch.from_numpy(lengths)
 
 
-Reader = Alphabet | Sentences
+Encoder = Alphabet | SentenceEncoder
 """What makes ids of an example: an alphabet of its bases, or a tokenizer of its sentences."""
 
 
-def encode(examples: Examples, reader: Reader, max_length: int) -> Part:
+def encode(examples: Examples, encoder: Encoder, max_length: int) -> EncodedPart:
     """The examples as ids: of longer sequences the first `max_length` bases, of texts at most so
     many tokens.
     """
-    if isinstance(reader, Sentences):
-        rows, cut = reader.rows(examples.sequences, max_length)
+    if isinstance(encoder, SentenceEncoder):
+        rows, cut = encoder.rows(examples.sequences, max_length)
     else:
         cut = sum(len(s) > max_length for s in examples.sequences)
-        rows = [reader.encode(s[:max_length]) for s in examples.sequences]
+        rows = [encoder.encode(s[:max_length]) for s in examples.sequences]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
-    return Part(
+    return EncodedPart(
         np.concatenate(rows) if rows else np.zeros(0, np.uint8),
         starts,
         lengths,
         examples.labels,
-        reader.pad_id,
+        encoder.pad_id,
         cut,
     )
 
@@ -98,7 +98,7 @@ def epoch_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> lis
     return [found[i] for i in shuffled]
 
 
-def turned(seed: int, epoch: int, n: int) -> NDArray[np.bool_]:
+def draw_turned(seed: int, epoch: int, n: int) -> NDArray[np.bool_]:
     """Which of `n` examples are shown from the other strand in an epoch."""
     return uniforms(seed, Purpose.FINETUNE_STRAND, epoch, n) < 0.5
 
@@ -110,7 +110,7 @@ def dropout_draws(seed: int, epoch: int, rows: Index, width: int) -> Tensor:
     ).float()
 
 
-def passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:
+def split_passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:
     """A batch in parts that fit the device: equal numbers of rows, at most so many bases with
     padding and strands.
     """

@@ -94,7 +94,7 @@ def fit_cnn(
     network = Cnn(length, n_out, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
     x, labels = (
-        letters_of([s[:max_length] for s in train.sequences], length),
+        encode_letters([s[:max_length] for s in train.sequences], length),
         torch.from_numpy(train.labels),
     )
     mean, scale = (
@@ -105,7 +105,7 @@ def fit_cnn(
 
     def predict(examples: Examples) -> Floats:
         network.eval()
-        z = letters_of([s[:max_length] for s in examples.sequences], length)
+        z = encode_letters([s[:max_length] for s in examples.sequences], length)
         with torch.no_grad():
             scores = [network(z[i : i + 1024].long()) for i in range(0, len(z), 1024)]
         found = torch.cat([torch.zeros(0, n_out), *scores])
@@ -130,7 +130,7 @@ def fit_cnn(
     return predict
 
 
-def letters_of(sequences: list[bytes], length: int) -> Tensor:
+def encode_letters(sequences: list[bytes], length: int) -> Tensor:
     """(n, length) letters 0 to 5 as uint8: A, C, G, T, any other, padding on the right; longer
     sequences are cut.
     """

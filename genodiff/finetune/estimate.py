@@ -15,21 +15,21 @@ import numpy as np
 import torch
 
 from genodiff.errors import DataError
-from genodiff.finetune.batches import encode, passes
-from genodiff.finetune.contender import Contender
-from genodiff.finetune.fit import loss_of, n_out_of
+from genodiff.finetune.batches import encode, split_passes
+from genodiff.finetune.fit import count_outputs, sum_loss
 from genodiff.finetune.head import Classifier
+from genodiff.finetune.model_spec import ModelSpec
 from genodiff.finetune.protocol import GRIDS, FitSettings
-from genodiff.finetune.sweep import Plan, settings_for
+from genodiff.finetune.sweep import SweepPlan, settings_for
+from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.reference import find_reference
-from genodiff.tasks.request import Request, loaded
 from genodiff.tasks.task import VALID_SHARE, Task, find_task, load_suite
 from genodiff.train.progress import clock
 
 _FORWARD = 0.35  # of a training step's time
 
 
-class Size(NamedTuple):
+class TaskSize(NamedTuple):
     """A task's size: examples of both parts, typical and longest length, and whether the data are
     here.
     """
@@ -42,18 +42,18 @@ class Size(NamedTuple):
     here: bool
 
 
-def size_of(request: Request, name: str) -> Size:
+def measure_task(request: DataRequest, name: str) -> TaskSize:
     """The size of a task, from its data where they are here, otherwise from what is published of
     it.
     """
     try:
-        data = loaded(request.model_dump_json(), name)
+        data = load_cached(request.model_dump_json(), name)
     except DataError:
         if request.table is not None:
             raise
         task = find_task(request.suite, name)
         count = {part: sum(task.counts.get(part, ())) for part in ("train", "dev", "test")}
-        return Size(
+        return TaskSize(
             task,
             count["train"] + count["dev"],
             count["test"],
@@ -62,12 +62,14 @@ def size_of(request: Request, name: str) -> Size:
             False,
         )
     lengths = data.train.lengths.clip(max=data.task.max_length)
-    return Size(
+    return TaskSize(
         data.task, data.train.n, data.test.n, round(float(lengths.mean())), int(lengths.max()), True
     )
 
 
-def in_tokens(request: Request, size: Size, contender: Contender, settings: FitSettings) -> Size:
+def count_in_tokens(
+    request: DataRequest, size: TaskSize, model: ModelSpec, settings: FitSettings
+) -> TaskSize:
     """The size of a task of text as a network reads it: its lengths in tokens of that network's
     tokenizer.
     """
@@ -75,22 +77,22 @@ def in_tokens(request: Request, size: Size, contender: Contender, settings: FitS
     if not size.here:
         return size._replace(length=most, longest=most)
     lengths = encode(
-        loaded(request.model_dump_json(), size.task.name).train, contender.reader(), most
+        load_cached(request.model_dump_json(), size.task.name).train, model.encoder(), most
     ).lengths
     return size._replace(length=round(float(lengths.mean())), longest=int(lengths.max()))
 
 
-def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
+def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
     """The plan as plain values; times in seconds, `seconds` with `jobs` units side by side."""
     plan = plan._replace(request=plan.request.model_copy(update={"offline": True}))
-    sizes = [size_of(plan.request, name) for name in plan.tasks]
+    sizes = [measure_task(plan.request, name) for name in plan.tasks]
     rows = []
     for size in sizes:
-        for contender in plan.contenders:
-            for method in plan.methods if contender.kind != "baseline" else ("baseline",):
+        for model in plan.models:
+            for method in plan.methods if model.kind != "baseline" else ("baseline",):
                 row: dict[str, Any] = {
                     "task": size.task.name,
-                    "model": contender.name,
+                    "model": model.name,
                     "method": method,
                     "units": plan.seeds,
                 }
@@ -100,17 +102,17 @@ def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
                     "length": size.length,
                     "data_here": size.here,
                 }
-                if contender.kind != "baseline":
-                    _, settings = settings_for(plan, size.task, contender, method)
+                if model.kind != "baseline":
+                    _, settings = settings_for(plan, size.task, model, method)
                     seen = (
-                        in_tokens(plan.request, size, contender, settings)
+                        count_in_tokens(plan.request, size, model, settings)
                         if size.task.domain == "text"
                         else size
                     )
                     row |= {"length": seen.length}
-                    backbone, alphabet = contender.network(1, device)
+                    backbone, alphabet = model.network(1, device)
                     classifier = Classifier(
-                        backbone, n_out_of(size.task.kind, size.task.classes), strands=settings.rc,
+                        backbone, count_outputs(size.task.kind, size.task.classes), strands=settings.rc,
                         complement=alphabet.complement,
                         parts=settings.parts,
                     ).to(device)  # fmt: skip
@@ -129,7 +131,7 @@ def estimate(plan: Plan, device: str, jobs: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _tries(plan: Plan, method: str) -> float:
+def _tries(plan: SweepPlan, method: str) -> float:
     if method != "full":
         return 1.0
     if plan.grid:
@@ -143,7 +145,7 @@ def _tries(plan: Plan, method: str) -> float:
 
 
 def _of_network(
-    classifier: Classifier, size: Size, settings: FitSettings, tries: float
+    classifier: Classifier, size: TaskSize, settings: FitSettings, tries: float
 ) -> dict[str, Any]:
     parameters = sum(p.numel() for p in classifier.parameters())
     found: dict[str, Any] = {
@@ -196,9 +198,9 @@ def seconds_per_base(
     up.
     """
     device = classifier.weight.device
-    rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[
-        0
-    ].stop
+    rows = split_passes(
+        np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1
+    )[0].stop
     optimizer = torch.optim.AdamW(classifier.parameters(), lr=0.0, weight_decay=0.0, fused=True)
     took = []
     for _ in range(3):
@@ -206,7 +208,7 @@ def seconds_per_base(
         x0, lengths = _batch(rows, length, device)
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
             scores = classifier(x0, lengths)
-        loss_of(task.kind, scores.float(), _targets(task, rows, device)).backward()
+        sum_loss(task.kind, scores.float(), _targets(task, rows, device)).backward()
         if device.type == "cuda":
             torch.cuda.synchronize()
         took.append(time.perf_counter() - began)
@@ -221,9 +223,9 @@ def memory(classifier: Classifier, task: Task, length: int, settings: FitSetting
     largest pass.
     """
     device = classifier.weight.device
-    rows = passes(np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1)[
-        0
-    ].stop
+    rows = split_passes(
+        np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1
+    )[0].stop
     kept: dict[int, int] = {}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -233,7 +235,7 @@ def memory(classifier: Classifier, task: Task, length: int, settings: FitSetting
 
     some = min(rows, 2)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        loss = loss_of(
+        loss = sum_loss(
             task.kind,
             classifier(*_batch(some, length, device)).float(),
             _targets(task, some, device),
@@ -249,7 +251,7 @@ def memory(classifier: Classifier, task: Task, length: int, settings: FitSetting
     )
 
 
-def downloads(plan: Plan, sizes: list[Size]) -> list[dict[str, str]]:
+def downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str]]:
     """What would have to be fetched or given: {"what", "url"} of each file that is not here."""
     if plan.request.table is not None:
         return []

@@ -28,12 +28,18 @@ from torch import Tensor
 from torch.optim import AdamW
 
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted
-from genodiff.finetune.batches import Part, dropout_draws, epoch_batches, passes, turned
+from genodiff.finetune.batches import (
+    EncodedPart,
+    draw_turned,
+    dropout_draws,
+    epoch_batches,
+    split_passes,
+)
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.protocol import FitSettings
 from genodiff.io import atomic
 from genodiff.runs.weights import fill, own_tensors, read_tensors
-from genodiff.tasks.metrics import Floats, better, measure
+from genodiff.tasks.metrics import Floats, is_better, measure
 from genodiff.train.optimizer import decays, moments, set_moments
 
 STATE = "state.safetensors"
@@ -52,7 +58,7 @@ class Epoch(NamedTuple):
     valid: float
 
 
-class Fitted(NamedTuple):
+class FitResult(NamedTuple):
     """A fit's outcome; the classifier holds the weights of its best epoch."""
 
     classifier: Classifier
@@ -77,7 +83,7 @@ class Tick(NamedTuple):
 Watch = Callable[[Tick], None]
 
 
-def loss_of(kind: str, scores: Tensor, labels: Tensor) -> Tensor:
+def sum_loss(kind: str, scores: Tensor, labels: Tensor) -> Tensor:
     """The loss summed over examples."""
     if kind == "regression":
         return F.mse_loss(scores[:, 0], labels.float(), reduction="sum")
@@ -89,7 +95,7 @@ def loss_of(kind: str, scores: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(scores, labels, reduction="sum")
 
 
-def n_out_of(kind: str, classes: tuple[str, ...]) -> int:
+def count_outputs(kind: str, classes: tuple[str, ...]) -> int:
     """Scores that a task's head gives."""
     return 1 if kind == "regression" else len(classes)
 
@@ -109,7 +115,7 @@ def probabilities(kind: str, scores: Floats, scale: tuple[float, float] = (0.0, 
 @torch.no_grad()
 def raw_scores(
     classifier: Classifier,
-    part: Part,
+    part: EncodedPart,
     *,
     batch_size: int | None = None,
     extra: int = 0,
@@ -127,7 +133,7 @@ def raw_scores(
     for i in range(0, part.n, size):
         rows = order[i : i + size]
         parts = (
-            passes(part.lengths[rows], device.type, strands)
+            split_passes(part.lengths[rows], device.type, strands)
             if batch_size is None
             else [slice(0, len(rows))]
         )
@@ -227,8 +233,8 @@ def _digest(tensors: dict[str, Tensor], counters: dict[str, Any], identity: str)
 
 def fit(
     classifier: Classifier,
-    train: Part,
-    valid: Part,
+    train: EncodedPart,
+    valid: EncodedPart,
     *,
     kind: str,
     metric: str,
@@ -237,7 +243,7 @@ def fit(
     state: Path | None = None,
     identity: str = "",
     watch: Watch | None = None,
-) -> Fitted:
+) -> FitResult:
     """Train on `train`, keep the epoch whose `metric` on `valid` is best (the first of equals).
 
     With `state`, go on from that file where it is there, and keep it up to date; `identity` says
@@ -256,7 +262,7 @@ def fit(
     while run.epoch < epochs and not _given_up(run, settings):
         batches = epoch_batches(train.lengths, settings.batch_size, seed, run.epoch)
         flips = (
-            turned(seed, run.epoch, train.n)
+            draw_turned(seed, run.epoch, train.n)
             if classifier.strands in ("average", "augment")
             else None
         )
@@ -295,7 +301,7 @@ def fit(
             run.save(state, identity)
             saved = time.monotonic()
     fill(classifier, {k: v.to(device) for k, v in run.best.items()})
-    return Fitted(
+    return FitResult(
         classifier.eval(),
         run.best_epoch,
         run.history[run.best_epoch].valid,
@@ -325,14 +331,14 @@ def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Ten
 
 
 def _step(
-    run: _Run, train: Part, rows: NDArray[np.int64], flips: NDArray[np.bool_] | None, kind: str,
+    run: _Run, train: EncodedPart, rows: NDArray[np.int64], flips: NDArray[np.bool_] | None, kind: str,
     scale: tuple[float, float],
     settings: FitSettings, seed: int,
 ) -> float:  # fmt: skip
     """One step on the examples at `rows`; returns the loss summed over them."""
     classifier, device = run.classifier.train(), run.classifier.weight.device
     total = 0.0
-    for some in passes(train.lengths[rows], device.type, 2 if classifier.paired else 1):
+    for some in split_passes(train.lengths[rows], device.type, 2 if classifier.paired else 1):
         here = rows[some]
         x0, lengths = (t.to(device) for t in train.collate(here))
         if flips is not None:
@@ -348,7 +354,7 @@ def _step(
         )
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
             scores = classifier(x0, lengths, dropped)
-        loss = loss_of(kind, scores.float(), _targets(kind, train.labels[here], scale).to(device))
+        loss = sum_loss(kind, scores.float(), _targets(kind, train.labels[here], scale).to(device))
         (loss / len(rows)).backward()
         total += float(loss.detach())
     norm = float(torch.nn.utils.clip_grad_norm_(classifier.parameters(), settings.clip))
@@ -364,8 +370,8 @@ def _step(
 
 def _close_epoch(
     run: _Run,
-    train: Part,
-    valid: Part,
+    train: EncodedPart,
+    valid: EncodedPart,
     kind: str,
     metric: str,
     settings: FitSettings,
@@ -376,10 +382,10 @@ def _close_epoch(
     raw = raw_scores(run.classifier, valid, bf16=settings.precision == "bf16")
     value = measure(metric, kind, valid.labels, probabilities(kind, raw, scale))
     loss = (
-        float(loss_of(kind, torch.from_numpy(raw), _targets(kind, valid.labels, scale))) / valid.n
+        float(sum_loss(kind, torch.from_numpy(raw), _targets(kind, valid.labels, scale))) / valid.n
     )
     run.history.append(Epoch(run.epoch, run.step, run.loss / max(1, seen), loss, value))
-    if len(run.history) == 1 or better(metric, value, run.history[run.best_epoch].valid):
+    if len(run.history) == 1 or is_better(metric, value, run.history[run.best_epoch].valid):
         run.best_epoch = run.epoch
         run.best = {k: v.clone() for k, v in own_tensors(run.classifier).items()}
     run.epoch, run.batch, run.loss = run.epoch + 1, 0, 0.0

@@ -14,14 +14,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from genodiff.errors import DataError
-from genodiff.finetune.batches import Part, passes
+from genodiff.finetune.batches import EncodedPart, split_passes
 from genodiff.finetune.head import Classifier
-from genodiff.tasks.metrics import Floats, best_of, in_their_columns, measure
+from genodiff.tasks.metrics import Floats, align_columns, best_of, measure
 
 _ITERATIONS = 2000
 
 
-class Probed(NamedTuple):
+class FittedProbe(NamedTuple):
     """A fitted probe: the strength that was chosen, its validation metric, and what to predict
     with.
     """
@@ -39,13 +39,13 @@ class Probed(NamedTuple):
 
 
 @torch.no_grad()
-def embeddings(classifier: Classifier, part: Part) -> Floats:
+def embeddings(classifier: Classifier, part: EncodedPart) -> Floats:
     """The embedding of every example, (n, D), in order."""
     device = classifier.weight.device
     order = np.argsort(-part.lengths, kind="stable")
     out = np.empty((part.n, classifier.weight.shape[1]))
     classifier.eval()
-    for some in passes(part.lengths[order], device.type, 2 if classifier.paired else 1):
+    for some in split_passes(part.lengths[order], device.type, 2 if classifier.paired else 1):
         rows = order[some]
         x0, lengths = part.collate(rows)
         out[rows] = classifier.embedding(x0.to(device), lengths.to(device)).double().cpu().numpy()
@@ -56,7 +56,7 @@ def fit_probe(
     train: Floats, train_labels: NDArray[Any], valid: Floats, valid_labels: NDArray[Any], *,
     kind: str, metric: str, n_out: int,
     strengths: tuple[float, ...],
-) -> Probed:  # fmt: skip
+) -> FittedProbe:  # fmt: skip
     """The probe whose strength is best on the validation part. Raises `DataError` where the train
     part has a single class.
     """
@@ -68,7 +68,7 @@ def fit_probe(
         for c, models in fitted.items()
     }
     best, c = best_of(metric, ((value, c) for c, value in values.items()))
-    return Probed(
+    return FittedProbe(
         c, best, {f"{c:g}": value for c, value in values.items()}, scaler, fitted[c], n_out
     )
 
@@ -99,4 +99,4 @@ def _predict(kind: str, models: list[Any], x: Floats, n_out: int) -> Floats:
             for m in models
         ]
         return np.stack(yes, 1)
-    return in_their_columns(models[0].classes_, models[0].predict_proba(x), n_out)
+    return align_columns(models[0].classes_, models[0].predict_proba(x), n_out)

@@ -17,7 +17,7 @@ _log = logging.getLogger("genodiff")
 _FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
 
 
-class Board:
+class SweepProgress:
     """How many units are done, where the running ones are, how long is left. `cost` weighs the
     units, by key.
     """
@@ -95,4 +95,4 @@ class Board:
 
 
 def _name(unit: Unit) -> str:
-    return f"{unit.task} {unit.contender.name} seed {unit.seed}"
+    return f"{unit.task} {unit.model.name} seed {unit.seed}"

@@ -138,7 +138,7 @@ GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
 RECIPES = ("paper", "mdlm")
 
 
-def preset(suite: str, task: str, rc: Strands, name: str = "paper") -> dict[str, Any]:
+def protocol_settings(suite: str, task: str, rc: Strands, name: str = "paper") -> dict[str, Any]:
     """The settings of a protocol for a task, as changes of the defaults; `rc` is resolved. Raises
     `UsageError` for its name.
     """
@@ -152,7 +152,7 @@ def preset(suite: str, task: str, rc: Strands, name: str = "paper") -> dict[str,
     return found
 
 
-def grid(suite: str) -> Iterator[dict[str, Any]]:
+def grid_settings(suite: str) -> Iterator[dict[str, Any]]:
     """The settings of a suite's grid."""
     axes = GRIDS.get(suite, GRIDS["genomic-benchmarks"])
     for values in product(*axes.values()):

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
-from genodiff.finetune.batches import passes
+from genodiff.finetune.batches import split_passes
 from genodiff.finetune.head import Classifier
 
 LONGEST = 120
@@ -36,7 +36,7 @@ def mutagenesis(
     device, lengths = classifier.weight.device, np.full(len(rows), len(ids))
     classifier.eval()
     scores = []
-    for some in passes(lengths, device.type, 2 if classifier.paired else 1):
+    for some in split_passes(lengths, device.type, 2 if classifier.paired else 1):
         x0 = torch.from_numpy(rows[some]).to(device)
         scores.append(
             classifier.predict(x0, torch.full((len(x0),), len(ids), device=device))
@@ -53,7 +53,7 @@ def mutagenesis(
     return start, (margin[1:] - margin[0]).reshape(n, len(targets))
 
 
-def about(
+def explain_sequence(
     classifier: Classifier, alphabet: Alphabet, sequence: bytes, label: int, probability: float
 ) -> dict[str, Any]:
     """What a report draws: the bases of the stretch, and how much a change at each place costs on

@@ -15,11 +15,11 @@ from typing import Any
 from filelock import FileLock
 
 from genodiff.errors import GenodiffError, MachineError
-from genodiff.finetune.contender import Contender
+from genodiff.finetune.model_spec import ModelSpec
 from genodiff.finetune.protocol import FitSettings
 from genodiff.finetune.unit import Unit
 from genodiff.io import atomic
-from genodiff.tasks.metrics import HIGHER, better
+from genodiff.tasks.metrics import HIGHER, is_better
 from genodiff.tasks.task import Task
 
 FILE = "search.jsonl"
@@ -29,8 +29,8 @@ _BATCHES = (32, 64, 128, 256)
 class Search:
     """The record of what was tried for one contender on one task."""
 
-    def __init__(self, out: Path, task: Task, contender: Contender) -> None:
-        self.path, self.task, self.contender = out / FILE, task, contender
+    def __init__(self, out: Path, task: Task, model: ModelSpec) -> None:
+        self.path, self.task, self.model = out / FILE, task, model
 
     def known(self) -> dict[str, float]:
         """The validation value of every unit that was tried in this folder, by key; NaN where it
@@ -51,7 +51,7 @@ class Search:
     def add(self, unit: Unit, valid: float) -> None:
         """Note a unit's validation value."""
         row = {
-            "suite": unit.suite, "task": unit.task, "model": unit.contender.name,
+            "suite": unit.suite, "task": unit.task, "model": unit.model.name,
             "seed": unit.seed, "key": unit.key,
             "metric": self.task.metrics[0], "valid": valid if math.isfinite(valid) else None,
             "settings": unit.settings.model_dump(mode="json"),
@@ -107,7 +107,7 @@ def best_of(candidates: Sequence[FitSettings], values: Sequence[float], metric: 
     """
     found: int | None = None
     for i, value in enumerate(values):
-        if math.isfinite(value) and (found is None or better(metric, value, values[found])):
+        if math.isfinite(value) and (found is None or is_better(metric, value, values[found])):
             found = i
     if found is None:
         raise GenodiffError("every setting that was tried failed", fix="give a lower --lr")

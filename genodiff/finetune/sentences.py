@@ -17,7 +17,7 @@ from genodiff.tasks.glue import TAB
 Ids = NDArray[Any]
 
 
-class Sentences:
+class SentenceEncoder:
     """Sentences to ids by a tokenizer; `pad_id` is what a batch is filled with."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -37,7 +37,7 @@ class Sentences:
         found, cut = [], 0
         for of in fields:
             parts = [next(flat) for _ in of]
-            sizes = shortened(
+            sizes = shorten(
                 [len(part) for part in parts], max(len(of), max_length - len(start) - len(of))
             )
             cut += sizes != [len(part) for part in parts]
@@ -48,7 +48,7 @@ class Sentences:
         return found, cut
 
 
-def shortened(sizes: list[int], most: int) -> list[int]:
+def shorten(sizes: list[int], most: int) -> list[int]:
     """One size or two, cut so that they come to at most `most`: the longer loses first."""
     if sum(sizes) <= most:
         return sizes

@@ -24,21 +24,21 @@ import torch
 from genodiff import __version__
 from genodiff.errors import GenodiffError
 from genodiff.finetune.baselines import baselines_for
-from genodiff.finetune.contender import Contender
 from genodiff.finetune.head import Strands, strands_for
-from genodiff.finetune.progress import Board
-from genodiff.finetune.protocol import FitSettings, grid, preset
+from genodiff.finetune.model_spec import ModelSpec
+from genodiff.finetune.progress import SweepProgress
+from genodiff.finetune.protocol import FitSettings, grid_settings, protocol_settings
 from genodiff.finetune.results import add_rows, data_digest, read_results
 from genodiff.finetune.search import Search, best_of
 from genodiff.finetune.unit import RESULT, Unit
-from genodiff.finetune.workers import Outcome, Place, outcomes
+from genodiff.finetune.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
 from genodiff.runs import lock
 from genodiff.runs.folder import git_revision
 from genodiff.tasks.audit import audit
+from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.examples import class_counts
-from genodiff.tasks.request import Request, loaded
 from genodiff.tasks.task import Task
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
@@ -46,14 +46,14 @@ TASKS, SESSIONS = "tasks.json", "sessions.json"
 _log = logging.getLogger("genodiff")
 
 
-class Plan(NamedTuple):
+class SweepPlan(NamedTuple):
     """What a sweep is to do: by whom, how, how often. `over` are settings that go over the
     protocol's.
     """
 
-    request: Request
+    request: DataRequest
     tasks: list[str]
-    contenders: list[Contender]
+    models: list[ModelSpec]
     methods: tuple[str, ...] = ("full",)
     seeds: int = 5
     protocol: str = "paper"
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     grid: bool = False
 
 
-class Known(NamedTuple):
+class TaskSummary(NamedTuple):
     """A task as a sweep needs it without its examples."""
 
     task: Task
@@ -74,21 +74,21 @@ class Known(NamedTuple):
 
 
 def settings_for(
-    plan: Plan, task: Task, contender: Contender, method: str
+    plan: SweepPlan, task: Task, model: ModelSpec, method: str
 ) -> tuple[str, FitSettings]:
     """(name, settings) of a contender on a task: the protocol's, then what the user gave. Raises
     `UsageError`.
     """
-    if contender.kind == "baseline":
+    if model.kind == "baseline":
         return "", FitSettings()
-    shape, alphabet = contender.shape()
+    shape, alphabet = model.shape()
     wanted: Strands = plan.over.get("rc", "auto")
     rc = strands_for(
         shape,
         "none" if wanted == "auto" and task.oriented else wanted,
         alphabet.complement is not None,
     )
-    own = preset(plan.request.suite, task.name, rc, plan.protocol) | {
+    own = protocol_settings(plan.request.suite, task.name, rc, plan.protocol) | {
         "method": method,
         "rc": rc,
         "parts": task.parts,
@@ -97,9 +97,9 @@ def settings_for(
     return plan.protocol if settings == FitSettings.parse(own) else "own", settings
 
 
-def know(request: Request, name: str) -> Known:
+def summarise_task(request: DataRequest, name: str) -> TaskSummary:
     """Load a task and note what a sweep and its report say about it, the audit too."""
-    data = loaded(request.model_dump_json(), name)
+    data = load_cached(request.model_dump_json(), name)
     task = data.task
     parts = {"train": data.train, "test": data.test}
     about: dict[str, Any] = {
@@ -118,11 +118,16 @@ def know(request: Request, name: str) -> Known:
         "audit": audit(data), "baselines": list(baselines_for(task, data.train)),
     }  # fmt: skip
     bases = int(data.train.lengths.clip(max=task.max_length).sum())
-    return Known(task, about["data"], data.split, data.train.n, bases, about)
+    return TaskSummary(task, about["data"], data.split, data.train.n, bases, about)
 
 
-def units_of(
-    plan: Plan, known: Known, contender: Contender, method: str, settings: FitSettings, setting: str
+def make_units(
+    plan: SweepPlan,
+    known: TaskSummary,
+    model: ModelSpec,
+    method: str,
+    settings: FitSettings,
+    setting: str,
 ) -> list[Unit]:
     """One unit per seed, from 1."""
     what = {
@@ -132,7 +137,7 @@ def units_of(
         "data": known.digest,
     }
     return [
-        Unit(**what, contender=contender, settings=settings, setting=setting, seed=s)
+        Unit(**what, model=model, settings=settings, setting=setting, seed=s)
         for s in range(1, plan.seeds + 1)
     ]
 
@@ -165,7 +170,7 @@ def _session(out: Path, command: str, device: str) -> None:
 
 
 def sweep(
-    plan: Plan, out: Path, *, device: str = "cpu", jobs: int = 1, command: str = ""
+    plan: SweepPlan, out: Path, *, device: str = "cpu", jobs: int = 1, command: str = ""
 ) -> list[dict[str, Any]]:
     """Run what is not done yet and return the rows of this plan. Raises `GenodiffError` at the end
     where a unit failed.
@@ -178,36 +183,33 @@ def sweep(
         cost: dict[str, float] = {}
         faults: list[str] = []
         for name in plan.tasks:
-            known = know(plan.request, name)
+            known = summarise_task(plan.request, name)
             _remember(out, known.about)
-            for contender in plan.contenders:
-                if (
-                    contender.kind == "baseline"
-                    and contender.preset not in known.about["baselines"]
-                ):
-                    _log.info("%s: no %s, which these data do not allow", name, contender.name)
+            for model in plan.models:
+                if model.kind == "baseline" and model.preset not in known.about["baselines"]:
+                    _log.info("%s: no %s, which these data do not allow", name, model.name)
                     continue
-                for method in plan.methods if contender.kind != "baseline" else ("baseline",):
-                    setting, settings = settings_for(plan, known.task, contender, method)
+                for method in plan.methods if model.kind != "baseline" else ("baseline",):
+                    setting, settings = settings_for(plan, known.task, model, method)
                     if (plan.grid or plan.search) and method == "full":
                         setting, settings = _searched(
-                            plan, known, contender, settings, out, device, jobs, faults
+                            plan, known, model, settings, out, device, jobs, faults
                         )
-                    some = units_of(plan, known, contender, method, settings, setting)
+                    some = make_units(plan, known, model, method, settings, setting)
                     units += some
                     cost |= {unit.key: _cost(unit, known) for unit in some}
         units = _unique(units)
         rows = {row["key"] for row in read_results(out)}
         done = [unit for unit in units if unit.key in rows or (unit.folder(out) / RESULT).exists()]
-        board = Board(len(units), cost, {unit.key for unit in done})
-        place = Place(plan.request, out, device, jobs)
+        board = SweepProgress(len(units), cost, {unit.key for unit in done})
+        place = Workers(plan.request, out, device, jobs)
         try:
-            for outcome in outcomes(
+            for outcome in run_units(
                 [unit for unit in done if unit.key not in rows], place._replace(jobs=1)
             ):
                 add_rows(out, [outcome.row] if outcome.row is not None else [])
             todo = [unit for unit in units if unit not in done]
-            for outcome in outcomes(todo, place, board.tick):
+            for outcome in run_units(todo, place, board.tick):
                 _take(outcome, out, board, faults)
         finally:
             board.close()
@@ -220,10 +222,10 @@ def sweep(
     return [row for row in read_results(out) if row["key"] in keys]
 
 
-def _take(outcome: Outcome, out: Path, board: Board, faults: list[str]) -> None:
+def _take(outcome: UnitOutcome, out: Path, board: SweepProgress, faults: list[str]) -> None:
     if outcome.fault is not None:
         unit = outcome.unit
-        faults.append(f"{unit.task} {unit.contender.name} seed {unit.seed}: {outcome.fault}")
+        faults.append(f"{unit.task} {unit.model.name} seed {unit.seed}: {outcome.fault}")
         _log.error("%s", faults[-1])
     if outcome.row is not None:
         add_rows(out, [outcome.row])
@@ -234,13 +236,13 @@ def _unique(units: Sequence[Unit]) -> list[Unit]:
     return list({unit.key: unit for unit in units}.values())
 
 
-def _cost(unit: Unit, known: Known) -> float:
+def _cost(unit: Unit, known: TaskSummary) -> float:
     """What a unit takes, in arbitrary units that are the same for all networks; what a baseline
     takes is not known.
     """
-    if unit.contender.kind == "baseline":
+    if unit.model.kind == "baseline":
         return 0.0
-    settings, alphabet = unit.contender.shape()
+    settings, alphabet = unit.model.shape()
     epochs = (
         unit.settings.steps(known.n_train) / math.ceil(known.n_train / unit.settings.batch_size)
         if unit.method == "full"
@@ -269,9 +271,9 @@ def read_tasks(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def _searched(
-    plan: Plan,
-    known: Known,
-    contender: Contender,
+    plan: SweepPlan,
+    known: TaskSummary,
+    model: ModelSpec,
     start: FitSettings,
     out: Path,
     device: str,
@@ -281,22 +283,22 @@ def _searched(
     """The settings with the best validation: of the paper's grid over all seeds, or of `search`
     trials on the first seed.
     """
-    place = Place(plan.request, out, device, jobs, final=False)
-    log = Search(out, known.task, contender)
+    place = Workers(plan.request, out, device, jobs, final=False)
+    log = Search(out, known.task, model)
 
     def run(candidates: Sequence[FitSettings], seeds: int) -> list[float]:
         units = [
             u
             for s in candidates
-            for u in units_of(plan._replace(seeds=seeds), known, contender, "full", s, "tried")
+            for u in make_units(plan._replace(seeds=seeds), known, model, "full", s, "tried")
         ]
         values = log.known()
         todo = [u for u in _unique(units) if u.key not in values]
-        board = Board(len(todo), {u.key: _cost(u, known) for u in todo}, set())
+        board = SweepProgress(len(todo), {u.key: _cost(u, known) for u in todo}, set())
         try:
-            for outcome in outcomes(todo, place, board.tick):
+            for outcome in run_units(todo, place, board.tick):
                 if outcome.fault is not None:
-                    _log.warning("%s: %s", outcome.unit.contender.name, outcome.fault)
+                    _log.warning("%s: %s", outcome.unit.model.name, outcome.fault)
                 values[outcome.unit.key] = outcome.valid if outcome.valid is not None else math.nan
                 log.add(outcome.unit, values[outcome.unit.key])
                 board.done(outcome.unit, None)
@@ -309,7 +311,9 @@ def _searched(
         return [sum(found) / len(found) for found in each]
 
     if plan.grid:
-        candidates = [start.model_copy(update=change) for change in grid(plan.request.suite)]
+        candidates = [
+            start.model_copy(update=change) for change in grid_settings(plan.request.suite)
+        ]
         chosen = best_of(candidates, run(candidates, plan.seeds), known.task.metrics[0])
         return "grid", chosen
     return f"search-{plan.search}", log.optimise(start, plan.search, lambda s: run([s], 1)[0])

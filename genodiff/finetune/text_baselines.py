@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.glue import TAB
-from genodiff.tasks.metrics import best_of, in_their_columns, measure
+from genodiff.tasks.metrics import align_columns, best_of, measure
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
@@ -98,4 +98,4 @@ def fit_text(
 
 
 def _probabilities(model: LogisticRegression, x: Any, n_out: int) -> Floats:
-    return in_their_columns(model.classes_, model.predict_proba(x), n_out)
+    return align_columns(model.classes_, model.predict_proba(x), n_out)

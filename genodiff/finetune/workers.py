@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 import torch
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError
-from genodiff.finetune.baselines import baseline_predictor
 from genodiff.finetune.fit import Tick
-from genodiff.finetune.unit import Unit, fit_unit, run_unit
-from genodiff.tasks.request import Request, loaded
+from genodiff.finetune.fitted_unit import fit_unit
+from genodiff.finetune.scored_unit import run_unit
+from genodiff.finetune.unit import Unit
+from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.train.signals import Signals, calm_child
 
 _log = logging.getLogger("genodiff")
@@ -33,7 +34,7 @@ _PAUSE = 0.25
 Report = Callable[[Unit, Tick], None]
 
 
-class Outcome(NamedTuple):
+class UnitOutcome(NamedTuple):
     """What became of a unit: its row (or, where only validation was asked for, its validation
     value), or what went wrong.
     """
@@ -44,19 +45,19 @@ class Outcome(NamedTuple):
     fault: GenodiffError | None
 
 
-class Place(NamedTuple):
+class Workers(NamedTuple):
     """Where units run."""
 
-    request: Request
+    request: DataRequest
     out: Path
     device: str
     jobs: int
     final: bool = True
 
 
-def outcomes(
-    units: Sequence[Unit], place: Place, report: Report | None = None
-) -> Iterator[Outcome]:
+def run_units(
+    units: Sequence[Unit], place: Workers, report: Report | None = None
+) -> Iterator[UnitOutcome]:
     """Each unit's outcome, as it comes. Raises `Interrupted` after a signal, with every unit's
     state saved.
     """
@@ -70,8 +71,8 @@ def outcomes(
 
 
 def _one_by_one(
-    units: Sequence[Unit], place: Place, report: Report | None, signals: Signals
-) -> Iterator[Outcome]:
+    units: Sequence[Unit], place: Workers, report: Report | None, signals: Signals
+) -> Iterator[UnitOutcome]:
     for unit in units:
 
         def watch(tick: Tick, unit: Unit = unit) -> None:
@@ -93,31 +94,27 @@ def _stop_for(signals: Signals) -> None:
         )
 
 
-def _outcome(unit: Unit, place: Place, device: str, watch: Callable[[Tick], None]) -> Outcome:
-    data = loaded(place.request.model_dump_json(), unit.task)
+def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], None]) -> UnitOutcome:
+    data = load_cached(place.request.model_dump_json(), unit.task)
     try:
         if place.final:
-            return Outcome(
+            return UnitOutcome(
                 unit,
-                run_unit(
-                    unit, data, place.out, device=device, baseline=baseline_predictor, watch=watch
-                ),
+                run_unit(unit, data, place.out, device=device, watch=watch),
                 None,
                 None,
             )
-        found = fit_unit(
-            unit, data, place.out, device=device, baseline=baseline_predictor, watch=watch
-        ).found
-        return Outcome(unit, None, found["valid"], None)
+        found = fit_unit(unit, data, place.out, device=device, watch=watch).found
+        return UnitOutcome(unit, None, found["valid"], None)
     except Interrupted:
         raise
     except GenodiffError as fault:
-        return Outcome(unit, None, None, fault)
+        return UnitOutcome(unit, None, None, fault)
 
 
 def _side_by_side(
-    units: Sequence[Unit], place: Place, report: Report | None, signals: Signals
-) -> Iterator[Outcome]:
+    units: Sequence[Unit], place: Workers, report: Report | None, signals: Signals
+) -> Iterator[UnitOutcome]:
     context = multiprocessing.get_context("spawn")
     ticks, stop, index = context.Queue(), context.Event(), context.Value("i", 0)
     gpus = torch.cuda.device_count() if place.device.startswith("cuda") else 0
@@ -127,7 +124,7 @@ def _side_by_side(
     pool = ProcessPoolExecutor(
         min(place.jobs, len(units)), mp_context=context, initializer=_begin, initargs=arguments
     )
-    pending: set[Future[Outcome | None]] = set()
+    pending: set[Future[UnitOutcome | None]] = set()
     try:
         pending = {pool.submit(_work, unit, place) for unit in units}
         while pending:
@@ -179,7 +176,7 @@ def _begin(
     )
 
 
-def _work(unit: Unit, place: Place) -> Outcome | None:
+def _work(unit: Unit, place: Workers) -> UnitOutcome | None:
     def watch(tick: Tick) -> None:
         if os.getppid() != _worker["parent"]:
             os._exit(1)

@@ -18,15 +18,16 @@ from markupsafe import Markup
 from genodiff import __version__
 from genodiff.errors import GenodiffError
 from genodiff.finetune.results import read_results
+from genodiff.finetune.scored_unit import read_predictions
 from genodiff.finetune.sweep import SESSIONS, read_tasks
-from genodiff.finetune.unit import RESULT, UNITS, predictions
+from genodiff.finetune.unit import RESULT, UNITS
 from genodiff.io import atomic
 from genodiff.report import benchmark_figures as figures
 from genodiff.report.blocks import duration
 from genodiff.runs.weights import read_json
 from genodiff.tasks import metrics
 from genodiff.tasks.audit import audit_lines
-from genodiff.tasks.published_scores import Value, published
+from genodiff.tasks.published_scores import PublishedValue, find_published
 
 RESULTS, PAGE = "RESULTS.md", "report.html"
 _DRAWN = 5  # models in a figure of one task
@@ -61,7 +62,7 @@ class Panel(NamedTuple):
     split: str
     about: dict[str, Any]
     lines: list[Line]
-    published: list[Value]
+    published: list[PublishedValue]
     predictions: dict[str, tuple[Any, Any, Any]]
 
 
@@ -142,12 +143,12 @@ def read_sweep(out: Path) -> list[Panel]:
             for folder in folders:
                 try:
                     units.append(read_json(folder / RESULT))
-                    given.append(predictions(folder))
+                    given.append(read_predictions(folder))
                 except GenodiffError:
                     units.append({})
             spread = None
             if len(given) == len(rows):
-                spread = metrics.spread(
+                spread = metrics.measure_spread(
                     rows[0]["metric"], about["kind"], given[0][1], [g[0] for g in given]
                 )
                 seen[name] = given[0]
@@ -155,7 +156,9 @@ def read_sweep(out: Path) -> list[Panel]:
             lines.append(Line(name, role, rows, spread, units))
         order = {"baseline": 0, "scratch": 1, "model": 2}
         lines.sort(key=lambda line: (order[line.role], line.mean))
-        panels.append(Panel(suite, task, split, about, lines, published(suite, task, split), seen))
+        panels.append(
+            Panel(suite, task, split, about, lines, find_published(suite, task, split), seen)
+        )
     return panels
 
 
@@ -369,7 +372,7 @@ def _figures(panel: Panel, name: str, networks: list[Line], drawn: list[str]) ->
     seen = {k: panel.predictions[k] for k in drawn if k in panel.predictions}
     if seen and kind in ("binary", "multiclass"):
         found["calibration"] = figures.reliability(
-            name, {k: metrics.calibration(truth, p) for k, (p, truth, _) in seen.items()}
+            name, {k: metrics.measure_calibration(truth, p) for k, (p, truth, _) in seen.items()}
         )
     if seen:
         groups = {}
@@ -378,7 +381,7 @@ def _figures(panel: Panel, name: str, networks: list[Line], drawn: list[str]) ->
             def of(index: Any, p: Any = p, truth: Any = truth) -> float:
                 return metrics.measure(metric, kind, truth[index], p[index])
 
-            groups[k] = metrics.by_length(lengths, of)
+            groups[k] = metrics.measure_by_length(lengths, of)
         if max(len(g) for g in groups.values()) > 1:
             found["length"] = figures.by_length(
                 name, metric, groups, "bytes" if panel.about.get("domain") == "text" else "bases"
@@ -398,7 +401,7 @@ def _confusions(panel: Panel, names: Sequence[str]) -> list[dict[str, Any]]:
     found = []
     for name in names:
         predicted, truth, _ = panel.predictions[name]
-        counts = metrics.confusion(truth, predicted.argmax(1), predicted.shape[1])
+        counts = metrics.count_confusions(truth, predicted.argmax(1), predicted.shape[1])
         shares = counts / np.maximum(1, counts.sum(1, keepdims=True))
         rows = [
             {

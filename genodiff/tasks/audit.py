@@ -17,10 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.tasks.examples import Examples, class_counts, fingerprints
-from genodiff.tasks.kmers import K, shared_fractions
-from genodiff.tasks.overlap import overlap_counts, same_counts
+from genodiff.tasks.kmers import K, shared_kmer_fractions
+from genodiff.tasks.overlap import count_equal, count_overlaps
 from genodiff.tasks.task import TaskData
-from genodiff.tasks.trivial import accuracy, coordinate_lookup, length_tree, majority
+from genodiff.tasks.trivial_predictors import (
+    accuracy,
+    predict_by_length,
+    predict_by_lookup,
+    predict_majority,
+)
 
 HALF = 0.5
 ALL = "all"
@@ -75,13 +80,13 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
             [key in known for key in fingerprints(test.sequences, both_strands=True)], bool
         )
         with np.errstate(invalid="ignore"):
-            kmers = shared_fractions(test.sequences, train.sequences) >= HALF
+            kmers = shared_kmer_fractions(test.sequences, train.sequences) >= HALF
         leaks |= {"same": same, "reverse_complement": either & ~same, "shared_kmers": kmers}
     places: dict[str, NDArray[np.bool_] | None] = dict.fromkeys(("same_place", "overlap"))
-    if train.places is not None and test.places is not None:
+    if train.coordinates is not None and test.coordinates is not None:
         zeros = np.zeros(train.n, np.int64)
-        places["same_place"] = same_counts(test.places, train.places, zeros, 1)[:, 0] > 0
-        places["overlap"] = overlap_counts(test.places, train.places, zeros, 1)[:, 0] > 0
+        places["same_place"] = count_equal(test.coordinates, train.coordinates, zeros, 1)[:, 0] > 0
+        places["overlap"] = count_overlaps(test.coordinates, train.coordinates, zeros, 1)[:, 0] > 0
     return leaks | places
 
 
@@ -150,18 +155,18 @@ def _trivial(data: TaskData) -> dict[str, float | None]:
     """Accuracy on the test part of what reads no sequence."""
     train, test, n, cap = data.train, data.test, len(data.task.classes), data.task.max_length
     scores: dict[str, NDArray[np.float64] | None] = {
-        "majority": majority(train.labels, test.n, n),
-        "length_tree": length_tree(train.lengths, train.labels, test.lengths, n),
+        "majority": predict_majority(train.labels, test.n, n),
+        "length_tree": predict_by_length(train.lengths, train.labels, test.lengths, n),
         "lookup_same": None,
         "lookup_overlap": None,
     }
     if data.task.domain == "dna":
-        scores["length_tree_cut"] = length_tree(
+        scores["length_tree_cut"] = predict_by_length(
             np.minimum(train.lengths, cap), train.labels, np.minimum(test.lengths, cap), n
         )
-    if train.places is not None and test.places is not None:
-        scores["lookup_same"] = coordinate_lookup(train, test.places, n, exact=True)
-        scores["lookup_overlap"] = coordinate_lookup(train, test.places, n, exact=False)
+    if train.coordinates is not None and test.coordinates is not None:
+        scores["lookup_same"] = predict_by_lookup(train, test.coordinates, n, exact=True)
+        scores["lookup_overlap"] = predict_by_lookup(train, test.coordinates, n, exact=False)
     return {name: None if s is None else accuracy(s, test.labels) for name, s in scores.items()}
 
 
@@ -233,7 +238,7 @@ def _nothing(found: dict[str, Any]) -> str:
     return "blanks" if found.get("domain") == "text" else "N"
 
 
-def warnings_of(found: dict[str, Any]) -> list[str]:
+def list_warnings(found: dict[str, Any]) -> list[str]:
     """What somebody who is about to train on these data should know: leaks, duplicates, conflicts,
     cut sequences.
     """

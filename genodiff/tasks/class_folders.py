@@ -35,14 +35,14 @@ class _Tree(NamedTuple):
     read: Callable[[str], bytes]
 
 
-def is_folder_layout(path: Path) -> bool:
+def is_class_folders(path: Path) -> bool:
     """Whether `path` is a zip archive, or has `train` or `test` as a folder of folders (or one
     folder that has).
     """
     return (path.is_file() and path.suffix.lower() == ".zip") or _root(path) is not None
 
 
-def read_folder(
+def read_class_folders(
     path: str | Path, classes: tuple[str, ...] | None = None
 ) -> tuple[Examples, Examples, tuple[str, ...]]:
     """(train, test, classes), each part ordered by class and name.

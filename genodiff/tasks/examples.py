@@ -20,7 +20,7 @@ from genodiff.io.foreign import stranger
 IUPAC = b"ACGTNRYSWKMBDHV"
 
 
-class Places(NamedTuple):
+class Coordinates(NamedTuple):
     """Where n sequences stand in a genome; four arrays of n."""
 
     contig: NDArray[np.str_]
@@ -39,14 +39,14 @@ class Places(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """n labelled sequences. `sequences` is empty where only places are known; `places` is None
+    """n labelled sequences. `sequences` is empty where only places are known; `coordinates` is None
     where they are not.
     """
 
     sequences: list[bytes]
     labels: NDArray[Any]
     names: list[str]
-    places: Places | None = None
+    coordinates: Coordinates | None = None
 
     @property
     def n(self) -> int:
@@ -56,9 +56,9 @@ class Examples(NamedTuple):
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Bases of each example, from its sequence or else from its place."""
-        if self.sequences or self.places is None:
+        if self.sequences or self.coordinates is None:
             return np.fromiter(map(len, self.sequences), np.int64, len(self.sequences))
-        return self.places.end - self.places.start
+        return self.coordinates.end - self.coordinates.start
 
     def take(self, index: NDArray[Any]) -> Self:
         """The examples at `index` (integers or a mask), in that order."""
@@ -67,16 +67,19 @@ class Examples(NamedTuple):
             sequences=[self.sequences[i] for i in rows] if self.sequences else [],
             labels=self.labels[rows],
             names=[self.names[i] for i in rows],
-            places=None if self.places is None else self.places.take(rows),
+            coordinates=None if self.coordinates is None else self.coordinates.take(rows),
         )
 
 
 def concatenate(first: Examples, second: Examples) -> Examples:
     """Both, one after the other; places stay only where both have them, sequences likewise."""
     joined = None
-    if first.places is not None and second.places is not None:
-        joined = Places(
-            *(np.concatenate(pair) for pair in zip(first.places, second.places, strict=True))
+    if first.coordinates is not None and second.coordinates is not None:
+        joined = Coordinates(
+            *(
+                np.concatenate(pair)
+                for pair in zip(first.coordinates, second.coordinates, strict=True)
+            )
         )
     both = bool(first.sequences) == bool(second.sequences) or not first.n or not second.n
     return Examples(

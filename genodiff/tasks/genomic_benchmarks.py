@@ -21,11 +21,12 @@ import numpy as np
 import polars as pl
 
 from genodiff.errors import DataError
-from genodiff.tasks.class_folders import PARTS, is_folder_layout, read_folder
-from genodiff.tasks.examples import Examples, Places
-from genodiff.tasks.parts import Parts, part_file
-from genodiff.tasks.reference import Reference, extract, find_reference
-from genodiff.tasks.table import read_rows, read_table
+from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_folders
+from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.labelled_file import read_examples
+from genodiff.tasks.parts import Parts, find_part
+from genodiff.tasks.reference import ReferenceGenome, find_reference, read_sequences
+from genodiff.tasks.table import read_table
 
 COORDINATES = "coordinates.parquet"
 PARTIAL = "from_coordinates_partial.parquet"
@@ -38,7 +39,7 @@ class Genomes(NamedTuple):
     whether they are wanted.
     """
 
-    of_class: dict[str, tuple[str, Reference]]
+    of_class: dict[str, tuple[str, ReferenceGenome]]
     given: dict[str, Path]
     offline: bool = False
     wanted: bool = True
@@ -49,16 +50,16 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
     home = folder / name if (folder / name).is_dir() else folder
     archive = next((p for p in (folder, folder / f"{name}.zip") if p.is_file()), None)
     if archive is not None and archive.suffix.lower() == ".zip":
-        return Parts(*read_folder(archive, classes)[:2])
-    if home.is_dir() and is_folder_layout(home):
-        return Parts(*read_folder(home, classes)[:2])
-    table = coordinates(folder, name, classes)
+        return Parts(*read_class_folders(archive, classes)[:2])
+    if home.is_dir() and is_class_folders(home):
+        return Parts(*read_class_folders(home, classes)[:2])
+    table = read_coordinates(folder, name, classes)
     if table is not None:
         if not genomes.wanted:
             return Parts(*table)
-        train, test = (with_sequences(part, classes, genomes) for part in table)
+        train, test = (add_sequences(part, classes, genomes) for part in table)
         return Parts(train, test)
-    paths = [part_file(home, part) for part in PARTS]
+    paths = [find_part(home, part) for part in PARTS]
     if paths[0] is None and paths[1] is not None:
         fix = (
             "use --split local, which re-splits the test part"
@@ -74,7 +75,7 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
             file=folder,
             fix="give the folder that holds the task, or its coordinates",
         )
-    train, test = (read_table(path, classes=classes)[0] for path in paths if path is not None)
+    train, test = (read_examples(path, classes=classes)[0] for path in paths if path is not None)
     return Parts(train, test)
 
 
@@ -83,15 +84,15 @@ def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
     train part.
     """
     home = folder / name if (folder / name).is_dir() else folder
-    path = part_file(home, "test")
+    path = find_part(home, "test")
     if path is None or not (home / LOCAL).is_file():
         raise DataError(
             f"a local split of {name} needs test.csv.gz and {LOCAL}",
             file=home,
             fix="use --split official",
         )
-    whole = read_table(path, classes=classes)[0]
-    rows = read_rows(home / LOCAL)
+    whole = read_examples(path, classes=classes)[0]
+    rows = read_table(home / LOCAL)
     part = dict(
         zip(
             rows.cells[rows.column("row", (), "row")],
@@ -134,7 +135,7 @@ def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
     return Parts(parts[0], parts[1], (note,))
 
 
-def coordinates(
+def read_coordinates(
     folder: Path, name: str, classes: tuple[str, ...]
 ) -> tuple[Examples, Examples] | None:
     """(train, test) of a task without sequences, or None where `folder` has no coordinates of it."""
@@ -155,18 +156,18 @@ def coordinates(
     return train, test
 
 
-def with_sequences(examples: Examples, classes: tuple[str, ...], genomes: Genomes) -> Examples:
+def add_sequences(examples: Examples, classes: tuple[str, ...], genomes: Genomes) -> Examples:
     """Examples known by coordinates only, with their sequences read from the genomes. Raises
     `DataError`.
     """
-    assert examples.places is not None
+    assert examples.coordinates is not None
     sequences: list[bytes] = [b""] * examples.n
     for label, name in enumerate(classes):
         reference_name, reference = genomes.of_class[name]
         path = find_reference(reference_name, reference, genomes.given, offline=genomes.offline)
         rows = np.flatnonzero(examples.labels == label)
         for i, sequence in zip(
-            rows, extract(path, reference, examples.places.take(rows)), strict=True
+            rows, read_sequences(path, reference, examples.coordinates.take(rows)), strict=True
         ):
             sequences[i] = sequence
     return examples._replace(sequences=sequences)
@@ -194,7 +195,10 @@ def _examples(rows: pl.DataFrame, classes: tuple[str, ...]) -> Examples:
         rows[column].fill_null("").to_numpy().astype(np.str_) for column in ("region", "strand")
     )
     return Examples(
-        [], rows["_label"].to_numpy(), rows["_id"].to_list(), Places(contig, start, end, strand)
+        [],
+        rows["_label"].to_numpy(),
+        rows["_id"].to_list(),
+        Coordinates(contig, start, end, strand),
     )
 
 
@@ -206,7 +210,7 @@ def _upstream(folder: Path, name: str) -> pl.DataFrame:
         raise DataError(
             f"the class '{name}' is missing here", file=folder, fix="restore its .csv.gz"
         )
-    table = read_rows(path)
+    table = read_table(path)
     for column in _COLUMNS:
         table.column(column, (), column)
     try:

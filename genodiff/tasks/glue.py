@@ -33,7 +33,7 @@ _TEXTS = ("sentence", "sentence1", "sentence2")
 _FIX = "give the task's official files, unchanged"
 
 
-class Columns(NamedTuple):
+class GlueColumns(NamedTuple):
     """Where a task's sentences and labels stand in a file with no header, how many fields that has,
     and what the labels are.
 
@@ -49,10 +49,10 @@ class Columns(NamedTuple):
 
 
 COLUMNS = {
-    "sst2": Columns("SST-2", (0,), 1, 2, ("0", "1")),
-    "cola": Columns("CoLA", (3,), 1, 4, ("0", "1"), header=False),
-    "rte": Columns("RTE", (1, 2), 3, 4, ("entailment", "not_entailment")),
-    "wnli": Columns("WNLI", (1, 2), 3, 4, ("0", "1")),
+    "sst2": GlueColumns("SST-2", (0,), 1, 2, ("0", "1")),
+    "cola": GlueColumns("CoLA", (3,), 1, 4, ("0", "1"), header=False),
+    "rte": GlueColumns("RTE", (1, 2), 3, 4, ("entailment", "not_entailment")),
+    "wnli": GlueColumns("WNLI", (1, 2), 3, 4, ("0", "1")),
 }
 
 

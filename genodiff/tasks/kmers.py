@@ -19,7 +19,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _CHUNK = 1 << 22
 
 
-def shared_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np.float64]:
+def shared_kmer_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np.float64]:
     """For each query sequence the share of its k-mers that some target sequence has; NaN where it
     has no k-mer.
     """

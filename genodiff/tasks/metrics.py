@@ -54,7 +54,7 @@ def decide(kind: str, predicted: Floats) -> NDArray[np.int64]:
     return predicted.argmax(-1)
 
 
-def better(metric: str, a: float, b: float) -> bool:
+def is_better(metric: str, a: float, b: float) -> bool:
     """Whether `a` is strictly better than `b`."""
     return a > b if HIGHER.get(metric, True) else a < b
 
@@ -64,7 +64,7 @@ def best_of(metric: str, tried: Iterable[tuple[float, T]]) -> tuple[float, T]:
     return (max if HIGHER.get(metric, True) else min)(tried, key=lambda pair: pair[0])
 
 
-def in_their_columns(classes: NDArray[Any], found: Floats, n_classes: int) -> Floats:
+def align_columns(classes: NDArray[Any], found: Floats, n_classes: int) -> Floats:
     """Columns of `found` in the places of their classes, (n, n_classes); a class that train lacks
     has probability 0.
     """
@@ -128,16 +128,18 @@ def _of_decisions(
     if kind == "multilabel":
         if metric == "accuracy":
             return float((truth == decided).mean())
-        tables = [confusion(t, d, 2) for t, d in zip(truth.T, decided.T, strict=True)]
+        tables = [count_confusions(t, d, 2) for t, d in zip(truth.T, decided.T, strict=True)]
         return float(
             np.mean(
                 [_of_table("f1" if metric.startswith("f1") else metric, table) for table in tables]
             )
         )
-    return _of_table(metric, confusion(truth, decided, n_classes))
+    return _of_table(metric, count_confusions(truth, decided, n_classes))
 
 
-def confusion(truth: NDArray[Any], decided: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+def count_confusions(
+    truth: NDArray[Any], decided: NDArray[np.int64], n_classes: int
+) -> NDArray[np.int64]:
     """How many examples of class i (rows) are taken for class j (columns)."""
     return sk.confusion_matrix(truth, decided, labels=np.arange(n_classes)).astype(np.int64)
 
@@ -170,7 +172,7 @@ def _of_tables(metric: str, tables: NDArray[Any]) -> Floats:
     return (f1 * there).sum(1) / np.maximum(there.sum(1), 1)
 
 
-def spread(
+def measure_spread(
     metric: str,
     kind: str,
     truth: NDArray[Any],
@@ -234,7 +236,7 @@ def _by_examples(
     return np.array([of(draw.integers(n, size=n)) for _ in range(max(100, resamples // 5))])
 
 
-def calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) -> dict[str, Any]:
+def measure_calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) -> dict[str, Any]:
     """Confidence against accuracy of the decisions in equal-width bins, and the expected
     calibration error (Guo et al., 2017).
     """
@@ -254,7 +256,7 @@ def calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) -> dict[
     }
 
 
-def by_length(
+def measure_by_length(
     lengths: NDArray[np.int64], of: Callable[[NDArray[np.int64]], float], groups: int = 6
 ) -> list[dict[str, Any]]:
     """`of` the examples of each group of lengths: up to `groups` groups of about equal size; one

@@ -9,16 +9,16 @@ do not matter.
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.tasks.examples import Places
+from genodiff.tasks.examples import Coordinates
 
 
-def overlaps_any(query: Places, target: Places) -> NDArray[np.bool_]:
+def find_overlaps(query: Coordinates, target: Coordinates) -> NDArray[np.bool_]:
     """True for each interval of `query` that shares a base with one of `target`."""
-    return overlap_counts(query, target, np.zeros(len(target.contig), np.int64), 1)[:, 0] > 0
+    return count_overlaps(query, target, np.zeros(len(target.contig), np.int64), 1)[:, 0] > 0
 
 
-def overlap_counts(
-    query: Places, target: Places, labels: NDArray[np.int64], n_classes: int
+def count_overlaps(
+    query: Coordinates, target: Coordinates, labels: NDArray[np.int64], n_classes: int
 ) -> NDArray[np.int64]:
     """(queries, classes): how many targets of each class share a base with each query interval."""
     counts = np.zeros((len(query.contig), n_classes), np.int64)
@@ -35,8 +35,8 @@ def overlap_counts(
     return counts
 
 
-def same_counts(
-    query: Places, target: Places, labels: NDArray[np.int64], n_classes: int
+def count_equal(
+    query: Coordinates, target: Coordinates, labels: NDArray[np.int64], n_classes: int
 ) -> NDArray[np.int64]:
     """(queries, classes): how many targets of each class have exactly the query's contig, start and
     end.

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from genodiff.errors import DataError
 from genodiff.tasks.examples import Examples, concatenate
-from genodiff.tasks.table import Kind, Layout, read_table
+from genodiff.tasks.labelled_file import TableColumns, read_examples
+from genodiff.tasks.labels import Kind
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".fna", ".fa", ".fasta")
 VALID = ("dev", "valid", "val")
@@ -36,7 +37,7 @@ class Selection(NamedTuple):
     where: tuple[tuple[str, str], ...] = ()
 
 
-def part_file(folder: Path, part: str) -> Path | None:
+def find_part(folder: Path, part: str) -> Path | None:
     """`part` as a table or FASTA file in `folder`, or None. Raises `DataError` where there are two."""
     found = [
         p
@@ -61,7 +62,7 @@ def read_parts(folder: Path, name: str, kind: Kind, classes: tuple[str, ...]) ->
     part is missing.
     """
     home = folder / name if (folder / name).is_dir() else folder
-    files = {part: part_file(home, part) for part in ("train", "test", *VALID)}
+    files = {part: find_part(home, part) for part in ("train", "test", *VALID)}
     missing = [part for part in ("train", "test") if files[part] is None]
     if missing:
         present = [part for part, file in files.items() if file is not None]
@@ -91,10 +92,12 @@ def read_selection(
     found = []
     for chosen in (train, test):
         path = folder if folder.is_file() and folder.name == chosen.file else folder / chosen.file
-        found.append(read_table(path, Layout(where=chosen.where), kind=kind, classes=classes)[0])
+        found.append(
+            read_examples(path, TableColumns(where=chosen.where), kind=kind, classes=classes)[0]
+        )
     return Parts(found[0], found[1])
 
 
 def _read(path: Path | None, kind: Kind, classes: tuple[str, ...]) -> Examples:
     assert path is not None
-    return read_table(path, kind=kind, classes=classes)[0]
+    return read_examples(path, kind=kind, classes=classes)[0]

@@ -10,7 +10,7 @@ from genodiff.data.recipe import recipe_dirs
 from genodiff.settings import Settings, read_yaml
 
 
-class Row(Settings):
+class PublishedRow(Settings):
     """One model's published values, in the order of the file's tasks: [mean], [mean, max − min], or
     none.
     """
@@ -20,14 +20,14 @@ class Row(Settings):
     values: tuple[tuple[float, ...] | None, ...]
 
 
-class Published(Settings):
+class PublishedTable(Settings):
     """A file of published values. They are comparable with our rows of this `split` only."""
 
     suite: str
     split: str
     metric: str
     order: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedRow, ...]
 
     @model_validator(mode="after")
     def _rows_are_full(self) -> "Published":
@@ -39,7 +39,7 @@ class Published(Settings):
         return self
 
 
-class Value(NamedTuple):
+class PublishedValue(NamedTuple):
     """One published value."""
 
     name: str
@@ -48,17 +48,19 @@ class Value(NamedTuple):
     range: float | None
 
 
-def published(suite: str, task: str, split: str) -> list[Value]:
+def find_published(suite: str, task: str, split: str) -> list[PublishedValue]:
     """What is published of a task on this split; nothing where no file says so."""
     for folder in recipe_dirs():
         path = folder / "published" / f"{suite}.yaml"
         if path.is_file():
-            found = Published.parse(read_yaml(path), file=path)
+            found = PublishedTable.parse(read_yaml(path), file=path)
             if found.split != split or task not in found.order:
                 return []
             at = found.order.index(task)
             cells = [(row, row.values[at]) for row in found.rows]
             return [
-                Value(r.name, r.source, c[0], c[1] if len(c) > 1 else None) for r, c in cells if c
+                PublishedValue(r.name, r.source, c[0], c[1] if len(c) > 1 else None)
+                for r, c in cells
+                if c
             ]
     return []

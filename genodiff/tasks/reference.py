@@ -17,10 +17,10 @@ from genodiff.data.fetch import fetch
 from genodiff.data.recipe import Recipe, Source
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.tasks.examples import Places
+from genodiff.tasks.examples import Coordinates
 
 
-class Reference(Source):
+class ReferenceGenome(Source):
     """One FASTA file. A region is looked up under its own name, then `rename[name]`, then `prefix +
     name`.
 
@@ -40,7 +40,7 @@ class Reference(Source):
 
 
 def find_reference(
-    name: str, reference: Reference, given: dict[str, Path], *, offline: bool
+    name: str, reference: ReferenceGenome, given: dict[str, Path], *, offline: bool
 ) -> Path:
     """The file of a reference: the user's, or the fetched one. Raises `DataError` with the remedy."""
     if name in given:
@@ -54,7 +54,9 @@ def find_reference(
         ) from None
 
 
-def extract(path: Path, reference: Reference, places: Places) -> Iterator[bytes]:
+def read_sequences(
+    path: Path, reference: ReferenceGenome, coordinates: Coordinates
+) -> Iterator[bytes]:
     """The upper-case sequence of each interval, on its strand. Raises `DataError` for what the file
     does not have.
     """
@@ -65,7 +67,9 @@ def extract(path: Path, reference: Reference, places: Places) -> Iterator[bytes]
             else {c: c for c in genome.contigs}
         )
         names: dict[str, str] = {}
-        for wanted, start, end, strand in zip(*(values.tolist() for values in places), strict=True):
+        for wanted, start, end, strand in zip(
+            *(values.tolist() for values in coordinates), strict=True
+        ):
             if wanted not in names:
                 found = reference.contig(wanted, known)
                 if found is None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from genodiff.errors import DataError
 from genodiff.tasks.examples import class_counts, concatenate, fingerprints
-from genodiff.tasks.overlap import overlaps_any
+from genodiff.tasks.overlap import find_overlaps
 from genodiff.tasks.parts import Parts
 
 SPLITS = ("official", "chrom-holdout", "dedup", "local", "partial")
@@ -46,19 +46,19 @@ def resplit(split: str, parts: Parts, classes: tuple[str, ...], held_out: frozen
 def chrom_holdout(parts: Parts, held_out: frozenset[str]) -> Parts:
     """Both parts pooled and split by contig; needs coordinates."""
     whole = concatenate(parts.train, parts.test)
-    if whole.places is None:
+    if whole.coordinates is None:
         raise DataError(
             "split chrom-holdout needs coordinates, which these data lack",
             fix="use --split dedup, or give coordinates",
         )
-    contigs = np.unique(whole.places.contig)
+    contigs = np.unique(whole.coordinates.contig)
     regions = len(contigs) > 1000
     chosen = [
         c for c in contigs if c in held_out or (regions and not c.startswith("chr") and _hashed(c))
     ]
     if not held_out and not chosen:
         chosen = [c for c in contigs if _hashed(c)]
-    test = np.isin(whole.places.contig, chosen)
+    test = np.isin(whole.coordinates.contig, chosen)
     named = ", ".join(chosen) if len(chosen) <= 12 else f"{len(chosen):,} regions"
     note = (
         f"chrom-holdout: {int(test.sum()):,} examples on {named} test, {int((~test).sum()):,} train"
@@ -82,9 +82,11 @@ def dedup(parts: Parts) -> Parts:
             [key in known for key in fingerprints(train.sequences, both_strands=True)], bool
         )
         repeated |= _later(keys)
-    if train.places is not None and test.places is not None:
-        leaks |= overlaps_any(train.places, test.places)
-        repeated |= _later(list(zip(*(values.tolist() for values in test.places[:3]), strict=True)))
+    if train.coordinates is not None and test.coordinates is not None:
+        leaks |= find_overlaps(train.coordinates, test.coordinates)
+        repeated |= _later(
+            list(zip(*(values.tolist() for values in test.coordinates[:3]), strict=True))
+        )
     note = (
         f"dedup: {int(leaks.sum()):,} of {train.n:,} train and {int(repeated.sum()):,} of "
         f"{test.n:,} test examples left out"

@@ -24,11 +24,11 @@ from genodiff.tasks.download import fetch_task
 from genodiff.tasks.examples import Examples, class_counts
 from genodiff.tasks.genomic_benchmarks import Genomes, read_local, read_official, read_partial
 from genodiff.tasks.glue import read_glue
+from genodiff.tasks.labels import Kind
 from genodiff.tasks.parts import Parts, Selection, read_parts, read_selection
-from genodiff.tasks.reference import Reference
+from genodiff.tasks.reference import ReferenceGenome
 from genodiff.tasks.resplit import SPLITS, resplit
 from genodiff.tasks.suite_files import suite_files
-from genodiff.tasks.table import Kind
 
 Domain = Literal["dna", "text"]
 Metric = Literal[
@@ -111,7 +111,7 @@ class Suite(Settings):
     url: str = ""
     train: Rows | None = None
     test: Rows | None = None
-    references: dict[str, Reference] = Field(default_factory=dict)
+    references: dict[str, ReferenceGenome] = Field(default_factory=dict)
     tasks: tuple[Task, ...]
 
 
@@ -150,7 +150,7 @@ def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
-def fewer(data: TaskData, n: int) -> TaskData:
+def subsample_train(data: TaskData, n: int) -> TaskData:
     """The task with `n` of its train examples, the same ones for every seed and model; a published
     validation part stays.
     """

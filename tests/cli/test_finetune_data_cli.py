@@ -1,6 +1,5 @@
 """`genodiff finetune list|check|audit` as a user meets them."""
 
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,15 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests import labelled_files as labelled
 from tests.commands import command
-
-_spec = importlib.util.spec_from_file_location(
-    "labelled_files", Path(__file__).parent.parent / "finetune" / "labelled_files.py"
-)
-assert _spec is not None
-assert _spec.loader is not None
-labelled = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(labelled)
 
 
 class Done(NamedTuple):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from labelled_files import random_dna
 from sklearn.tree import DecisionTreeClassifier
 
 from genodiff.alphabet import reverse_complement
@@ -20,10 +19,11 @@ from genodiff.finetune.baselines import (
     fit_predict,
     kmer_features,
 )
-from genodiff.finetune.cnn import Cnn, fit_cnn, letters_of
-from genodiff.tasks.examples import Examples, Places
+from genodiff.finetune.cnn import Cnn, encode_letters, fit_cnn
+from genodiff.tasks.examples import Coordinates, Examples
 from genodiff.tasks.task import Task
-from genodiff.tasks.trivial import accuracy, coordinate_lookup, length_tree
+from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
+from tests.labelled_files import random_dna
 
 MOTIF = "TATAAACC"
 
@@ -131,7 +131,7 @@ def test_kmer_features_are_the_roots_of_the_shares_of_kmers() -> None:
 
 def test_the_first_convolution_is_that_of_the_embedded_letters() -> None:
     network = Cnn(80, 2, seed=1).eval()
-    letters = letters_of([b"ACGTNNACGT" * 8, b"ACG"], 80).long()
+    letters = encode_letters([b"ACGTNNACGT" * 8, b"ACG"], 80).long()
     x = network.embedding[letters].transpose(1, 2)
     for convolution, norm in zip(network.convolutions, network.norms, strict=True):
         x = F.max_pool1d(F.relu(norm(convolution(x))), 2)
@@ -147,12 +147,14 @@ def test_equal_lengths_under_a_weight_grow_the_same_tree_as_single_rows() -> Non
     lengths, labels = rng.integers(50, 90, 500), rng.integers(0, 3, 500)
     tree = DecisionTreeClassifier(random_state=0).fit(lengths[:, None], labels)
     test = np.arange(40, 100)
-    assert np.allclose(length_tree(lengths, labels, test, 3), tree.predict_proba(test[:, None]))
+    assert np.allclose(
+        predict_by_length(lengths, labels, test, 3), tree.predict_proba(test[:, None])
+    )
 
 
-def places_of(rows: list[tuple[int, int]]) -> Places:
+def places_of(rows: list[tuple[int, int]]) -> Coordinates:
     start, end = np.array(rows).T
-    return Places(np.array(["chr1"] * len(rows)), start, end, np.array(["+"] * len(rows)))
+    return Coordinates(np.array(["chr1"] * len(rows)), start, end, np.array(["+"] * len(rows)))
 
 
 def test_a_lookup_answers_with_the_class_found_there_and_otherwise_with_the_class_that_is_never_found() -> (
@@ -162,14 +164,14 @@ def test_a_lookup_answers_with_the_class_found_there_and_otherwise_with_the_clas
         [], np.array([1, 1, 0, 0]), list("abcd"), places_of([(0, 9), (0, 9), (50, 59), (70, 79)])
     )
     test = places_of([(0, 9), (5, 12), (200, 209), (52, 53)])
-    assert coordinate_lookup(train, test, 2, exact=True).argmax(axis=1).tolist() == [1, 0, 0, 0]
-    assert coordinate_lookup(train, test, 2, exact=False).argmax(axis=1).tolist() == [1, 1, 0, 0]
+    assert predict_by_lookup(train, test, 2, exact=True).argmax(axis=1).tolist() == [1, 0, 0, 0]
+    assert predict_by_lookup(train, test, 2, exact=False).argmax(axis=1).tolist() == [1, 1, 0, 0]
     task = Task(suite="own", name="t", max_length=9)
     assert baselines_for(task, train) == BASELINES
     found = fit_predict(
         "lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1
     )
-    assert np.array_equal(found, coordinate_lookup(train, test, 2, exact=False))
+    assert np.array_equal(found, predict_by_lookup(train, test, 2, exact=False))
 
 
 def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone_though_the_other_is_commoner() -> (
@@ -182,7 +184,7 @@ def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone_t
         places_of([(0, 9), (0, 9), (0, 9), (50, 59), (70, 79)]),
     )
     for exact in (True, False):
-        assert coordinate_lookup(train, places_of([(200, 209)]), 2, exact=exact).tolist() == [
+        assert predict_by_lookup(train, places_of([(200, 209)]), 2, exact=exact).tolist() == [
             [1.0, 0.0]
         ]
 

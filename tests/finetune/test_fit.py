@@ -9,8 +9,8 @@ import torch
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError, GenodiffError
-from genodiff.finetune.batches import Part, encode
-from genodiff.finetune.fit import Fitted, Tick, fit, n_out_of, probabilities, raw_scores
+from genodiff.finetune.batches import EncodedPart, encode
+from genodiff.finetune.fit import FitResult, Tick, count_outputs, fit, probabilities, raw_scores
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.protocol import FitSettings
 from genodiff.runs.weights import own_tensors
@@ -29,12 +29,12 @@ def network(n_out: int = 2, strands: str = "paired", seed: int = 1, **head: obje
 
 def parts(
     kind: str = "binary", n: int = 64, lengths: tuple[int, int] = (40, 40)
-) -> tuple[Part, Part]:
+) -> tuple[EncodedPart, EncodedPart]:
     data = task_data(n, 24, lengths, kind)
     return encode(data.train, DNA, 200), encode(data.test, DNA, 200)
 
 
-def weights(fitted: Fitted) -> dict[str, bytes]:
+def weights(fitted: FitResult) -> dict[str, bytes]:
     return {k: v.numpy().tobytes() for k, v in own_tensors(fitted.classifier).items()}
 
 
@@ -57,7 +57,7 @@ def test_a_fit_learns_a_planted_motif() -> None:
 def test_every_kind_of_task_can_be_fitted(kind: str) -> None:
     data = task_data(48, 24, (30, 50), kind)
     train, valid = encode(data.train, DNA, 200), encode(data.test, DNA, 200)
-    n_out = n_out_of(kind, data.task.classes)
+    n_out = count_outputs(kind, data.task.classes)
     metric = data.task.metrics[0]
     settings = FitSettings(epochs=2, batch_size=16, lr=1e-2)
     found = fit(network(n_out), train, valid, kind=kind, metric=metric, settings=settings, seed=1)

@@ -8,7 +8,7 @@ from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
-from genodiff.finetune.batches import encode, epoch_batches, turned
+from genodiff.finetune.batches import draw_turned, encode, epoch_batches
 from genodiff.finetune.fit import raw_scores
 from genodiff.finetune.head import Classifier, Strands, part_means
 from tests.finetune.motif_task import examples
@@ -135,8 +135,8 @@ def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone()
             len(a) != len(b) or (a != b).any()
             for a, b in zip(batches, epoch_batches(lengths, 8, 3, 3), strict=True)
         )
-    assert 30 < turned(1, 0, 100).sum() < 70
-    assert (turned(1, 0, 100)[:50] == turned(1, 0, 50)).all()
+    assert 30 < draw_turned(1, 0, 100).sum() < 70
+    assert (draw_turned(1, 0, 100)[:50] == draw_turned(1, 0, 50)).all()
 
 
 @pytest.mark.parametrize("settings", [

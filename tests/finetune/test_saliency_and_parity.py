@@ -9,7 +9,7 @@ from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.backbones.classifier import SequenceClassifier
 from genodiff.finetune.batches import encode
 from genodiff.finetune.head import Classifier
-from genodiff.finetune.saliency import about, mutagenesis
+from genodiff.finetune.saliency import explain_sequence, mutagenesis
 from tests.finetune.motif_task import examples
 
 
@@ -58,6 +58,6 @@ def test_mutagenesis_is_the_change_of_the_class_against_the_others_base_by_base(
             )
     own = ["ACGT".index(c) for c in sequence[10:21].decode()]
     np.testing.assert_allclose(change[np.arange(11), own], 0, atol=1e-5)
-    found = about(network, DNA, sequence, 2, 0.9)
+    found = explain_sequence(network, DNA, sequence, 2, 0.9)
     assert found["bases"] == sequence.decode()
     assert len(found["cost"]) == 31

@@ -14,16 +14,17 @@ import pytest
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
 from genodiff.finetune.baselines import BASELINES
-from genodiff.finetune.contender import contenders
 from genodiff.finetune.estimate import estimate, lines
-from genodiff.finetune.protocol import FitSettings, grid, preset
+from genodiff.finetune.model_spec import parse_models
+from genodiff.finetune.protocol import FitSettings, grid_settings, protocol_settings
 from genodiff.finetune.results import FILE, TIMES, add_rows, read_results, same_value
+from genodiff.finetune.scored_unit import Sealed
 from genodiff.finetune.search import best_of
-from genodiff.finetune.sweep import Plan, settings_for, sweep
-from genodiff.finetune.unit import TEST, UNITS, Sealed
+from genodiff.finetune.sweep import SweepPlan, settings_for, sweep
+from genodiff.finetune.unit import TEST, UNITS
 from genodiff.report.benchmark import grouped, names_of
-from genodiff.tasks.metrics import better
-from genodiff.tasks.request import Request, Table
+from genodiff.tasks.data_request import DataRequest, TableFiles
+from genodiff.tasks.metrics import is_better
 from genodiff.tasks.task import load_suite
 from tests.finetune.motif_task import examples
 from tests.tiny_run import write_run
@@ -54,17 +55,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def request_of(home: Path) -> Request:
-    return Request(
+def request_of(home: Path) -> DataRequest:
+    return DataRequest(
         suite="table",
         split="own",
-        table=Table(name="motif", train=str(home / "train.csv"), test=str(home / "test.csv")),
+        table=TableFiles(name="motif", train=str(home / "train.csv"), test=str(home / "test.csv")),
     )
 
 
-def plan_of(home: Path, words: list[str], **more: object) -> Plan:
+def plan_of(home: Path, words: list[str], **more: object) -> SweepPlan:
     values: dict[str, object] = {"seeds": 2, "over": OVER} | more
-    return Plan(request_of(home), ["motif"], contenders(words, BASELINES), **values)  # type: ignore[arg-type]
+    return SweepPlan(request_of(home), ["motif"], parse_models(words, BASELINES), **values)  # type: ignore[arg-type]
 
 
 def rows_of(out: Path) -> list[dict[str, object]]:
@@ -102,7 +103,7 @@ def test_every_unit_has_one_row_with_what_it_takes_to_run_it_again(calm: Path) -
 def test_scratch_is_the_network_of_the_checkpoint_with_other_weights(
     home: Path, calm: Path
 ) -> None:
-    ours, scratch = contenders([str(home / "run"), "scratch"], BASELINES)
+    ours, scratch = parse_models([str(home / "run"), "scratch"], BASELINES)
     (a, _), (b, _) = ours.network(1), scratch.network(1)
     assert {n: p.shape for n, p in a.named_parameters()} == {
         n: p.shape for n, p in b.named_parameters()
@@ -252,7 +253,7 @@ def test_the_best_setting_is_the_first_of_equals_and_failures_never_win() -> Non
     settings = [FitSettings(lr=r) for r in (1e-3, 2e-3, 3e-3)]
     assert best_of(settings, [math.nan, 0.5, 0.5], "accuracy") == settings[1]
     assert best_of(settings, [3.0, 2.0, 2.5], "mse") == settings[1]
-    assert better("accuracy", 0.6, 0.5)
+    assert is_better("accuracy", 0.6, 0.5)
     with pytest.raises(GenodiffError, match="failed"):
         best_of(settings, [math.nan] * 3, "accuracy")
 
@@ -263,7 +264,7 @@ def test_a_unit_that_fails_is_named_and_the_others_are_kept(
     def fail(*_: object, **__: object) -> None:
         raise GenodiffError("step 3: the loss or its gradient is not finite", fix="lower --lr")
 
-    monkeypatch.setattr("genodiff.finetune.unit.fit", fail)
+    monkeypatch.setattr("genodiff.finetune.fitted_unit.fit", fail)
     out = home / "failing"
     with pytest.raises(GenodiffError, match=r"1 of 2 units failed.*motif ours seed 1.*not finite"):
         sweep(plan_of(home, ["majority", f"ours={home / 'run'}"], seeds=1), out)
@@ -272,7 +273,7 @@ def test_a_unit_that_fails_is_named_and_the_others_are_kept(
 
 def test_models_are_named_by_paths_presets_and_baselines(home: Path) -> None:
     run = str(home / "run")
-    found = contenders(
+    found = parse_models(
         ["baselines", run, "scratch:caduceus-ps-tiny", f"twin={run}", "scratch"], BASELINES
     )
     assert [c.name for c in found] == [
@@ -282,28 +283,30 @@ def test_models_are_named_by_paths_presets_and_baselines(home: Path) -> None:
         "twin",
         "scratch",
     ]
-    assert contenders(["scratch"], BASELINES)[0].preset == "caduceus-ps-470k"
+    assert parse_models(["scratch"], BASELINES)[0].preset == "caduceus-ps-470k"
     with pytest.raises(UsageError, match="did you mean 'majority'"):
-        contenders(["majorty"], BASELINES)
+        parse_models(["majorty"], BASELINES)
     with pytest.raises(UsageError, match="did you mean 'caduceus-ps-tiny'"):
-        contenders(["scratch:caduceus-ps-tyny"], BASELINES)
+        parse_models(["scratch:caduceus-ps-tyny"], BASELINES)
     with pytest.raises(CheckpointError, match="not there"):
-        contenders(["no/such/run"], BASELINES)
+        parse_models(["no/such/run"], BASELINES)
     with pytest.raises(UsageError, match="two models are called 'a'"):
-        contenders([f"a={run}", "a=scratch"], BASELINES)
+        parse_models([f"a={run}", "a=scratch"], BASELINES)
 
 
 def test_the_papers_best_settings_follow_the_network_and_the_task(home: Path) -> None:
-    assert preset("genomic-benchmarks", "human_enhancers_cohn", "conjoin")["lr"] == 2e-3
-    assert preset("genomic-benchmarks", "human_enhancers_cohn", "average")["lr"] == 1e-3
-    assert preset("genomic-benchmarks", "demo_human_or_worm", "augment")["lr"] == 1e-3
-    assert preset("genomic-benchmarks", "drosophila_enhancers_stark", "conjoin") == {}
-    assert preset("nt", "H3", "conjoin")["epochs"] == 20
+    assert protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin")["lr"] == 2e-3
+    assert protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "average")["lr"] == 1e-3
+    assert protocol_settings("genomic-benchmarks", "demo_human_or_worm", "augment")["lr"] == 1e-3
+    assert protocol_settings("genomic-benchmarks", "drosophila_enhancers_stark", "conjoin") == {}
+    assert protocol_settings("nt", "H3", "conjoin")["epochs"] == 20
     assert (
-        preset("genomic-benchmarks", "human_enhancers_cohn", "conjoin", "mdlm")["max_steps"]
+        protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin", "mdlm")[
+            "max_steps"
+        ]
         == 16_000
     )
-    assert len(list(grid("genomic-benchmarks"))) == 4
+    assert len(list(grid_settings("genomic-benchmarks"))) == 4
     settings = FitSettings()
     assert (settings.epochs, settings.batch_size, settings.weight_decay, settings.clip) == (
         10,
@@ -326,11 +329,11 @@ def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home: Path) 
 
 
 def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
-    request = Request(suite="genomic-benchmarks", data=str(tmp_path))
-    plan = Plan(
+    request = DataRequest(suite="genomic-benchmarks", data=str(tmp_path))
+    plan = SweepPlan(
         request,
         ["human_enhancers_cohn"],
-        contenders(["scratch:caduceus-ps-tiny", "baselines"], BASELINES),
+        parse_models(["scratch:caduceus-ps-tiny", "baselines"], BASELINES),
         seeds=5,
     )
     found = estimate(plan, "cpu", 4)
@@ -391,23 +394,20 @@ def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
 def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     task = request_of(home).load("motif").task
-    assert settings_for(plan, task, plan.contenders[0], "full")[0] == "paper"
-    assert (
-        settings_for(plan._replace(over={"lr": 3e-3}), task, plan.contenders[0], "full")[0] == "own"
-    )
+    assert settings_for(plan, task, plan.models[0], "full")[0] == "paper"
+    assert settings_for(plan._replace(over={"lr": 3e-3}), task, plan.models[0], "full")[0] == "own"
 
 
 def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home: Path) -> None:
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     whole = request_of(home).load("motif").task
     found = [
-        settings_for(plan, whole.model_copy(update={"parts": parts}), plan.contenders[0], "full")
+        settings_for(plan, whole.model_copy(update={"parts": parts}), plan.models[0], "full")
         for parts in (1, 9)
     ]
     assert [(name, settings.parts) for name, settings in found] == [("paper", 1), ("paper", 9)]
     assert (
-        settings_for(plan._replace(over={"parts": 4}), whole, plan.contenders[0], "full")[1].parts
-        == 4
+        settings_for(plan._replace(over={"parts": 4}), whole, plan.models[0], "full")[1].parts == 4
     )
     assert {task.name: task.parts for task in load_suite("gue").tasks if task.parts > 1} == {
         "splice/reconstructed": 9
@@ -420,15 +420,13 @@ def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_o
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     task = request_of(home).load("motif").task
     oriented = task.model_copy(update={"oriented": True})
-    found = [settings_for(plan, t, plan.contenders[0], "full") for t in (task, oriented)]
+    found = [settings_for(plan, t, plan.models[0], "full") for t in (task, oriented)]
     assert [(name, settings.rc) for name, settings in found] == [
         ("paper", "conjoin"),
         ("paper", "none"),
     ]
     assert (
-        settings_for(plan._replace(over={"rc": "conjoin"}), oriented, plan.contenders[0], "full")[
-            1
-        ].rc
+        settings_for(plan._replace(over={"rc": "conjoin"}), oriented, plan.models[0], "full")[1].rc
         == "conjoin"
     )
     known = {task.name: task.oriented for task in load_suite("gue").tasks}

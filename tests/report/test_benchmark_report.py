@@ -16,7 +16,7 @@ from genodiff.io import atomic
 from genodiff.report.benchmark import markdown, page, read_sweep, summary, write_benchmark
 from genodiff.runs.weights import to_bytes
 from genodiff.tasks.audit import audit_lines
-from genodiff.tasks.published_scores import published
+from genodiff.tasks.published_scores import find_published
 from genodiff.tasks.task import load_suite
 
 NAME = "human_enhancers_cohn"
@@ -155,9 +155,9 @@ def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
 def test_every_published_file_names_tasks_of_its_suite() -> None:
     for suite in ("genomic-benchmarks", "nt"):
         for task in load_suite(suite).tasks:
-            assert published(suite, task.name, "official")
-        assert not published(suite, load_suite(suite).tasks[0].name, "local")
+            assert find_published(suite, task.name, "official")
+        assert not find_published(suite, load_suite(suite).tasks[0].name, "local")
     assert {
         v.name: v.mean
-        for v in published("genomic-benchmarks", "human_nontata_promoters", "official")
+        for v in find_published("genomic-benchmarks", "human_nontata_promoters", "official")
     }["MDLM 467k"] == 0.940

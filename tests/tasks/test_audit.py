@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labelled_files import random_dna
 
 from genodiff.alphabet import reverse_complement
 from genodiff.tasks.audit import audit, audit_lines
-from genodiff.tasks.examples import Examples, Places
-from genodiff.tasks.kmers import K, shared_fractions
-from genodiff.tasks.overlap import overlap_counts, overlaps_any, same_counts
+from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.kmers import K, shared_kmer_fractions
+from genodiff.tasks.overlap import count_equal, count_overlaps, find_overlaps
 from genodiff.tasks.parts import Parts
 from genodiff.tasks.resplit import chrom_holdout, dedup
 from genodiff.tasks.task import Task, TaskData, load_task, task_names
+from tests.labelled_files import random_dna
 
 PUBLISHED = {  # what a full pass over the benchmark's own tables of coordinates gave, in percent
     "human_ensembl_regulatory": {"length_tree": 91.5, "length_tree_cut": 82.7},
@@ -31,7 +31,7 @@ OVERLAPS = {  # test intervals that overlap a train interval, in percent
 }  # fmt: skip
 
 
-def coordinates(shared: Path, name: str, split: str = "official") -> TaskData:
+def load_coordinates(shared: Path, name: str, split: str = "official") -> TaskData:
     return load_task(
         "genomic-benchmarks",
         name,
@@ -45,7 +45,7 @@ def coordinates(shared: Path, name: str, split: str = "official") -> TaskData:
 def test_the_published_leaks_are_reproduced_to_a_fifth_of_a_percent(
     shared: Path, name: str
 ) -> None:
-    found = audit(coordinates(shared, name))["accuracy"]
+    found = audit(load_coordinates(shared, name))["accuracy"]
     for key, value in PUBLISHED[name].items():
         assert 100 * found[key] == pytest.approx(value, abs=0.2)
 
@@ -53,20 +53,20 @@ def test_the_published_leaks_are_reproduced_to_a_fifth_of_a_percent(
 def test_three_quarters_of_the_test_positives_of_human_enhancers_ensembl_are_in_train(
     shared: Path,
 ) -> None:
-    same = audit(coordinates(shared, "human_enhancers_ensembl"))["leaks"]["same_place"]
+    same = audit(load_coordinates(shared, "human_enhancers_ensembl"))["leaks"]["same_place"]
     assert 100 * same["positive"][0] / same["positive"][1] == pytest.approx(75.5, abs=0.2)
     assert same["negative"][0] == 0
 
 
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_the_overlaps_of_the_other_sets_are_the_published_ones(shared: Path, name: str) -> None:
-    overlap = audit(coordinates(shared, name))["leaks"]["overlap"]["all"]
+    overlap = audit(load_coordinates(shared, name))["leaks"]["overlap"]["all"]
     assert 100 * overlap[0] / overlap[1] == pytest.approx(OVERLAPS[name], abs=0.06)
 
 
 def test_the_counts_of_all_nine_sets_are_the_recipes(shared: Path) -> None:
     for name in task_names("genomic-benchmarks"):
-        data = coordinates(shared, name)
+        data = load_coordinates(shared, name)
         found = audit(data)["counts"] if data.train.n < 30_000 else None
         for part, examples in (("train", data.train), ("test", data.test)):
             assert tuple(np.bincount(examples.labels)) == data.task.counts[part]
@@ -75,18 +75,18 @@ def test_the_counts_of_all_nine_sets_are_the_recipes(shared: Path) -> None:
 
 @pytest.mark.parametrize("split", ["dedup", "chrom-holdout"])
 def test_the_leaks_are_gone_after_a_split_that_does_not_leak(shared: Path, split: str) -> None:
-    found = audit(coordinates(shared, "human_nontata_promoters", split))
+    found = audit(load_coordinates(shared, "human_nontata_promoters", split))
     assert found["leaks"]["overlap"]["all"][0] == 0
     assert found["accuracy"]["lookup_overlap"] <= max(0.6, found["accuracy"]["majority"] + 0.05)
     assert split in found["notes"][-1]
 
 
 def test_held_out_chromosomes_are_those_of_the_pretraining_recipe(shared: Path) -> None:
-    data = coordinates(shared, "human_enhancers_cohn", "chrom-holdout")
-    assert data.test.places is not None
-    assert data.train.places is not None
-    assert set(data.test.places.contig) == {"chr8", "chr13", "chr20", "chr21"}
-    assert not set(data.train.places.contig) & set(data.test.places.contig)
+    data = load_coordinates(shared, "human_enhancers_cohn", "chrom-holdout")
+    assert data.test.coordinates is not None
+    assert data.train.coordinates is not None
+    assert set(data.test.coordinates.contig) == {"chr8", "chr13", "chr20", "chr21"}
+    assert not set(data.train.coordinates.contig) & set(data.test.coordinates.contig)
 
 
 intervals = st.lists(
@@ -99,13 +99,13 @@ intervals = st.lists(
 
 def places_of(
     rows: list[tuple[str, int, int, int]],
-) -> tuple[Places, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+) -> tuple[Coordinates, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
     contig = np.array([r[0] for r in rows], np.str_)
     start = np.array([r[1] for r in rows], np.int64)
     length = np.array([r[2] for r in rows], np.int64)
-    return Places(contig, start, start + length, np.array([""] * len(rows), np.str_)), np.array(
-        [r[3] for r in rows], np.int64
-    )
+    return Coordinates(
+        contig, start, start + length, np.array([""] * len(rows), np.str_)
+    ), np.array([r[3] for r in rows], np.int64)
 
 
 @given(intervals, intervals)
@@ -118,9 +118,9 @@ def test_overlaps_and_same_places_are_counted_as_by_looking_at_every_pair(
         for other, begin, size, label in target:
             overlap[i, label] += contig == other and start < begin + size and begin < start + length
             same[i, label] += (contig, start, length) == (other, begin, size)
-    assert np.array_equal(overlap_counts(q, t, labels, 3), overlap)
-    assert np.array_equal(same_counts(q, t, labels, 3), same)
-    assert np.array_equal(overlaps_any(q, t), overlap.sum(axis=1) > 0)
+    assert np.array_equal(count_overlaps(q, t, labels, 3), overlap)
+    assert np.array_equal(count_equal(q, t, labels, 3), same)
+    assert np.array_equal(find_overlaps(q, t), overlap.sum(axis=1) > 0)
 
 
 def naive_fraction(sequence: bytes, others: list[bytes]) -> float:
@@ -147,7 +147,7 @@ def test_shared_kmers_are_those_of_sets_of_canonical_kmers(
     piece = target[-1][cut:] + target[-2][:cut]
     query = [bytes(reverse_complement(piece)) if turned else piece, target[0], b"ACGT"]  # type: ignore[arg-type]
     expected = [naive_fraction(s, target) for s in query]
-    assert np.allclose(shared_fractions(query, target), expected, equal_nan=True)
+    assert np.allclose(shared_kmer_fractions(query, target), expected, equal_nan=True)
 
 
 def test_a_slice_of_the_kmers_gives_about_the_same_shares(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,9 +155,9 @@ def test_a_slice_of_the_kmers_gives_about_the_same_shares(monkeypatch: pytest.Mo
     query = [
         s[:1000] + o.encode() for s, o in zip(target, random_dna(40, 1000, seed=9), strict=True)
     ]
-    whole = shared_fractions(query, target)
+    whole = shared_kmer_fractions(query, target)
     monkeypatch.setattr("genodiff.tasks.kmers._LARGE", 0)
-    sliced = shared_fractions(query, target)
+    sliced = shared_kmer_fractions(query, target)
     assert not np.array_equal(whole, sliced)
     assert np.abs(sliced - whole).max() < 0.2
     assert abs(sliced.mean() - whole.mean()) < 0.02
@@ -207,13 +207,13 @@ def test_dedup_takes_from_train_what_test_has_on_either_strand_and_moves_the_val
 def test_regions_that_are_no_contigs_are_held_out_by_their_names() -> None:
     contig = np.array([f"ENST{i:05d}" for i in range(2000)] + ["chr1"] * 10 + ["chr8"] * 5, np.str_)
     start = np.arange(len(contig))
-    places = Places(contig, start, start + 1, np.array(["+"] * len(contig)))
-    whole = Examples([], np.arange(len(contig)) % 2, [str(i) for i in start], places)
+    coordinates = Coordinates(contig, start, start + 1, np.array(["+"] * len(contig)))
+    whole = Examples([], np.arange(len(contig)) % 2, [str(i) for i in start], coordinates)
     found = chrom_holdout(
         Parts(whole.take(start % 2 == 0), whole.take(start % 2 == 1)), frozenset({"chr8"})
     )
-    assert found.train.places is not None
-    assert found.test.places is not None
+    assert found.train.coordinates is not None
+    assert found.test.coordinates is not None
     assert 0.1 < found.test.n / len(contig) < 0.15
-    assert "chr8" in found.test.places.contig
-    assert "chr1" not in found.test.places.contig
+    assert "chr8" in found.test.coordinates.contig
+    assert "chr1" not in found.test.coordinates.contig

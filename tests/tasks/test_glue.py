@@ -21,14 +21,14 @@ from genodiff.errors import DataError
 from genodiff.finetune.batches import encode
 from genodiff.finetune.fit import raw_scores
 from genodiff.finetune.head import Classifier
-from genodiff.finetune.sentences import Sentences, shortened
+from genodiff.finetune.sentences import SentenceEncoder, shorten
 from genodiff.finetune.text_baselines import fit_text
 from genodiff.runs.resolve import resolve
 from genodiff.tasks.audit import audit
+from genodiff.tasks.data_request import load_cached
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.glue import read_glue
-from genodiff.tasks.request import loaded
-from genodiff.tasks.task import Task, TaskData, fewer, load_task
+from genodiff.tasks.task import Task, TaskData, load_task, subsample_train
 from genodiff.train.run import train
 from tests.commands import command
 from tests.finetune.test_sweep import rows_of
@@ -156,7 +156,7 @@ def test_the_official_sizes_are_found(shared: Path, name: str) -> None:
 
 
 def test_sentences_end_as_documents_do() -> None:
-    reader = Sentences(ByteTokenizer())
+    reader = SentenceEncoder(ByteTokenizer())
     rows, cut = reader.rows([b"ab", "ü\tcd".encode()], 10)
     assert [row.tolist() for row in rows] == [[97, 98, END], [0xC3, 0xBC, END, 99, 100, END]]
     assert (cut, rows[0].dtype) == (0, np.uint16)  # the end of a text has an id beyond a byte
@@ -167,14 +167,14 @@ def test_a_start_token_comes_first_where_there_is_one() -> None:
     tokenizer.vocabulary = Vocabulary.of(
         "x", 300, mask_id=256, pad_id=257, end_id=258, start_id=259, tokenizer_sha256=""
     )
-    rows, cut = Sentences(tokenizer).rows([b"abcdef\tgh"], 8)
+    rows, cut = SentenceEncoder(tokenizer).rows([b"abcdef\tgh"], 8)
     assert rows[0].tolist() == [259, *b"abc", 258, *b"gh", 258]
     assert cut == 1
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=2), st.integers(2, 60))
 def test_what_is_too_long_is_cut_from_the_longer_sentence(sizes: list[int], most: int) -> None:
-    found = shortened(sizes, most)
+    found = shorten(sizes, most)
     assert all(0 <= new <= old for new, old in zip(found, sizes, strict=True))
     assert sum(found) == min(most, sum(sizes))
     if len(sizes) == 2 and found != sizes:
@@ -201,7 +201,7 @@ def test_padding_is_neither_seen_nor_pooled() -> None:
     assert classifier.strands == "none"
     part = encode(
         texts([("short", 0), ("somewhat longer than that", 1), ("a\tb", 0)]),
-        Sentences(ByteTokenizer()),
+        SentenceEncoder(ByteTokenizer()),
         20,
     )
     alone, padded = (
@@ -248,12 +248,16 @@ def test_fewer_train_examples_are_the_same_ones_for_all_and_leave_the_rest_alone
     data = TaskData(
         Task(suite="glue", name="t", max_length=9, domain="text"), whole, whole, "official"
     )
-    some = fewer(data, 20)
+    some = subsample_train(data, 20)
     assert (some.train.n, some.test.n) == (20, 50)
-    assert some.train.names == fewer(data, 20).train.names == sorted(some.train.names, key=int)
+    assert (
+        some.train.names
+        == subsample_train(data, 20).train.names
+        == sorted(some.train.names, key=int)
+    )
     assert "20 of 50" in some.notes[-1]
-    assert fewer(data, 50) is data
-    given_ = fewer(data._replace(valid_index=np.array([3, 40])), 20)
+    assert subsample_train(data, 50) is data
+    given_ = subsample_train(data._replace(valid_index=np.array([3, 40])), 20)
     assert [given_.train.names[i] for i in given_.valid_index] == ["3", "40"]  # type: ignore[union-attr]
     assert given_.train.n == 22
     assert len(set(given_.train.names)) == 22
@@ -294,7 +298,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finetuned(
     home: Path, *more: object, capsys: pytest.CaptureFixture[str]
 ) -> tuple[int, str, str]:
-    loaded.cache_clear()  # what a test before let pass is not known here
+    load_cached.cache_clear()  # what a test before let pass is not known here
     task = [] if "--task" in more else ["--task", "sst2"]
     words = ["finetune", "glue", "--data", home / "data", *task, "--threads", 1, "--offline", *more]
     return command(capsys, *words)

@@ -44,7 +44,7 @@ def test_rankings_are_those_of_scikit_learn() -> None:
 
 def test_a_class_that_never_occurs_keeps_its_place() -> None:
     truth, predicted = np.array([0, 2, 2, 0]), np.eye(3)[[0, 2, 0, 0]]
-    assert metrics.confusion(truth, predicted.argmax(1), 3).tolist() == [
+    assert metrics.count_confusions(truth, predicted.argmax(1), 3).tolist() == [
         [2, 0, 0],
         [0, 0, 0],
         [1, 0, 1],
@@ -91,7 +91,7 @@ def test_undefined_metrics_say_so() -> None:
 def test_the_interval_of_counts_is_that_of_resampled_examples(metric: str) -> None:
     truth, first = draw(150, 2, 6)
     seeds = [first, draw(150, 2, 7)[1]]
-    found = metrics.spread(metric, "binary", truth, seeds, resamples=4000)
+    found = metrics.measure_spread(metric, "binary", truth, seeds, resamples=4000)
     rng = np.random.default_rng(0)
     slow = [
         np.mean([metrics.measure(metric, "binary", truth[i], p[i]) for p in seeds])
@@ -109,15 +109,15 @@ def test_the_interval_of_counts_is_that_of_resampled_examples(metric: str) -> No
 
 def test_the_interval_of_a_ranking_holds_its_value() -> None:
     truth, predicted = draw(120, 2, 8)
-    found = metrics.spread("auroc", "binary", truth, [predicted])
+    found = metrics.measure_spread("auroc", "binary", truth, [predicted])
     assert found.ci95 is not None
     assert found.ci95[0] < found.mean < found.ci95[1]
-    assert metrics.spread("auroc", "binary", truth, [predicted]) == found
+    assert metrics.measure_spread("auroc", "binary", truth, [predicted]) == found
 
 
 def test_calibration_counts_every_example_once() -> None:
     truth, predicted = draw(500, 2, 9)
-    found = metrics.calibration(truth, predicted)
+    found = metrics.measure_calibration(truth, predicted)
     assert sum(found["count"]) == 500
     weighted = (
         sum(
@@ -127,16 +127,18 @@ def test_calibration_counts_every_example_once() -> None:
         / 500
     )
     assert found["ece"] == pytest.approx(weighted)
-    sure = metrics.calibration(np.array([0, 0, 1, 1]), np.array([[1, 0], [0, 1], [0, 1], [1, 0.0]]))
+    sure = metrics.measure_calibration(
+        np.array([0, 0, 1, 1]), np.array([[1, 0], [0, 1], [0, 1], [1, 0.0]])
+    )
     assert sure["ece"] == pytest.approx(0.5)
 
 
 def test_groups_of_lengths_hold_every_example_once() -> None:
     lengths = np.random.default_rng(2).integers(50, 500, 333)
-    groups = metrics.by_length(lengths, lambda index: float(lengths[index].mean()))
+    groups = metrics.measure_by_length(lengths, lambda index: float(lengths[index].mean()))
     assert sum(g["n"] for g in groups) == 333
     assert len(groups) == 6
     assert all(g["from"] <= g["value"] <= g["to"] for g in groups)
-    assert metrics.by_length(np.full(10, 7), lambda index: float(len(index))) == [
+    assert metrics.measure_by_length(np.full(10, 7), lambda index: float(len(index))) == [
         {"from": 7, "to": 7, "n": 10, "value": 10.0}
     ]

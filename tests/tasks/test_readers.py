@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from labelled_files import random_dna, write_folder
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks import download
-from genodiff.tasks.class_folders import read_folder
-from genodiff.tasks.examples import Places
+from genodiff.tasks.class_folders import read_class_folders
+from genodiff.tasks.examples import Coordinates
 from genodiff.tasks.genomic_benchmarks import read_partial
-from genodiff.tasks.own import load_own
-from genodiff.tasks.reference import Reference, extract
-from genodiff.tasks.table import Layout, read_table
+from genodiff.tasks.labelled_file import TableColumns, read_examples
+from genodiff.tasks.own_data import load_own_data
+from genodiff.tasks.reference import ReferenceGenome, read_sequences
 from genodiff.tasks.task import find_task, load_suite, load_task
+from tests.labelled_files import random_dna, write_folder
 
 A, C, G = random_dna(3, 40)
 
@@ -44,8 +44,8 @@ def zipped(folder: Path, path: Path, top: str = "", *, turned: bool = False) -> 
 def test_a_zip_is_read_as_its_folder(tmp_path: Path, top: str) -> None:
     folder = write_folder(tmp_path / "gb")
     one, other = (
-        read_folder(folder),
-        read_folder(zipped(folder, tmp_path / "gb.zip", top, turned=bool(top))),
+        read_class_folders(folder),
+        read_class_folders(zipped(folder, tmp_path / "gb.zip", top, turned=bool(top))),
     )
     for part in (0, 1):
         assert one[part].sequences == other[part].sequences
@@ -56,11 +56,11 @@ def test_a_zip_is_read_as_its_folder(tmp_path: Path, top: str) -> None:
 
 def test_hidden_files_white_space_and_lower_case_change_nothing(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "gb")
-    before = read_folder(folder)
+    before = read_class_folders(folder)
     write(folder / "train/positive/.DS_Store", b"\x00\x01")
     file = folder / "train/positive/0.txt"
     write(file, b"\xef\xbb\xbf" + file.read_bytes().lower() + b" \r\n")
-    assert read_folder(folder)[0].sequences == before[0].sequences
+    assert read_class_folders(folder)[0].sequences == before[0].sequences
 
 
 FAULTS = {
@@ -99,19 +99,19 @@ def test_a_faulty_folder_is_refused_with_the_place_of_the_fault(tmp_path: Path, 
     folder = write_folder(tmp_path / "gb")
     FAULTS[fault][0](folder)  # type: ignore[no-untyped-call]
     with pytest.raises(DataError, match=FAULTS[fault][1]):
-        read_folder(folder)
+        read_class_folders(folder)
 
 
 def test_a_damaged_zip_is_refused_wherever_it_is_damaged(tmp_path: Path) -> None:
     whole = zipped(write_folder(tmp_path / "gb"), tmp_path / "gb.zip").read_bytes()
     for n in (0, 10, len(whole) // 2, len(whole) - 5):
         with pytest.raises(DataError, match=r"gb\.zip.*zip archive \(corrupt or truncated\)"):
-            read_folder(write(tmp_path / "gb.zip", whole[:n]))
+            read_class_folders(write(tmp_path / "gb.zip", whole[:n]))
     for byte in range(50, 78):  # inside the first sequence
         damaged = bytearray(whole)
         damaged[byte] ^= 0xFF
         with pytest.raises(DataError):
-            read_folder(write(tmp_path / "gb.zip", bytes(damaged)))
+            read_class_folders(write(tmp_path / "gb.zip", bytes(damaged)))
 
 
 def test_a_zip_with_a_stranger_or_a_file_twice_is_refused(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_zip_with_a_stranger_or_a_file_twice_is_refused(tmp_path: Path) -> Non
             warnings.simplefilter("ignore")
             archive.writestr(name, A)
         with pytest.raises(DataError, match=message):
-            read_folder(path)
+            read_class_folders(path)
 
 
 def test_tables_in_every_format_give_the_same_examples(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_tables_in_every_format_give_the_same_examples(tmp_path: Path) -> None:
     )
     write(tmp_path / "u.fna", f">a|yes\n{A}\n>b|no\n{C}\n>c|yes\n{G}\n")
     for name in ("t.csv", "t.tsv", "t.parquet", "q.csv.gz", "t.fa", "u.fna"):
-        found, kind, classes = read_table(tmp_path / name)
+        found, kind, classes = read_examples(tmp_path / name)
         assert (found.sequences, found.names) == (
             [A.encode(), C.encode(), G.encode()],
             ["a", "b", "c"],
@@ -168,7 +168,7 @@ def test_the_labels_tell_what_kind_of_task_they_make(
     tmp_path: Path, labels: list[str], kind: str, classes: tuple[str, ...]
 ) -> None:
     path = write(tmp_path / "t.csv", "seq,label\n" + "".join(f"{A},{label}\n" for label in labels))
-    found, told, names = read_table(path)
+    found, told, names = read_examples(path)
     assert (told, names) == (kind, classes)
     if kind == "regression":
         assert found.labels.tolist() == [float(x) for x in labels]
@@ -176,10 +176,10 @@ def test_the_labels_tell_what_kind_of_task_they_make(
 
 def test_several_columns_or_lists_of_names_make_a_multilabel_task(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", f"seq,a,b\n{A},1,0\n{C},True,1.0\n")
-    found, kind, classes = read_table(path, Layout(labels=("a", "b")))
+    found, kind, classes = read_examples(path, TableColumns(labels=("a", "b")))
     assert (kind, classes, found.labels.tolist()) == ("multilabel", ("a", "b"), [[1, 0], [1, 1]])
     path = write(tmp_path / "u.csv", f"seq,label\n{A},x;z\n{C},\n")
-    found, kind, classes = read_table(path, kind="multilabel")
+    found, kind, classes = read_examples(path, kind="multilabel")
     assert (classes, found.labels.tolist()) == (("x", "z"), [[1, 1], [0, 0]])
 
 
@@ -212,22 +212,24 @@ TABLES = {
 def test_a_faulty_table_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
     message, error = TABLES[text]
     with pytest.raises(error, match=message):
-        read_table(write(tmp_path / "t.csv", text))
+        read_examples(write(tmp_path / "t.csv", text))
 
 
 def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no whole parquet file"):
-        read_table(write(tmp_path / "t.parquet", b"PAR1" + bytes(100)))
+        read_examples(write(tmp_path / "t.parquet", b"PAR1" + bytes(100)))
     with pytest.raises(DataError, match=r"is no table that is known \('.xlsx'\)"):
-        read_table(write(tmp_path / "t.xlsx", b"PK"))
+        read_examples(write(tmp_path / "t.xlsx", b"PK"))
     with pytest.raises(DataError, match="the header gives no label"):
-        read_table(write(tmp_path / "t.fa", f">a\n{A}\n"))
+        read_examples(write(tmp_path / "t.fa", f">a\n{A}\n"))
     with pytest.raises(UsageError, match="did you mean 'sequence'"):
-        read_table(
-            write(tmp_path / "t.csv", f"sequence,label\n{A},1\n"), Layout(sequence="sequenze")
+        read_examples(
+            write(tmp_path / "t.csv", f"sequence,label\n{A},1\n"), TableColumns(sequence="sequenze")
         )
     with pytest.raises(DataError, match="neither 0 nor 1"):
-        read_table(write(tmp_path / "t.csv", f"seq,a,b\n{A},1,2\n"), Layout(labels=("a", "b")))
+        read_examples(
+            write(tmp_path / "t.csv", f"seq,a,b\n{A},1,2\n"), TableColumns(labels=("a", "b"))
+        )
 
 
 def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(
@@ -239,20 +241,20 @@ def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(
             tmp_path / f"{part}.csv",
             "seq,label\n" + "".join(f"{rows[at + i]},{c}\n" for i, c in enumerate(labels)),
         )
-    data = load_own(tmp_path)
+    data = load_own_data(tmp_path)
     assert (data.task.classes, data.train.n, data.test.labels.tolist()) == (("a", "b"), 6, [1, 0])
     assert data.valid_index is not None
     assert data.valid_index.tolist() == [4, 5]
-    other = load_own(tmp_path / "train.csv", tmp_path / "test.csv", max_length=10)
+    other = load_own_data(tmp_path / "train.csv", tmp_path / "test.csv", max_length=10)
     assert other.valid_index is None
     assert "are cut to their first 10 bases" in other.notes[-1]
     write(tmp_path / "test.csv", f"seq,label\n{rows[8]},c\n")
     with pytest.raises(
         DataError, match=r"test\.csv, line 2: unknown label 'c': the classes are a, b"
     ):
-        load_own(tmp_path)
+        load_own_data(tmp_path)
     with pytest.raises(UsageError, match="which one tests"):
-        load_own(tmp_path / "train.csv")
+        load_own_data(tmp_path / "train.csv")
 
 
 def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path: Path) -> None:
@@ -262,32 +264,32 @@ def test_a_label_that_stands_once_is_taken_for_a_typing_error(tmp_path: Path) ->
         "seq,label\n" + "".join(f"{s},{c}\n" for s, c in zip(rows, "ababababx", strict=True)),
     )
     with pytest.raises(DataError, match="the class 'x' has one example only"):
-        load_own(tmp_path / "a.csv", tmp_path / "a.csv")
+        load_own_data(tmp_path / "a.csv", tmp_path / "a.csv")
 
 
 def test_sequences_come_from_their_places_under_the_benchmarks_names_and_on_their_strand(
     tmp_path: Path,
 ) -> None:
     genome = write(tmp_path / "g.fa", f">chrI\n{A}\n>chrM\n{C.lower()}\n>ENST1.4\n{G}\n")
-    worm = Reference(
+    worm = ReferenceGenome(
         url="https://x.org/g.fa",
         filename="g.fa",
         licence="",
         prefix="chr",
         rename={"MtDNA": "chrM"},
     )
-    places = Places(
+    coordinates = Coordinates(
         np.array(["I", "MtDNA"]), np.array([3, 0]), np.array([20, 9]), np.array(["-", ""])
     )
-    assert list(extract(genome, worm, places)) == [
+    assert list(read_sequences(genome, worm, coordinates)) == [
         reverse_complement(A[3:20].encode()),
         C[:9].encode(),
     ]
     transcripts = worm.model_copy(update={"versioned": True})
-    one = Places(np.array(["ENST1"]), np.array([1]), np.array([5]), np.array(["+"]))
-    assert list(extract(genome, transcripts, one)) == [G[1:5].encode()]
+    one = Coordinates(np.array(["ENST1"]), np.array([1]), np.array([5]), np.array(["+"]))
+    assert list(read_sequences(genome, transcripts, one)) == [G[1:5].encode()]
     with pytest.raises(DataError, match="has no contig 'ENST1'"):
-        list(extract(genome, worm, one))
+        list(read_sequences(genome, worm, one))
 
 
 def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(
@@ -329,8 +331,8 @@ def test_a_task_is_built_from_fetched_coordinates_and_the_users_genome(
         "genomic-benchmarks", task.name, references={"hg38": genome}, split="chrom-holdout"
     )
     assert len(asked) == 4
-    assert again.test.places is not None
-    assert set(again.test.places.contig) == {"chr8"}
+    assert again.test.coordinates is not None
+    assert set(again.test.coordinates.contig) == {"chr8"}
 
 
 def test_data_that_no_command_can_fetch_are_asked_for(tmp_path: Path) -> None:
@@ -363,9 +365,11 @@ def test_true_hg38_pieces_give_the_sequences_that_stand_in_the_partial_table(sha
                     ]
                 )
             )
-            assert part.places is not None
-            found = extract(
-                shared / "data/genomes/hg38_sparse.fa.gz", suite.references["hg38"], part.places
+            assert part.coordinates is not None
+            found = read_sequences(
+                shared / "data/genomes/hg38_sparse.fa.gz",
+                suite.references["hg38"],
+                part.coordinates,
             )
             assert list(found) == part.sequences
             n += part.n

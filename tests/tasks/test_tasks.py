@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from labelled_files import write_folder
 
 from genodiff.errors import DataError, UsageError
-from genodiff.tasks.class_folders import read_folder
+from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.task import (
     Task,
@@ -20,6 +19,7 @@ from genodiff.tasks.task import (
     suite_names,
     task_names,
 )
+from tests.labelled_files import write_folder
 
 
 def data_of(n: int) -> TaskData:
@@ -88,8 +88,8 @@ def test_one_example_cannot_be_split() -> None:
 def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_their_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = read_folder(write_folder(tmp_path / "one", n=12))
-    other = read_folder(write_folder(tmp_path / "other", n=12, order=-1))
+    one = read_class_folders(write_folder(tmp_path / "one", n=12))
+    other = read_class_folders(write_folder(tmp_path / "other", n=12, order=-1))
     listing = os.scandir
 
     class Shuffled:
@@ -105,7 +105,7 @@ def test_labels_and_splits_do_not_depend_on_the_order_in_which_folders_list_thei
             return iter(self.entries)
 
     monkeypatch.setattr(os, "scandir", Shuffled)
-    third = read_folder(tmp_path / "one")
+    third = read_class_folders(tmp_path / "one")
     for found in (other, third):
         assert found[2] == one[2] == ("negative", "positive")
         for part in (0, 1):

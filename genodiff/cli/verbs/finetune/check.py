@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from genodiff.cli.common import Common
 from genodiff.cli.labelled_data import DATASET, DataFlags, open_dataset
 from genodiff.errors import printable
-from genodiff.tasks.audit import audit, warnings_of
+from genodiff.tasks.audit import audit, list_warnings
 
 
 def check(
@@ -25,7 +25,7 @@ def check(
 ) -> None:
     """Print one line, or one JSON object, about a data set that is sound."""
     found = audit(open_dataset(dataset, flags))
-    warnings = warnings_of(found)
+    warnings = list_warnings(found)
     if not common.quiet:
         for warning in warnings:
             print(f"genodiff: warning: {printable(dataset)}: {warning}", file=sys.stderr)

@@ -7,8 +7,8 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.cli.sweep import FitFlags, SweepFlags, run_sweep
-from genodiff.tasks.own import SUITE
-from genodiff.tasks.request import Request
+from genodiff.tasks.data_request import DataRequest
+from genodiff.tasks.own_data import SUITE
 
 
 def table(
@@ -53,7 +53,7 @@ def table(
         "sequence": sequence, "labels": tuple(label or ()), "kind": kind, "metric": metric,
         "max_length": fit.max_length,
     }  # fmt: skip
-    request = Request.parse(
+    request = DataRequest.parse(
         {
             "suite": SUITE,
             "split": "own" if split == "official" else split,

@@ -8,11 +8,12 @@ import numpy as np
 
 from genodiff.errors import DataError, UsageError
 from genodiff.io.source import open_source
-from genodiff.tasks.class_folders import is_folder_layout, read_folder
+from genodiff.tasks.class_folders import is_class_folders, read_class_folders
 from genodiff.tasks.examples import Examples, class_counts, concatenate
-from genodiff.tasks.parts import VALID, Parts, part_file
+from genodiff.tasks.labelled_file import TableColumns, read_examples
+from genodiff.tasks.labels import Kind
+from genodiff.tasks.parts import VALID, Parts, find_part
 from genodiff.tasks.resplit import resplit
-from genodiff.tasks.table import Kind, Layout, read_table
 from genodiff.tasks.task import Metric, Task, TaskData, cut_notes
 
 SUITE = "table"
@@ -24,12 +25,12 @@ METRICS: dict[Kind, tuple[Metric, ...]] = {
 }
 
 
-def load_own(
+def load_own_data(
     train: str | Path,
     test: str | Path | None = None,
     valid: str | Path | None = None,
     *,
-    layout: Layout = Layout(),
+    layout: TableColumns = TableColumns(),
     kind: Kind | None = None,
     metric: Metric | None = None,
     max_length: int | None = None,
@@ -73,7 +74,11 @@ def load_own(
 
 
 def _parts(
-    path: Path, test: str | Path | None, valid: str | Path | None, layout: Layout, kind: Kind | None
+    path: Path,
+    test: str | Path | None,
+    valid: str | Path | None,
+    layout: TableColumns,
+    kind: Kind | None,
 ) -> tuple[Parts, Kind, tuple[str, ...]]:
     if test is None and not path.exists():
         with open_source(path):  # says what is wrong with it, with the nearest name
@@ -81,16 +86,16 @@ def _parts(
     if (
         test is None
         and (path.is_dir() or path.suffix.lower() == ".zip")
-        and (path.is_file() or is_folder_layout(path))
+        and (path.is_file() or is_class_folders(path))
     ):
-        train_part, test_part, classes = read_folder(path)
+        train_part, test_part, classes = read_class_folders(path)
         return (
             Parts(train_part, test_part),
             "binary" if len(classes) == 2 else "multiclass",
             classes,
         )
     if test is None and path.is_dir():
-        files = {part: part_file(path, part) for part in ("train", "test", *VALID)}
+        files = {part: find_part(path, part) for part in ("train", "test", *VALID)}
         for part in ("train", "test"):
             if files[part] is None:
                 what = (
@@ -109,17 +114,17 @@ def _parts(
             f"{path} is one table: which one tests?",
             fix="give --test FILE, or a folder with train and test",
         )
-    train_part, kind, classes = read_table(path, layout, kind=kind)
+    train_part, kind, classes = read_examples(path, layout, kind=kind)
     _check_single(train_part, path, kind, classes)
     told = (kind, classes or None)
-    test_part = read_table(test, layout, kind=told[0], classes=told[1])[0]
+    test_part = read_examples(test, layout, kind=told[0], classes=told[1])[0]
     notes = (
         f"the labels make a {kind} task"
         + (f": {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}" if classes else ""),
     )
     if valid is None:
         return Parts(train_part, test_part, notes), kind, classes
-    valid_part = read_table(valid, layout, kind=told[0], classes=told[1])[0]
+    valid_part = read_examples(valid, layout, kind=told[0], classes=told[1])[0]
     note = f"validation: {Path(valid).name} ({valid_part.n:,} examples) for every seed"
     index = np.arange(train_part.n, train_part.n + valid_part.n)
     return (

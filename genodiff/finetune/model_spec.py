@@ -25,8 +25,8 @@ from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.domain import DOMAINS
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.finetune.batches import Reader
-from genodiff.finetune.sentences import Sentences
+from genodiff.finetune.batches import Encoder
+from genodiff.finetune.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
 from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
@@ -36,7 +36,7 @@ from genodiff.tasks.task import Domain
 SCRATCH = "scratch"
 
 
-class Contender(Settings):
+class ModelSpec(Settings):
     """One of them. `path` is the checkpoint that gives the weights or, for random weights, the
     shape.
     """
@@ -51,12 +51,12 @@ class Contender(Settings):
     def shape(self) -> tuple[Any, Alphabet]:
         """The settings of the network and its alphabet."""
         if self.path is not None:
-            return opened(self.path).config.backbone, opened(self.path).alphabet
+            return open_model(self.path).config.backbone, open_model(self.path).alphabet
         return PRESETS[
             self.preset or DOMAINS[self.domain].preset
         ], BYTES if self.domain == "text" else ALPHABETS["dna"]
 
-    def reader(self) -> Reader:
+    def encoder(self) -> Encoder:
         """What makes the network's ids: its alphabet or, for text, the tokenizer in its run
         (without one, bytes).
         """
@@ -74,7 +74,7 @@ class Contender(Settings):
             device
         ), alphabet
 
-    def about(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What a row says of the network: kind, parameters, training; nothing for a baseline."""
         if self.kind == "baseline":
             return {}
@@ -84,7 +84,7 @@ class Contender(Settings):
             "parameters": settings.n_parameters(alphabet.padded_size),
         }
         if self.kind == "checkpoint":
-            model = opened(str(self.path))
+            model = open_model(str(self.path))
             found |= {
                 "checkpoint": model.digest,
                 "step": model.step,
@@ -94,23 +94,23 @@ class Contender(Settings):
 
 
 @lru_cache(maxsize=4)
-def _sentences(path: str | None) -> Sentences:
-    return Sentences(
+def _sentences(path: str | None) -> SentenceEncoder:
+    return SentenceEncoder(
         ByteTokenizer()
         if path is None
-        else model_tokenizer(opened(path).run, opened(path).alphabet)
+        else model_tokenizer(open_model(path).run, open_model(path).alphabet)
     )
 
 
 @lru_cache(maxsize=4)
-def opened(path: str) -> Model:
+def open_model(path: str) -> Model:
     """The model at `path`, read once; for looking at, not for training."""
     return load_model(path)
 
 
-def contenders(
+def parse_models(
     words: Sequence[str], baselines: Sequence[str], domain: Domain = "dna"
-) -> list[Contender]:
+) -> list[ModelSpec]:
     """The contenders of a domain that `--model` names, each once, in that order. Raises
     `UsageError` or `CheckpointError`.
     """
@@ -122,9 +122,9 @@ def contenders(
             alias, equals, rest = word.partition("=")
             named.append((alias, rest) if equals and "/" not in alias and rest else (None, word))
     first = next((word for _, word in named if _is_path(word, baselines)), None)
-    found: list[Contender] = []
+    found: list[ModelSpec] = []
     for called, word in named:
-        one = _contender(called, word, first, baselines, domain)
+        one = _parse_model(called, word, first, baselines, domain)
         if any(one.name == other.name and one != other for other in found):
             raise UsageError(
                 f"two models are called '{one.name}'", fix="name one of them: --model NAME=PATH"
@@ -140,17 +140,17 @@ def _is_path(word: str, baselines: Sequence[str]) -> bool:
     return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")
 
 
-def _contender(
+def _parse_model(
     alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: Domain
-) -> Contender:
+) -> ModelSpec:
     if word in baselines:
-        return Contender(name=alias or word, kind="baseline", preset=word, domain=domain)
+        return ModelSpec(name=alias or word, kind="baseline", preset=word, domain=domain)
     if word == SCRATCH:
         path = None if first is None else str(Path(first).absolute())
         if path is not None:
             _check(path, domain)
         usual = None if path else DOMAINS[domain].preset
-        found = Contender(
+        found = ModelSpec(
             name=alias or SCRATCH, kind="scratch", path=path, preset=usual, domain=domain
         )
         return found.model_copy(update={"digest": _digest(found)})
@@ -163,7 +163,7 @@ def _contender(
                 f"preset '{preset}' reads both strands of DNA, and text has one",
                 fix=f"give {SCRATCH}:{DOMAINS[domain].preset}",
             )
-        found = Contender(name=alias or word, kind="scratch", preset=preset, domain=domain)
+        found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})
     if not Path(word).exists() and "/" not in word:
         known = [*baselines, SCRATCH, "baselines"]
@@ -172,7 +172,7 @@ def _contender(
         )
     path = str(Path(word).absolute())
     model = _check(path, domain, word)
-    return Contender(
+    return ModelSpec(
         name=alias or model.run.resolve().name,
         kind="checkpoint",
         path=path,
@@ -183,7 +183,7 @@ def _contender(
 
 def _check(path: str, domain: Domain, shown: str | None = None) -> Model:
     """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
-    model, names = opened(path), {"dna": "DNA", "text": "text"}
+    model, names = open_model(path), {"dna": "DNA", "text": "text"}
     if model.alphabet.domain != domain:
         what = (
             f"is a {names.get(model.alphabet.domain, model.alphabet.domain)} model; these "
@@ -193,7 +193,7 @@ def _check(path: str, domain: Domain, shown: str | None = None) -> Model:
     return model
 
 
-def _digest(contender: Contender) -> str:
-    settings, alphabet = contender.shape()
+def _digest(model: ModelSpec) -> str:
+    settings, alphabet = model.shape()
     shape = canonical_json(settings.model_dump(mode="json")) + alphabet.fingerprint()
     return hashlib.sha256(shape.encode()).hexdigest()[:12]

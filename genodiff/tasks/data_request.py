@@ -10,12 +10,21 @@ from pydantic import Field
 
 from genodiff.errors import DataError, UsageError
 from genodiff.settings import Settings, did_you_mean
-from genodiff.tasks.own import load_own
-from genodiff.tasks.table import Kind, Layout
-from genodiff.tasks.task import Domain, Metric, TaskData, fewer, load_suite, load_task, task_names
+from genodiff.tasks.labelled_file import TableColumns
+from genodiff.tasks.labels import Kind
+from genodiff.tasks.own_data import load_own_data
+from genodiff.tasks.task import (
+    Domain,
+    Metric,
+    TaskData,
+    load_suite,
+    load_task,
+    subsample_train,
+    task_names,
+)
 
 
-class Table(Settings):
+class TableFiles(Settings):
     """A user's own task. `train` may be a folder or zip of class folders, as Genomic Benchmarks are
     laid out; then no `test`.
     """
@@ -31,7 +40,7 @@ class Table(Settings):
     max_length: int | None = None
 
 
-class Request(Settings):
+class DataRequest(Settings):
     """Where tasks come from."""
 
     suite: str
@@ -39,7 +48,7 @@ class Request(Settings):
     data: str | None = None
     references: dict[str, str] = Field(default_factory=dict)
     offline: bool = False
-    table: Table | None = None
+    table: TableFiles | None = None
     max_train: Annotated[int | None, Field(ge=10)] = None
 
     @property
@@ -69,14 +78,14 @@ class Request(Settings):
         missing or wrong.
         """
         data = self._whole(name)
-        return data if self.max_train is None else fewer(data, self.max_train)
+        return data if self.max_train is None else subsample_train(data, self.max_train)
 
     def _whole(self, name: str) -> TaskData:
         if self.table is not None:
             t = self.table
-            layout = Layout(t.sequence, t.labels)
+            layout = TableColumns(t.sequence, t.labels)
             split = "official" if self.split == "own" else self.split
-            return load_own(
+            return load_own_data(
                 t.train,
                 t.test,
                 t.valid,
@@ -105,6 +114,6 @@ class Request(Settings):
 
 
 @lru_cache(maxsize=1)
-def loaded(request_json: str, name: str) -> TaskData:
+def load_cached(request_json: str, name: str) -> TaskData:
     """`Request.load`, the last one kept: units of one task follow one another."""
-    return Request.model_validate_json(request_json).load(name)
+    return DataRequest.model_validate_json(request_json).load(name)

@@ -9,29 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
-from genodiff.tasks.examples import Examples, Places
-from genodiff.tasks.metrics import in_their_columns
-from genodiff.tasks.overlap import overlap_counts, same_counts
+from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.metrics import align_columns
+from genodiff.tasks.overlap import count_equal, count_overlaps
 
 
-def majority(labels: NDArray[np.int64], n_test: int, n_classes: int) -> NDArray[np.float64]:
+def predict_majority(labels: NDArray[np.int64], n_test: int, n_classes: int) -> NDArray[np.float64]:
     """(n_test, classes): the train part's shares of the classes, for every example the same."""
     shares = np.bincount(labels, minlength=n_classes) / len(labels)
     return np.tile(shares, (n_test, 1))
 
 
-def length_tree(
+def predict_by_length(
     train: NDArray[np.int64], labels: NDArray[np.int64], test: NDArray[np.int64], n_classes: int
 ) -> NDArray[np.float64]:
     """(n_test, classes): a decision tree that sees nothing but the lengths of the sequences."""
     # Equal rows are put together under a weight: the same tree, many times faster.
     rows, weight = np.unique(np.stack([train, labels], axis=1), axis=0, return_counts=True)
     tree = DecisionTreeClassifier(random_state=0).fit(rows[:, :1], rows[:, 1], sample_weight=weight)
-    return in_their_columns(tree.classes_, tree.predict_proba(test[:, None]), n_classes)
+    return align_columns(tree.classes_, tree.predict_proba(test[:, None]), n_classes)
 
 
-def coordinate_lookup(
-    train: Examples, test: Places, n_classes: int, *, exact: bool
+def predict_by_lookup(
+    train: Examples, test: Coordinates, n_classes: int, *, exact: bool
 ) -> NDArray[np.float64]:
     """(n_test, classes): the classes of the train intervals that a test interval equals (`exact`)
     or overlaps.
@@ -40,14 +40,14 @@ def coordinate_lookup(
     class whose members are found again is then ruled out by not being found. Uses no label of the
     test part.
     """
-    assert train.places is not None
-    count = same_counts if exact else overlap_counts
+    assert train.coordinates is not None
+    count = count_equal if exact else count_overlaps
     labels = train.labels
-    among = count(train.places, train.places, labels, n_classes)
+    among = count(train.coordinates, train.coordinates, labels, n_classes)
     among[np.arange(train.n), labels] -= 1
     alone = labels[among.sum(axis=1) == 0]
     absent = np.bincount(alone if len(alone) else labels, minlength=n_classes)
-    found = count(test, train.places, labels, n_classes)
+    found = count(test, train.coordinates, labels, n_classes)
     scores = np.where(found.sum(axis=1, keepdims=True) > 0, found, absent).astype(np.float64)
     return scores / scores.sum(axis=1, keepdims=True)
 
