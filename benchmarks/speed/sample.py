@@ -19,7 +19,7 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.samplers import ancestral
+from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.schedule import schedule
 from genodiff.kernels.allocator import keep_freed_memory
 

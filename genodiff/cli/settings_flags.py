@@ -21,20 +21,26 @@ _TITLES = {
 
 
 def _shape(annotation: Any) -> Any:
-    """What the command line reads: a switch, several numbers, or a word that YAML's rules turn into
-    a value.
+    """What the command line reads: a switch, several numbers, or words that YAML's rules turn into
+    values.
     """
     kinds = [annotation, *get_args(annotation)]
     for kind in kinds:
-        if get_origin(kind) is tuple or get_origin(kind) is dict:
+        if get_origin(kind) is dict:
+            return dict[str, str]
+        if get_origin(kind) is tuple:
             return kind
     return bool if annotation is bool else str
 
 
-def _choices(annotation: Any) -> list[str]:
+def _choices(field: FieldInfo) -> list[str]:
+    if callable(field.json_schema_extra):
+        schema: dict[str, Any] = {}
+        field.json_schema_extra(schema)
+        return list(schema["enum"])
     return [
         value
-        for part in (annotation, *get_args(annotation))
+        for part in (field.annotation, *get_args(field.annotation))
         for value in get_args(part)
         if isinstance(value, str)
     ]
@@ -47,7 +53,7 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
         names.append(f"--{dashed}")
     names += [f"--{alias}" for alias, place in ALIASES.items() if place == (section, name)]
     about = (field.description or name.replace("_", " ")).rstrip(".")
-    choices = _choices(field.annotation)
+    choices = _choices(field)
     listed = f" ({', '.join(dict.fromkeys(choices))})" if choices else ""
     default = field.get_default()
     shown = "" if field.is_required() or default is None else f" [{default}]"
@@ -85,6 +91,8 @@ def chosen(flags: BaseModel | None) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _value(part) for name, part in value.items()}
     if not isinstance(value, str):
         return value
     try:

@@ -6,18 +6,16 @@ the same units.
              "exact"   -log p(x0) itself                         (next token)
              "bound"   an upper bound on -log p(x0), closed: nothing is cut off, no token is free
              (all others)
-    causal   whether the network must predict a position from what stands before it, and from
-             nothing else
+    kind     what the network's logits are, and so which samplers fit
 
 The objectives share the process (`MaskedDiffusion`), the network's interface (xt, sigma) -> logits
 and the count of tokens, so that nats per token of any two of them can be set side by side. A new
-one is one file and one line in `objectives.OBJECTIVES`.
+one is one file in `genodiff.diffusion.objectives`, or a plug-in.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -25,7 +23,10 @@ from torch import Tensor
 
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
-from genodiff.diffusion.samplers import SAMPLERS, Sampled
+from genodiff.diffusion.sampler import SAMPLERS, Kind, Sampler
+from genodiff.errors import UsageError
+from genodiff.registry import Registry
+from genodiff.settings import did_you_mean
 
 TimeSampling = Literal["iid", "stratified", "systematic"]
 
@@ -65,14 +66,20 @@ class Objective(ABC):
     diffusion: MaskedDiffusion
     time_sampling: TimeSampling = "systematic"
 
-    name: ClassVar[str]
+    kind: ClassVar[Kind] = "masked"
     figure: ClassVar[Literal["exact", "bound"]] = "bound"
-    causal: ClassVar[bool] = False
+    first_samplers: ClassVar[tuple[str, ...]] = ("ancestral",)
 
     @property
-    def samplers(self) -> dict[str, Callable[..., Sampled]]:
-        """The samplers that the trained network can be used with; the first is the default."""
-        return SAMPLERS
+    def name(self) -> str:
+        """What it is called in `OBJECTIVES`."""
+        return next(name for name, cls in OBJECTIVES.items() if cls is type(self))
+
+    @property
+    def samplers(self) -> dict[str, Sampler]:
+        """The samplers that fit the trained network; the first is the default."""
+        fitting = {name: one for name, one in SAMPLERS.items() if self.kind in one.fits}
+        return {name: fitting[name] for name in self.first_samplers} | fitting
 
     @property
     def curve(self) -> bool:
@@ -120,3 +127,24 @@ def as_loss(
     """The sums over a batch of nats that stand at their positions."""
     weighted = nats if weight is None else nats * weight
     return LossTerms(weighted.sum(), nats.detach().sum(), maskable.sum())
+
+
+OBJECTIVES: Registry[type[Objective]] = Registry(
+    "objective", package="genodiff.diffusion.objectives"
+)
+
+
+def settings_of(name: str) -> list[str]:
+    """The names of an objective's own settings."""
+    return [field.name for field in fields(OBJECTIVES[name]) if field.name != "diffusion"]
+
+
+def objective(name: str, diffusion: MaskedDiffusion, **settings: Any) -> Objective:
+    """The objective called `name`. Raises `UsageError` for an unknown name or setting."""
+    known = settings_of(name)
+    for key in settings:
+        if key not in known:
+            raise UsageError(
+                f"the objective '{name}' has no setting '{key}'", fix=did_you_mean(key, known)
+            )
+    return OBJECTIVES[name](diffusion, **settings)

@@ -13,8 +13,8 @@ The bound of a denoiser that ignores time does not depend on the schedule; the v
 estimate and the law of a sampler with few steps do. Two different functions are called "cosine" in
 the literature; here each has its own name.
 
-A new schedule is one frozen dataclass and one line in `SCHEDULES`; the tests cover it by iterating
-that table.
+A new schedule is one frozen dataclass, registered by its decorator; the tests cover it by iterating
+`SCHEDULES`.
 """
 
 import math
@@ -26,6 +26,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.errors import UsageError
+from genodiff.registry import Registry
 from genodiff.settings import did_you_mean
 
 Time = Float[Tensor, "*T"]
@@ -64,6 +65,9 @@ class Schedule(ABC):
     def weight(self, t: Time) -> Time:
         """-alpha'(t) / (1 - alpha(t)); infinite (or 0/0) at t = 0 when everything is visible there."""
         return -self.dalpha(t) / self.masked(t)
+
+
+SCHEDULES: Registry[type[Schedule]] = Registry("schedule")
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,8 @@ class _Shape(Schedule):
         return self._time(((alpha - self.eps) / (1 - self.eps)).clamp(0, 1))
 
 
+@SCHEDULES.register("loglinear")
+@SCHEDULES.register("linear")
 @dataclass(frozen=True)
 class Linear(_Shape):
     """alpha = 1 - t, so sigma = -ln(1 - t): the "log-linear" schedule of SEDD and MDLM. The weight
@@ -128,6 +134,7 @@ class Linear(_Shape):
         return 1 - visible
 
 
+@SCHEDULES.register("loglinear_eps")
 @dataclass(frozen=True)
 class LogLinear(Linear):
     """`Linear` as MDLM's code has it: alpha = 1 - (1 - eps) t with eps = 1e-3, so a thousandth is
@@ -137,6 +144,7 @@ class LogLinear(Linear):
     eps: float = 1e-3
 
 
+@SCHEDULES.register("cosine")
 @dataclass(frozen=True)
 class Cosine(_Shape):
     """alpha = cos(pi t / 2): the "cosine" of the MDLM family."""
@@ -154,6 +162,7 @@ class Cosine(_Shape):
         return 2 / math.pi * torch.acos(visible)
 
 
+@SCHEDULES.register("one_minus_cosine")
 @dataclass(frozen=True)
 class OneMinusCosine(_Shape):
     """alpha = 1 - cos(pi (1 - t) / 2): the "cosine" of MD4 and Duo."""
@@ -171,6 +180,7 @@ class OneMinusCosine(_Shape):
         return 1 - 2 / math.pi * torch.acos(1 - visible)
 
 
+@SCHEDULES.register("cosine_squared")
 @dataclass(frozen=True)
 class CosineSquared(_Shape):
     """alpha = cos(pi t / 2)^2."""
@@ -188,6 +198,7 @@ class CosineSquared(_Shape):
         return 2 / math.pi * torch.acos(torch.sqrt(visible))
 
 
+@SCHEDULES.register("polynomial")
 @dataclass(frozen=True)
 class Polynomial(_Shape):
     """alpha = 1 - t^power."""
@@ -243,6 +254,7 @@ class _Noise(Schedule):
         return -self.rate(t) * self.alpha(t)
 
 
+@SCHEDULES.register("sigma_linear")
 @dataclass(frozen=True)
 class SigmaLinear(_Noise):
     """sigma = sigma_min + (sigma_max - sigma_min) t: the schedule that MDLM's code calls "linear"."""
@@ -259,6 +271,7 @@ class SigmaLinear(_Noise):
         )
 
 
+@SCHEDULES.register("geometric")
 @dataclass(frozen=True)
 class Geometric(_Noise):
     """sigma = sigma_min^(1-t) sigma_max^t (SEDD)."""
@@ -282,25 +295,8 @@ class Geometric(_Noise):
         return (ratio / math.log(self.sigma_max / self.sigma_min)).clamp(0, 1)
 
 
-SCHEDULES: dict[str, type[Schedule]] = {
-    "linear": Linear,
-    "loglinear": Linear,
-    "loglinear_eps": LogLinear,
-    "cosine": Cosine,
-    "one_minus_cosine": OneMinusCosine,
-    "cosine_squared": CosineSquared,
-    "polynomial": Polynomial,
-    "sigma_linear": SigmaLinear,
-    "geometric": Geometric,
-}
-
-
 def schedule(name: str, **settings: float) -> Schedule:
-    """The schedule called `name` with its settings. UsageError names what is unknown and what is
-    near it.
-    """
-    if name not in SCHEDULES:
-        raise UsageError(f"no schedule '{name}'", fix=did_you_mean(name, SCHEDULES))
+    """The schedule called `name`. Raises `UsageError` for an unknown name or setting."""
     cls = SCHEDULES[name]
     known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:

@@ -17,14 +17,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from genodiff import __version__
+from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, settled, stride_of
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record, write_fasta
 from genodiff.runs.checkpoint import Model
-
-ONE_AT_A_TIME = ("first-hitting", "left-to-right")
-"""Samplers that take as many steps as there are masks."""
 
 
 class Written(NamedTuple):
@@ -108,7 +106,7 @@ def write_samples(
                 "genodiff": __version__,
                 "seed": seed,
                 "sampler": how.sampler,
-                "steps": None if how.sampler in ONE_AT_A_TIME else how.steps or AUTO_STEPS,
+                "steps": steps_of(how),
                 "temperature": how.temperature,
                 "top_p": how.top_p,
                 "stride": stride_of(model, how),
@@ -124,14 +122,16 @@ def write_samples(
     return written
 
 
+def steps_of(how: Sampling) -> int | None:
+    """The steps in which each window is filled; None where the sampler uses none."""
+    return (how.steps or AUTO_STEPS) if SAMPLERS[str(how.sampler)].uses_steps else None
+
+
 def law(how: Sampling, nfe: int) -> str:
     """The part of a header that says how its record was drawn; of the finer settings only what is
     not the default.
     """
-    said = (
-        f"sampler={how.sampler} "
-        f"steps={nfe if how.sampler in ONE_AT_A_TIME else how.steps or AUTO_STEPS}"
-    )
+    said = f"sampler={how.sampler} steps={steps_of(how) or nfe}"
     fine = {
         "temperature": how.temperature,
         "top_p": how.top_p,

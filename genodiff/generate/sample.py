@@ -27,13 +27,11 @@ from torch import Tensor, nn
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective
-from genodiff.diffusion.objectives import SAMPLER_NAMES
-from genodiff.diffusion.samplers import revealed_share
+from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
 from genodiff.runs.checkpoint import Model
-from genodiff.settings import did_you_mean
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
@@ -80,10 +78,8 @@ class Sampling:
     batch_size: int | None = None
 
     def __post_init__(self) -> None:
-        if self.sampler is not None and self.sampler not in SAMPLER_NAMES:
-            raise UsageError(
-                f"no sampler '{self.sampler}'", fix=did_you_mean(self.sampler, SAMPLER_NAMES)
-            )
+        if self.sampler is not None:
+            SAMPLERS[self.sampler]  # raises for an unknown name
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
             raise UsageError(
                 f"temperature {self.temperature} is not a finite number of 0 or more",
@@ -185,7 +181,8 @@ def workload(
     """
     how = settled(how, model.objective)
     window, stride = model.config.data.seq_len, stride_of(model, how)
-    share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS).numpy()
+    share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
+    expected = SAMPLERS[str(how.sampler)].evaluations
     records = bases = windows = 0
     evaluations = 0.0
     for text in gaps:
@@ -196,12 +193,7 @@ def workload(
             left[start:end] = False
             bases += n
             windows += 1
-            if how.sampler in ("ancestral", "analytic"):
-                evaluations += float((1 - (1 - np.diff(share, prepend=0.0)) ** n).sum())
-            elif how.sampler == "confidence":
-                evaluations += float((np.diff(np.round(n * share), prepend=0.0) > 0).sum())
-            else:
-                evaluations += n
+            evaluations += expected(n, share)
     return Workload(records, bases, windows, evaluations)
 
 
@@ -253,7 +245,7 @@ class _Filler:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
         self.window, self.stride = model.config.data.seq_len, stride_of(model, how)
         self.diffusion: MaskedDiffusion = model.diffusion
-        self.draw = model.objective.samplers[str(how.sampler)]
+        self.draw = model.objective.samplers[str(how.sampler)].draw
         if how.allow_n:
             extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
             self.diffusion = replace(
@@ -262,7 +254,7 @@ class _Filler:
         self.device = _device(model)
         self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id, tick)
         self.refine = _Refine(model.backbone, self.alphabet.pad_id)
-        self.forward_only = model.objective.causal
+        self.forward_only = model.objective.kind == "causal"
         if self.forward_only:
             self.draw = partial(self.draw, decoder=_Decoder(model.backbone, tick))
 

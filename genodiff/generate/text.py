@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.output import ONE_AT_A_TIME
-from genodiff.generate.sample import AUTO_STEPS, Sampling, infill, settled, stride_of
+from genodiff.generate.output import steps_of
+from genodiff.generate.sample import Sampling, infill, settled, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.source import shown_as
 from genodiff.io.text import text_pieces
@@ -217,13 +217,12 @@ def write_texts(
         len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries)
     )
     if sidecar is not None:
-        one_by_one = how.sampler in ONE_AT_A_TIME
         values = {
             "genodiff": __version__,
             "domain": "text",
             "seed": seed,
             "sampler": how.sampler,
-            "steps": None if one_by_one else how.steps or AUTO_STEPS,
+            "steps": steps_of(how),
             "temperature": how.temperature,
             "top_p": how.top_p,
             "stride": stride_of(model, how),

@@ -27,8 +27,7 @@ from torch import Tensor
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.objective import Objective
-from genodiff.diffusion.objectives import objective
+from genodiff.diffusion.objective import Objective, objective
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic

@@ -4,19 +4,27 @@ The identity of a run is all of them but limits and machinery (`FREE`). Those ma
 is resumed, the rest may not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from genodiff.backbones.backbone import BACKBONES, BackboneSettings
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.objectives import OBJECTIVES, objective, settings_of
+from genodiff.diffusion.objective import OBJECTIVES, objective, settings_of
 from genodiff.diffusion.schedule import SCHEDULES, Linear
 from genodiff.domain import DOMAINS, DomainName
 from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
+from genodiff.registry import Registry
 from genodiff.runs.sections import DataSettings, OptimSettings, TrainSettings
 from genodiff.settings import OneOf, Settings, did_you_mean
 
@@ -24,6 +32,8 @@ OWN = "own"
 """The recipe's name for a user's own file that no recipe describes."""
 
 _OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
+
+_MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 
 FREE = (
     "preset", "fasta", "bed", "text", "init", "train.max_steps", "train.max_minutes",
@@ -37,17 +47,28 @@ store compares.
 """
 
 
+def names_of(registry: Registry[Any]) -> Callable[[dict[str, Any]], None]:
+    """For a field's `json_schema_extra`: the choices, asked for when the schema is shown."""
+    return lambda schema: schema.update(enum=list(registry))
+
+
 class DiffusionSettings(Settings):
     """The objective, the forward process and its estimator."""
 
     objective: Annotated[
-        Literal["mdlm", "d3pm", "sedd", "mlm", "ar"],
+        str,
         Field(
             description="Masked diffusion, its two forerunners, BERT's masked language model, "
-            "or the next token"
+            "or the next token",
+            json_schema_extra=names_of(OBJECTIVES),
         ),
     ] = "mdlm"
-    schedule: Annotated[str, Field(description="Noise schedule.")] = "linear"
+    objective_options: dict[str, bool | int | float] = Field(
+        default_factory=dict, description="Settings of a plug-in's objective."
+    )
+    schedule: Annotated[
+        str, Field(description="Noise schedule.", json_schema_extra=names_of(SCHEDULES))
+    ] = "linear"
     schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
     time_sampling: Annotated[
         Literal["iid", "stratified", "systematic"],
@@ -87,6 +108,7 @@ class DiffusionSettings(Settings):
         """
         known = settings_of(self.objective)
         given = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
+        given |= self.objective_options
         for name in given:
             if name not in known:
                 raise UsageError(
@@ -97,12 +119,21 @@ class DiffusionSettings(Settings):
             name: getattr(self, name) for name in ("time_sampling", "exact_count") if name in known
         }
 
-    @field_validator("schedule")
+    @field_validator("objective", "schedule")
     @classmethod
-    def _schedule_is_known(cls, name: str) -> str:
-        if name not in SCHEDULES:
-            raise ValueError(f"unknown schedule; {did_you_mean(name, SCHEDULES)}")
+    def _name_is_known(cls, name: str, info: ValidationInfo) -> str:
+        known = OBJECTIVES if info.field_name == "objective" else SCHEDULES
+        if name not in known:
+            raise ValueError(f"unknown {known.noun}; {did_you_mean(name, known)}")
         return name
+
+    @model_serializer(mode="wrap")
+    def _without_empty_options(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Options that are not given are not written: the digests of runs without them stay."""
+        written: dict[str, Any] = dump(self)
+        if not self.objective_options:
+            written.pop("objective_options", None)
+        return written
 
 
 class RunConfig(Settings):
@@ -150,7 +181,7 @@ class RunConfig(Settings):
     def check_together(self, file: str | Path | None = None) -> None:
         """Raises `UsageError` where objective, network and their settings do not go together."""
         name = self.diffusion.objective
-        needed = OBJECTIVES[name].causal
+        needed = OBJECTIVES[name].kind == "causal"
         if needed and not self.backbone.causal:
             what = f"objective {name} needs a network that reads one way (causal)"
             raise UsageError(
@@ -200,7 +231,7 @@ class RunConfig(Settings):
 def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
     """(dotted place, value) of every setting of a nested mapping; an empty mapping is a value."""
     for key, value in tree.items():
-        if isinstance(value, dict) and value and f"{at}{key}" != "diffusion.schedule_options":
+        if isinstance(value, dict) and value and f"{at}{key}" not in _MAPPINGS:
             yield from leaves(value, f"{at}{key}.")
         else:
             yield f"{at}{key}", value

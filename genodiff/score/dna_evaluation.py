@@ -81,7 +81,7 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.streaming import stream
 from genodiff.data.loader import EvalBatches
 from genodiff.data.toy import ToySource
-from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.checkpoint import Model
 from genodiff.score.bound import Bound, Progress, bound_of, chosen_windows, refuse_infinite

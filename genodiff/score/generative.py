@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from genodiff.diffusion.left_to_right import shifted
+from genodiff.diffusion.objectives.ar import shifted
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.checkpoint import Model
 from genodiff.score.interval import ratio
@@ -37,7 +37,7 @@ _TOKENS_AT_A_TIME = 8192
 
 def check_judge(model: Model) -> None:
     """Raises `UsageError` unless the model gives exact likelihoods from left to right."""
-    if not model.objective.causal:
+    if model.objective.kind != "causal":
         what = (
             f"the judge was trained with objective {model.objective.name}, whose figure is "
             f"only a bound"

@@ -66,7 +66,7 @@ def step_bits(
     `nats` and `rate` (repeats, windows) are estimates of the bound and their masked shares; {} for
     objectives whose bound is no cross-entropy of an exact count of masks.
     """
-    if rate is None or objective.name not in ("mdlm", "mlm"):
+    if rate is None or objective.kind != "masked":
         return {}
     n = np.broadcast_to(tokens, rate.shape).round().astype(np.int64)
     k = np.rint(rate * n).astype(np.int64).clip(1)

@@ -19,8 +19,9 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.diffusion.loss import continuous_time_loss, decompose
 from genodiff.diffusion.masked import MaskedDiffusion, times
-from genodiff.diffusion.mdlm import log1mexp, log_mask_chance, step_cost
-from genodiff.diffusion.mlm import show
+from genodiff.diffusion.objectives.mdlm import log1mexp, log_mask_chance, step_cost
+from genodiff.diffusion.objectives.mlm import show
+from genodiff.diffusion.objectives.sedd import score_entropy
 from genodiff.diffusion.schedule import (
     Cosine,
     CosineSquared,
@@ -30,7 +31,6 @@ from genodiff.diffusion.schedule import (
     Schedule,
     SigmaLinear,
 )
-from genodiff.diffusion.sedd import score_entropy
 
 Case = SimpleNamespace
 Tensors = dict[str, Tensor]

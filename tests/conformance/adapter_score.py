@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.sedd import log_ratios, score_entropy
+from genodiff.diffusion.objectives.sedd import log_ratios, score_entropy
 
 Tensors = dict[str, Tensor]
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from genodiff.diffusion.masked import MaskedDiffusion, times
-from genodiff.diffusion.mdlm import log_mask_chance
+from genodiff.diffusion.objectives.mdlm import log_mask_chance
+from genodiff.diffusion.objectives.sedd import score_entropy
 from genodiff.diffusion.schedule import LogLinear
-from genodiff.diffusion.sedd import score_entropy
 from genodiff.hub.mdlm_names import prefix_of
 from genodiff.hub.mixer_names import published_shape
 from genodiff.runs.sections import OptimSettings

@@ -14,17 +14,15 @@ from enumerated import NEVER, WORLDS, draws, everywhere, exact_bound, mean_over_
 from torch import Tensor
 from worlds import World, independent, markov_chain
 
-from genodiff.diffusion.ar import Ar
-from genodiff.diffusion.d3pm import D3pm
-from genodiff.diffusion.left_to_right import shifted
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.mdlm import Mdlm, log1mexp
-from genodiff.diffusion.mlm import Mlm
-from genodiff.diffusion.objective import Draws
-from genodiff.diffusion.objectives import OBJECTIVES, objective
+from genodiff.diffusion.objective import OBJECTIVES, Draws, objective
+from genodiff.diffusion.objectives.ar import Ar, shifted
+from genodiff.diffusion.objectives.d3pm import D3pm
+from genodiff.diffusion.objectives.mdlm import Mdlm, log1mexp
+from genodiff.diffusion.objectives.mlm import Mlm
+from genodiff.diffusion.objectives.sedd import Sedd
 from genodiff.diffusion.schedule import Cosine, Linear, LogLinear, Schedule
-from genodiff.diffusion.sedd import Sedd
 from genodiff.errors import UsageError
 
 # MDLM and D3PM

@@ -14,13 +14,13 @@ from torch import Tensor
 from worlds import markov_chain
 
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.diffusion.analytic import analytic
 from genodiff.diffusion.draw import MANY, Draw, noise_of
-from genodiff.diffusion.left_to_right import left_to_right, shifted
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.samplers import ancestral
+from genodiff.diffusion.objectives.ar import shifted
+from genodiff.diffusion.samplers.analytic import analytic
+from genodiff.diffusion.samplers.ancestral import ancestral
+from genodiff.diffusion.samplers.left_to_right import left_to_right
 from genodiff.diffusion.schedule import Cosine, Linear
-from genodiff.diffusion.sedd import log_ratios
 
 ONE_WAY = CaduceusSettings(d_model=16, n_layer=2, d_state=4, strands="single", bidirectional=False)
 DNA = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
@@ -50,7 +50,7 @@ def test_where_the_ratios_sum_to_one_it_is_the_ancestral_sampler_to_the_token(st
         return logits
 
     xt, u = torch.full((400, 4), world.mask_id), uniforms(400, 4, seed=steps)
-    found = analytic(diffusion, normalised, xt, log_ratios=log_ratios, steps=steps, **u)
+    found = analytic(diffusion, normalised, xt, steps=steps, **u)
     wanted = ancestral(diffusion, normalised, xt, steps=steps, **u)
     assert torch.equal(found.x0, wanted.x0)
     assert bool((found.nfe >= wanted.nfe).all())
@@ -74,9 +74,7 @@ def test_a_position_is_revealed_at_the_rate_that_the_scores_tell(total: float) -
         first[..., [8, 9, 10]] = torch.where(seen[..., None], -1e4, first[..., [8, 9, 10]])
         return first
 
-    done = analytic(
-        DNA, network, torch.full((n, 2), 3), log_ratios=log_ratios, steps=steps, **uniforms(n, 2)
-    )
+    done = analytic(DNA, network, torch.full((n, 2), 3), steps=steps, **uniforms(n, 2))
     stay, at = 1.0, []
     for j in range(steps):
         r = 1.0 if j + 1 == steps else min(1.0, total / (steps - j))

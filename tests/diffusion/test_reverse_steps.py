@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from genodiff.diffusion.d3pm import D3pm
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objectives.d3pm import D3pm
+from genodiff.diffusion.objectives.mdlm import Mdlm
+from genodiff.diffusion.objectives.sedd import score_entropy
 from genodiff.diffusion.schedule import Linear
-from genodiff.diffusion.sedd import score_entropy
 
 
 def chain_kl(x_theta: Tensor, x: int, alpha_s: float, alpha_t: float) -> float:

@@ -8,11 +8,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from sampling import DNA, draws, each_sampler, masks, mixing
+from sampling import DNA, MASKED, draws, each_sampler, masks, mixing
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.samplers import SAMPLERS, Sampled, ancestral, confidence
+from genodiff.diffusion.sampler import Sampled
+from genodiff.diffusion.samplers.ancestral import ancestral
+from genodiff.diffusion.samplers.confidence import confidence
 from genodiff.diffusion.schedule import Linear
 
 # nobody else's business
@@ -129,7 +131,7 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
     assert torch.equal(orders[0], orders[2])
 
     for sampler, rest in itertools.product(
-        SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})
+        MASKED.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})
     ):
         results = [
             sampler(DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest).x0

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling import DNA, draws, each_sampler, masks, mixing
+from sampling import DNA, MASKED, draws, each_sampler, masks, mixing
 from scipy.stats import chisquare
 from strategies import Windows, windows
 from torch import Tensor
@@ -18,14 +18,10 @@ from worlds import World, copy_task, markov_chain
 
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.samplers import (
-    SAMPLERS,
-    Sampled,
-    ancestral,
-    confidence,
-    first_hitting,
-    revealed_share,
-)
+from genodiff.diffusion.sampler import SAMPLERS, Sampled, revealed_share
+from genodiff.diffusion.samplers.ancestral import ancestral
+from genodiff.diffusion.samplers.confidence import confidence
+from genodiff.diffusion.samplers.first_hitting import first_hitting
 from genodiff.diffusion.schedule import (
     Cosine,
     CosineSquared,
@@ -191,7 +187,7 @@ def test_a_template_is_filled_from_the_exact_conditional_law(
 @settings(max_examples=60)
 @given(
     windows(),
-    st.sampled_from(sorted(SAMPLERS)),
+    st.sampled_from(sorted(MASKED)),
     st.integers(1, 20),
     st.sampled_from([0.0, 0.3, 1.0, 2.0]),
     st.sampled_from([0.2, 0.9, 1.0]),
@@ -207,7 +203,7 @@ def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
     def denoiser(x: Tensor, sigma: Tensor) -> Tensor:
         return case.logits[: len(x)]
 
-    done = SAMPLERS[name](
+    done = MASKED[name](
         diffusion,
         denoiser,
         xt,
@@ -223,7 +219,7 @@ def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
     assert torch.isin(done.x0[case.maskable], torch.tensor(diffusion.targets)).all()
     n_masked = case.maskable.sum(-1)
     assert ((done.nfe > 0) == (n_masked > 0)).all()
-    limit = n_masked if name == "first-hitting" else n_masked.clamp(max=steps)
+    limit = n_masked.clamp(max=steps) if SAMPLERS[name].uses_steps else n_masked
     assert (done.nfe <= limit).all()
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import schedule
 
 BASES = np.array(DNA.targets)

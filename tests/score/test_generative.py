@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from genodiff.alphabet import DNA
-from genodiff.diffusion.ar import Ar
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objectives.ar import Ar
+from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import DataError, UsageError
 from genodiff.score.generative import distinct, figures, token_nats, unigram_entropy

@@ -15,7 +15,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
 from genodiff.diffusion.likelihood import count_terms, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule
 from genodiff.errors import GenodiffError
 from genodiff.score.bound import Bound, bound_of

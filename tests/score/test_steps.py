@@ -8,9 +8,9 @@ import torch
 from worlds import markov_chain
 
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete
-from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objectives.mdlm import Mdlm
+from genodiff.diffusion.objectives.sedd import Sedd
 from genodiff.diffusion.schedule import Cosine, Linear, OneMinusCosine, Schedule
-from genodiff.diffusion.sedd import Sedd
 from genodiff.score.steps import STEPS, step_bits, step_weight
 
 WORLD = markov_chain(4)

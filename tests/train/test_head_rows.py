@@ -14,8 +14,7 @@ from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.diffusion import loss
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.objective import Draws
-from genodiff.diffusion.objectives import objective
+from genodiff.diffusion.objective import Draws, objective
 from genodiff.diffusion.schedule import Linear
 
 V = 11

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.samplers import Sampled
+from genodiff.diffusion.objectives.ar import shifted
+from genodiff.diffusion.sampler import Sampled, one_per_mask, sampler
 
 
 @runtime_checkable
@@ -32,11 +33,7 @@ class Decoder(Protocol):
         """Logits (B, n, V) of what follows each of x's n positions; the cache then holds them too."""
 
 
-def shifted(x0: Int[Tensor, "B L"], begin: int) -> Int[Tensor, "B L"]:
-    """What the network reads to predict x0: `begin`, then x0 without its last token."""
-    return torch.cat([torch.full_like(x0[:, :1], begin), x0[:, :-1]], 1)
-
-
+@sampler("left-to-right", fits=("causal",), evaluations=one_per_mask, uses_steps=False)
 @torch.no_grad()
 def left_to_right(
     diffusion: MaskedDiffusion,

@@ -6,7 +6,7 @@
 
 x_theta is a softmax over the targets and the mask; a visible token is not carried over, so the last
 term, the reconstruction, costs a second evaluation of the network on the clean window. The sum is
-written out in `mdlm`; at i = 1, where a common form of it is 0/0, its limit is taken, so it is
+written out in `objectives.mdlm`; at i = 1, where a common form of it is 0/0, its limit is taken, so it is
 finite for every T.
 
 Source: Austin et al. 2021, arXiv 2107.03006, with x_theta predicting x0; the baseline of MDLM's
@@ -14,13 +14,14 @@ tables (T = 1000).
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from genodiff.diffusion.mdlm import Mdlm
+from genodiff.diffusion.objective import OBJECTIVES
+from genodiff.diffusion.objectives.mdlm import Mdlm
 
 STEPS = 1000
 
 
+@OBJECTIVES.register("d3pm")
 @dataclass(frozen=True)
 class D3pm(Mdlm):
     """`Mdlm` with T steps, without carry-over and without zero-masking."""
@@ -28,5 +29,3 @@ class D3pm(Mdlm):
     time_steps: int | None = STEPS
     carry_over: bool = False
     zero_masking: bool = False
-
-    name: ClassVar[str] = "d3pm"

@@ -22,7 +22,6 @@ without Rao-Blackwellisation are equal.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -36,12 +35,20 @@ from genodiff.diffusion.loss import (
     exact_count_loss,
 )
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts
-from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_bound, as_loss
+from genodiff.diffusion.objective import (
+    OBJECTIVES,
+    Draws,
+    Objective,
+    WindowBound,
+    as_bound,
+    as_loss,
+)
 from genodiff.errors import UsageError
 
 _UNLIKELY = 1e-18  # steps whose chance is below are left out of a mean over steps
 
 
+@OBJECTIVES.register("mdlm")
 @dataclass(frozen=True)
 class Mdlm(Objective):
     """Masked diffusion; `time_steps` None is continuous time, in which `exact_count` masks k of n
@@ -56,8 +63,6 @@ class Mdlm(Objective):
     carry_over: bool = True
     zero_masking: bool = True
     rao_blackwell: bool = True
-
-    name: ClassVar[str] = "mdlm"
 
     def __post_init__(self) -> None:
         if self.time_steps is not None and self.time_steps < 1:

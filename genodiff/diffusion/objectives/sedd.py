@@ -19,7 +19,6 @@ output by sigma.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -28,11 +27,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.analytic import analytic
 from genodiff.diffusion.loss import LossTerms, count_and_scale, count_time, masked_cost
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, exact_count_mask
-from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_loss
-from genodiff.diffusion.samplers import Sampled
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_loss
+from genodiff.diffusion.sampler import Kind
 
 
 def log_ratios(diffusion: MaskedDiffusion, logits: Float[Tensor, "*S V"]) -> Float[Tensor, "*S K"]:
@@ -53,20 +51,16 @@ def score_entropy(
     return torch.where(masked, diffusion.nll(logits, x0, masked) - total + torch.expm1(total), 0.0)
 
 
+@OBJECTIVES.register("sedd")
 @dataclass(frozen=True)
 class Sedd(Objective):
     """Score entropy, from exact counts of masks or from times."""
 
     exact_count: bool = True
 
-    name: ClassVar[str] = "sedd"
-
-    @property
-    def samplers(self) -> dict[str, Callable[..., Sampled]]:
-        """`analytic` reveals at the rate that the scores tell; the others take the scores
-        normalised.
-        """
-        return {"analytic": partial(analytic, log_ratios=log_ratios), **super().samplers}
+    kind: ClassVar[Kind] = "score"
+    # It reveals at the rate that the scores tell; the others take the scores normalised.
+    first_samplers: ClassVar[tuple[str, ...]] = ("analytic",)
 
     @property
     def curve(self) -> bool:

@@ -15,24 +15,29 @@ Source: Lou, Meng and Ermon 2024, arXiv 2310.16834, theorem 4.2 (Tweedie's tau-l
 absorbing state.
 """
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.samplers import Filling, Sampled, revealed_share
+from genodiff.diffusion.objectives.sedd import log_ratios
+from genodiff.diffusion.sampler import (
+    Filling,
+    Sampled,
+    revealed_share,
+    sampler,
+    steps_that_reveal,
+)
 
 
+@sampler("analytic", fits=("score",), evaluations=steps_that_reveal)
 @torch.no_grad()
 def analytic(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
     xt: Int[Tensor, "B L"],
     *,
-    log_ratios: Callable[[MaskedDiffusion, Tensor], Tensor],
     u_order: Float[Tensor, "B L"],
     u_token: Float[Tensor, "B L"],
     steps: int,
@@ -44,9 +49,9 @@ def analytic(
     """At most min(steps, masks + 1) evaluations of a network that ignores time; `steps` of one that
     does not.
 
-    `log_ratios(diffusion, logits)` gives log h. The moment of a reveal is a sum over evaluations,
-    in which rounding adds up: with `refine`, the network in double precision, that one does all the
-    work, each sequence by itself, and `tolerance` plays no part.
+    The moment of a reveal is a sum over evaluations, in which rounding adds up: with `refine`, the
+    network in double precision, that one does all the work, each sequence by itself, and
+    `tolerance` plays no part.
     """
     alone = (
         denoiser

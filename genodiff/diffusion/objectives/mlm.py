@@ -16,7 +16,6 @@ Source: Devlin et al. 2019, arXiv 1810.04805; Salazar et al. 2020, arXiv 1910.14
 (pseudo-likelihood).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,9 +25,8 @@ from torch import Tensor
 
 from genodiff.diffusion.loss import LossTerms, masked_cost
 from genodiff.diffusion.masked import Denoiser
-from genodiff.diffusion.mdlm import exact_count_bound
-from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_loss
-from genodiff.diffusion.samplers import SAMPLERS, Sampled
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_loss
+from genodiff.diffusion.objectives.mdlm import exact_count_bound
 from genodiff.errors import UsageError
 
 MASKED, RANDOM = 0.8, 0.1  # of the selected; the rest stays visible
@@ -45,6 +43,7 @@ def show(
     return torch.where(masked, mask_id, torch.where(randomised, token, x0))
 
 
+@OBJECTIVES.register("mlm")
 @dataclass(frozen=True)
 class Mlm(Objective):
     """`mask_rate` of the tokens are selected, each by its own uniform, which also says what is
@@ -53,18 +52,14 @@ class Mlm(Objective):
 
     mask_rate: float = 0.15
 
-    name: ClassVar[str] = "mlm"
+    # One token at a time first: the law that `bound` is about.
+    first_samplers: ClassVar[tuple[str, ...]] = ("first-hitting", "confidence")
 
     def __post_init__(self) -> None:
         if not 0 < self.mask_rate <= 1:
             raise UsageError(
                 f"a mask rate of {self.mask_rate}", fix="give a share above 0, such as 0.15"
             )
-
-    @property
-    def samplers(self) -> dict[str, Callable[..., Sampled]]:
-        """One token at a time first: the law that `bound` is about."""
-        return {name: SAMPLERS[name] for name in ("first-hitting", "confidence", "ancestral")}
 
     @property
     def curve(self) -> bool:

@@ -9,7 +9,6 @@ token that is not maskable (an N) is read and not paid for: the figure is then t
 given it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -17,24 +16,32 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.left_to_right import left_to_right, shifted
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser
-from genodiff.diffusion.objective import Draws, Objective, WindowBound, as_bound, as_loss
-from genodiff.diffusion.samplers import Sampled
+from genodiff.diffusion.objective import (
+    OBJECTIVES,
+    Draws,
+    Objective,
+    WindowBound,
+    as_bound,
+    as_loss,
+)
+from genodiff.diffusion.sampler import Kind
 
 
+def shifted(x0: Int[Tensor, "B L"], begin: int) -> Int[Tensor, "B L"]:
+    """What the network reads to predict x0: `begin`, then x0 without its last token."""
+    return torch.cat([torch.full_like(x0[:, :1], begin), x0[:, :-1]], 1)
+
+
+@OBJECTIVES.register("ar")
 @dataclass(frozen=True)
 class Ar(Objective):
     """Next-token prediction with a causal network; no time and no mask is drawn."""
 
-    name: ClassVar[str] = "ar"
+    kind: ClassVar[Kind] = "causal"
     figure: ClassVar[Literal["exact", "bound"]] = "exact"
-    causal: ClassVar[bool] = True
-
-    @property
-    def samplers(self) -> dict[str, Callable[..., Sampled]]:
-        return {"left-to-right": left_to_right}
+    first_samplers: ClassVar[tuple[str, ...]] = ("left-to-right",)
 
     def loss(
         self,

@@ -1,0 +1,177 @@
+"""What samplers share: the registry, the state of sequences on their way, how much a step reveals.
+
+    sampler(diffusion, denoiser, xt, *, u_order, u_token, steps, ...) -> Sampled(x0, nfe)
+
+    u_order         when a position is revealed
+    u_token         which token it then takes
+
+A sampler is a function of a denoiser and of two uniforms per position, in a file of
+`genodiff.diffusion.samplers` or of a plug-in:
+
+    @sampler("ancestral", fits=("masked", "score"), evaluations=steps_that_reveal)
+    def ancestral(diffusion, denoiser, xt, ...): ...
+
+A sequence's result depends on its own masks and uniforms, never on its companions. In single
+precision a denoiser's logits differ in the last digits with batch size and thread count, and a draw
+close to a boundary could flip. Where `refine`, the same denoiser in double precision, is given,
+every draw that an error of `tolerance` in any logit could change is decided by it, on that sequence
+alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.draw import Draw
+from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion
+from genodiff.diffusion.schedule import Schedule
+from genodiff.errors import UsageError
+from genodiff.registry import Registry
+
+Kind = Literal["masked", "score", "causal"]
+"""What a network's logits are: of x_theta at the masks, ratios of score entropy, of the next token."""
+
+
+class Sampled(NamedTuple):
+    x0: Int[Tensor, "B L"]  # no masks left; what was visible is unchanged
+    nfe: Int[
+        Tensor, "B"
+    ]  # evaluations of the denoiser for each sequence; those of `refine` are not counted
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """A registered sampler with what must be known of it before it runs."""
+
+    draw: Callable[..., Sampled]
+    fits: tuple[Kind, ...]  # the networks that it can use
+    evaluations: Callable[[int, Float[Tensor, "S"]], float]
+    """Expected evaluations of the network for n masks, given `revealed_share` after each step."""
+    uses_steps: bool  # else it takes as many steps as there are evaluations
+
+
+SAMPLERS: Registry[Sampler] = Registry("sampler", package="genodiff.diffusion.samplers")
+
+Draws = TypeVar("Draws", bound=Callable[..., Sampled])
+
+
+def sampler(
+    name: str,
+    *,
+    fits: tuple[Kind, ...],
+    evaluations: Callable[[int, Float[Tensor, "S"]], float],
+    uses_steps: bool = True,
+) -> Callable[[Draws], Draws]:
+    """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest."""
+
+    def register(draw: Draws) -> Draws:
+        SAMPLERS.add(name, Sampler(draw, fits, evaluations, uses_steps))
+        return draw
+
+    return register
+
+
+def one_per_mask(n: int, share: Float[Tensor, "S"]) -> float:
+    """The evaluations of a sampler that reveals one position with each."""
+    return float(n)
+
+
+def steps_that_reveal(n: int, share: Float[Tensor, "S"]) -> float:
+    """The expected number of steps that reveal any of n masks, each at a step drawn by itself."""
+    each = np.diff(share.numpy(), prepend=0.0)
+    return float((1 - (1 - each) ** n).sum())
+
+
+def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, "S"]:
+    """(alpha(1 - j/S) - alpha(1)) / (1 - alpha(1)) for j = 1 .. S: the share of masks that are
+    revealed after j steps.
+
+    The last is 1: the last step reveals whatever is left, also where alpha(0) < 1.
+    """
+    if steps < 1:
+        raise UsageError(f"{steps} sampling steps", fix="use 1 or more")
+    grid = torch.arange(steps, -1, -1, dtype=torch.float64) / steps
+    masked = schedule.masked(grid)
+    share = 1 - masked[1:] / masked[0]
+    share[-1] = 1.0
+    return share
+
+
+class Filling:
+    """Sequences on their way from masks to tokens, with each one's count of evaluations."""
+
+    def __init__(
+        self,
+        diffusion: MaskedDiffusion,
+        denoiser: Denoiser,
+        xt: Int[Tensor, "B L"],
+        u_token: Float[Tensor, "B L"],
+        draw: Draw,
+        refine: Denoiser | None,
+        tolerance: float,
+    ) -> None:
+        self.diffusion, self.denoiser, self.refine = diffusion, denoiser, refine
+        self.x, self.u_token, self.draw = xt.clone(), u_token, draw
+        self.tolerance = 0.0 if refine is None else tolerance
+        self.targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)
+        self.masked = xt == diffusion.mask_id
+        self.nfe = torch.zeros(len(xt), dtype=torch.int64, device=xt.device)
+        self.exact: dict[int, Tensor] = {}
+
+    def is_masked(self, rows: Int[Tensor, "A"]) -> Bool[Tensor, "A L"]:
+        return self.x[rows] == self.diffusion.mask_id
+
+    def evaluate(
+        self, rows: Int[Tensor, "A"], t: Float[Tensor, "A"], due: Bool[Tensor, "A L"] | None = None
+    ) -> tuple[Float[Tensor, "*positions V"], Float[Tensor, "A"]]:
+        """The logits of these sequences at their times, and the sigma that the denoiser saw.
+
+        Where it is known which positions are `due`, a denoiser with a large vocabulary gives theirs
+        alone, (n, V).
+        """
+        self.nfe[rows] += 1
+        self.exact.clear()
+        sigma = self.diffusion.sigma(t)
+        if (
+            due is not None
+            and len(self.diffusion.targets) >= LARGE
+            and getattr(self.denoiser, "selects_rows", False)
+        ):
+            return self.denoiser(self.x[rows], sigma, rows=due), sigma
+        return self.denoiser(self.x[rows], sigma), sigma
+
+    def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
+        """The double-precision logits of one sequence alone, computed at most once between two
+        reveals.
+        """
+        assert self.refine is not None
+        if row.item() not in self.exact:
+            self.exact[int(row)] = self.refine(self.x[row], sigma)
+        return self.exact[int(row)]
+
+    def reveal(
+        self,
+        rows: Int[Tensor, "A"],
+        due: Bool[Tensor, "A L"],
+        logits: Float[Tensor, "*positions V"],
+        sigma: Float[Tensor, "A"],
+    ) -> None:
+        """Draw a token at the `due` positions, from logits of all positions or of these."""
+        at, position = due.nonzero(as_tuple=True)
+        logits = logits if logits.ndim == 2 else logits[at, position]
+        u = self.u_token[rows[at], position]
+        column, close = self.draw(self.diffusion.target_logits(logits), u, self.tolerance)
+        if self.refine is not None:
+            for i in at[close].unique().tolist():
+                mine = close & (at == i)
+                exact = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
+                column[mine], _ = self.draw(self.diffusion.target_logits(exact), u[mine], 0.0)
+        self.x[rows[at], position] = self.targets[column]
+
+    def done(self) -> Sampled:
+        return Sampled(self.x, self.nfe)
