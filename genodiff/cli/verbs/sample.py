@@ -21,6 +21,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from genodiff.cli.common import Common, whole
+from genodiff.diffusion.objective import OBJECTIVES
+from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.output import write_samples
@@ -47,6 +49,13 @@ _LARGEST_GUESS = 32
 
 def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
     return "auto" if tokens[0].value == "auto" else whole(kind, tokens)
+
+
+def sampler_help(name: str) -> str:
+    """A sampler's name, with its objectives where those of masked diffusion are not among them."""
+    fits = SAMPLERS[name].fits
+    owners = [owner for owner, cls in OBJECTIVES.items() if cls.kind in fits]
+    return name if "masked" in fits else f"{name} ({', '.join(owners)})"
 
 
 def sample(
@@ -89,10 +98,7 @@ def sample(
     prompt: Annotated[str | None, Parameter(help="Of text: how each sample begins.")] = None,
     sampler: Annotated[
         str | None,
-        Parameter(
-            help="ancestral, first-hitting, confidence; analytic (sedd); left-to-right (ar). "
-            "[the objective's own]"
-        ),
+        Parameter(help=f"{', '.join(map(sampler_help, SAMPLERS))}. [the objective's own]"),
     ] = None,
     steps: Annotated[
         int | Literal["auto"],
