@@ -10,6 +10,7 @@ own 2^x, to see whether the exact one is worth its instructions.
 
 import argparse
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ import torch
 from machine import DEVICE, save
 from torch import Tensor
 
-import genodiff.kernels.triton.scan as triton_scan
+from genodiff.kernels.dispatch import PROVIDERS
+from genodiff.kernels.scan import selective_scan
 from genodiff.kernels.torch_scan import chunked_scan
+from genodiff.kernels.triton import launch
+from genodiff.kernels.triton.launch import CHOICES
+from genodiff.kernels.triton.scan import segments_of, triton_scan
 
 Result = dict[str, Tensor]
 
@@ -79,55 +84,43 @@ def main() -> None:
               (1, 16384, 64, 16, 1.0), (40, 129, 1024, 16, 1.0)]  # fmt: skip
     if arguments.dry:
         shapes = [(1, 9, 5, 2, 1.0), (1, 6, 3, 1, 0.02)]
+    # Dry, on a machine without a GPU, it is the control flow that is tried, with any scan.
+    scan = partial(selective_scan, return_state=True) if arguments.dry else triton_scan
     start, found = time.monotonic(), []
     for i, (batch, length, channels, states, decay) in enumerate(shapes):
-        for reverse in (
-            (False, True) if i < 2 else (False,)
-        ):  # every variant is compiled first, a second each
+        # Every variant is compiled first, which takes a second each.
+        for reverse in (False, True) if i < 2 else (False,):
             if time.monotonic() - start > arguments.seconds:
                 found.append({"skipped": [batch, length, channels, states], "why": "out of time"})
                 continue
             inputs, gy = problem(batch, length, channels, states, decay, i)
             truth = solve(chunked_scan, inputs, gy, reverse, torch.float64, torch.float64)
-            row: dict[str, Any] = {
-                "batch": batch,
-                "length": length,
-                "channels": channels,
-                "states": states,
-                "decay": decay,
-            }
-            row |= {"reverse": reverse, "segments": None}
-            if triton_scan.fits(inputs["u"].float()):
-                row["segments"] = triton_scan.segments_of(batch, length, channels)[0]
+            row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels}
+            row |= {"states": states, "decay": decay, "reverse": reverse, "segments": None}
+            if launch.fits(inputs["u"].float()):
+                row["segments"] = segments_of(batch, length, channels)[0]
             for name, low in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
-                first = solve(triton_scan.triton_scan, inputs, gy, reverse, low, torch.float32)
-                again = solve(triton_scan.triton_scan, inputs, gy, reverse, low, torch.float32)
+                first = solve(scan, inputs, gy, reverse, low, torch.float32)
+                again = solve(scan, inputs, gy, reverse, low, torch.float32)
                 row[name] = errors(first, truth)
                 row[f"{name} repeats"] = all(torch.equal(first[k], again[k]) for k in first)
             if decay != 1.0 or i == 0:
-                kind, pinned = (
-                    triton_scan.CHOICES["float32"],
-                    triton_scan.CHOICES["float32"]["EXACT"],
-                )
+                kind, pinned = CHOICES["float32"], CHOICES["float32"]["EXACT"]
                 kind["EXACT"] = not pinned
-                row["float32, fast exp"] = errors(
-                    solve(
-                        triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32
-                    ),
-                    truth,
-                )
+                fast = solve(scan, inputs, gy, reverse, torch.float32, torch.float32)
+                row["float32, fast exp"] = errors(fast, truth)
                 kind["EXACT"] = pinned
-            below, triton_scan.CHOICES["split_below"] = triton_scan.CHOICES["split_below"], 0
-            row["float32, unsplit"] = errors(
-                solve(triton_scan.triton_scan, inputs, gy, reverse, torch.float32, torch.float32),
-                truth,
-            )
-            triton_scan.CHOICES["split_below"] = below
+            below, CHOICES["split_below"] = CHOICES["split_below"], 0
+            unsplit = solve(scan, inputs, gy, reverse, torch.float32, torch.float32)
+            row["float32, unsplit"] = errors(unsplit, truth)
+            CHOICES["split_below"] = below
             found.append(row)
-            save(arguments.out, {"self_test": triton_scan.why_not(), "rows": found})
-            print(row["batch"], length, channels, reverse,
-                f"{max(row['float32'].values()):.1e} {max(row['bfloat16'].values()):.1e}",
-                  row["float32 repeats"], row["bfloat16 repeats"], flush=True)  # fmt: skip
+            provider = PROVIDERS["triton"]
+            fault = None if provider.available else provider.reason
+            save(arguments.out, {"self_test": fault, "rows": found})
+            worst = [f"{max(row[name].values()):.1e}" for name in ("float32", "bfloat16")]
+            repeats = row["float32 repeats"], row["bfloat16 repeats"]
+            print(batch, length, channels, reverse, *worst, *repeats, flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 import genodiff.kernels.triton.scan_jit as kernels
-from genodiff.kernels.triton.scan import CHOICES
+from genodiff.kernels.triton.launch import CHOICES
 
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 FLOATS = {

@@ -11,6 +11,7 @@ of the bound that `sass.py` counts on (see there).
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from machine import DEVICE, interleaved, save
 from peers import selective_scan_peer
 from torch import Tensor
 
-import genodiff.kernels.triton.scan as triton_scan
+from genodiff.kernels.dispatch import PROVIDERS
+from genodiff.kernels.scan import selective_scan
+from genodiff.kernels.triton.launch import CHOICES
+from genodiff.kernels.triton.scan import segments_of, triton_scan
 
 STATES = 16
 
@@ -45,9 +49,9 @@ def ours(
     gy = torch.randn(batch, length, channels, device=DEVICE, dtype=dtype)
 
     def run() -> Tensor:
-        return triton_scan.triton_scan(x["u"], x["delta"], A, x["B"], x["C"], D, None, bias, True)[
-            0
-        ]
+        # Without a GPU, in a dry run, it is the control flow that is tried, with any scan.
+        scan = triton_scan if DEVICE == "cuda" else partial(selective_scan, return_state=True)
+        return scan(x["u"], x["delta"], A, x["B"], x["C"], D, None, bias, True)[0]
 
     def forward() -> None:
         with torch.no_grad():
@@ -106,6 +110,7 @@ def main() -> None:
     ]
     if arguments.dry:
         shapes = [(1, 16, 8)]
+    compiled = PROVIDERS["triton"].available
     start, rows = time.monotonic(), []
     result: dict[str, Any] = {"peer": peer if isinstance(peer, str) else "mamba_ssm", "rows": rows}
     for i, (batch, length, channels) in enumerate(shapes):
@@ -119,52 +124,31 @@ def main() -> None:
         left = (arguments.seconds - (time.monotonic() - start)) / (len(shapes) - i)
         timed = interleaved(variants, max(0.1, 0.4 * left) if not arguments.dry else 0)
         steps = batch * length * channels
-        row: dict[str, Any] = {
-            "batch": batch,
-            "length": length,
-            "channels": channels,
-            "times": timed,
-        }
-        row["segments"] = (
-            triton_scan.segments_of(batch, length, channels)
-            if triton_scan.why_not() is None
-            else None
-        )
+        row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels}
+        row["times"] = timed
+        row["segments"] = segments_of(batch, length, channels) if compiled else None
         row["gsteps_per_s"] = {k: steps / v["ms"] / 1e6 for k, v in timed.items() if "ms" in v}
         rows.append(row)
         save(arguments.out, result)
-        print(
-            batch,
-            length,
-            channels,
-            {k: round(v, 2) for k, v in row["gsteps_per_s"].items()},
-            flush=True,
-        )
-        if i == 0 and not arguments.dry and triton_scan.why_not() is None:
+        rounded = {k: round(v, 2) for k, v in row["gsteps_per_s"].items()}
+        print(batch, length, channels, rounded, flush=True)
+        if i == 0 and not arguments.dry and compiled:
             result["choices"] = alternatives(batch, length, channels)
             save(arguments.out, result)
             print({k: v.get("ms", v) for k, v in result["choices"].items()}, flush=True)
 
 
 def alternatives(batch: int, length: int, channels: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds of other choices for the kernels, one after the other: what they do is pinned,
-    how fast is asked here.
-    """
+    """Milliseconds of the kernels under other choices than the pinned ones."""
     found = {}
     for kernel, which in (("scan_forward", 0), ("scan_backward", 1)):
-        for change in (
-            {"UNROLL": 1},
-            {"UNROLL": 2},
-            {"UNROLL": 4},
-            {"maxnreg": 168},
-            {"maxnreg": 128},
-        ):
-            pinned = dict(triton_scan.CHOICES[kernel])
-            triton_scan.CHOICES[kernel].update(change)
+        for change in (*({"UNROLL": n} for n in (1, 2, 4)), {"maxnreg": 168}, {"maxnreg": 128}):
+            pinned = dict(CHOICES[kernel])
+            CHOICES[kernel].update(change)
             run = ours(batch, length, channels, torch.bfloat16)[which]
             found[f"{kernel} {change}"] = interleaved({"ms": run}, 0.2)["ms"]
-            triton_scan.CHOICES[kernel].clear()
-            triton_scan.CHOICES[kernel].update(pinned)
+            CHOICES[kernel].clear()
+            CHOICES[kernel].update(pinned)
     return found
 
 

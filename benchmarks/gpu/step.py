@@ -32,7 +32,7 @@ from peers import TwoCallCaduceus, mamba_class
 from torch import Tensor, nn
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.kernels.scan import chosen
+from genodiff.kernels.dispatch import select_provider
 
 VOCABULARY, MASK, STATES = 16, 3, 16
 CLOCK, SCHEDULERS = 1.755e9, 528
@@ -91,7 +91,7 @@ def measured(
         "preset": preset,
         "batch": batch,
         "length": length,
-        "scan": chosen().name,
+        "scan": select_provider(device=DEVICE).name,
         "peak_bytes": {},
     }
     networks: dict[str, nn.Module] = {"ours": settings.build(VOCABULARY, None, seed=0).to(DEVICE)}

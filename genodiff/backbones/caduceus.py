@@ -26,8 +26,9 @@ from genodiff.backbones.layers import Draws, Norm, last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
+from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.linear import linear
-from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
+from genodiff.kernels.mixer import scan_piece
 
 _EMBEDDING_STD = 0.02
 _AT_A_TIME = (
@@ -164,7 +165,7 @@ class StateCache:
     """What each block of a one-way network carries on from the `length` positions that it has read."""
 
     length: int = 0
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[DirectionState] = field(default_factory=list)
 
 
 class Caduceus(Backbone):
@@ -338,10 +339,10 @@ class Caduceus(Backbone):
         for i, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             if i == len(cache.edges):
-                cache.edges.append(no_edge(block.mixer.ahead.weights(), len(x)))
+                cache.edges.append(zero_state(block.mixer.ahead.weights(), len(x)))
 
-            def read(x: Tensor, reading: Reading, reverse: bool, i: int = i) -> Tensor:
-                y, cache.edges[i] = carry(x, reading, reverse, cache.edges[i])
+            def read(x: Tensor, weights: DirectionWeights, reverse: bool, i: int = i) -> Tensor:
+                y, cache.edges[i] = scan_piece(x, weights, reverse, cache.edges[i])
                 return y
 
             residual = residual + block.mixer(block.norm(residual), None, False, read)

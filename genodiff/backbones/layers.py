@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
 from genodiff.kernels.norm import rms_norm
-from genodiff.kernels.triton.norm import norm_fits, triton_rms_norm
 
 
 class Norm(nn.Module):
@@ -35,8 +34,6 @@ class Norm(nn.Module):
     ) -> Float[Tensor, "*shape D"]:
         weight = self.weight.flip(0) if mirrored else self.weight
         x = x.to(weight.dtype)
-        if self.kind == "rms" and norm_fits(x, weight):
-            return triton_rms_norm(x, weight, self.eps)
         if self.kind == "rms":
             return rms_norm(x, weight, self.eps)
         bias = self.bias.flip(0) if mirrored and self.bias is not None else self.bias

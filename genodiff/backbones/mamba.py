@@ -19,7 +19,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from genodiff.backbones.layers import Draws
-from genodiff.kernels.mixer import Reading, mixer, read
+from genodiff.kernels.direction import DirectionWeights
+from genodiff.kernels.mixer import mixer, scan_direction
 
 _DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
 
@@ -74,10 +75,10 @@ class Direction(nn.Module):
         for parameter in (self.dt_bias, self.A_log, self.D):
             parameter._no_weight_decay = True  # type: ignore[attr-defined]
 
-    def weights(self) -> Reading:
+    def weights(self) -> DirectionWeights:
         """The weights as the kernels take them."""
         A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
-        return Reading(
+        return DirectionWeights(
             self.conv_weight,
             self.conv_bias,
             self.x_proj.weight,
@@ -88,7 +89,7 @@ class Direction(nn.Module):
         )
 
 
-Reader = Callable[[Tensor, Reading, bool], Tensor]
+Reader = Callable[[Tensor, DirectionWeights, bool], Tensor]
 """How a direction reads its inputs (B, L, E): (x, its weights, reverse) -> y."""
 
 
@@ -159,8 +160,8 @@ class Mamba(nn.Module):
         x, z = self._project_in(self.in_proj, h, mask, mirrored)
         if reader is None:
 
-            def reader(x: Tensor, reading: Reading, way: bool) -> Tensor:
-                return read(x, reading, way, mask)
+            def reader(x: Tensor, weights: DirectionWeights, way: bool) -> Tensor:
+                return scan_direction(x, weights, way, mask)
 
         if not self.bidirectional:
             return self._project_out(

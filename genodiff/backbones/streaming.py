@@ -25,7 +25,8 @@ from torch import Tensor
 
 from genodiff.backbones.caduceus import Block, Caduceus
 from genodiff.backbones.strand import exchange_strands
-from genodiff.kernels.mixer import Edge, Reading, carry, no_edge
+from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
+from genodiff.kernels.mixer import scan_piece
 
 PIECE = 1 << 15
 KEEP = 2 << 30
@@ -88,8 +89,8 @@ def _logits(network: Caduceus, rows: list[Tensor]) -> Tensor:
 class _Edges:
     """What comes into each piece of a strand, for one layer, from either side."""
 
-    left: list[Edge]
-    right: list[Edge]
+    left: list[DirectionState]
+    right: list[DirectionState]
 
 
 class _Strand:
@@ -134,21 +135,21 @@ class _Strand:
     def _mixed(self, layer: int, rows: Tensor, i: int) -> Tensor:
         edges = self._edges[layer]
 
-        def read(x: Tensor, reading: Reading, reverse: bool) -> Tensor:
-            return carry(x, reading, reverse, edges.right[i] if reverse else edges.left[i])[0]
+        def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
+            return scan_piece(x, weights, reverse, edges.right[i] if reverse else edges.left[i])[0]
 
         block, mirrored = self._block(layer)
         mixed: Tensor = block.mixer(block.norm(rows, mirrored), None, mirrored, read)
         return mixed
 
-    def _carried(self, layer: int, backward: bool) -> list[Edge]:
+    def _carried(self, layer: int, backward: bool) -> list[DirectionState]:
         """What comes into each piece, in the order of the sweep: from the left, or from the right."""
         block, mirrored = self._block(layer)
-        found = [no_edge(block.mixer.ahead.weights())]
+        found = [zero_state(block.mixer.ahead.weights())]
 
-        def read(x: Tensor, reading: Reading, reverse: bool) -> Tensor:
+        def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
             if reverse == backward:
-                y, edge = carry(x, reading, reverse, found[-1])
+                y, edge = scan_piece(x, weights, reverse, found[-1])
                 found.append(edge)
                 return y
             return torch.zeros_like(x)

@@ -80,9 +80,9 @@ class Common:
             if threads < 1:
                 raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
             torch.set_num_threads(threads)
-        from genodiff.kernels.scan import prefer
+        from genodiff.kernels.dispatch import prefer_provider
 
-        prefer(self.scan)
+        prefer_provider(self.scan)
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
         log = logging.getLogger("genodiff")
         log.setLevel(level)

@@ -14,11 +14,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels import library
+from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.mamba_ssm import published_conv, published_conv_fits
-from genodiff.kernels.native import native_conv, native_conv_fits
+from genodiff.kernels.native.conv import native_conv
 from genodiff.kernels.parallel import each
-from genodiff.kernels.scan import chosen
-from genodiff.kernels.triton.mixer import fits as triton_fits
+from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.mixer import triton_conv
 
 _NUMBERS = 2**17  # numbers in a block
@@ -40,18 +41,11 @@ def causal_conv1d(
         near = min(weight.shape[1] - 1, before.shape[1])
         known = before[:, :near] if reverse else before[:, before.shape[1] - near :]
         wide = torch.cat([x, known] if reverse else [known, x], 1)
-        y: Tensor = causal_conv1d(wide, weight, bias, reverse, activation)
+        y = causal_conv1d(wide, weight, bias, reverse, activation)
         return y[:, : x.shape[1]] if reverse else y[:, near:]
     if activation not in ("silu", None):
         raise ValueError(f"activation is 'silu' or None, not {activation!r}")
-    provider = chosen(device=x.device.type).name
-    if activation == "silu" and x.is_cuda and provider == "triton" and triton_fits(x, weight, bias):
-        return triton_conv(x, weight, bias, reverse)
-    if provider in ("native", "triton") and native_conv_fits(x, weight, bias):
-        return native_conv(x, weight, bias, reverse, activation == "silu")
-    if provider == "mamba_ssm" and published_conv_fits(x, weight):
-        return published_conv(x, weight, bias, reverse, activation)
-    y = _Conv.apply(x, weight, bias, reverse, activation == "silu")
+    y = CONV(x, weight, bias, reverse, activation)
     return y
 
 
@@ -90,10 +84,11 @@ def _before_activation(
 class _Conv(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool
-    ) -> Tensor:
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool,
+        activation: str | None,
+    ) -> Tensor:  # fmt: skip
         ctx.save_for_backward(x, weight, bias)
-        ctx.reverse, ctx.silu = reverse, silu
+        ctx.reverse, ctx.silu = reverse, activation == "silu"
         taps, length = weight.t().contiguous(), x.shape[1]
         y = torch.empty_like(x, memory_format=torch.contiguous_format)
 
@@ -101,7 +96,7 @@ class _Conv(torch.autograd.Function):
             for block in _blocks(x):
                 spans = list(_taps(len(taps), reverse, block, length))
                 out = _before_activation(x[row], taps, bias, spans, block.stop - block.start)
-                y[row, block] = F.silu(out, inplace=True) if silu else out
+                y[row, block] = F.silu(out, inplace=True) if ctx.silu else out
 
         each(work, range(len(x)), x.device)
         return y
@@ -132,3 +127,30 @@ class _Conv(torch.autograd.Function):
             each(work, range(len(x)), x.device), taps.new_zeros(len(taps) + 1, taps.shape[1])
         )
         return dx.to(x.dtype), sums[:-1].t(), None if bias is None else sums[-1], None, None
+
+
+def _triton_accepts(
+    x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, activation: str | None
+) -> bool:
+    tensors = (x, weight, bias)
+    return (
+        activation == "silu"
+        and launch.fits(*tensors)
+        and all(t is None or t.numel() > 0 for t in tensors)
+    )
+
+
+def _mamba_ssm_accepts(x: Tensor, weight: Tensor, *_: Any) -> bool:
+    return published_conv_fits(x, weight)
+
+
+def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None, *_: Any) -> bool:
+    return library.fits(x, weight, bias) and x.numel() > 0
+
+
+CONV = Operation(
+    Implementation("triton", triton_conv, _triton_accepts),
+    Implementation("mamba_ssm", published_conv, _mamba_ssm_accepts),
+    Implementation("native", native_conv, _native_accepts),
+    Implementation("torch", _Conv.apply, accept_all),
+)

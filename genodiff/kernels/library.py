@@ -1,12 +1,13 @@
 """The C library of the CPU kernels (`native/`): finding it, refusing a stale one, and calling it
 with tensors.
 
-It is built when genodiff is installed, where there is a compiler; `why_not()` says what is missing.
+It is built when genodiff is installed, where there is a compiler; `find_missing` says what is missing.
 It needs no compiler, and no headers, to run. There is a copy for each instruction set; the
 processor decides at run time.
 """
 
 import ctypes
+from collections.abc import Mapping
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -112,8 +113,8 @@ def _library() -> tuple[ctypes.CDLL | None, str]:
     return base, "base"
 
 
-def why_not() -> str | None:
-    """None where the library runs; else what is missing."""
+def find_missing() -> str | None:
+    """What keeps the library from running here, in words; None if nothing."""
     library, text = _library()
     return text if library is None else None
 
@@ -144,14 +145,21 @@ def lanes() -> int:
     return 0 if library is None else int(library.genodiff_lanes())
 
 
+def is_loaded() -> bool:
+    """Whether the library is here."""
+    return _library()[0] is not None
+
+
 def fits(*tensors: Tensor | None) -> bool:
     """Whether the library is here and can take these tensors: float32 on a CPU."""
-    return _library()[0] is not None and all(
+    return is_loaded() and all(
         x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors
     )
 
 
-def call(kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int) -> None:
+def call(
+    kernel: str, tensors: Mapping[str, Tensor | None], *, backward: bool, **numbers: int
+) -> None:
     """Run a kernel on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
     structure, strided = _STRUCTURES[kernel]
     arguments = structure()

@@ -1,15 +1,22 @@
-"""A linear layer: in C, with the same bits for any number of threads, where the scan runs in C;
-else torch's.
-"""
+"""A linear layer: in C, with the same bits for any number of threads, or with torch's products."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from genodiff.kernels import gemm
-from genodiff.kernels.library import fits
-from genodiff.kernels.native import native_linear
-from genodiff.kernels.scan import chosen
+from genodiff.kernels import gemm, library
+from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.native.linear import native_linear
+
+
+def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    return library.fits(x, weight, bias) and not torch.is_autocast_enabled("cpu")
+
+
+LINEAR = Operation(
+    Implementation("native", native_linear, _native_accepts),
+    Implementation("torch", gemm.linear, accept_all),
+)
 
 
 def linear(
@@ -18,12 +25,5 @@ def linear(
     bias: Float[Tensor, " N"] | None = None,
 ) -> Float[Tensor, "*rows N"]:
     """W x + b."""
-    if (
-        fits(x, weight, bias)
-        and not torch.is_autocast_enabled("cpu")
-        and chosen(device="cpu").name == "native"
-    ):
-        return native_linear(x.reshape(-1, x.shape[-1]), weight, bias).view(
-            *x.shape[:-1], len(weight)
-        )
-    return gemm.linear(x, weight, bias)
+    y: Tensor = LINEAR(x, weight, bias)
+    return y

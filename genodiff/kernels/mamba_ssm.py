@@ -14,8 +14,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from genodiff.kernels.native import native_scan
-
 _WIDTHS = (2, 3, 4)  # of the filters that causal-conv1d takes
 
 
@@ -45,7 +43,7 @@ def _published_conv() -> Callable[..., Any] | None:
     return found
 
 
-def missing() -> str | None:
+def find_missing() -> str | None:
     """None where mamba-ssm's scan can be called; else what is missing."""
     scan, fault = _published()
     return fault if scan is None else None
@@ -70,14 +68,14 @@ def mamba_ssm_scan(
     reverse: bool = False,
     h0: Float[Tensor, "B E N"] | None = None,
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
-    """As `naive_scan`, for float32 on a CUDA device and no h0; the rest as `native_scan`."""
+    """As `naive_scan`, for float32 on a CUDA device and no `h0`."""
     scan, _ = _published()
-    if scan is None or not u.is_cuda or h0 is not None or u.dtype != torch.float32 or not u.numel():
-        return native_scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
-    return translated(scan, u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse)
+    assert scan is not None
+    assert h0 is None
+    return call_with_layout(scan, u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse)
 
 
-def translated(
+def call_with_layout(
     scan: Callable[..., Any], u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor,
     D: Tensor | None, z: Tensor | None,
     delta_bias: Tensor | None, delta_softplus: bool, reverse: bool,

@@ -21,8 +21,9 @@ from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError
+from genodiff.kernels.dispatch import PROVIDERS, select_provider
 from genodiff.kernels.library import BUILD, instruction_set
-from genodiff.kernels.scan import chosen, providers, selective_scan
+from genodiff.kernels.scan import selective_scan
 from genodiff.studies.doctor import Check
 
 TOLERANCE = 1e-4
@@ -82,17 +83,17 @@ def scans() -> tuple[list[Check], str | None]:
     set.
     """
     try:
-        found, best = providers(), chosen(device="cuda" if torch.cuda.is_available() else "cpu")
-    except (GenodiffError, StopIteration) as fault:
+        best = select_provider(device="cuda" if torch.cuda.is_available() else "cpu")
+    except GenodiffError as fault:
         return [
             Check(
                 "scan",
                 "fail",
-                str(fault) or "no scan runs here",
+                str(fault),
                 "unset GENODIFF_SCAN, or install genodiff again",
             )
         ], None
-    others = [p for p in found if p.name != best.name]
+    others = [p for p in PROVIDERS.values() if p.name != best.name]
     checks = [Check("scan", "ok", f"{best.name}: {best.reason}")]
     for p in others:
         standing = "could run, is not preferred" if p.available else "does not run here"

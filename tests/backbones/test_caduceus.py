@@ -14,7 +14,7 @@ from genodiff.backbones import caduceus
 from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.errors import UsageError
-from genodiff.kernels import scan
+from genodiff.kernels import dispatch
 
 MAP = torch.tensor(COMPLEMENT)
 VARIANTS = [
@@ -170,9 +170,9 @@ def test_a_checkpointed_network_gives_all_its_hidden_states_however_long_the_row
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_the_first_scan_of_a_process_may_be_inside_a_checkpointed_block(inside: bool) -> None:
-    scan._probe.cache_clear()
+    dispatch._find_fault.cache_clear()
     if not inside:
-        scan.chosen()
+        dispatch.select_provider()
     network(checkpointing=True)(bases(1, 9)).sum().backward()
 
 

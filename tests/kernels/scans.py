@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from genodiff.kernels import dispatch
 from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.scan import providers, selective_scan
+from genodiff.kernels.scan import selective_scan
 
-PROVIDERS = [p.name for p in providers() if p.available and p.name != "naive"]
+PROVIDERS = [p.name for p in dispatch.PROVIDERS.values() if p.available and p.name != "naive"]
 
 
 @dataclass

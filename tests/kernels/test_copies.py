@@ -17,7 +17,8 @@ from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
 
 pytestmark = pytest.mark.skipif(
-    library.why_not() is not None, reason=f"there is no C library here: {library.why_not()}"
+    library.find_missing() is not None,
+    reason=f"there is no C library here: {library.find_missing()}",
 )
 ORDER = list(MARCH)
 NARROWER = ORDER[: max(ORDER.index(library.instruction_set() or "base"), 1)]

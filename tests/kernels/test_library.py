@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from genodiff.kernels import library
-from genodiff.kernels.library import why_not
+from genodiff.kernels.library import find_missing
 
 
 class Other:
@@ -32,7 +32,7 @@ def test_another_version_or_other_structures_are_refused() -> None:
     assert library._version(object()) != library.ABI
 
 
-@pytest.mark.skipif(why_not() is not None, reason=f"no library here: {why_not()}")
+@pytest.mark.skipif(find_missing() is not None, reason=f"no library here: {find_missing()}")
 def test_a_stale_a_broken_and_a_missing_library_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,7 +50,7 @@ def test_without_the_library_nothing_fits_and_the_reason_is_told(
 ) -> None:
     monkeypatch.setattr(library, "_library", lambda: (None, "it was not built"))
     assert not library.fits(torch.zeros(1))
-    assert why_not() == "it was not built"
+    assert find_missing() == "it was not built"
     assert library.instruction_set() == ""
 
 
@@ -68,7 +68,8 @@ y.backward(g)
 
 
 @pytest.mark.skipif(
-    why_not() is not None or sys.platform != "linux", reason="needs the library, and Linux's limits"
+    find_missing() is not None or sys.platform != "linux",
+    reason="needs the library, and Linux's limits",
 )
 def test_no_memory_for_scratch_space_is_an_error() -> None:
     done = subprocess.run(

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.kernels import mixer as mixers
-from genodiff.kernels import native
-from genodiff.kernels.library import why_not
-from genodiff.kernels.mixer import Reading, mixer, mixer_by_parts
+from genodiff.kernels.direction import DirectionWeights
+from genodiff.kernels.library import find_missing
+from genodiff.kernels.mixer import mixer, mixer_by_parts
+from genodiff.kernels.native import mixer as native_mixer
+from genodiff.kernels.native import tasks
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"nothing is fused here: {why_not()}")
+pytestmark = pytest.mark.skipif(
+    find_missing() is not None, reason=f"nothing is fused here: {find_missing()}"
+)
 Inputs = dict[str, Tensor | None]
 
 
@@ -67,14 +70,14 @@ def run(
     g, mask = x.pop("g"), x.pop("mask")
     wanted = {name: value.requires_grad_() for name, value in x.items() if value is not None}
     ways = len({name.split(".")[0] for name in x if "." in name})
-    names = [field.name for field in fields(Reading)]
-    readings = [Reading(*(x[f"{i}.{name}"] for name in names)) for i in range(ways)]  # type: ignore[arg-type]
+    names = [field.name for field in fields(DirectionWeights)]
+    directions = [DirectionWeights(*(x[f"{i}.{name}"] for name in names)) for i in range(ways)]  # type: ignore[arg-type]
     assert x["h"] is not None
     assert x["in_weight"] is not None
     assert x["out_weight"] is not None
     function = mixer_by_parts if parts else mixer
     out = function(
-        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings, reverse[:ways], mask
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], directions, reverse[:ways], mask
     )
     grads = torch.autograd.grad(out, list(wanted.values()), g)
     found = {"out": out} | dict(zip(wanted, grads, strict=True))
@@ -91,8 +94,8 @@ def assert_agrees(
     truth = run(inputs, torch.float64, parts=True, **options)
     monkeypatch.setenv("GENODIFF_SCAN", "native")
     used = []
-    apply = mixers._Mixer.apply
-    monkeypatch.setattr(mixers._Mixer, "apply", lambda *a: used.append(1) or apply(*a))
+    apply = native_mixer._Mixer.apply
+    monkeypatch.setattr(native_mixer._Mixer, "apply", lambda *a: used.append(1) or apply(*a))
     got = run(inputs, torch.float32, **options)
     monkeypatch.undo()
     assert used, "the fused mixer did not run"
@@ -198,12 +201,17 @@ def test_twice_gives_the_same_bits() -> None:
 
 def small(grad: bool) -> tuple[Tensor, ...]:
     x = problem(2, 100, 20, 16, ways=1)
-    names = ["h", "in_weight", "out_weight", *(f"0.{field.name}" for field in fields(Reading))]
+    names = [
+        "h",
+        "in_weight",
+        "out_weight",
+        *(f"0.{field.name}" for field in fields(DirectionWeights)),
+    ]
     return tuple(x[name].float().requires_grad_(grad) for name in names)  # type: ignore[union-attr]
 
 
 def apply_small(h: Tensor, w_in: Tensor, w_out: Tensor, *weights: Tensor) -> Tensor:
-    return mixer(h, w_in, None, w_out, [Reading(*weights)], [False])
+    return mixer(h, w_in, None, w_out, [DirectionWeights(*weights)], [False])
 
 
 def test_recomputing_a_mixer_in_the_backward_pass_gives_the_same_bits() -> None:
@@ -217,7 +225,7 @@ def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, wanted = small(True), apply_small(*small(True)).detach()
-    monkeypatch.setattr(mixers.native, "new_states", lambda *_: pytest.fail("made room for states"))
+    monkeypatch.setattr(native_mixer, "new_states", lambda *_: pytest.fail("made room for states"))
     with torch.no_grad():
         out = apply_small(*x)
     assert out.grad_fn is None
@@ -249,11 +257,14 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
             return t
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-            readings = [Reading(*(x[f"{i}.{f.name}"] for f in fields(Reading))) for i in range(2)]  # type: ignore[arg-type]
+            directions = [
+                DirectionWeights(*(x[f"{i}.{f.name}"] for f in fields(DirectionWeights)))
+                for i in range(2)
+            ]  # type: ignore[arg-type]
             h = x["h"]
             assert h is not None
             mixer(
-                h.requires_grad_(), x["in_weight"], None, x["out_weight"], readings, [False, True]
+                h.requires_grad_(), x["in_weight"], None, x["out_weight"], directions, [False, True]
             )  # type: ignore[arg-type]
         return sum(seen.values())
 
@@ -263,7 +274,7 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
 
 
 def test_sums_over_several_tasks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "_PIECE", 37)
-    monkeypatch.setattr(native, "_SUM", 41)
-    monkeypatch.setattr(native, "_SHARES", 100)
+    monkeypatch.setattr(tasks, "PIECE", 37)
+    monkeypatch.setattr(tasks, "SUM_PIECE", 41)
+    monkeypatch.setattr(tasks, "SHARES", 100)
     assert_agrees(problem(2, 130, 21, 16, rank=8, padding=9), monkeypatch)

@@ -24,7 +24,7 @@ sys.path.insert(0, sys.argv[2])
 from scans import Problem
 from test_mixer import problem, run
 from genodiff.kernels.norm import rms_norm
-assert library.instruction_set() == sys.argv[3], library.why_not()
+assert library.instruction_set() == sys.argv[3], library.find_missing()
 """
 SHAPES = """
 for threads in (1, 3):

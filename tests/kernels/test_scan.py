@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scans import PROVIDERS, Problem, differences
 
 from genodiff.errors import UsageError
-from genodiff.kernels import scan, torch_scan
+from genodiff.kernels import dispatch, torch_scan
+from genodiff.kernels.dispatch import Provider, prefer_provider, select_provider
 from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.scan import Provider, chosen, prefer, providers, selective_scan
+from genodiff.kernels.scan import selective_scan
 
 LENGTHS = [1, 2, 3, 63, 64, 65, 127, 1000]
 flags = st.booleans()
@@ -295,34 +296,50 @@ def test_the_environment_and_the_argument_choose_the_provider(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("GENODIFF_SCAN", raising=False)
-    assert chosen().name == next(
-        p.name for p in providers() if p.available and p.name not in ("mamba_ssm", "triton")
+    assert select_provider().name == next(
+        p.name for p in dispatch.PROVIDERS.values() if p.available and p.device in (None, "cpu")
     )
     monkeypatch.setenv("GENODIFF_SCAN", "naive")
-    assert chosen().name == "naive"
-    assert chosen("torch").name == "torch"
-    prefer("torch")
-    assert chosen().name == "torch"
-    assert chosen("naive").name == "naive"
-    prefer(None)
-    assert chosen().name == "naive"
+    assert select_provider().name == "naive"
+    assert select_provider("torch").name == "torch"
+    prefer_provider("torch")
+    assert select_provider().name == "torch"
+    assert select_provider("naive").name == "naive"
+    prefer_provider(None)
+    assert select_provider().name == "naive"
     with pytest.raises(UsageError, match="did you mean 'native'"):
-        prefer("natve")
+        prefer_provider("natve")
     with pytest.raises(UsageError, match=r"no scan 'tritn'.*known: auto"):
-        chosen("tritn")
+        select_provider("tritn")
 
 
-def test_a_scan_that_errs_is_found_out_and_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", ["differs from the naive scan", "ValueError: no such matrix"])
+def test_a_scan_that_errs_or_fails_is_not_chosen(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def wrong(*args: object) -> tuple[torch.Tensor, torch.Tensor]:
+        if fault.startswith("ValueError"):
+            raise ValueError("no such matrix")
         y, state = naive_scan(*args)  # type: ignore[arg-type]
         return y * 1.01, state
 
-    monkeypatch.setattr(
-        scan, "_PROVIDERS", {"wrong": scan._Entry(wrong, "about"), **scan._PROVIDERS}
-    )
-    assert not providers()[0].available
-    assert "differs from the naive scan" in providers()[0].reason
-    assert chosen() == next(p for p in providers() if p.available)
+    provider = Provider("wrong", "about", wrong)
+    monkeypatch.setattr(dispatch, "PROVIDERS", {"wrong": provider, **dispatch.PROVIDERS})
+    assert not provider.available
+    assert fault in provider.reason
+    assert select_provider() == next(p for p in dispatch.PROVIDERS.values() if p.available)
     with pytest.raises(UsageError, match="the scan 'wrong' cannot run here"):
-        chosen("wrong")
-    assert isinstance(chosen(), Provider)
+        select_provider("wrong")
+
+
+def test_an_operation_falls_through_to_what_accepts_its_arguments() -> None:
+    x = torch.zeros(1)
+    operation = dispatch.Operation(
+        dispatch.Implementation("native", lambda x: "short", lambda x: len(x) < 2),
+        dispatch.Implementation("torch", lambda x: "any", dispatch.accept_all),
+    )
+    native = dispatch.PROVIDERS["native"].available
+    assert operation(x) == ("short" if native else "any")
+    assert operation(torch.zeros(2)) == "any"
+    for provider in ("torch", "naive"):  # what stands above a provider is not tried
+        assert operation.choose(x, provider=provider).run(x) == "any"

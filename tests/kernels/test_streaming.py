@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from scans import PROVIDERS, Problem
 from torch import Tensor
 
-from genodiff.kernels import mamba_ssm, native
+from genodiff.kernels import mamba_ssm
 from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels.dispatch import select_provider
 from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.scan import chosen, selective_scan
+from genodiff.kernels.native import scan as native_scan
+from genodiff.kernels.scan import SCAN, selective_scan
 
 cuts = st.lists(st.integers(1, 149), max_size=4, unique=True).map(sorted)
 
@@ -73,9 +75,9 @@ def test_a_convolution_in_pieces_is_the_convolution_and_so_are_its_gradients(
 def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if chosen().name != "native":
+    if select_provider().name != "native":
         pytest.skip("the native scan is not here")
-    monkeypatch.setattr(native, "new_states", lambda *_: pytest.fail("made room for states"))
+    monkeypatch.setattr(native_scan, "new_states", lambda *_: pytest.fail("made room for states"))
     x = {
         name: value.float().requires_grad_()
         for name, value in Problem(1, 70, 8, 4, h0=True).inputs.items()
@@ -96,7 +98,9 @@ def test_the_published_scan_is_called_with_its_own_layout(reverse: bool) -> None
 
     p = Problem(2, 30, 5, 3, z=True, reverse=reverse)
     names = ("u", "delta", "A", "B", "C", "D", "z", "delta_bias")
-    y, state = mamba_ssm.translated(published, *(p.inputs[name] for name in names), True, reverse)
+    y, state = mamba_ssm.call_with_layout(
+        published, *(p.inputs[name] for name in names), True, reverse
+    )
     truth = p.solve("naive")
     torch.testing.assert_close(y, truth["y"], rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(state, truth["state"], rtol=1e-12, atol=1e-12)
@@ -105,8 +109,9 @@ def test_the_published_scan_is_called_with_its_own_layout(reverse: bool) -> None
 def test_the_published_scan_says_what_it_misses_and_gives_way_on_a_cpu() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device")
-    assert "CUDA" in (mamba_ssm.missing() or "")
+    assert "CUDA" in (mamba_ssm.find_missing() or "")
     p = Problem(2, 30, 5, 3)
     x = {name: value.detach().float() for name, value in p.inputs.items()}
-    y, _ = mamba_ssm.mamba_ssm_scan(**x, delta_softplus=True)
-    assert float((y.double() - p.solve("naive")["y"]).norm() / y.norm()) < 1e-5
+    inputs = [x.get(name) for name in ("u", "delta", "A", "B", "C", "D", "z", "delta_bias", "h0")]
+    (published,) = (i for i in SCAN.implementations if i.provider == "mamba_ssm")
+    assert not published.accepts(*inputs)

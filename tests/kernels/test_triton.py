@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from scans import Problem, differences
 
 import genodiff.kernels.triton.scan as triton_scan
 from genodiff.kernels.naive import naive_scan
+from genodiff.kernels.scan import SCAN
 from genodiff.kernels.torch_scan import chunked_scan
+from genodiff.kernels.triton import launch
 
 GPU = torch.cuda.is_available()
 needs_triton = pytest.mark.skipif(bool(interpreted.MISSING), reason=interpreted.MISSING)
@@ -91,7 +94,7 @@ def test_cut_into_segments_it_gives_the_same(
     reverse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
-        monkeypatch.setitem(triton_scan.CHOICES, name, value)
+        monkeypatch.setitem(launch.CHOICES, name, value)
     p = Problem(1, 14, 9, 2, reverse=reverse, h0=True)
     assert triton_scan.segments_of(1, 14, 9)[0] == 4
     assert_right(p)
@@ -153,15 +156,13 @@ def test_slices_and_expanded_gradients_are_taken_as_they_are() -> None:
     )
 
 
-def test_what_the_kernels_cannot_take_goes_to_the_torch_scan() -> None:
-    p = Problem(1, 5, 3, 2)
-    if not interpreted.MISSING:
-        assert not triton_scan.fits(*p.inputs.values())
-        found = differences(
-            solve(p, triton_scan.triton_scan, torch.float64), solve(p, naive_scan, torch.float64)
-        )
-        assert max(found.values()) < 1e-12
-    assert GPU or triton_scan.why_not() in ("no CUDA device", "triton is not installed")
+def test_the_kernels_refuse_float64_and_say_what_they_miss_here() -> None:
+    (triton,) = (i for i in SCAN.implementations if i.provider == "triton")
+    inputs = [Problem(1, 5, 3, 2).inputs[k] for k in ("u", "delta", "A", "B", "C")]
+    assert not triton.accepts(*inputs)
+    assert GPU or launch.find_missing() in ("no CUDA device", "triton is not installed")
+    for name in launch.JITTED:  # found without Triton, which importing them would need
+        assert find_spec(f"genodiff.kernels.triton.{name}") is not None, name
 
 
 LONG = [

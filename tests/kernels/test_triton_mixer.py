@@ -11,7 +11,8 @@ from torch import Tensor
 import genodiff.kernels.triton.mixer as triton_mixer
 import genodiff.kernels.triton.norm as triton_norm
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.mixer import Reading, mixer, mixer_by_parts
+from genodiff.kernels.direction import DirectionWeights, join_weights
+from genodiff.kernels.mixer import mixer, mixer_by_parts
 
 GPU = torch.cuda.is_available()
 on_cpu = pytest.mark.skipif(
@@ -109,9 +110,9 @@ def problem(
     return inputs
 
 
-def readings(x: dict[str, Tensor | None]) -> list[Reading]:
+def directions(x: dict[str, Tensor | None]) -> list[DirectionWeights]:
     names = ("conv_weight", "conv_bias", "x_weight", "dt_weight", "dt_bias", "A", "D")
-    return [Reading(*(x[f"{name}{i}"] for name in names)) for i in (0, 1)]  # type: ignore[arg-type]
+    return [DirectionWeights(*(x[f"{name}{i}"] for name in names)) for i in (0, 1)]  # type: ignore[arg-type]
 
 
 def gradients(out: Tensor, gy: Tensor, x: dict[str, Tensor | None]) -> dict[str, Tensor]:
@@ -125,9 +126,9 @@ def gradients(out: Tensor, gy: Tensor, x: dict[str, Tensor | None]) -> dict[str,
 def by_triton(
     x: dict[str, Tensor | None], reverse: tuple[bool, bool], mask: Tensor | None
 ) -> Tensor:
-    weights = [getattr(r, name) for r in readings(x) for name in Reading.__dataclass_fields__]
+    weights = join_weights(directions(x))
     return triton_mixer.triton_mixer(
-        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], mask, reverse, weights, True
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], mask, reverse, weights
     )  # type: ignore[arg-type]
 
 
@@ -145,7 +146,7 @@ def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(
     gy, reverse = normal(2, 6, 5, seed=7), (mirrored, not mirrored)
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
     out = mixer_by_parts(
-        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings(x), reverse, mask
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], directions(x), reverse, mask
     )  # type: ignore[arg-type]
     truth = gradients(out, gy, x)
     x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}
@@ -162,7 +163,7 @@ def test_under_autocast_the_mixer_computes_in_bfloat16_and_its_gradients_have_th
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
     gy = normal(1, 5, 5, seed=7)
     out = mixer_by_parts(
-        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], readings(x), (False, True)
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], directions(x), (False, True)
     )  # type: ignore[arg-type]
     truth = gradients(out, gy, x)
     x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}
@@ -192,13 +193,13 @@ def test_on_a_gpu_the_mixer_is_chosen_agrees_and_repeats_bit_for_bit(
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
     monkeypatch.setenv("GENODIFF_SCAN", "torch")
     truth = gradients(
-        mixer(x["h"], x["in_weight"], None, x["out_weight"], readings(x), (False, True)), gy, x
+        mixer(x["h"], x["in_weight"], None, x["out_weight"], directions(x), (False, True)), gy, x
     )  # type: ignore[arg-type]
     monkeypatch.delenv("GENODIFF_SCAN")
     for _ in range(2):
         x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
-            out = mixer(x["h"], x["in_weight"], None, x["out_weight"], readings(x), (False, True))  # type: ignore[arg-type]
+            out = mixer(x["h"], x["in_weight"], None, x["out_weight"], directions(x), (False, True))  # type: ignore[arg-type]
         assert "_MixerBackward" in type(out.grad_fn).__name__
         runs.append(gradients(out, gy, x))
     errors = {k: float((runs[0][k] - truth[k]).norm() / truth[k].norm()) for k in truth}

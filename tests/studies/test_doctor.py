@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from genodiff.kernels import scan as scan_module
+from genodiff.kernels.dispatch import select_provider
 from genodiff.studies import doctor, selftest
 from genodiff.studies.doctor import Check
 
@@ -16,7 +16,7 @@ def test_here_everything_that_is_needed_works() -> None:
     found = [*doctor.look(), *checks]
     assert [c for c in found if c.status == "fail"] == []
     assert scan is not None
-    assert scan.split("-")[0] == scan_module.chosen().name
+    assert scan.split("-")[0] == select_provider().name
     assert {
         "python",
         "packages",

@@ -1,9 +1,8 @@
-"""The mixer of `mixer.py` on a GPU: products by torch, convolutions, scans and the gate by Triton,
-as one operation with its own backward.
+"""The fused mixer on a GPU: products by torch; convolutions, scans and the gate by Triton.
 
-Under autocast products and tensors are of its dtype, sums and states float32. Kept for the backward
-pass: h, [x, z], Σ_d y_d, [r, B, C]_d and the scans' states; convolutions and step sizes are
-computed again, and dx and dz written into one buffer.
+The equations are in `kernels/mixer.py`. Under autocast, products and tensors are of its dtype, sums
+and states float32. For the backward pass h, [x, z], Σ_d y_d, [r, B, C]_d and the scans' states are
+kept. Convolutions and step sizes are computed again; dx and dz are written into one buffer.
 """
 
 from collections.abc import Sequence
@@ -13,14 +12,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.triton import scan as triton_scan
-from genodiff.kernels.triton.scan import scan_backward, scan_forward
+from genodiff.kernels.direction import DirectionWeights, join_weights, split_weights
+from genodiff.kernels.triton.launch import device_of, kernels
+from genodiff.kernels.triton.scan import pack_channels, scan_backward, scan_forward
 
-_PIECES = 64  # parts of a row whose sums for the convolution's weights are taken apart
-
-
-def _go() -> Any:
-    return triton_scan.kernels()
+_PIECES = 64  # most shares of a row in the gradients of the convolution's weights
 
 
 def compute_dtype(h: Tensor) -> torch.dtype:
@@ -32,14 +28,9 @@ def compute_dtype(h: Tensor) -> torch.dtype:
     )
 
 
-def fits(*tensors: Tensor | None) -> bool:
-    """Whether `triton_mixer` can take these tensors."""
-    return triton_scan.fits(*tensors) and all(x is None or x.numel() > 0 for x in tensors)
-
-
 def _blocks(length: int, channels: int) -> tuple[int, int, tuple[int, int]]:
     """Times and channels of a program of the elementwise kernels, and how many of each there are."""
-    if _go().interpreted:
+    if kernels().interpreted:
         BT, BE = 8, 8
     else:
         BT, BE = 32, 64
@@ -51,7 +42,7 @@ def conv_forward(x: Tensor, weight: Tensor, bias: Tensor, reverse: bool) -> Tens
     rows, length, channels = x.shape
     y = torch.empty(x.shape, device=x.device, dtype=x.dtype)
     BT, BE, grid = _blocks(length, channels)
-    _go().conv_forward[(*grid, rows)](
+    kernels().conv_forward[(*grid, rows)](
         x, weight, bias, y, length, channels, x.stride(0), x.stride(1), K=weight.shape[1],
         REVERSE=reverse, BT=BT, BE=BE
     )  # fmt: skip
@@ -69,11 +60,11 @@ def conv_backward(
     tiles = -(-grid[0] // _PIECES)
     pieces = -(-grid[0] // tiles)
     dz, dw = torch.empty_like(dy), torch.zeros(rows, pieces, K + 1, channels, device=x.device)
-    _go().conv_slope[(pieces, grid[1], rows)](
+    kernels().conv_slope[(pieces, grid[1], rows)](
         x, weight, bias, dy, dz, dw, length, channels, tiles, x.stride(0), x.stride(1), K=K,
         REVERSE=reverse, BT=BT, BE=BE
     )  # fmt: skip
-    _go().conv_backward[(*grid, rows)](
+    kernels().conv_backward[(*grid, rows)](
         dz, weight, dx, length, channels, dx.stride(0), dx.stride(1), K=K, REVERSE=reverse,
         ONTO=onto, BT=BT, BE=BE
     )  # fmt: skip
@@ -83,9 +74,11 @@ def conv_backward(
 
 def triton_mixer(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Sequence[Tensor | None], keep: bool,
+    reverse: tuple[bool, ...], weights: Sequence[Tensor | None],
 ) -> Tensor:  # fmt: skip
-    """As `mixer`; `weights` are the readings', one after the other, in the order of `Reading`."""
+    """As `mixer`, for tensors that the kernels can take; `weights` is from `join_weights`."""
+    inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
+    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     out: Tensor = _Mixer.apply(
         h, in_weight, in_bias, out_weight, mask, reverse, keep, compute_dtype(h), *weights
     )
@@ -95,14 +88,14 @@ def triton_mixer(
 class _Conv(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool) -> Tensor:
-        x = triton_scan.rows_of(x)
+        x = pack_channels(x)
         own = [
             weight.contiguous(),
             weight.new_zeros(len(weight)) if bias is None else bias.contiguous(),
         ]
         ctx.save_for_backward(x, *own)
         ctx.reverse, ctx.bias = reverse, bias is not None
-        with triton_scan.on(x):
+        with device_of(x):
             return conv_forward(x, own[0], own[1], reverse)
 
     @staticmethod
@@ -110,39 +103,40 @@ class _Conv(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = ctx.saved_tensors
         dx = torch.empty(x.shape, device=x.device, dtype=x.dtype)
-        with triton_scan.on(x):
+        with device_of(x):
             dw, db = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, dx, False)
         return dx, dw.to(weight.dtype), db.to(bias.dtype) if ctx.bias else None, None
 
 
-def triton_conv(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool) -> Tensor:
-    """As `causal_conv1d` with a silu, for tensors that `fits`."""
+def triton_conv(
+    x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, activation: str | None = "silu"
+) -> Tensor:
+    """As `causal_conv1d` with a silu, for tensors that the kernels can take; differentiable."""
+    assert activation == "silu"
     y: Tensor = _Conv.apply(x, weight, bias, reverse)
     return y
 
 
-_EACH = 7  # weights of a reading
-
-
-class _Steps:
-    """What a direction computes from x in both passes: c and the step sizes before the softplus."""
+class _ScanInputs:
+    """What a direction computes from x in both passes: the inputs of its scan."""
 
     def __init__(
         self,
-        weights: Sequence[Any],
+        weights: DirectionWeights,
         x: Tensor,
         reverse: bool,
         mask: Tensor | None,
         projected: Tensor | None,
     ) -> None:
-        self.conv_weight, conv_bias, x_weight, dt_weight, self.dt_bias, self.A, self.D = weights
         (rows, length, channels), dtype = x.shape, x.dtype
-        self.conv_weight = self.conv_weight.contiguous()
+        conv_bias = weights.conv_bias
+        self.conv_weight = weights.conv_weight.contiguous()
         self.conv_bias = (
             self.conv_weight.new_zeros(channels) if conv_bias is None else conv_bias.contiguous()
         )
-        self.x_weight, self.dt_weight = x_weight.to(dtype), dt_weight.to(dtype)
-        self.rank, self.n = dt_weight.shape[1], self.A.shape[1]
+        self.x_weight, self.dt_weight = weights.x_weight.to(dtype), weights.dt_weight.to(dtype)
+        self.A, self.D, self.bias = weights.A, weights.D, weights.dt_bias
+        self.rank, self.n = self.dt_weight.shape[1], self.A.shape[1]
         self.c = conv_forward(x, self.conv_weight, self.conv_bias, reverse)
         if mask is not None:
             self.c.mul_(mask)
@@ -150,10 +144,10 @@ class _Steps:
         self.projected = self.flat @ self.x_weight.t() if projected is None else projected
         self.r = self.projected[:, : self.rank]
         self.delta = (self.r @ self.dt_weight.t()).view(x.shape)
-        self.B, self.C = self.of_states(self.projected, x.shape)
+        self.B, self.C = self.split_states(self.projected, x.shape)
 
-    def of_states(self, projected: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
-        """The parts of (tokens, R + 2N) that belong to B and C, (rows, L, N)."""
+    def split_states(self, projected: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
+        """The parts of (tokens, R + 2N) that belong to B and C, as (rows, L, N)."""
         B, C = (part.unflatten(0, shape[:2]) for part in projected[:, self.rank :].split(self.n, 1))
         return B, C
 
@@ -162,10 +156,10 @@ class _Mixer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor,
-        mask: Tensor | None,
-        reverse: tuple[bool, ...], keep: bool, dtype: torch.dtype, *weights: Tensor | None,
+        mask: Tensor | None, reverse: tuple[bool, ...], keep: bool, dtype: torch.dtype,
+        *weights: Tensor | None,
     ) -> Tensor:  # fmt: skip
-        with torch.autocast(h.device.type, enabled=False), triton_scan.on(h):
+        with torch.autocast(h.device.type, enabled=False), device_of(h):
             (rows, length, _), channels = h.shape, out_weight.shape[1]
             ctx.dtype, flat = h.dtype, h.to(dtype).reshape(rows * length, -1)
             w_in = in_weight.to(dtype).t()
@@ -175,17 +169,17 @@ class _Mixer(torch.autograd.Function):
             if m is not None:
                 x.mul_(m)
             y, kept = None, []
-            for i, back in enumerate(reverse):
-                s = _Steps(weights[_EACH * i : _EACH * (i + 1)], x, back, m, None)
+            for direction, back in zip(split_weights(weights), reverse, strict=True):
+                s = _ScanInputs(direction, x, back, m, None)
                 y, states = scan_forward(
-                    s.c, s.delta, s.A, s.B, s.C, s.D, s.dt_bias, softplus=True, reverse=back,
-                    keep=keep, onto=y
+                    s.c, s.delta, s.A, s.B, s.C, s.D, s.bias, softplus=True, reverse=back,
+                    keep=keep, onto=y,
                 )  # fmt: skip
                 kept += [s.projected, states]
             assert y is not None
             gated = torch.empty(rows * length, channels, device=h.device, dtype=dtype)
             BT, BE, grid = _blocks(rows * length, channels)
-            _go().gate_forward[grid](
+            kernels().gate_forward[grid](
                 y, z, gated, rows * length, channels, z.stride(0), BT=BT, BE=BE
             )
             out = (gated @ out_weight.to(dtype).t()).view(h.shape)
@@ -201,7 +195,7 @@ class _Mixer(torch.autograd.Function):
     def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
         flat, in_weight, in_bias, out_weight, mask, xz, y, *rest = ctx.saved_tensors
         kept, weights = rest[: 2 * len(ctx.reverse)], rest[2 * len(ctx.reverse) :]
-        with torch.autocast(flat.device.type, enabled=False), triton_scan.on(flat):
+        with torch.autocast(flat.device.type, enabled=False), device_of(flat):
             (rows, length, channels), dtype = y.shape, xz.dtype
             tokens = rows * length
             x, z = xz[:, :channels].unflatten(0, (rows, length)), xz[:, channels:]
@@ -209,19 +203,19 @@ class _Mixer(torch.autograd.Function):
             dx, dz = dxz[:, :channels].unflatten(0, (rows, length)), dxz[:, channels:]
             g, gated, gy = g_out @ out_weight.to(dtype), torch.empty_like(y), torch.empty_like(y)
             BT, BE, grid = _blocks(tokens, channels)
-            _go().gate_backward[grid](
+            kernels().gate_backward[grid](
                 g, y, z, gated, gy, dz, tokens, channels, z.stride(0), dz.stride(0), BT=BT, BE=BE
             )
             d_out_weight, grads = g_out.t() @ gated.view(tokens, channels), []
-            for i, back in enumerate(ctx.reverse):
-                own = weights[_EACH * i : _EACH * (i + 1)]
+            for i, (direction, back) in enumerate(
+                zip(split_weights(weights), ctx.reverse, strict=True)
+            ):
                 projected, states = kept[2 * i : 2 * i + 2]
-                s = _Steps(own, x, back, mask, projected)
+                s = _ScanInputs(direction, x, back, mask, projected)
                 d_projected = torch.empty_like(projected)
                 g = scan_backward(
-                    gy, s.c, s.delta, s.A, s.B, s.C, s.D, s.dt_bias, states, softplus=True,
-                    reverse=back,
-                    to=s.of_states(d_projected, y.shape),
+                    gy, s.c, s.delta, s.A, s.B, s.C, s.D, s.bias, states, softplus=True,
+                    reverse=back, to=s.split_states(d_projected, y.shape),
                 )  # fmt: skip
                 ddelta = g.delta.view(tokens, channels)
                 torch.mm(ddelta, s.dt_weight, out=d_projected[:, : s.rank])
@@ -229,26 +223,18 @@ class _Mixer(torch.autograd.Function):
                 if mask is not None:
                     dc.mul_(mask)
                 d_conv, d_bias = conv_backward(dc, x, s.conv_weight, s.conv_bias, back, dx, i > 0)
-                found = [
-                    d_conv,
-                    d_bias,
-                    d_projected.t() @ s.flat,
-                    ddelta.t() @ s.r,
-                    g.bias,
-                    g.A,
-                    g.D,
-                ]
+                d_x_weight, d_dt_weight = d_projected.t() @ s.flat, ddelta.t() @ s.r
+                found = [d_conv, d_bias, d_x_weight, d_dt_weight, g.bias, g.A, g.D]
                 grads += [
-                    None if w is None else got.to(w.dtype)
-                    for got, w in zip(found, own, strict=True)
+                    None if w is None else gradient.to(w.dtype)
+                    for gradient, w in zip(found, join_weights([direction]), strict=True)
                 ]
             if mask is not None:
                 dx.mul_(mask)
             dh = (dxz @ in_weight.to(dtype)).view(*y.shape[:2], -1)
-            d_in_weight = dxz.t() @ flat
-            d_in_bias = (
-                None if in_bias is None else dxz.sum(0, dtype=torch.float32).to(in_bias.dtype)
-            )
+            d_in_weight, d_in_bias = dxz.t() @ flat, None
+            if in_bias is not None:
+                d_in_bias = dxz.sum(0, dtype=torch.float32).to(in_bias.dtype)
         return (
             dh.to(ctx.dtype), d_in_weight.to(in_weight.dtype), d_in_bias,
             d_out_weight.to(out_weight.dtype), None, None, None, None, *grads

@@ -9,22 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.triton import scan as triton_scan
+from genodiff.kernels.triton.launch import device_of, kernels, next_power_of_2
 from genodiff.kernels.triton.mixer import compute_dtype
 
-_WIDEST = 4096  # channels of a row that stand in a program's registers
+WIDEST = 4096  # channels of a row that stand in a program's registers
 _PROGRAMS = 1024  # shares of the weight's gradient
-
-
-def norm_fits(x: Tensor, weight: Tensor) -> bool:
-    """Whether `triton_rms_norm` takes these: on a GPU on which the Triton kernels run."""
-    return (
-        x.is_cuda
-        and x.numel() > 0
-        and x.shape[-1] <= _WIDEST
-        and triton_scan.fits(x, weight)
-        and triton_scan.why_not() is None
-    )
 
 
 def triton_rms_norm(
@@ -37,7 +26,7 @@ def triton_rms_norm(
 
 def _tiles(tokens: int, width: int) -> tuple[int, int, int]:
     """Rows of a program's tile, the width it is padded to, and how many tiles there are."""
-    BD = max(2, 1 << (width - 1).bit_length())
+    BD = next_power_of_2(width)
     BT = max(1, 2048 // BD)
     return BT, BD, -(-tokens // BT)
 
@@ -53,8 +42,8 @@ class _RMSNorm(torch.autograd.Function):
             torch.empty(tokens, device=x.device),
         )
         BT, BD, tiles = _tiles(tokens, width)
-        with triton_scan.on(x):
-            triton_scan.kernels().norm_forward[(tiles,)](
+        with device_of(x):
+            kernels().norm_forward[(tiles,)](
                 x, weight, y, scale, tokens, eps, D=width, BT=BT, BD=BD
             )
         ctx.save_for_backward(x, weight, scale)
@@ -70,8 +59,8 @@ class _RMSNorm(torch.autograd.Function):
         each = -(-tiles // _PROGRAMS)
         programs = -(-tiles // each)
         dw = torch.empty(programs, width, device=x.device)
-        with triton_scan.on(x):
-            triton_scan.kernels().norm_backward[(programs,)](
+        with device_of(x):
+            kernels().norm_backward[(programs,)](
                 gy, x, weight, scale, dx, dw, tokens, each, D=width, BT=BT, BD=BD
             )
         return dx, dw.sum(0).to(weight.dtype), None, None

@@ -1,0 +1,49 @@
+"""One direction of a mixer: its weights, and the state it takes along a sequence cut into pieces."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class DirectionWeights:
+    """The weights of one direction. A < 0; P = R + 2N, with R the rank of the step sizes."""
+
+    conv_weight: Float[Tensor, "E K"]
+    conv_bias: Float[Tensor, " E"] | None
+    x_weight: Float[Tensor, "P E"]
+    dt_weight: Float[Tensor, "E R"]
+    dt_bias: Float[Tensor, " E"]
+    A: Float[Tensor, "E N"]
+    D: Float[Tensor, " E"]
+
+
+_NAMES = tuple(field.name for field in fields(DirectionWeights))
+
+
+def join_weights(directions: Sequence[DirectionWeights]) -> list[Tensor | None]:
+    """The weights of all directions as one list, for an autograd function."""
+    return [getattr(direction, name) for direction in directions for name in _NAMES]
+
+
+def split_weights(weights: Sequence[Tensor | None]) -> list[DirectionWeights]:
+    """The directions whose weights `join_weights` put into one list."""
+    step = len(_NAMES)
+    return [DirectionWeights(*weights[i : i + step]) for i in range(0, len(weights), step)]  # type: ignore[arg-type]
+
+
+class DirectionState(NamedTuple):
+    """What a direction takes from one piece of a sequence into the next."""
+
+    inputs: Float[Tensor, "B K_minus_1 E"]  # the last ones of the convolution
+    state: Float[Tensor, "B E N"]  # of the scan
+
+
+def zero_state(weights: DirectionWeights, batch: int = 1) -> DirectionState:
+    """The state before the first piece."""
+    (channels, width), n = weights.conv_weight.shape, weights.A.shape[1]
+    inputs = weights.D.new_zeros(batch, width - 1, channels)
+    return DirectionState(inputs, weights.D.new_zeros(batch, channels, n))

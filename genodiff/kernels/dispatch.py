@@ -1,0 +1,173 @@
+"""Which implementation of an operation runs here, and why.
+
+There are five operations: scan, mixer, conv, norm and linear. The module of each lists its
+implementations in one table. Each implementation belongs to a provider:
+
+    triton       compiled on an NVIDIA GPU             mamba_ssm    the published CUDA kernels
+    native       compiled C on a CPU                   torch        anywhere
+    naive        step by step, to check the others
+
+A call chooses in two steps. `select_provider` finds the provider for the device: the argument, else
+the preferred one (`prefer_provider`, the flag --scan), else the environment variable GENODIFF_SCAN,
+else the first in `PROVIDERS` that is available. `Operation.choose` then takes the first
+implementation, from that provider's downwards, that accepts the tensors. A provider is available
+when what it needs is installed and its scan passes a self-test (`scan_check.py`).
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+
+from genodiff.errors import UsageError
+from genodiff.kernels import library, mamba_ssm
+from genodiff.kernels.mamba_ssm import mamba_ssm_scan
+from genodiff.kernels.native.scan import native_scan
+from genodiff.kernels.scan_check import ScanFunction, find_error
+from genodiff.kernels.torch_scan import chunked_scan
+from genodiff.kernels.triton import launch
+from genodiff.kernels.triton.scan import triton_scan
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A family of implementations: what it is, what it needs, and the scan that tests it."""
+
+    name: str
+    about: str
+    scan: ScanFunction | None  # None: nothing to test
+    find_missing: Callable[[], str | None] = lambda: None  # what is not installed, in words
+    device: str | None = None  # the type of device it is written for; None: any
+    dtypes: tuple[torch.dtype, ...] = (torch.float32,)
+
+    @property
+    def available(self) -> bool:
+        """Whether it runs on this machine."""
+        return _find_fault(self) is None
+
+    @property
+    def reason(self) -> str:
+        """What it is, or why it does not run here."""
+        fault = _find_fault(self)
+        if fault is not None:
+            return fault
+        return (
+            f"{self.about} ({library.instruction_set()})" if self.name == "native" else self.about
+        )
+
+
+# In the order of preference.
+PROVIDERS = {
+    provider.name: provider
+    for provider in (
+        Provider(
+            "triton",
+            "Triton kernels on an NVIDIA GPU; elsewhere as native",
+            triton_scan,
+            launch.find_missing,
+            "cuda",
+            (torch.float32, torch.bfloat16),
+        ),
+        Provider(
+            "mamba_ssm",
+            "the published kernel, on float32 and a CUDA device; elsewhere as native",
+            mamba_ssm_scan,
+            mamba_ssm.find_missing,
+            "cuda",
+        ),
+        Provider(
+            "native",
+            "in C, on float32 and a CPU; elsewhere as torch",
+            native_scan,
+            library.find_missing,
+            "cpu",
+        ),
+        Provider("torch", "block by block in pure torch, with its own backward", chunked_scan),
+        Provider("naive", "step by step, for checking the others: slow", None),
+    )
+}
+_preferred = "auto"
+
+
+@cache
+def _find_fault(provider: Provider) -> str | None:
+    """What keeps a provider from running here, found once for each process; None if nothing."""
+    missing = provider.find_missing()
+    if missing is not None or provider.scan is None:
+        return missing
+    return find_error(provider.scan, provider.device or "cpu", provider.dtypes)
+
+
+def prefer_provider(name: str | None) -> None:
+    """Use this provider in this process from now on; None or "auto" lifts the preference.
+
+    Raises `UsageError` as `select_provider`.
+    """
+    global _preferred
+    if name is not None and name != "auto":
+        select_provider(name)
+    _preferred = name or "auto"
+
+
+def select_provider(name: str = "auto", device: str = "cpu") -> Provider:
+    """The provider for a type of device ("cpu" or "cuda"); "auto" leaves the choice open.
+
+    Raises `UsageError` for one that is unknown or not available.
+    """
+    if name == "auto":
+        name = _preferred
+    if name == "auto":
+        name = os.environ.get("GENODIFF_SCAN") or "auto"
+    if name == "auto":
+        for provider in PROVIDERS.values():
+            if provider.device in (None, device) and provider.available:
+                return provider
+    if name not in PROVIDERS:
+        near = get_close_matches(name, PROVIDERS, 1)
+        guess = f"did you mean '{near[0]}'? " if near else ""
+        raise UsageError(f"no scan '{name}'", fix=f"{guess}known: auto, {', '.join(PROVIDERS)}")
+    provider = PROVIDERS[name]
+    if not provider.available:
+        raise UsageError(
+            f"the scan '{name}' cannot run here: {provider.reason}", fix="use --scan auto"
+        )
+    return provider
+
+
+class Implementation(NamedTuple):
+    """One way to compute an operation."""
+
+    provider: str
+    run: Callable[..., Any]
+    accepts: Callable[..., bool]  # of the arguments of `run`
+
+
+class Operation:
+    """An operation and its implementations, in the order of `PROVIDERS`; the last accepts all."""
+
+    def __init__(self, *implementations: Implementation) -> None:
+        self.implementations = implementations
+        order = list(PROVIDERS)
+        self._candidates = {
+            name: [i for i in implementations if order.index(i.provider) >= order.index(name)]
+            or [implementations[-1]]
+            for name in order
+        }
+
+    def choose(self, *arguments: Any, provider: str = "auto") -> Implementation:
+        """The implementation for these arguments, the first of which is a tensor on the device."""
+        name = select_provider(provider, arguments[0].device.type).name
+        return next(i for i in self._candidates[name] if i.accepts(*arguments))
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The operation's result."""
+        return self.choose(*arguments).run(*arguments)
+
+
+def accept_all(*arguments: Any) -> bool:
+    """`accepts` of an implementation that takes anything."""
+    return True

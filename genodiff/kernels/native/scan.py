@@ -1,0 +1,193 @@
+"""The selective scan in C, float32 on a CPU. The equations are in `naive.py` and in `scan.h`.
+
+The inner functions take A as (N, E): channels are contiguous, for vectors of neighbouring channels.
+The backward pass is given the state before each chunk of `CHUNK` steps, and recomputes the rest.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from genodiff.kernels.library import call
+from genodiff.kernels.native.gate import native_gate
+from genodiff.kernels.native.tasks import pack_channels
+
+CHUNK = 64  # steps between saved states, as in native.c
+_FEW_SEQUENCES = 8  # below this many sequences, channels are divided over tasks as well
+# Least channels of a task. Some work is done once for each task and step, such as reading B and C;
+# with fewer channels it would weigh too much.
+_LEAST_GROUP = 64
+
+
+def _group(batch: int, channels: int) -> int:
+    """Channels of a task: all if there are sequences enough, else about an eighth."""
+    if batch >= _FEW_SEQUENCES:
+        return max(channels, 1)
+    share = -(-channels * batch // _FEW_SEQUENCES)
+    return max(_LEAST_GROUP, -(-share // 16) * 16)  # whole vectors of 16 lanes
+
+
+class LowRank(NamedTuple):
+    """Step sizes before bias and softplus as a product r w, which never is in memory as a whole."""
+
+    r: Float[Tensor, "B L R"]  # its rows may lie apart
+    w: Float[Tensor, "R E"]
+
+
+def _shape(u: Tensor, A: Tensor, delta: Tensor | LowRank) -> dict[str, int]:
+    batch, length, channels = u.shape
+    return {
+        "batch": batch,
+        "L": length,
+        "E": channels,
+        "N": A.shape[0],
+        "R": len(delta.w) if isinstance(delta, LowRank) else 0,
+        "group": _group(batch, channels),
+        "chunk": CHUNK,
+    }
+
+
+def _steps(delta: Tensor | LowRank) -> dict[str, Tensor | None]:
+    return delta._asdict() if isinstance(delta, LowRank) else {"delta": delta}
+
+
+def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
+    """Room for the state before each chunk, with `n` states for each channel."""
+    return u.new_empty(u.shape[0], -(-u.shape[1] // CHUNK), n, u.shape[2])
+
+
+def scan_forward(
+    y: Float[Tensor, "B L E"],
+    u: Float[Tensor, "B L E"],
+    delta: Float[Tensor, "B L E"] | LowRank,
+    A: Float[Tensor, "N E"],
+    B: Float[Tensor, "B L N"],
+    C: Float[Tensor, "B L N"],
+    D: Float[Tensor, " E"] | None,
+    bias: Float[Tensor, " E"] | None,
+    *,
+    softplus: bool,
+    reverse: bool,
+    states: Float[Tensor, "B chunks N E"] | None = None,
+    h0: Float[Tensor, "B E N"] | None = None,
+    last: Float[Tensor, "B E N"] | None = None,
+    accumulate: bool = False,
+) -> None:
+    """Write y, or add to it; fill `states` and the `last` state where they are given."""
+    if u.numel():
+        tensors = _steps(delta) | dict(
+            u=u, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last
+        )
+        flags = dict(softplus=softplus, reverse=reverse, accumulate=accumulate)
+        call("scan", tensors, backward=False, **flags, **_shape(u, A, delta))
+
+
+class ScanGradients(NamedTuple):
+    """The gradients of a scan's inputs; that of delta in the form in which delta came."""
+
+    u: Float[Tensor, "B L E"]
+    delta: Float[Tensor, "B L E"] | LowRank
+    A: Float[Tensor, "N E"]
+    B: Float[Tensor, "B L N"]
+    C: Float[Tensor, "B L N"]
+    D: Float[Tensor, " E"]
+    bias: Float[Tensor, " E"]
+    h0: Float[Tensor, "B E N"] | None
+
+
+def scan_backward(
+    gy: Float[Tensor, "B L E"],
+    u: Float[Tensor, "B L E"],
+    delta: Float[Tensor, "B L E"] | LowRank,
+    A: Float[Tensor, "N E"],
+    B: Float[Tensor, "B L N"],
+    C: Float[Tensor, "B L N"],
+    D: Float[Tensor, " E"] | None,
+    bias: Float[Tensor, " E"] | None,
+    states: Float[Tensor, "B chunks N E"],
+    *,
+    softplus: bool,
+    reverse: bool,
+    h0: Float[Tensor, "B E N"] | None = None,
+    g_last: Float[Tensor, "B E N"] | None = None,
+) -> ScanGradients:
+    """The gradients of all inputs, from those of y and of the last state."""
+    (batch, length, channels), n = u.shape, A.shape[0]
+    parts = -(-channels // _group(batch, channels))
+    du, dA = u.new_empty(u.shape), u.new_empty(batch, n, channels)
+    # A sum over channels has a part for each group of them, a sum over rows one for each row.
+    dB, dC = (u.new_empty(parts, batch, length, n) for _ in range(2))
+    dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
+    dh0 = None if h0 is None else torch.empty_like(h0)
+    tensors = _steps(delta) | dict(
+        u=u, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last
+    )
+    tensors |= dict(du=du, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
+    rank = len(delta.w) if isinstance(delta, LowRank) else 0
+    low = LowRank(u.new_empty(parts, batch, length, rank), u.new_empty(batch, rank, channels))
+    full = u.new_empty(u.shape if not rank else 0)
+    tensors |= dict(dr=low.r, dw=low.w) if rank else dict(ddelta=full)
+    if u.numel():
+        flags = dict(softplus=softplus, reverse=reverse)
+        call("scan", tensors, backward=True, **flags, **_shape(u, A, delta))
+    ddelta = LowRank(_sum_parts(low.r), low.w.sum(0)) if rank else full
+    dB, dC = _sum_parts(dB), _sum_parts(dC)
+    return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
+
+
+def _sum_parts(parts: Float[Tensor, "parts *shape"]) -> Float[Tensor, "*shape"]:
+    return parts[0] if len(parts) == 1 else parts.sum(0)
+
+
+class _Scan(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
+        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        u, delta, B, C = (pack_channels(x) for x in (u, delta, B, C))
+        D, bias, h0 = (None if x is None else x.contiguous() for x in (D, bias, h0))
+        A = A.t().contiguous()
+        y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], u.shape[2], A.shape[0])
+        states = new_states(u, A.shape[0]) if keep else None
+        flags = dict(softplus=softplus, reverse=reverse)
+        scan_forward(y, u, delta, A, B, C, D, bias, **flags, states=states, h0=h0, last=last)
+        ctx.save_for_backward(u, delta, A, B, C, D, bias, h0, states)
+        ctx.flags = flags
+        return y, last
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
+        u, delta, A, B, C, D, bias, h0, states = ctx.saved_tensors
+        gy, g_last = pack_channels(gy), g_last.contiguous()
+        g = scan_backward(gy, u, delta, A, B, C, D, bias, states, **ctx.flags, h0=h0, g_last=g_last)
+        dD, dbias = None if D is None else g.D, None if bias is None else g.bias
+        assert isinstance(g.delta, Tensor)
+        return g.u, g.delta, g.A.t(), g.B, g.C, dD, dbias, None, None, g.h0, None
+
+
+def native_scan(
+    u: Float[Tensor, "B L E"],
+    delta: Float[Tensor, "B L E"],
+    A: Float[Tensor, "E N"],
+    B: Float[Tensor, "B L N"],
+    C: Float[Tensor, "B L N"],
+    D: Float[Tensor, " E"] | None = None,
+    z: Float[Tensor, "B L E"] | None = None,
+    delta_bias: Float[Tensor, " E"] | None = None,
+    delta_softplus: bool = False,
+    reverse: bool = False,
+    h0: Float[Tensor, "B E N"] | None = None,
+) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
+    """As `naive_scan`, for tensors that the library can take, and none of them empty.
+
+    Where no gradient is asked for, nothing is saved.
+    """
+    inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
+    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0, keep)
+    return y if z is None else native_gate(y, z), last
