@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.errors import UsageError
+from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import Model
 from genodiff.score.bound import Progress
 from genodiff.score.evaluation import evaluate

@@ -11,9 +11,9 @@ import torch
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.generate.sample import Sampling, Workload, fitting_batch, settled, workload
 from genodiff.generate.text import TextTemplate, draft, prompted, read_template, write_texts
+from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import Model
 from genodiff.runs.tokenizer_files import model_tokenizer
-from genodiff.train.progress import clock
 
 _log = logging.getLogger("genodiff")
 DEFAULT_N = 4
@@ -102,7 +102,7 @@ class TextRequest:
         print(f"records      {n * len(self.templates):,} of {size:,} tokens")
         print(f"to fill      {n * work.bases:,} tokens in {n * work.windows:,} windows")
         print(f"evaluations  about {n * work.evaluations:,.0f} of the network on one window")
-        print(f"time         about {clock(n * work.evaluations * each)} on {xt.device}")
+        print(f"time         about {format_duration(n * work.evaluations * each)} on {xt.device}")
         print(f"files        {out}" + ("" if out == "-" else f", {Path(out)}.json"))
 
 

@@ -83,9 +83,7 @@ class Boundary(pl.Callback):
         self.begun = (self.counters.step, self.counters.seconds)
         self.plan.begin(*self.begun)
         if self.folder is not None:
-            self.reporter = Reporter(
-                self.counters.step, self.plan.horizon(self.counters.step), self.config.unit
-            )
+            self.reporter = Reporter(self.config.unit)
 
     def on_train_batch_start(  # type: ignore[override]
         self, trainer: pl.Trainer, module: Pretraining, batch: Any, batch_idx: int

@@ -12,11 +12,11 @@ from torch import Tensor
 from genodiff.alphabet import ALPHABETS, BYTES, TEXT8, Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.tokenizer import vocabulary_of
+from genodiff.io.progress import format_duration
 from genodiff.runs import checkpoint
 from genodiff.runs.config import RunConfig
 from genodiff.runs.weights import build
 from genodiff.train.optimizer import adamw
-from genodiff.train.progress import clock
 
 _FILES = (
     "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/",
@@ -161,7 +161,7 @@ def lines(found: dict[str, Any]) -> list[str]:
         "tokens": f"{found['tokens_per_step']:,} per step"
         + (f", {total:,} in all" if total else ""),
         "steps": f"{found['steps']:,}" if found["steps"] else "as many as fit",
-        "time": "not measured" if seconds is None else f"about {clock(seconds)} {where}",
+        "time": "not measured" if seconds is None else f"about {format_duration(seconds)} {where}",
         "compute": _compute(found["flop"], found["evaluations_per_step"]),
         "memory": "not measured"
         if memory is None
@@ -181,6 +181,6 @@ def _compute(flop: float | None, evaluations: int) -> str:
         return "not known before the number of steps is"
     times = "6 × parameters × tokens" + (f" × {evaluations} evaluations" if evaluations > 1 else "")
     return (
-        f"{flop:.2g} FLOP ({times}), {clock(flop / _H100_FLOPS)} on one H100 at 40 % of "
+        f"{flop:.2g} FLOP ({times}), {format_duration(flop / _H100_FLOPS)} on one H100 at 40 % of "
         f"its bf16 peak"
     )

@@ -16,14 +16,13 @@ from genodiff.cli.common import Common, whole
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, time_stamp
+from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.runs.checkpoint import load_model
 from genodiff.score.embed import Array, Window, reading, windows_of
 from genodiff.score.embed import embed as embeddings
 from genodiff.score.embedding_files import format_of, write_embeddings
-from genodiff.train.progress import clock
 
 _log = logging.getLogger("genodiff")
-_FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
 
 
 def embed(
@@ -94,7 +93,7 @@ def embed(
         _plan(windows, how.pool, shape, out, json)
         return
     found = embeddings(model.backbone, model.alphabet, windows, how, batch_size=batch_size)
-    written = write_embeddings(out, _watched(found), how, shape)
+    written = write_embeddings(out, _watch(found), how, shape)
     seconds = time.monotonic() - began
     summary = {
         "out": str(out), "format": kind[1:], "windows": written.windows, "bases": written.bases,
@@ -115,7 +114,7 @@ def embed(
         out,
         f"{written.windows:,}",
         f"{written.bases:,}",
-        clock(seconds),
+        format_duration(seconds),
     )
 
 
@@ -151,13 +150,11 @@ def _named(device: str) -> str:
     return torch.cuda.get_device_name() if device == "cuda" else device
 
 
-def _watched(found: Iterator[tuple[Window, Array]]) -> Iterator[tuple[Window, Array]]:
-    began = last = time.monotonic()
-    wait, bases = _FIRST, 0
-    for n, (window, array) in enumerate(found, 1):
-        yield window, array
-        bases += window.end - window.start
-        now = time.monotonic()
-        if now - last >= wait:
-            last, wait = now, min(_LONGEST, wait * _GROWTH)
-            _log.info("embedded %s windows · %s bases/s", f"{n:,}", f"{bases / (now - began):,.0f}")
+def _watch(found: Iterator[tuple[Window, Array]]) -> Iterator[tuple[Window, Array]]:
+    began, bases = time.monotonic(), 0
+    with ProgressDisplay() as display:
+        for n, (window, array) in enumerate(found, 1):
+            yield window, array
+            bases += window.end - window.start
+            pace = bases / (time.monotonic() - began)
+            display.show(f"embedded {n:,} windows · {pace:,.0f} bases/s")

@@ -270,7 +270,7 @@ def _print_plan(model: Model, options: EvalOptions, json: bool) -> None:
     )
     print(f"{domain.units + ' ':<8} at most {found['tokens']:,} through the network")
     print(
-        f"time     about {clock(found['seconds'])}, and a pass over the train split for "
+        f"time     about {format_duration(found['seconds'])}, and a pass over the train split for "
         f"the baselines"
     )
     print(f"files    {model.run / EVAL}")
@@ -316,5 +316,5 @@ class _Progress:
                 "scored %d of %d batches · %s to go",
                 done,
                 total,
-                clock((now - self._began) / (done - 1) * (total - done)),
+                format_duration((now - self._began) / (done - 1) * (total - done)),
             )

@@ -36,8 +36,8 @@ from genodiff.generate.sample import (
     settled,
     workload,
 )
+from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import Model, load_model
-from genodiff.train.progress import clock
 
 _log = logging.getLogger("genodiff")
 DEFAULT_N = 16
@@ -339,7 +339,7 @@ def print_plan(
     )
     print(f"to fill      {n * work.bases:,} bases in {n * work.windows:,} windows")
     print(f"evaluations  about {n * work.evaluations:,.0f} of the network on one window")
-    print(f"time         about {clock(n * work.evaluations * each)} on {device}")
+    print(f"time         about {format_duration(n * work.evaluations * each)} on {device}")
     curve = _curve(model.run / "eval.json")
     if curve and how.sampler == "ancestral":
         steps = how.steps or AUTO_STEPS
@@ -425,7 +425,7 @@ class _Progress:
         part = min(1.0, self.done / max(self.total, 1.0))
         text = (
             f"{part * self.bases / max(passed, 1e-9):,.0f} {self.unit}/s · "
-            f"{clock(passed * (1 / part - 1))} to go"
+            f"{format_duration(passed * (1 / part - 1))} to go"
         )
         if self.bar is not None:
             self.bar.update(self.task, description=f"sampling · {text}", completed=self.done)

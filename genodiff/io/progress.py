@@ -1,0 +1,83 @@
+"""Progress on stderr: a bar on a terminal, a line every so often in a pipe or a log.
+
+The first line comes after 2 s. Each wait is half as long again as the one before, at most a minute.
+"""
+
+import logging
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+_log = logging.getLogger("genodiff")
+_FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
+
+
+class ProgressDisplay:
+    """Shows how far one piece of work is, from its first report until it is closed."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+        self._began = self._last = time.monotonic()
+        self._wait = _FIRST
+        console = Console(stderr=True)
+        if console.is_terminal and _log.isEnabledFor(logging.INFO):
+            columns = (
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TimeElapsedColumn(),
+            )
+            self._bar = Progress(*columns, console=console, refresh_per_second=4, transient=True)
+            self._task = self._bar.add_task("")
+
+    def show(self, text: str, done: float = 0.0, total: float | None = None) -> None:
+        """Report that `done` of `total` is done; `total` None where that is not known."""
+        if self._bar is not None:
+            self._bar.start()
+            self._bar.update(self._task, description=text, completed=done, total=total)
+        elif time.monotonic() - self._last >= self._wait:
+            self._last, self._wait = time.monotonic(), min(_LONGEST, self._wait * _GROWTH)
+            _log.info("%s", text)
+
+    def show_batches(self, done: int, total: int) -> None:
+        """Report that `done` of `total` batches are scored.
+
+        The first batch is not timed: all that is read and compiled before it is over by then.
+        """
+        if done == 1:
+            self._began = time.monotonic()
+        text = f"scored {done} of {total} batches"
+        if done > 1:
+            left = (time.monotonic() - self._began) / (done - 1) * (total - done)
+            text += f" · {format_duration(left)} to go"
+        self.show(text, done, total)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as a person reads it: 42 s, 12 min, 3 h 05 min."""
+    whole = max(0, round(seconds))
+    if whole < 100:
+        return f"{whole} s"
+    if whole < 6000:
+        return f"{whole / 60:.0f} min"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
