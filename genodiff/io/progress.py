@@ -55,6 +55,8 @@ class ProgressDisplay:
             left = (time.monotonic() - self._began) / (done - 1) * (total - done)
             text += f" · {format_duration(left)} to go"
         self.show(text, done, total)
+        if done == total:
+            self.close()
 
     def close(self) -> None:
         """Take the bar away."""

@@ -1,6 +1,6 @@
 """Objectives and networks side by side: equal tokens, one store, one table."""
 
-import json as json_format
+import json as json_module
 import logging
 import os
 from pathlib import Path
@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from genodiff.cli.common import Common
-from genodiff.score.bound import Progress
+from genodiff.io.progress import ProgressDisplay
 
-log = logging.getLogger("genodiff")
+_log = logging.getLogger("genodiff")
 
 
 def compare(
@@ -39,9 +39,7 @@ def compare(
     ] = False,
     common: Common = Common(),
 ) -> None:
-    """Train and score the rows of a spec with equal tokens; the same command again goes on where it
-    stopped.
-    """
+    """Train and score the rows of a spec; the same command again goes on where it stopped."""
     device = common.apply()
     from genodiff.studies.compare import plan as runs_of
     from genodiff.studies.compare import read_spec, run, schedules
@@ -59,15 +57,23 @@ def compare(
     if plan:
         _print_plan(runs_of(asked, spec), folder, device, json)
         return
-    entries = run(asked, spec, folder, device=device, offline=common.offline, progress=_tell())
+    with ProgressDisplay() as display:
+        entries = run(
+            asked,
+            spec,
+            folder,
+            device=device,
+            offline=common.offline,
+            progress=display.show_batches,
+        )
     rows = write_page(
         asked, entries, schedules(asked, entries, device=device, offline=common.offline), folder
     )
     if json:
-        print(json_format.dumps({"title": asked.title, "rows": rows}, allow_nan=False))
+        print(json_module.dumps({"title": asked.title, "rows": rows}, allow_nan=False))
     else:
         print((folder / "table.md").read_text(encoding="utf-8"))
-    log.info("%s, %s", folder / "table.md", folder / "compare.html")
+    _log.info("%s, %s", folder / "table.md", folder / "compare.html")
 
 
 def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
@@ -79,7 +85,7 @@ def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
     ]
     seconds = sum(one["seconds"] or 0 for one in found)
     if json:
-        print(json_format.dumps({"runs": found, "seconds": seconds}))
+        print(json_module.dumps({"runs": found, "seconds": seconds}))
         return
     for one in found:
         print(
@@ -90,11 +96,3 @@ def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
     print(
         f"in all {seconds / 3600:.1f} h on {device}, without validation and scoring; into {folder}"
     )
-
-
-def _tell() -> Progress:
-    def tell(done: int, total: int) -> None:
-        if done == total or done % 50 == 0:
-            log.info("scored %d of %d batches", done, total)
-
-    return tell

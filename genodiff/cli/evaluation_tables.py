@@ -1,0 +1,189 @@
+"""Evaluations as tables to read on a terminal."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+_MOST_CONTIGS = 12
+_REGIONS = {
+    "unique": "unique",
+    "touched": "touched, < 1/4",
+    "repeat": "repeat, ≥ 1/4",
+    "upper_case": "upper case",
+    "soft_masked": "soft-masked",
+}
+_REGION_TITLE = "regions, by bases in 24-mers that the train split has, and by case"
+
+
+def draw_tables(domain: str, result: dict[str, Any]) -> list[Table]:
+    """The tables of one evaluation."""
+    return _TABLES[domain](result)
+
+
+def draw_suite(results: list[dict[str, Any]]) -> Table:
+    """Evaluations of one checkpoint on several recipes of text as one table."""
+    title = f"zero-shot, {results[0]['split']}, {results[0]['tokenizer']}"
+    columns = "tokens", "bits/byte", "95 % interval", "perplexity/token", "95 % interval"
+    table = _table(title, *columns, "packing")
+    for result in results:
+        sign = "=" if result["figure"] == "exact" else "≤"
+        bits, perplexity = f"{sign} {result['bits_per_byte']:.4f}", f"{result['perplexity']:.4g}"
+        ends = _interval(result["ci95_bits"], ".4f"), _interval(result["ci95_perplexity"], ".4g")
+        table.add_row(
+            result["recipe"],
+            f"{result['tokens']:,}",
+            bits,
+            ends[0],
+            perplexity,
+            ends[1],
+            result["packing"],
+        )
+    return table
+
+
+def _draw_dna(result: dict[str, Any]) -> list[Table]:
+    """The split with its lines, its regions, its contigs."""
+    named = Path(result["fasta"]).name if result["fasta"] else result["recipe"]
+    head = _table(
+        f"{result['split']} of {named}: {_size(result)}",
+        "bits per base",
+        "95 % interval",
+        "perplexity",
+    )
+    head.add_column("line − model", justify="right", no_wrap=True)
+    bits = result["bits_per_base"]
+    name = "model =" if result["figure"] == "exact" else "model ≤"
+    head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
+    if result["source_bits"] is not None:
+        truth, gap = result["source_bits"], result["model_minus_source_bits"]
+        head.add_row(
+            "the source",
+            f"{truth:.4f}",
+            _interval(result["source_ci95_bits"]),
+            f"{2**truth:.4f}",
+            _gap(gap, -1),
+        )
+    for k, line in result["markov_bits"].items():
+        gap = _gap(result["markov_minus_model_bits"][k])
+        head.add_row(f"Markov {k}", f"{line:.4f}", "", f"{2**line:.4f}", gap)
+    if result["markov_fitted"] is not None:
+        line = result["markov_fitted"]
+        name, gap = f"fitted, {line['order']}", _gap(line["minus_model_bits"])
+        head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
+    if result["markov_mixture"] is not None:
+        line = result["markov_mixture"]
+        head.add_row(
+            "mixture, 1 to 24",
+            f"{line['bits']:.4f}",
+            "",
+            f"{line['perplexity']:.4f}",
+            _gap(line["minus_model_bits"]),
+        )
+    head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
+    found = [head]
+    for title, parts, labels in (
+        (_REGION_TITLE, result["regions"], _REGIONS),
+        ("contigs", result["contigs"], {}),
+    ):
+        if len(parts) > 1:
+            found.append(_draw_parts(title, parts, labels))
+    return found
+
+
+def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
+    """The model on each part, beside the Markov line that happens to be the best there."""
+    lines = {name: _find_best_line(part) for name, part in parts.items()}
+    more = ("best Markov",) if any(lines.values()) else ()
+    table = _table(title, "bases", "bits per base", "95 % interval", *more)
+    for name, part in list(parts.items())[:_MOST_CONTIGS]:
+        line = lines[name]
+        beside = (f"{line[1]:.4f} ({line[0]})" if line else "",) if more else ()
+        figures = (f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"]))
+        table.add_row(labels.get(name, name), f"{part['tokens']:,}", *figures, *beside)
+    if len(parts) > _MOST_CONTIGS:
+        table.add_row(f"and {len(parts) - _MOST_CONTIGS} more", *[""] * (len(table.columns) - 1))
+    return table
+
+
+def _find_best_line(part: dict[str, Any]) -> tuple[str, float] | None:
+    """Name and bits of the lowest Markov line on a part; None without baselines."""
+    lines = dict(part["markov_bits"])
+    if part["fitted_bits"] is not None:
+        lines["fitted"] = part["fitted_bits"]
+    if part["mixture_bits"] is not None:
+        lines["mixture"] = part["mixture_bits"]
+    return min(lines.items(), key=lambda line: line[1]) if lines else None
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("")
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _size(result: dict[str, Any]) -> str:
+    of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
+    again = f", {result['repeats']} masks each" if result["repeats"] > 1 else ""
+    return f"{result['tokens']:,} bases in {result['windows']:,}{of} windows{again}"
+
+
+def _interval(ends: list[float] | None, form: str = ".4f") -> str:
+    return "" if ends is None else f"{ends[0]:{form}} – {ends[1]:{form}}"
+
+
+def _gap(gap: dict[str, Any], sign: int = 1) -> str:
+    reach = "" if gap["ci95"] is None else f" ± {(gap['ci95'][1] - gap['ci95'][0]) / 2:.4f}"
+    return f"{sign * gap['bits']:+.4f}{reach}"
+
+
+def _draw_text(result: dict[str, Any]) -> list[Table]:
+    """The split with its n-grams."""
+    named = result["recipe"] if result["recipe"] != "own" else Path(result["text"] or "own").name
+    of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
+    size = (
+        f"{result['tokens']:,} tokens, {result['bytes']:,} bytes in "
+        f"{result['windows']:,}{of} {result['packing']} windows"
+    )
+    title = (
+        f"{result['split']} of {named}: {size} "
+        f"({result['tokenizer']}{'' if result['lossless'] else ', loses text'})"
+    )
+    columns = "bits/byte", "95 % interval", "perplexity/token", "95 % interval"
+    table = _table(title, *columns, "line − model, bits")
+    sign = "=" if result["figure"] == "exact" else "≤"
+    bits, perplexity = f"{result['bits_per_byte']:.4f}", f"{result['perplexity']:,.2f}"
+    table.add_row(
+        f"model {sign}",
+        bits,
+        _interval(result["ci95_bits"], ".4f"),
+        perplexity,
+        _interval(result["ci95_perplexity"], ",.2f"),
+        "",
+    )
+    for k, line in result["markov_bits"].items():
+        gap = _gap(result["markov_minus_model_bits"][k])
+        table.add_row(
+            f"{int(k) + 1}-gram",
+            f"{line:.4f}",
+            "",
+            f"{result['markov_perplexity'][k]:,.2f}",
+            "",
+            gap,
+        )
+    uniform = result["uniform_bits"]
+    table.add_row(
+        "uniform",
+        f"{uniform:.4f}",
+        "",
+        f"{2 ** (uniform * result['bytes'] / result['tokens']):,.2f}",
+        "",
+        "",
+    )
+    return [table]
+
+
+_TABLES = {"dna": _draw_dna, "text": _draw_text}
