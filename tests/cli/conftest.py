@@ -1,0 +1,41 @@
+"""A small run, a folder to work in, and `genodiff sample` in the process of the test."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_run import write_run
+
+from tests.commands import exit_code
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to work in; the number of threads is put back."""
+    threads = torch.get_num_threads()
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def sample(capfdbinary: pytest.CaptureFixture[bytes], here: Path) -> Command:
+    """(exit code, stdout, stderr) of `genodiff sample WORDS`."""
+
+    def called(*words: object) -> tuple[int, str, str]:
+        arguments = ["sample", *map(str, words)]
+        code = exit_code(*arguments if "--threads" in arguments else [*arguments, "--threads", "1"])
+        out, err = capfdbinary.readouterr()
+        return code, out.decode(), err.decode()
+
+    return called

@@ -1,0 +1,221 @@
+"""`genodiff sample` where it cannot be: one line for what is wrong, and nothing half-written."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from genodiff.alphabet import DNA
+from genodiff.cli import main
+from genodiff.cli.verbs import sample as verb
+from genodiff.io import atomic
+from tests.cli.conftest import Command
+
+REFUSED = [
+    (("--num", "0"), 2, "at least"),
+    (("--num", "-3"), 2, "at least|negative|positive"),
+    (("--num", 10**15), 5, "space"),
+    (("--num", 10**30), 5, "space"),
+    (("--temperature", "nan"), 2, "temperature"),
+    (("--temperature", "-1"), 2, "temperature"),
+    (("--temperature", "hot"), 2, "temperature"),
+    (("--top-p", "0"), 2, "top-p"),
+    (("--length", "0"), 2, "length"),
+    (("--length", "-5"), 2, "length"),
+    (("--length", 10**17), 5, "space"),
+    (("--n", "4", "--length", 10**10, "--batch-size", "10000000"), 5, "memory|space"),
+    (("--steps", "0"), 2, "steps"),
+    (("--steps", "1.5"), 2, "1.5"),
+    (("--n", "2.5"), 2, "2.5"),
+    (("--seed", "0.5"), 2, "0.5"),
+    (("--fasta", "--n"), 2, "--fasta"),
+    (("--fasta", ""), 2, "--fasta"),
+    (("--stride", "0"), 2, "stride"),
+    (("--batch-size", "0"), 2, "batch"),
+    (("--line-width", "-1"), 2, "line-width"),
+    (("--sampler", "ancestrol"), 2, "did you mean 'ancestral'"),
+    (("--seed", "-1"), 2, "seed"),
+    (("--tempurature", "1"), 2, "--temperature"),
+    (("--domain", "text"), 2, "text"),
+    (("--template", "in.fa", "--length", "5"), 2, "--length"),
+    (("--template", "absent.fa"), 3, "absent.fa"),
+    (("--template", "bad.fa"), 3, "line 2"),
+    (("--json", "somedir"), 5, "directory"),
+    (("--fasta", "somedir"), 5, "directory"),
+    (("--fasta", "/dev/full"), 5, "space|write|written"),
+    (("--fasta", "in.fa/out.fa"), 5, "directory"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "named"), REFUSED, ids=lambda value: str(value)[:60])
+def test_what_cannot_be_done_is_one_line_before_any_work_and_leaves_nothing(
+    sample: Command, here: Path, words: tuple[object, ...], code: int, named: str
+) -> None:
+    (here / "somedir").mkdir()
+    (here / "in.fa").write_text(">a\nACNN\n")
+    (here / "bad.fa").write_text(">a\nAC!N\n")
+    fasta = () if "--fasta" in words else ("--fasta", "out.fa")
+    found, out, err = sample(*fasta, *words)
+    assert found == code, err
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert err.startswith("genodiff: error: ")
+    assert re.search(named, err), err
+    assert sorted(p.name for p in here.rglob("*")) == ["bad.fa", "in.fa", "somedir"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_refused_before_any_work(
+    sample: Command, here: Path
+) -> None:
+    (here / "locked").mkdir(mode=0o500)
+    code, _, err = sample("--fasta", "locked/out.fa")
+    assert code == 5
+    assert "permission" in err
+
+
+def test_what_the_checkpoint_cannot_do_is_one_line_too(
+    run: Path, sample: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = sample("--checkpoint", run, "--fasta", "out.fa", "--stride", 65)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "stride" in err
+    code, _, err = sample("--checkpoint", run, "--fasta", "out.fa", "--seed", 1 << 64)
+    assert (code, err.count("\n")) == (2, 1)
+    loaded = verb.load_model
+    monkeypatch.setattr(
+        verb,
+        "load_model",
+        lambda *a, **k: loaded(*a, **k)._replace(alphabet=replace(DNA, domain="text")),
+    )
+    code, _, err = sample("--checkpoint", run, "--fasta", "out.fa")
+    assert (code, err.count("\n")) == (4, 1)
+    assert "text" in err
+    assert list(here.iterdir()) == []
+
+
+def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever_the_process_dies(
+    run: Path, sample: Command, here: Path
+) -> None:
+    """Killed at any I/O operation, it leaves the old bytes or the new ones, never a part."""
+
+    def flags(seed: int) -> list[object]:
+        return [
+            "--checkpoint",
+            run,
+            "--fasta",
+            "out.fa",
+            "--n",
+            3,
+            "--length",
+            40,
+            "--steps",
+            3,
+            "--seed",
+            seed,
+        ]
+
+    assert sample(*flags(2))[0] == 0
+    new = (here / "out.fa").read_bytes()
+    states = set()
+    for at in range(1, 100):
+        assert sample(*flags(1))[0] == 0
+        old = (here / "out.fa").read_bytes()
+        code = forked(["sample", *map(str, flags(2)), "--threads", "1"], crash_at=at)
+        now = (here / "out.fa").read_bytes()
+        sidecar = here / "out.fa.json"
+        told = json.loads(sidecar.read_text())["seed"] if sidecar.exists() else None
+        assert now in (old, new)
+        assert told in (None, 1 if now == old else 2), (
+            "a sidecar beside a file that it does not describe"
+        )
+        states.add((now == new, told))
+        for path in here.glob(".genodiff-*"):
+            path.unlink()
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    assert at > 8
+    assert states == {(False, 1), (False, None), (True, None), (True, 2)}
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_with_its_own_code_and_leaves_nothing(
+    run: Path, here: Path, signum: int, code: int
+) -> None:
+    words = [
+        "sample",
+        "--checkpoint",
+        str(run),
+        "--fasta",
+        "out.fa",
+        "--n",
+        "100000",
+        "--threads",
+        "1",
+        "-q",
+    ]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "genodiff", *words], cwd=here, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not list(here.glob(".genodiff-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    child.send_signal(signum)
+    _, said = child.communicate(timeout=120)
+    assert child.returncode == code, said
+    assert list(here.iterdir()) == []
+
+
+def fork(words: list[str], crash_at: int = 0) -> int:
+    """`genodiff WORDS` in a copy of this process, which has everything loaded; the number of the
+    copy.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child:
+        return child
+    code = 99
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        atomic._operations = 0
+        os.environ["GENODIFF_CRASH_AT"] = str(crash_at)
+        main(words)
+        code = 0
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else 98
+    finally:
+        os._exit(code)
+
+
+def ended(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def forked(words: list[str], crash_at: int) -> int:
+    return ended(fork(words, crash_at))
+
+
+def test_a_pipe_that_is_closed_early_and_a_full_stdout_end_without_a_traceback(
+    run: Path, here: Path
+) -> None:
+    words = f"sample --fasta - --n 300 --length 64 --steps 1 --threads 1 -q --checkpoint '{run}'"
+    shell = f"set -o pipefail; {sys.executable} -m genodiff {words} | head -1; echo code $? >&2"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith(">genodiff_000001 ")
+    assert done.stderr in ("code 0\n", "code 141\n")
+    shell = f"{sys.executable} -m genodiff {words} > /dev/full; echo code $? >&2"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=120)
+    error, code = done.stderr.splitlines()
+    assert code == "code 5"
+    assert re.match("genodiff: error: .*[Ss]pace", error)
