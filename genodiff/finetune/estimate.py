@@ -21,10 +21,10 @@ from genodiff.finetune.head import Classifier
 from genodiff.finetune.model_spec import ModelSpec
 from genodiff.finetune.protocol import GRIDS, FitSettings
 from genodiff.finetune.sweep import SweepPlan, settings_for
+from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.reference import find_reference
 from genodiff.tasks.task import VALID_SHARE, Task, find_task, load_suite
-from genodiff.train.progress import clock
 
 _FORWARD = 0.35  # of a training step's time
 
@@ -295,7 +295,10 @@ def lines(found: dict[str, Any]) -> list[str]:
             )
             if row.get("seconds") is not None:
                 steps = f"{row['steps']:,} steps, " if row["steps"] else ""
-                each, in_all = clock(row["seconds"]), clock(row["seconds"] * row["units"])
+                each, in_all = (
+                    format_duration(row["seconds"]),
+                    format_duration(row["seconds"] * row["units"]),
+                )
                 what += f"; {steps}{each} each, {in_all} in all, {row['memory_bytes'] / 1e9:.2f} GB"
             out.append(f"  {task} · {what}{absent}")
         baselines = [row for row in rows if row["method"] == "baseline"]
@@ -307,8 +310,8 @@ def lines(found: dict[str, Any]) -> list[str]:
             )
             out.append(f"  {task} · {what}; seconds to minutes each{absent}")
     out.append(
-        f"time     about {clock(found['seconds'])}, baselines not counted "
-        f"({clock(found['cpu_seconds'])} one after another)"
+        f"time     about {format_duration(found['seconds'])}, baselines not counted "
+        f"({format_duration(found['cpu_seconds'])} one after another)"
     )
     out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
     out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB")
