@@ -220,13 +220,14 @@ def run_sweep(
     rows = sweep(
         plan, out, device=device, jobs=flags.jobs, command=shlex.join(["genodiff", *sys.argv[1:]])
     )
-    from genodiff.report.benchmark import summary, write_benchmark
+    from genodiff.report.benchmark import write_benchmark
+    from genodiff.report.sweep_results import summary_lines
 
     if flags.json:
         for row in rows:
             print(json_module.dumps(row))
     else:
-        print("\n".join(summary(rows)))
+        print("\n".join(summary_lines(rows)))
     sys.stdout.flush()
     for path in write_benchmark(out):
         _log.info("%s", path)

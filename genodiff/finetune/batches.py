@@ -42,7 +42,7 @@ class EncodedPart(NamedTuple):
         """Number of examples."""
         return len(self.lengths)
 
-    def take(self, rows: Index) -> "Part":
+    def take(self, rows: Index) -> "EncodedPart":
         """The examples at `rows`, in that order; the ids are shared."""
         return self._replace(
             starts=self.starts[rows], lengths=self.lengths[rows], labels=self.labels[rows]

@@ -11,9 +11,10 @@ from typing import Any, Literal, NamedTuple
 from genodiff.alphabet import BYTES, DNA
 from genodiff.generate.scorecard import Summary
 from genodiff.report.comparison import Comparison
-from genodiff.report.figures import Line, Series
+from genodiff.report.figures import BitsLine
 from genodiff.report.findings import BASES, gap_closed
-from genodiff.report.folder import Evaluation, Folder, Group, Sample, dump
+from genodiff.report.folder import Evaluation, Group, RunParts, SampleRecord, dump
+from genodiff.report.sample_figures import Series
 
 MOST_CONTIGS = 40
 MOST_SAMPLES = 4
@@ -49,7 +50,7 @@ def quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def commands(folder: Folder) -> dict[str, str]:
+def commands(folder: RunParts) -> dict[str, str]:
     """The commands that make what a run lacks."""
     run = quoted(folder.path)
     recipe = str(folder.config.get("recipe") or "RECIPE")
@@ -65,7 +66,7 @@ def commands(folder: Folder) -> dict[str, str]:
     }
 
 
-def subtitle(folder: Folder) -> str:
+def subtitle(folder: RunParts) -> str:
     """Recipe and network in a few words."""
     parts = [str(folder.config.get("recipe") or "")]
     if folder.config.get("fasta"):
@@ -80,7 +81,7 @@ def subtitle(folder: Folder) -> str:
     return " · ".join(p for p in parts if p)
 
 
-def _rows(folder: Folder) -> int:
+def _rows(folder: RunParts) -> int:
     """Rows of the vocabulary: DNA's, or as the model's own description has them."""
     found = (
         ((folder.model or {}).get("alphabet") or {}).get("padded_size")
@@ -95,22 +96,22 @@ def interval(pair: tuple[float, float] | None, digits: int = 3) -> str:
     return "" if pair is None else f"{pair[0]:.{digits}f} to {pair[1]:.{digits}f}"
 
 
-def lines(e: Evaluation) -> list[Line]:
+def lines(e: Evaluation) -> list[BitsLine]:
     """The lines of the number line, from the worst to the best that is possible."""
-    found = [Line("uniform", "uniform", e.uniform_bits)]
+    found = [BitsLine("uniform", "uniform", e.uniform_bits)]
     markov = e.markov()
     if 0 in markov:
-        found.append(Line("composition", "order 0", markov[0]))
+        found.append(BitsLine("composition", "order 0", markov[0]))
     if (best := e.best_markov()) is not None:
-        found.append(Line("markov", *best))
+        found.append(BitsLine("markov", *best))
     low, high = e.ci95_bits if e.ci95_bits is not None else (None, None)
-    found.append(Line("model", "this model", e.bits_per_base, low, high))
+    found.append(BitsLine("model", "this model", e.bits_per_base, low, high))
     if e.source_bits is not None:
-        found.append(Line("source", "source", e.source_bits))
+        found.append(BitsLine("source", "source", e.source_bits))
     return found
 
 
-def line_rows(e: Evaluation, shown: list[Line]) -> list[dict[str, str]]:
+def line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]:
     """The table under the number line."""
     pairs = {"model": e.ci95_bits, "source": e.source_ci95_bits}
     return [
@@ -171,7 +172,7 @@ def _beside(better: float) -> str:
     return f"It is {abs(better):.3f} bits {'below' if better >= 0 else 'above'}"
 
 
-def validations(folder: Folder) -> list[tuple[float, float, float]]:
+def validations(folder: RunParts) -> list[tuple[float, float, float]]:
     """(step, bits, half-width of the interval) of each validation."""
     m = folder.metrics or {}
     nothing = [math.nan] * len(m.get("step", []))
@@ -181,7 +182,7 @@ def validations(folder: Folder) -> list[tuple[float, float, float]]:
     return [row for row in rows if math.isfinite(row[1])]
 
 
-def training(folder: Folder) -> str:
+def training(folder: RunParts) -> str:
     """How long and how fast, in one line."""
     m = folder.metrics or {}
     last = {
@@ -249,7 +250,7 @@ def contig_rows(e: Evaluation) -> list[dict[str, str]]:
     ]
 
 
-def sample(s: Sample, is_text: bool = False) -> dict[str, Any]:
+def sample(s: SampleRecord, is_text: bool = False) -> dict[str, Any]:
     """A record's title, its first bases as runs of one letter (class, text), and how many are left."""
     shown = s.sequence[:MOST_BASES]
     if is_text:

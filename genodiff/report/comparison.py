@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import reverse_complement
 from genodiff.generate.scorecard import Scorecard, kmer_spectrum, scorecard
-from genodiff.report.figures import Series
+from genodiff.report.sample_figures import Series
 
 Ids = NDArray[np.uint8]
 WORD = 3

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from genodiff.report.svg import (
     BAD,
@@ -20,7 +20,6 @@ from genodiff.report.svg import (
     MODEL,
     MUTED,
     PAPER,
-    REAL,
     SOURCE,
     canvas,
     to_svg,
@@ -44,7 +43,7 @@ WIDE, TALL = 7.2, 3.1
 _LETTER = 0.0108  # width of a letter of a label, as a share of a wide figure
 
 
-class Line(NamedTuple):
+class BitsLine(NamedTuple):
     """One figure of merit: bits per base, with an interval where it is an estimate."""
 
     role: Role
@@ -54,20 +53,7 @@ class Line(NamedTuple):
     high: float | None = None
 
 
-class Series(NamedTuple):
-    """One set of sequences in a comparison figure."""
-
-    role: Literal["samples", "real", "markov"]
-    name: str
-    values: Sequence[float]
-
-
-_SET_COLOUR = {"samples": MODEL, "real": REAL, "markov": MARKOV}
-_SET_MARKER = {"samples": "o", "real": "s", "markov": "^"}
-_SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
-
-
-def spread(
+def spread_labels(
     places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf
 ) -> list[float]:
     """The `places`, in their order, moved until labels of these `sizes` do not overlap, inside
@@ -90,7 +76,7 @@ def spread(
     return found
 
 
-def number_line(lines: Sequence[Line], closed: float | None = None, unit: str = "base") -> str:
+def number_line(lines: Sequence[BitsLine], closed: float | None = None, unit: str = "base") -> str:
     """All lines on one axis of bits per base; the model with its interval; `closed`, the share of
     the gap, as a bar.
     """
@@ -109,7 +95,7 @@ def number_line(lines: Sequence[Line], closed: float | None = None, unit: str = 
         ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]))
         left, right = low - pad, high + pad
         sizes = [(right - left) * (0.03 + _LETTER * max(len(x.name), 5)) for x in lines]
-        places = spread([x.bits for x in lines], sizes, left, right)
+        places = spread_labels([x.bits for x in lines], sizes, left, right)
         for line, place in zip(lines, places, strict=True):
             colour = _COLOUR[line.role]
             strong = line.role == "model"
@@ -178,12 +164,14 @@ def _fraction(ax: Axes, y: float) -> float:
     return (y - low) / (high - low)
 
 
-def _reference_lines(ax: Axes, lines: Sequence[Line]) -> None:
+def _reference_lines(ax: Axes, lines: Sequence[BitsLine]) -> None:
     """Horizontal lines with their names at the right edge, kept from running into one another."""
     low, high = ax.get_ylim()
     shown = [x for x in lines if low <= x.bits <= high]
     for line, place in zip(
-        shown, spread([x.bits for x in shown], [(high - low) * 0.075] * len(shown)), strict=True
+        shown,
+        spread_labels([x.bits for x in shown], [(high - low) * 0.075] * len(shown)),
+        strict=True,
     ):
         colour = _COLOUR[line.role]
         ax.axhline(
@@ -201,8 +189,8 @@ def curves(
     steps: Sequence[float],
     loss: Sequence[float],
     valid: Sequence[tuple[float, float, float]],
-    lines: Sequence[Line],
-    accent: Line | None = None,
+    lines: Sequence[BitsLine],
+    accent: BitsLine | None = None,
     unit: str = "base",
 ) -> str:
     """Training loss (each step faint, its mean strong) and validation bounds (step, bits,
@@ -286,7 +274,7 @@ def mask_rate_curve(
     bits: Sequence[float],
     half: Sequence[float],
     bound: float,
-    lines: Sequence[Line],
+    lines: Sequence[BitsLine],
     unit: str = "base",
 ) -> str:
     """C_k/k against the masked share k/n: how hard a masked base is, by how much of its window is
@@ -309,7 +297,7 @@ def mask_rate_curve(
         ax.axhline(bound, color=MODEL, linewidth=1.0)
         ax.set_xlim(0, 1)
         _bits_limits(ax, [x.bits for x in lines] + [bound], np.asarray(bits, float))
-        _reference_lines(ax, [*lines, Line("model", "mean = bound", bound)])
+        _reference_lines(ax, [*lines, BitsLine("model", "mean = bound", bound)])
         ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         ax.set_xlabel("share of the window that is masked (k/n)")
         ax.set_ylabel(f"bits per masked {unit} (Cₖ/k)")
@@ -318,116 +306,3 @@ def mask_rate_curve(
             "fig-mask-rate",
             f"Bits per masked {unit} by mask rate; the mean is the bound, {bound:.3f}",
         )
-
-
-def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
-    """Frequencies of words (3-mers, strands pooled) in each set, sorted by the real set; one marker
-    per set.
-    """
-    real = next((s for s in sets if s.role == "real"), sets[0])
-    order = np.argsort(-np.asarray(real.values, float), kind="stable")
-    at = np.arange(len(names))
-    with canvas(WIDE, TALL) as figure:
-        ax = figure.add_subplot()
-        ax.bar(
-            at,
-            100 * np.asarray(real.values, float)[order],
-            width=0.72,
-            color=REAL,
-            alpha=0.3,
-            linewidth=0,
-            label=real.name,
-        )
-        for s in sets:
-            if s is not real:
-                values = 100 * np.asarray(s.values, float)[order]
-                ax.plot(
-                    at, values, linestyle="none", marker=_SET_MARKER[s.role], markersize=4.5,
-                    color=_SET_COLOUR[s.role],
-                    markerfacecolor=_SET_COLOUR[s.role] if s.role == "samples" else "none",
-                    label=s.name,
-                )  # fmt: skip
-        ax.set_xticks(at, [names[i] for i in order], rotation=90, fontsize=7, family="monospace")
-        ax.set_xlim(-0.7, len(names) - 0.3)
-        ax.set_ylim(bottom=0)
-        ax.grid(visible=False, axis="x")
-        ax.set_ylabel("% of 3-mers")
-        ax.legend(loc="upper right")
-        return to_svg(
-            figure, "fig-kmers", "3-mer frequencies of " + ", ".join(s.name for s in sets)
-        )
-
-
-def distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:
-    """Jensen-Shannon distance to real sequence by word size, one line per set; lower is nearer."""
-    with canvas(WIDE / 2, TALL) as figure:
-        ax = figure.add_subplot()
-        for s, label in sets:
-            ax.plot(
-                sizes, s.values, color=_SET_COLOUR[s.role], linestyle=_SET_DASH[s.role],
-                marker=_SET_MARKER[s.role],
-                markersize=4.5, label=label,
-            )  # fmt: skip
-        ax.set_xticks(list(sizes))
-        ax.set_ylim(bottom=0)
-        ax.set_xlabel("word size k")
-        ax.set_ylabel("Jensen-Shannon distance")
-        ax.legend(loc="upper left")
-        return to_svg(figure, "fig-js", "Distance to real sequence by word size")
-
-
-def gc_histogram(sets: Sequence[Series]) -> str:
-    """GC per sequence in each set, as shares of its sequences."""
-    everything = np.concatenate([np.asarray(s.values, float) for s in sets])
-    everything = everything[np.isfinite(everything)]
-    low, high = (
-        (float(everything.min()), float(everything.max())) if len(everything) else (0.0, 1.0)
-    )
-    width = next(w for w in (0.01, 0.02, 0.05, 0.1) if (high - low) / w <= 16 or w == 0.1)
-    edges = np.arange(np.floor(low / width) - 1, np.ceil(high / width) + 2) * width
-    with canvas(WIDE / 2, TALL) as figure:
-        ax = figure.add_subplot()
-        for s in sets:
-            values = np.asarray(s.values, float)
-            values = values[np.isfinite(values)]
-            share = np.histogram(values, edges)[0] / max(len(values), 1)
-            fill = s.role == "real"
-            ax.stairs(
-                100 * share, edges, color=_SET_COLOUR[s.role], linewidth=0 if fill else 1.6,
-                fill=fill,
-                alpha=0.3 if fill else 1.0, linestyle=_SET_DASH[s.role] if not fill else "-",
-                label=s.name,
-            )  # fmt: skip
-        ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        ax.xaxis.set_major_locator(MaxNLocator(6))
-        ax.set_xlabel("GC of a sequence")
-        ax.set_ylabel("% of sequences")
-        ax.set_ylim(bottom=0)
-        ax.margins(y=0.25)
-        ax.legend(loc="upper right")
-        return to_svg(figure, "fig-gc", "GC per sequence in " + ", ".join(s.name for s in sets))
-
-
-def homopolymers(sets: Sequence[Series]) -> str:
-    """Share of bases in runs of one letter, by the length of the run (the last group holds all
-    longer runs).
-    """
-    n = len(sets[0].values)
-    at = np.arange(1, n + 1)
-    with canvas(WIDE / 2, TALL) as figure:
-        ax = figure.add_subplot()
-        for s in sets:
-            values = np.asarray(s.values, float)
-            ax.plot(
-                at, np.where(values > 0, 100 * values, np.nan), color=_SET_COLOUR[s.role],
-                linestyle=_SET_DASH[s.role],
-                marker=_SET_MARKER[s.role], markersize=4, label=s.name,
-            )  # fmt: skip
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-        ax.yaxis.set_minor_locator(NullLocator())
-        ax.set_xticks(at, [*[str(i) for i in at[:-1]], f"{n}+"])
-        ax.set_xlabel("length of the run")
-        ax.set_ylabel("% of bases")
-        ax.legend(loc="upper right")
-        return to_svg(figure, "fig-runs", "Bases in runs of one letter, by length of the run")

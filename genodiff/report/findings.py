@@ -8,7 +8,7 @@ needs care.
 import math
 from typing import Literal, NamedTuple
 
-from genodiff.report.folder import Evaluation, Folder
+from genodiff.report.folder import Evaluation, RunParts
 
 BASES = frozenset("ACGTacgt")
 
@@ -41,7 +41,7 @@ def below_source(e: Evaluation) -> bool:
     return e.source_bits is not None and high < e.source_bits
 
 
-def findings(folder: Folder) -> list[Finding]:
+def findings(folder: RunParts) -> list[Finding]:
     """All warnings about a run, the gravest first."""
     found = [
         Finding("warn", f"A part of the run could not be read. {trouble}")
@@ -89,7 +89,7 @@ def _of_evaluation(e: Evaluation) -> list[Finding]:
     return bad + [Finding("warn", text) for text in said]
 
 
-def _of_training(folder: Folder) -> list[Finding]:
+def _of_training(folder: RunParts) -> list[Finding]:
     found = []
     metrics = folder.metrics or {}
     loss = metrics.get("loss_bits", [])
@@ -122,7 +122,7 @@ def _of_training(folder: Folder) -> list[Finding]:
     return found
 
 
-def _of_samples(folder: Folder) -> list[Finding]:
+def _of_samples(folder: RunParts) -> list[Finding]:
     if not folder.samples:
         return []
     found = []
@@ -135,7 +135,7 @@ def _of_samples(folder: Folder) -> list[Finding]:
     return found
 
 
-def _of_match(folder: Folder) -> list[Finding]:
+def _of_match(folder: RunParts) -> list[Finding]:
     """Parts made from other weights than the folder now holds."""
     made = {f"the evaluation of {e.split}": e.checkpoint for e in folder.evaluations.values()}
     if folder.sidecar is not None:

@@ -24,20 +24,20 @@ from genodiff.settings import read_yaml
 MOST_SAMPLES = 4096
 
 
-class _Part(BaseModel):
+class _Lenient(BaseModel):
     """Strict about the keys that the page needs, silent about all others."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
-class Difference(_Part):
+class Difference(_Lenient):
     """A paired difference in bits per base and its interval."""
 
     bits: float
     ci95: tuple[float, float] | None = None
 
 
-class Group(_Part):
+class Group(_Lenient):
     """The scores of one contig or one region class."""
 
     tokens: int
@@ -48,20 +48,20 @@ class Group(_Part):
     markov_bits: dict[str, float | None] | None = None
 
 
-class Fitted(_Part):
+class FittedMarkov(_Lenient):
     """The Markov line whose order and smoothing were fitted on the valid split."""
 
     order: int
     bits: float
 
 
-class Mixed(_Part):
+class MarkovMixture(_Lenient):
     """The mixture of context orders, fitted on the valid split."""
 
     bits: float
 
 
-class RatePoint(_Part):
+class RatePoint(_Lenient):
     """One bin of the C_k / k curve, in nats."""
 
     rate_lo: float
@@ -71,7 +71,7 @@ class RatePoint(_Part):
     n: int = 0
 
 
-class Evaluation(_Part):
+class Evaluation(_Lenient):
     """One split of eval.json; genodiff/score/dna_evaluation.py says what each key means.
 
     Of text (see genodiff/score/text_evaluation.py) a byte stands where DNA has a base, so that all bits are
@@ -94,8 +94,8 @@ class Evaluation(_Part):
     mask_se_bits: float | None = None
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
-    markov_fitted: Fitted | None = None
-    markov_mixture: Mixed | None = None
+    markov_fitted: FittedMarkov | None = None
+    markov_mixture: MarkovMixture | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
@@ -125,7 +125,7 @@ class Evaluation(_Part):
         return (min(lines)[1], min(lines)[0]) if lines else None
 
 
-class Sample(NamedTuple):
+class SampleRecord(NamedTuple):
     """One generated record."""
 
     name: str
@@ -134,7 +134,7 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Folder:
+class RunParts:
     """The parts of a run folder that the report shows."""
 
     path: Path
@@ -143,7 +143,7 @@ class Folder:
     settings: RunConfig | None = None  # `config` as this genodiff understands it
     metrics: dict[str, list[float]] | None = None
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
-    samples: list[Sample] | None = None
+    samples: list[SampleRecord] | None = None
     sidecar: dict[str, Any] | None = None
     provenance: dict[str, Any] | None = None
     model: dict[str, Any] | None = None
@@ -164,7 +164,7 @@ class Folder:
         )
 
 
-def read_folder(path: Path) -> Folder:
+def read_folder(path: Path) -> RunParts:
     """The run at `path`. Raises CheckpointError where there is no run at all, that is no readable
     config.yaml.
     """
@@ -185,7 +185,7 @@ def read_folder(path: Path) -> Folder:
         return _read_json(path / name, troubles)
 
     is_text = isinstance(config, dict) and config.get("domain") == "text"
-    return Folder(
+    return RunParts(
         path=path,
         config_text=(path / "config.yaml").read_text(encoding="utf-8-sig"),
         config=config if isinstance(config, dict) else {},
@@ -288,12 +288,12 @@ def _number(cell: str | None) -> float:
     return float(cell) if cell and cell.strip() else math.nan
 
 
-def _read_samples(path: Path, troubles: list[str]) -> list[Sample] | None:
+def _read_samples(path: Path, troubles: list[str]) -> list[SampleRecord] | None:
     if not path.is_file():
         return None
     try:
         found = [
-            Sample(r.name, r.description, r.sequence.decode("ascii"))
+            SampleRecord(r.name, r.description, r.sequence.decode("ascii"))
             for r in islice(read_fasta(path), MOST_SAMPLES)
         ]
     except GenodiffError as fault:
@@ -302,7 +302,7 @@ def _read_samples(path: Path, troubles: list[str]) -> list[Sample] | None:
     return found
 
 
-def _read_texts(path: Path, troubles: list[str]) -> list[Sample] | None:
+def _read_texts(path: Path, troubles: list[str]) -> list[SampleRecord] | None:
     """The texts of samples.txt, cut where its sidecar says."""
     if not path.is_file():
         return None
@@ -322,7 +322,7 @@ def _read_texts(path: Path, troubles: list[str]) -> list[Sample] | None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as fault:
         troubles.append(f"samples.txt cannot be read: {printable(fault, 120)}")
         return None
-    return [Sample(name, "", text) for name, text in parts]
+    return [SampleRecord(name, "", text) for name, text in parts]
 
 
 def dump(value: object) -> str:

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from genodiff import __version__
 from genodiff.io import atomic
-from genodiff.report import blocks, figures
+from genodiff.report import blocks, figures, sample_figures
 from genodiff.report.comparison import Comparison
 from genodiff.report.findings import findings, gap_closed
-from genodiff.report.folder import Folder, read_folder
+from genodiff.report.folder import RunParts, read_folder
 from genodiff.report.reference import open_reference
+from genodiff.report.template import render_template
 
 
 def write_report(run: Path, out: Path | None = None, *, offline: bool = True) -> Path:
@@ -39,7 +39,7 @@ def write_report(run: Path, out: Path | None = None, *, offline: bool = True) ->
 
 
 def render(
-    folder: Folder,
+    folder: RunParts,
     comparison: Comparison | None = None,
     note: str = "",
     windows: Sequence[tuple[str, str]] = (),
@@ -47,20 +47,11 @@ def render(
     """The page as text. `comparison`: samples beside real DNA; `note`: why there is none;
     `windows`: of each split.
     """
-    environment = Environment(
-        loader=PackageLoader("genodiff", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.jinja").render(
-        context(folder, comparison, note, list(windows))
-    )
+    return render_template("page.html.jinja", context(folder, comparison, note, list(windows)))
 
 
 def context(
-    folder: Folder, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]
+    folder: RunParts, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]
 ) -> dict[str, Any]:
     """Everything that the template shows, as strings, numbers and lists."""
     evaluation = folder.evaluation
@@ -103,13 +94,13 @@ def context(
 
 
 def _figures(
-    folder: Folder, comparison: Comparison | None, lines: list[figures.Line]
+    folder: RunParts, comparison: Comparison | None, lines: list[figures.BitsLine]
 ) -> dict[str, str]:
     """The figures that the parts at hand allow; the others are empty strings."""
     drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
     evaluation = folder.evaluation
     anchors = [x for x in lines if x.role != "model"] or [
-        figures.Line("uniform", "uniform", 8.0 if folder.is_text else 2.0)
+        figures.BitsLine("uniform", "uniform", 8.0 if folder.is_text else 2.0)
     ]
     unit = "byte" if folder.is_text else "base"
     scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
@@ -128,15 +119,17 @@ def _figures(
             rate, bits, half, evaluation.bits_per_base, anchors, unit
         )
     if comparison is not None:
-        drawn["kmers"] = figures.trinucleotides(comparison.words, comparison.spectra)
+        drawn["kmers"] = sample_figures.trinucleotides(comparison.words, comparison.spectra)
         card = comparison.card
-        sets = [(figures.Series("samples", "samples", card.js_samples), "samples")]
+        sets = [(sample_figures.Series("samples", "samples", card.js_samples), "samples")]
         if card.js_markov is not None:
             sets.append(
-                (figures.Series("markov", "markov", card.js_markov), comparison.markov_name)
+                (sample_figures.Series("markov", "markov", card.js_markov), comparison.markov_name)
             )
-        sets.append((figures.Series("real", "real", card.js_floor), "other real sequence (floor)"))
-        drawn["js"] = figures.distances(card.kmer_sizes, sets)
-        drawn["gc"] = figures.gc_histogram(blocks.series(comparison, "gc"))
-        drawn["runs"] = figures.homopolymers(blocks.series(comparison, "homopolymers"))
+        sets.append(
+            (sample_figures.Series("real", "real", card.js_floor), "other real sequence (floor)")
+        )
+        drawn["js"] = sample_figures.distances(card.kmer_sizes, sets)
+        drawn["gc"] = sample_figures.gc_histogram(blocks.series(comparison, "gc"))
+        drawn["runs"] = sample_figures.homopolymers(blocks.series(comparison, "homopolymers"))
     return drawn

@@ -20,7 +20,7 @@ from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import GenodiffError
 from genodiff.report.comparison import Comparison, Ids, compare_sequences
-from genodiff.report.folder import Folder
+from genodiff.report.folder import RunParts
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import recipe_of
 from genodiff.score.lines import MARKOV_ORDER, split_stretches, train_counts
@@ -35,7 +35,7 @@ MOST_COPIED = (
 ORDER = 5  # of the Markov sequence where no evaluation says which order is best
 
 
-class Reference(NamedTuple):
+class ReferenceData(NamedTuple):
     """The data of a run, open for reading."""
 
     recipe: Recipe
@@ -52,7 +52,7 @@ class Reference(NamedTuple):
                 found.append((split, fault.what))
         return found
 
-    def comparison(self, folder: Folder) -> Comparison | None:
+    def comparison(self, folder: RunParts) -> Comparison | None:
         """The run's samples beside real and Markov sequence; None where there are none, or hardly
         any real windows.
         """
@@ -109,7 +109,7 @@ class Reference(NamedTuple):
         return Windows(self.store, self.recipe, split, length, legacy_caduceus_tiling=legacy)
 
 
-def open_reference(folder: Folder, *, offline: bool = True) -> tuple[Reference | None, str]:
+def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[ReferenceData | None, str]:
     """The data of the run in `folder`; where they are not at hand, None and why, in words."""
     if folder.settings is None:
         return (
@@ -123,7 +123,7 @@ def open_reference(folder: Folder, *, offline: bool = True) -> tuple[Reference |
     try:
         recipe = recipe_of(config)
         fasta = None if config.fasta is None else Path(config.fasta)
-        return Reference(recipe, build_store(recipe, fasta, offline=offline), config), ""
+        return ReferenceData(recipe, build_store(recipe, fasta, offline=offline), config), ""
     except (GenodiffError, OSError) as fault:
         return (
             None,

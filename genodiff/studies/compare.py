@@ -56,7 +56,7 @@ Floats = NDArray[np.float64]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+=-]*")
 
 
-class Row(Settings):
+class TrialRow(Settings):
     """One model: what differs from the others."""
 
     name: str
@@ -67,7 +67,7 @@ class Row(Settings):
     ] = None
 
 
-class Spec(Settings):
+class TrialSpec(Settings):
     """A comparison."""
 
     title: str
@@ -78,7 +78,7 @@ class Spec(Settings):
     tokens: Annotated[int, Field(ge=1)]
     seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (1,)
     settings: dict[str, Any] = Field(default_factory=dict)
-    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    rows: Annotated[tuple[TrialRow, ...], Field(min_length=1)]
     against: str | None = None
     split: Literal["train", "valid", "test"] = "test"
     windows: Annotated[int | None, Field(ge=1)] = None
@@ -106,7 +106,7 @@ class Spec(Settings):
         return self
 
 
-class Score(NamedTuple):
+class TrialScore(NamedTuple):
     """A run's figure on each window; `size` is what bits are counted per: bases of DNA, bytes of
     text.
     """
@@ -116,29 +116,29 @@ class Score(NamedTuple):
     size: Floats
 
 
-class Entry(NamedTuple):
+class TrialResult(NamedTuple):
     """A row with all of its runs: what the page shows."""
 
-    row: Row
+    row: TrialRow
     config: RunConfig
     runs: list[Path]
-    scores: list[Score]
+    scores: list[TrialScore]
     figure: str
     parameters: int
     seconds: float
 
 
-def read_spec(path: Path, over: dict[str, Any]) -> Spec:
+def read_spec(path: Path, over: dict[str, Any]) -> TrialSpec:
     """The spec in a YAML file, with `over` in place of what it says. Raises `UsageError` naming the
     file.
     """
     values = read_yaml(path)
     if isinstance(values, dict):
         values = values | over
-    return Spec.parse(values, file=path)
+    return TrialSpec.parse(values, file=path)
 
 
-def plan(spec: Spec, file: Path) -> list[tuple[Row, int, RunConfig]]:
+def plan(spec: TrialSpec, file: Path) -> list[tuple[TrialRow, int, RunConfig]]:
     """Every run of a spec with its configuration, seed by seed. Raises `UsageError` where runs
     cannot be compared.
     """
@@ -182,19 +182,19 @@ def plan(spec: Spec, file: Path) -> list[tuple[Row, int, RunConfig]]:
 
 
 def run(
-    spec: Spec,
+    spec: TrialSpec,
     file: Path,
     out: Path,
     *,
     device: str = "cpu",
     offline: bool = False,
     progress: Progress | None = None,
-) -> list[Entry]:
+) -> list[TrialResult]:
     """Train and score whatever is not there yet, and return the rows in the spec's order. Raises as
     `train` and `evaluate`.
     """
     runs = plan(spec, file)
-    found: dict[str, list[tuple[RunConfig, Path, Score, Model, float]]] = {
+    found: dict[str, list[tuple[RunConfig, Path, TrialScore, Model, float]]] = {
         row.name: [] for row in spec.rows
     }
     for i, (row, seed, config) in enumerate(runs):
@@ -205,7 +205,7 @@ def run(
         score = _score(model, spec, out / "scores" / f"{folder.name}.json", offline, progress)
         found[row.name].append((config, folder, score, model, done.seconds))
     return [
-        Entry(
+        TrialResult(
             row,
             found[row.name][0][0],
             [folder for _, folder, *_ in found[row.name]],
@@ -219,7 +219,7 @@ def run(
 
 
 def schedules(
-    spec: Spec, entries: list[Entry], *, device: str = "cpu", offline: bool = False
+    spec: TrialSpec, entries: list[TrialResult], *, device: str = "cpu", offline: bool = False
 ) -> list[ScheduleFigure]:
     """The continuous-time bound of one network, the first run of the first row of MDLM, under each
     schedule of the spec.
@@ -241,14 +241,16 @@ def _is_mdlm(config: RunConfig) -> bool:
     return config.diffusion.objective == "mdlm" and not config.diffusion.time_steps
 
 
-def _windows(model: Model, spec: Spec, offline: bool) -> tuple[Windows, Floats | None]:
+def _windows(model: Model, spec: TrialSpec, offline: bool) -> tuple[Windows, Floats | None]:
     """What is scored, and the bytes of each window of text."""
     windows = open_data(model, EvalOptions(split=spec.split, offline=offline)).windows
     chosen = windows if spec.windows is None else windows.spread(spec.windows)
     return chosen, chosen.bytes()
 
 
-def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progress | None) -> Score:
+def _score(
+    model: Model, spec: TrialSpec, file: Path, offline: bool, progress: Progress | None
+) -> TrialScore:
     """The figure on each window; taken from `file` where that was made of the same weights in the
     same way.
     """
@@ -261,7 +263,7 @@ def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progre
     if file.is_file():
         kept = json.loads(file.read_text(encoding="utf-8"))
         if kept["asked"] == asked:
-            return Score(*(np.array(kept[name]) for name in Score._fields))
+            return TrialScore(*(np.array(kept[name]) for name in TrialScore._fields))
     windows, size = _windows(model, spec, offline)
     device = next(model.backbone.parameters()).device
     rows = max(1, min(32, 32768 // windows.seq_len))
@@ -273,10 +275,11 @@ def _score(model: Model, spec: Spec, file: Path, offline: bool, progress: Progre
         progress,
     )
     tokens = found.tokens.sum(0)
-    score = Score(found.nats.sum(0).mean(0), tokens, tokens if size is None else size)
+    score = TrialScore(found.nats.sum(0).mean(0), tokens, tokens if size is None else size)
     bits = score.nats.sum() / score.tokens.sum() / math.log(2)
     _log.info("%s: %.4f bits per token on %d windows", file.stem, bits, len(windows))
     atomic.write_json(
-        file, {"asked": asked} | {name: getattr(score, name).tolist() for name in Score._fields}
+        file,
+        {"asked": asked} | {name: getattr(score, name).tolist() for name in TrialScore._fields},
     )
     return score

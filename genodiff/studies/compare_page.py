@@ -14,7 +14,7 @@ from genodiff import __version__
 from genodiff.io import atomic
 from genodiff.report.svg import INK, canvas, to_svg
 from genodiff.score.interval import ratio
-from genodiff.studies.compare import Entry, Score, Spec
+from genodiff.studies.compare import TrialResult, TrialScore, TrialSpec
 from genodiff.studies.schedules import ScheduleFigure
 
 _BITS = 1 / math.log(2)
@@ -29,7 +29,7 @@ p{color:var(--muted)}"""
 
 
 def write_page(
-    spec: Spec, entries: list[Entry], figures: list[ScheduleFigure], out: Path
+    spec: TrialSpec, entries: list[TrialResult], figures: list[ScheduleFigure], out: Path
 ) -> list[dict[str, Any]]:
     """Write OUT/table.md, OUT/compare.html and OUT/results.json; return the rows."""
     rows = [_figures(entry, _against(spec, entries)) for entry in entries]
@@ -81,15 +81,15 @@ def write_page(
     return rows
 
 
-def _against(spec: Spec, entries: list[Entry]) -> Entry:
+def _against(spec: TrialSpec, entries: list[TrialResult]) -> TrialResult:
     return next((entry for entry in entries if entry.row.name == spec.against), entries[0])
 
 
-def _mean(entry: Entry) -> Score:
+def _mean(entry: TrialResult) -> TrialScore:
     return entry.scores[0]._replace(nats=np.mean([score.nats for score in entry.scores], 0))
 
 
-def _figures(entry: Entry, against: Entry) -> dict[str, Any]:
+def _figures(entry: TrialResult, against: TrialResult) -> dict[str, Any]:
     """Bits per base or byte of a row: mean over seeds, interval over windows, and the paired
     difference.
     """
@@ -128,7 +128,9 @@ def _published_gap(perplexity: float | None, other: float | None) -> float | Non
     return None if perplexity is None or other is None else math.log2(perplexity / other)
 
 
-def _main_table(spec: Spec, rows: list[dict[str, Any]]) -> tuple[str, list[str], list[list[str]]]:
+def _main_table(
+    spec: TrialSpec, rows: list[dict[str, Any]]
+) -> tuple[str, list[str], list[list[str]]]:
     several, per = len(spec.seeds) > 1, "base" if spec.domain == "dna" else "byte"
     other = next((row["minus"]["row"] for row in rows if row["minus"]), None)
     head = [
@@ -178,7 +180,7 @@ def _schedule_table(figures: list[ScheduleFigure]) -> tuple[str, list[str], list
     return title, ["", "bits per token", "95 % interval", "variance of a draw"], body
 
 
-def _notes(spec: Spec, entries: list[Entry]) -> str:
+def _notes(spec: TrialSpec, entries: list[TrialResult]) -> str:
     tokens = {
         (e.config.train.max_steps or 0) * e.config.train.batch_size * e.config.data.seq_len
         for e in entries
@@ -203,7 +205,7 @@ def _line(cells: list[str]) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def curves(entries: list[Entry]) -> str:
+def curves(entries: list[TrialResult]) -> str:
     """Validation figures by tokens seen, one line for each row, as SVG."""
     with canvas(7.4, 3.4) as figure:
         ax = figure.add_subplot()

@@ -49,7 +49,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-class Outcome(NamedTuple):
+class DemoResult(NamedTuple):
     """What the demo found."""
 
     run: Path
@@ -99,7 +99,7 @@ def run_demo(
     device: str = "cpu",
     offline: bool = False,
     argv: list[str] | None = None,
-) -> Outcome:
+) -> DemoResult:
     """Train, evaluate, sample and report into `out`; or find what of that is done there already.
 
     Raises what training, evaluation and sampling raise. Whether the claims hold is `judge`'s to
@@ -113,7 +113,7 @@ def run_demo(
     log.info("%s: writing the report", out)
     write_report(out)
     closed = gap_closed(scored)
-    return Outcome(
+    return DemoResult(
         out,
         done.step,
         chosen.train.max_steps or done.step,
@@ -125,7 +125,7 @@ def run_demo(
     )
 
 
-def judge(outcome: Outcome) -> None:
+def judge(outcome: DemoResult) -> None:
     """Raise `GenodiffError` where the demo's claims do not hold: bound and source, samples, the
     share of the gap.
 

@@ -30,7 +30,7 @@ class PublishedTable(Settings):
     rows: tuple[PublishedRow, ...]
 
     @model_validator(mode="after")
-    def _rows_are_full(self) -> "Published":
+    def _rows_are_full(self) -> "PublishedTable":
         for row in self.rows:
             if len(row.values) != len(self.order):
                 raise ValueError(

@@ -18,7 +18,7 @@ from genodiff.cli.verbs.demo import summary
 from genodiff.errors import GenodiffError
 from genodiff.report.folder import Evaluation, read_folder
 from genodiff.studies import demo
-from genodiff.studies.demo import Outcome, config, judge, run_demo
+from genodiff.studies.demo import DemoResult, config, judge, run_demo
 from tests.commands import exit_code
 
 MINI = {
@@ -137,7 +137,7 @@ def test_the_same_seed_gives_the_same_weights_score_and_samples(tmp_path: Path, 
 
 def outcome(
     run: Path, bits: float, *, closed: float = 0.95, steps: int = 20, samples: str | None = None
-) -> Outcome:
+) -> DemoResult:
     run.mkdir(exist_ok=True)
     (run / "config.yaml").write_text("recipe: toy\n")
     (run / "samples.fa").write_text(samples or "".join(f">{i}\n{'ACGT' * 20}\n" for i in range(2)))
@@ -149,7 +149,7 @@ def outcome(
         "ci95_bits": [bits - 0.1, bits + 0.1],
     }
     known = {"source_bits": 1.2, "markov_bits": {"0": 2.0, "3": 1.5}}
-    return Outcome(run, steps, 20, Evaluation.model_validate(value | known), closed, 2, 160, 1.0)
+    return DemoResult(run, steps, 20, Evaluation.model_validate(value | known), closed, 2, 160, 1.0)
 
 
 def test_claims_that_hold_pass(tmp_path: Path, mini: Any) -> None:

@@ -22,7 +22,7 @@ from genodiff.finetune.scored_unit import Sealed
 from genodiff.finetune.search import best_of
 from genodiff.finetune.sweep import SweepPlan, settings_for, sweep
 from genodiff.finetune.unit import TEST, UNITS
-from genodiff.report.benchmark import grouped, names_of
+from genodiff.report.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
 from genodiff.tasks.metrics import is_better
 from genodiff.tasks.task import load_suite
@@ -197,7 +197,8 @@ def test_a_sweep_killed_ten_times_leaves_the_same_table(home: Path, calm: Path) 
     rng = np.random.default_rng(4)
     assert run_killed(home, out, [int(n) for n in rng.integers(14, 27, 10)]) == 10
     assert rows_of(out) == rows_of(calm)
-    from genodiff.report.benchmark import markdown, read_sweep
+    from genodiff.report.benchmark_tables import markdown
+    from genodiff.report.sweep_results import read_sweep
 
     def table(folder: Path) -> list[str]:
         return [
@@ -382,9 +383,9 @@ def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
         row("new", rc="none", parts=1),
         row("new", rc="average", parts=1),
     ]
-    (groups,) = grouped(rows).values()
-    assert names_of(groups)[:3] == ["ours (rc none)", "ours (rc average)", "theirs"]
-    assert names_of(groups)[3:] == [
+    (groups,) = group_rows(rows).values()
+    assert name_groups(groups)[:3] == ["ours (rc none)", "ours (rc average)", "theirs"]
+    assert name_groups(groups)[3:] == [
         "new (parts 9, rc none)",
         "new (parts 1, rc none)",
         "new (parts 1, rc average)",

@@ -13,7 +13,9 @@ from genodiff.finetune.results import add_rows
 from genodiff.finetune.sweep import TASKS
 from genodiff.finetune.unit import RESULT, TEST, UNITS
 from genodiff.io import atomic
-from genodiff.report.benchmark import markdown, page, read_sweep, summary, write_benchmark
+from genodiff.report.benchmark import page, write_benchmark
+from genodiff.report.benchmark_tables import markdown
+from genodiff.report.sweep_results import read_sweep, summary_lines
 from genodiff.runs.weights import to_bytes
 from genodiff.tasks.audit import audit_lines
 from genodiff.tasks.published_scores import find_published
@@ -148,7 +150,7 @@ def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
         assert line.range == pytest.approx(max(values) - min(values))
         assert line.spread is not None
         assert line.spread.mean == pytest.approx(line.mean)
-    words = [line.split()[0] for line in summary([r for x in panel.lines for r in x.rows])]
+    words = [line.split()[0] for line in summary_lines([r for x in panel.lines for r in x.rows])]
     assert words == [f"{NAME},", "majority", "scratch", "pretrained"]
 
 

@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genodiff.report import figures, svg
-from genodiff.report.figures import Line, Series
+from genodiff.report import figures, sample_figures, svg
+from genodiff.report.figures import BitsLine
+from genodiff.report.sample_figures import Series
 
 LINES = [
-    Line("uniform", "uniform", 2.0),
-    Line("composition", "order 0", 1.99),
-    Line("source", "source", 1.2),
+    BitsLine("uniform", "uniform", 2.0),
+    BitsLine("composition", "order 0", 1.99),
+    BitsLine("source", "source", 1.2),
 ]
-MODEL = Line("model", "this model", 1.4, 1.38, 1.42)
+MODEL = BitsLine("model", "this model", 1.4, 1.38, 1.42)
 SETS = [
     Series("real", "real", [0.4, 0.5, 0.6]),
     Series("markov", "Markov 3", [0.5, 0.5]),
@@ -44,10 +45,10 @@ def drawn() -> dict[str, str]:
             MODEL,
         ),
         "mask_rate": figures.mask_rate_curve([0.25, 0.75], [1.0, 1.8], [0.01, 0.02], 1.4, LINES),
-        "trinucleotides": figures.trinucleotides(["AAA", "AAC"], words),
-        "distances": figures.distances([1, 2], js),
-        "gc": figures.gc_histogram(SETS),
-        "homopolymers": figures.homopolymers(runs),
+        "trinucleotides": sample_figures.trinucleotides(["AAA", "AAC"], words),
+        "distances": sample_figures.distances([1, 2], js),
+        "gc": sample_figures.gc_histogram(SETS),
+        "homopolymers": sample_figures.homopolymers(runs),
     }
 
 
@@ -119,18 +120,20 @@ def test_the_number_line_draws_all_values_and_the_share_of_the_gap() -> None:
 
 @pytest.mark.parametrize("closed", [-0.5, 0.0, 0.2, 1.0, 1.3])
 def test_the_number_line_copes_with_any_share_of_the_gap(closed: float) -> None:
-    model = Line("model", "this model", 1.99 - 0.79 * closed)
+    model = BitsLine("model", "this model", 1.99 - 0.79 * closed)
     assert f"{closed:.0%} of the gap closed" in figures.number_line([*LINES, model], closed)
 
 
 def test_words_stand_in_the_order_of_their_frequency_in_real_sequence() -> None:
     sets = [Series("real", "real", [0.1, 0.6, 0.3]), Series("samples", "samples", [0.5, 0.2, 0.3])]
-    labels = re.findall(r">([ACGT]{3})<", figures.trinucleotides(["AAA", "AAC", "AAG"], sets))
+    labels = re.findall(
+        r">([ACGT]{3})<", sample_figures.trinucleotides(["AAA", "AAC", "AAG"], sets)
+    )
     assert labels == ["AAC", "AAG", "AAA"]
 
 
 def test_names_from_outside_are_escaped_in_a_figure() -> None:
-    text = figures.number_line([Line("model", "<script>&$x^2$", 1.5), *LINES])
+    text = figures.number_line([BitsLine("model", "<script>&$x^2$", 1.5), *LINES])
     assert "<script" not in text
     assert "&lt;script&gt;&amp;$x^2$" in text, "a dollar sign is no mathematics either"
 
@@ -157,9 +160,9 @@ def test_labels_that_are_spread_stand_apart_in_their_order(
     places, sizes = ([x[i] for x in labels] for i in range(2))
     order = sorted(range(len(places)), key=lambda i: places[i])
     needed = np.array([(sizes[a] + sizes[b]) / 2 for a, b in pairwise(order)])
-    moved = figures.spread(places, sizes)
+    moved = figures.spread_labels(places, sizes)
     assert (np.diff([moved[i] for i in order]) >= needed * 0.98).all()
-    inside = figures.spread(places, sizes, -1, 5)
+    inside = figures.spread_labels(places, sizes, -1, 5)
     assert all(
         p - s / 2 + 1e-9 >= -1 and p + s / 2 - 1e-9 <= 5 for p, s in zip(inside, sizes, strict=True)
     )

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.errors import UsageError
-from genodiff.studies.demo import MINUTES, Outcome, config, judge, run_demo
+from genodiff.studies.demo import MINUTES, DemoResult, config, judge, run_demo
 
 
 def demo(
@@ -44,7 +44,7 @@ def demo(
     judge(outcome)
 
 
-def summary(outcome: Outcome) -> str:
+def summary(outcome: DemoResult) -> str:
     """The demo's three numbers, and where everything is."""
     e = outcome.evaluation
     markov = e.markov()
