@@ -9,13 +9,12 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.data.store import build_store
-from genodiff.runs import checkpoint
-from genodiff.runs.checkpoint import State
+from genodiff.runs.checkpoint import State, save_checkpoint
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import recipe_of
-from genodiff.runs.folder import record, write_config
+from genodiff.runs.folder import write_config, write_provenance
+from genodiff.runs.model import build_backbone, collect_tensors
 from genodiff.runs.resolve import resolve
-from genodiff.runs.weights import build, own_tensors
 
 NETWORK = {"kind": "caduceus", "d_model": 16, "n_layer": 1, "d_state": 4, "strands": "paired"}
 SEQ_LEN = 64
@@ -52,13 +51,13 @@ def write_run(folder: Path, *, seed: int = 0) -> Path:
 def save_run(run: Path, config: RunConfig, seed: int = 0) -> Path:
     """A run folder with a checkpoint of step 1 of an untrained network."""
     torch.manual_seed(seed)
-    backbone = build(config, DNA)
+    backbone = build_backbone(config, DNA)
     torch.nn.init.normal_(
         next(p for n, p in backbone.named_parameters() if "embed" in n.lower()), std=0.5
     )
     store = build_store(recipe_of(config), config.fasta)
     run.mkdir(parents=True)
     write_config(run, config)
-    record(run, config, store.identity(), {"started": "now"})
-    checkpoint.save(run, State(1, own_tensors(backbone), {}, {}), config, DNA, store.identity())
+    write_provenance(run, config, store.identity(), {"started": "now"})
+    save_checkpoint(run, State(1, collect_tensors(backbone), {}, {}), config, DNA, store.identity())
     return run

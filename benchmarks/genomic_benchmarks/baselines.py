@@ -28,14 +28,14 @@ from genodiff.finetune.results import add_rows, data_digest, finite, read_result
 from genodiff.finetune.unit import Unit
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
-from genodiff.runs.folder import git_revision
+from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit, audit_lines
 from genodiff.tasks.metrics import measure, measure_spread
 from genodiff.tasks.task import TaskData, load_task, seed_split, task_names
 
 HERE = Path(__file__).parent
 AUDITS = "audits.jsonl"
-COMMIT = git_revision()  # of the code as it was loaded
+COMMIT = find_git_revision()  # of the code as it was loaded
 TASKS = [
     ("gue", "mouse/3", "official"), ("gue", "mouse/2", "official"), ("gue", "mouse/0", "official"),
     ("gue", "prom/prom_300_tata", "official"), ("gue", "tf/4", "official"), ("gue", "tf/2",

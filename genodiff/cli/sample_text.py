@@ -12,7 +12,7 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.generate.sample import Sampling, Workload, fitting_batch, settled, workload
 from genodiff.generate.text import TextTemplate, draft, prompted, read_template, write_texts
 from genodiff.io.progress import format_duration
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 from genodiff.runs.tokenizer_files import model_tokenizer
 
 _log = logging.getLogger("genodiff")

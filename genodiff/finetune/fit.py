@@ -38,7 +38,8 @@ from genodiff.finetune.batches import (
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.protocol import FitSettings
 from genodiff.io import atomic
-from genodiff.runs.weights import fill, own_tensors, read_tensors
+from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.sealed_files import read_tensors
 from genodiff.tasks.metrics import Floats, is_better, measure
 from genodiff.train.optimizer import decays, moments, set_moments
 
@@ -171,7 +172,7 @@ class _Run:
         self.best: dict[str, Tensor] = {}
 
     def save(self, path: Path, identity: str) -> None:
-        tensors = {f"now.{k}": v for k, v in own_tensors(self.classifier).items()}
+        tensors = {f"now.{k}": v for k, v in collect_tensors(self.classifier).items()}
         tensors |= {f"best.{k}": v for k, v in self.best.items()}
         tensors |= {f"adam.{k}": v for k, v in moments(self.optimizer, self.classifier).items()}
         counters = {
@@ -211,7 +212,7 @@ class _Run:
             p: {k[len(p) :]: v for k, v in tensors.items() if k.startswith(p)}
             for p in ("now.", "best.", "adam.")
         }
-        fill(self.classifier, part["now."])
+        fill_module(self.classifier, part["now."])
         set_moments(self.optimizer, self.classifier, part["adam."])
         self.best = {k: v.to(self.classifier.weight.device) for k, v in part["best."].items()}
         self.epoch, self.batch, self.step = counters["epoch"], counters["batch"], counters["step"]
@@ -300,7 +301,7 @@ def fit(
         if state is not None:
             run.save(state, identity)
             saved = time.monotonic()
-    fill(classifier, {k: v.to(device) for k, v in run.best.items()})
+    fill_module(classifier, {k: v.to(device) for k, v in run.best.items()})
     return FitResult(
         classifier.eval(),
         run.best_epoch,
@@ -387,5 +388,5 @@ def _close_epoch(
     run.history.append(Epoch(run.epoch, run.step, run.loss / max(1, seen), loss, value))
     if len(run.history) == 1 or is_better(metric, value, run.history[run.best_epoch].valid):
         run.best_epoch = run.epoch
-        run.best = {k: v.clone() for k, v in own_tensors(run.classifier).items()}
+        run.best = {k: v.clone() for k, v in collect_tensors(run.classifier).items()}
     run.epoch, run.batch, run.loss = run.epoch + 1, 0, 0.0

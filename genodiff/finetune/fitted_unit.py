@@ -30,7 +30,8 @@ from genodiff.finetune.results import finite
 from genodiff.finetune.saliency import explain_sequence
 from genodiff.finetune.unit import FITTED, MODEL, Unit
 from genodiff.io import atomic
-from genodiff.runs.weights import fill, own_tensors, read_json, read_tensors, to_bytes
+from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure
 from genodiff.tasks.task import Task, TaskData, seed_split
@@ -166,11 +167,11 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
     if here.exists():
         found = read_json(here)
         tensors = read_tensors(folder / MODEL, None, found["sha256"])
-        fill(classifier, {k: v.to(classifier.weight.device) for k, v in tensors.items()})
+        fill_module(classifier, {k: v.to(classifier.weight.device) for k, v in tensors.items()})
     else:
         result = _fit_or_begin_again(unit, inputs, folder / STATE, watch)
         classifier = result.classifier
-        weights = to_bytes(own_tensors(classifier))
+        weights = encode_tensors(collect_tensors(classifier))
         found = {
             **inputs.counts,
             "valid": result.valid,

@@ -28,7 +28,7 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetune.batches import Encoder
 from genodiff.finetune.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
-from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.model import Model, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.settings import Settings, did_you_mean
 from genodiff.tasks.task import Domain

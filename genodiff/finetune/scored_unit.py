@@ -19,8 +19,8 @@ from genodiff.finetune.results import finite
 from genodiff.finetune.unit import RESULT, TEST, Unit
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
-from genodiff.runs.folder import git_revision
-from genodiff.runs.weights import read_json, read_tensors, to_bytes
+from genodiff.runs.folder import find_git_revision
+from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure, measure_spread
 from genodiff.tasks.task import Task, TaskData
@@ -79,7 +79,7 @@ def score_unit(
         **unit.model.describe(),
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(),
-        "genodiff": __version__, "git": git_revision(),
+        "genodiff": __version__, "git": find_git_revision(),
         "created": time_stamp(),
     }  # fmt: skip
     tensors = {
@@ -88,7 +88,7 @@ def score_unit(
     }
     tensors["lengths"] = torch.from_numpy(test.lengths.astype(np.int64))
     folder.mkdir(parents=True, exist_ok=True)
-    atomic.write_bytes(folder / TEST, to_bytes(tensors))
+    atomic.write_bytes(folder / TEST, encode_tensors(tensors))
     history: dict[str, Any] = {
         k: fitted.found[k] for k in ("history", "tried") if k in fitted.found
     }

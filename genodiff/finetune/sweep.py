@@ -35,7 +35,7 @@ from genodiff.finetune.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
 from genodiff.runs import lock
-from genodiff.runs.folder import git_revision
+from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.examples import class_counts
@@ -160,7 +160,7 @@ def _session(out: Path, command: str, device: str) -> None:
     )
     new = {
         "command": command,
-        "git": git_revision(),
+        "git": find_git_revision(),
         "genodiff": __version__,
         "hardware": where,
         "threads": torch.get_num_threads(),
@@ -176,7 +176,7 @@ def sweep(
     where a unit failed.
     """
     out.mkdir(parents=True, exist_ok=True)
-    with lock.hold(out):
+    with lock.hold_lock(out):
         atomic.clear_leftovers(out)
         _session(out, command, device)
         units: list[Unit] = []

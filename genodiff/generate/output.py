@@ -22,7 +22,7 @@ from genodiff.generate.infill import Template
 from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, settled, stride_of
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record, write_fasta
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 
 
 class Written(NamedTuple):

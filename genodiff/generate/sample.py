@@ -31,7 +31,7 @@ from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000

@@ -27,7 +27,7 @@ from genodiff.generate.sample import Sampling, infill, settled, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.source import shown_as
 from genodiff.io.text import text_pieces
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 
 END = b"<|endoftext|>"
 GAP = re.compile(r"\[\[(\d+)\]\]")

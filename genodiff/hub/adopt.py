@@ -18,12 +18,14 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.probe import SANE_BITS, look, summary
 from genodiff.hub.published import Source
 from genodiff.io import atomic
+from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN
-from genodiff.runs.folder import CONFIG, record, session_of
+from genodiff.runs.folder import CONFIG, describe_session, write_provenance
+from genodiff.runs.model import build_backbone, fill_module
 from genodiff.runs.resolve import resolve
+from genodiff.runs.sealed_files import encode_tensors
 from genodiff.runs.tokenizer_files import write_tokenizer
-from genodiff.runs.weights import CARD, WEIGHTS, build, describe, fill, to_bytes
 from genodiff.settings import to_yaml
 
 _log = logging.getLogger("genodiff")
@@ -76,8 +78,8 @@ def adopt(
         raise UsageError("exists already", file=out, fix="choose another --out")
     alphabet = source.vocabulary.alphabet
     config = config_of(source, seq_len, seed, tokenizer)
-    backbone = build(config, alphabet)
-    fill(backbone, source.tensors)
+    backbone = build_backbone(config, alphabet)
+    fill_module(backbone, source.tensors)
     backbone.eval()
     try:
         seen = look(backbone, alphabet, paired=bool(getattr(backbone, "paired", False)))
@@ -96,17 +98,19 @@ def adopt(
             "does not know",
             source.path,
         )
-    weights = to_bytes(source.tensors)
+    weights = encode_tensors(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()
     data = {"source": source.record(), "fingerprint": digest}
     with atomic.atomic_directory(out) as folder:
         atomic.write_text(folder / CONFIG, to_yaml(config))
         write_tokenizer(folder, source.tokenizer)
         if source.score is not None:
-            atomic.write_bytes(folder / SCORE, to_bytes({"score.weight": source.score}))
+            atomic.write_bytes(folder / SCORE, encode_tensors({"score.weight": source.score}))
         atomic.write_bytes(folder / WEIGHTS, weights)
-        atomic.write_json(folder / CARD, describe(config, alphabet, 0, digest, data))
-        record(folder, config, data, session_of(sys.argv, "cpu", 0) | {"probe": summary(seen)})
+        atomic.write_json(folder / CARD, describe_model(config, alphabet, 0, digest, data))
+        write_provenance(
+            folder, config, data, describe_session(sys.argv, "cpu", 0) | {"probe": summary(seen)}
+        )
     return {
         "run": str(out),
         "layout": source.layout,

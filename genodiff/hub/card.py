@@ -8,10 +8,10 @@ from typing import Any
 from genodiff import __version__
 from genodiff.data.recipe import load_recipe
 from genodiff.errors import GenodiffError, printable
-from genodiff.runs.checkpoint import Model
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import PROVENANCE
-from genodiff.runs.weights import read_json
+from genodiff.runs.model import Model
+from genodiff.runs.sealed_files import read_json
 
 _EVAL = "eval.json"
 _UNKNOWN = "other"
@@ -69,7 +69,7 @@ def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
 def _load(layout: str, found: dict[str, Any]) -> str:
     if layout == "safetensors":
         return (
-            "## Use\n\n```python\nfrom genodiff.runs.checkpoint import load_model\n\nmodel = "
+            "## Use\n\n```python\nfrom genodiff.runs.model import load_model\n\nmodel = "
             'load_model("THIS_FOLDER")\n```'
         )
     if "architecture" not in found:

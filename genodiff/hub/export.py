@@ -42,17 +42,9 @@ from genodiff.hub.source import read_source
 from genodiff.hub.vocabulary import Vocabulary, by_name, of_tokenizer, vocabulary_of
 from genodiff.hub.weights import SAFETENSORS
 from genodiff.io import atomic
-from genodiff.runs.checkpoint import Model, load_model
-from genodiff.runs.weights import (
-    CARD,
-    WEIGHTS,
-    build,
-    describe,
-    fill,
-    own_tensors,
-    read_tensors,
-    to_bytes,
-)
+from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
+from genodiff.runs.model import Model, build_backbone, collect_tensors, fill_module, load_model
+from genodiff.runs.sealed_files import encode_tensors, read_tensors
 from genodiff.settings import to_yaml
 
 FORMATS = ("caduceus", "mdlm", "safetensors")
@@ -123,14 +115,14 @@ def layout_of(model: Model) -> str:
 
 
 def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
-    raw = to_bytes(own_tensors(model.backbone))
+    raw = encode_tensors(collect_tensors(model.backbone))
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
     atomic.write_json(
-        folder / CARD, describe(model.config, model.alphabet, model.step, digest, model.data)
+        folder / CARD, describe_model(model.config, model.alphabet, model.step, digest, model.data)
     )
     atomic.write_text(folder / "config.yaml", to_yaml(model.config))
-    return {"tensors": len(own_tensors(model.backbone))}
+    return {"tensors": len(collect_tensors(model.backbone))}
 
 
 def origin_of(model: Model) -> Origin:
@@ -162,7 +154,7 @@ def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
             file=model.run,
             fix="give --format safetensors",
         )
-    settings, tensors = model.backbone.settings, own_tensors(model.backbone)
+    settings, tensors = model.backbone.settings, collect_tensors(model.backbone)
     origin = origin_of(model)
     paired = settings.strands == "paired"
     if paired and fused is not None and fused != settings.alternate_strands:
@@ -208,7 +200,7 @@ def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     origin = origin_of(model)
     config, state = published(
         settings,
-        own_tensors(model.backbone),
+        collect_tensors(model.backbone),
         origin.vocabulary,
         origin.config,
         model.config.data.seq_len,
@@ -243,8 +235,8 @@ def _read_back(model: Model, folder: Path) -> None:
     """
     source = read_source(folder)
     config = model.config.model_copy(update={"backbone": source.settings})
-    again = build(config, model.alphabet)
-    fill(again, source.tensors)
+    again = build_backbone(config, model.alphabet)
+    fill_module(again, source.tensors)
     mine, theirs = (
         _on_targets(logits_on_probe(net.eval(), model.alphabet), model)
         for net in (model.backbone, again)

@@ -15,9 +15,8 @@ from genodiff.hub.mdlm import is_mdlm, read_mdlm
 from genodiff.hub.published import BELONG, CONFIG, Source
 from genodiff.hub.vocabulary import vocabulary_of
 from genodiff.hub.weights import Weights, json_of, open_weights, weight_files
-from genodiff.runs.checkpoint import steps_of
+from genodiff.runs.checkpoint import CARD, list_steps
 from genodiff.runs.folder import CONFIG as RUN_CONFIG
-from genodiff.runs.weights import CARD
 
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"
 
@@ -27,7 +26,9 @@ def is_published(path: str | Path) -> bool:
     ours.
     """
     path = Path(path)
-    ours = any(os.path.lexists(path / name) for name in (CARD, RUN_CONFIG)) or bool(steps_of(path))
+    ours = any(os.path.lexists(path / name) for name in (CARD, RUN_CONFIG)) or bool(
+        list_steps(path)
+    )
     return (
         path.is_dir()
         and not ours

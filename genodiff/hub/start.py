@@ -11,11 +11,12 @@ from torch import nn
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.hub.probe import logits_on_probe
 from genodiff.hub.source import read_source
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.checkpoint import CARD
 from genodiff.runs.config import RunConfig
 from genodiff.runs.folder import CONFIG
+from genodiff.runs.model import collect_tensors, fill_module, load_model
 from genodiff.runs.resolve import merge, read_config, spread
-from genodiff.runs.weights import CARD, fill, own_tensors, sha256_of
+from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.train.start import WarmStart
 
 
@@ -28,9 +29,9 @@ def warm_start(path: str | Path) -> WarmStart:
             model.backbone,
             model.config.backbone,
             model.alphabet,
-            own_tensors(model.backbone),
+            collect_tensors(model.backbone),
         )
-        digest = sha256_of(tensors)
+        digest = sha256_tensors(tensors)
         record: dict[str, Any] = {"path": str(path), "sha256": digest, "step": model.step}
     else:
         source = read_source(path)
@@ -41,7 +42,7 @@ def warm_start(path: str | Path) -> WarmStart:
             source.digest,
         )
         network = settings.build(alphabet.padded_size, alphabet.complement)
-        fill(network, tensors)
+        fill_module(network, tensors)
         record = {"path": str(path), "sha256": digest, "files": source.files}
     wanted = logits_on_probe(network.eval(), alphabet)
 

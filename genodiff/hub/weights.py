@@ -17,7 +17,7 @@ from torch import Tensor
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
 from genodiff.io.identity import sha256_file
-from genodiff.runs.weights import read_json
+from genodiff.runs.sealed_files import read_json
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
 _INDEX = ".index.json"

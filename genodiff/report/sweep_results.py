@@ -17,7 +17,7 @@ from genodiff.finetune.results import read_results
 from genodiff.finetune.scored_unit import read_predictions
 from genodiff.finetune.sweep import SESSIONS, read_tasks
 from genodiff.finetune.unit import RESULT, UNITS
-from genodiff.runs.weights import read_json
+from genodiff.runs.sealed_files import read_json
 from genodiff.tasks import metrics
 from genodiff.tasks.published_scores import PublishedValue, find_published
 

@@ -22,13 +22,22 @@ from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
-from genodiff.runs import checkpoint
-from genodiff.runs.checkpoint import State
+from genodiff.runs.checkpoint import (
+    CARD,
+    STATE_CARD,
+    WEIGHTS,
+    State,
+    list_steps,
+    prune_checkpoints,
+    read_card,
+    save_checkpoint,
+)
 from genodiff.runs.config import RunConfig
 from genodiff.runs.lock import FILE as LOCK
 from genodiff.runs.metrics import Metrics
+from genodiff.runs.model import PUBLISHED
 from genodiff.runs.resolve import read_config
-from genodiff.runs.weights import CARD, plain, read_card, read_json
+from genodiff.runs.sealed_files import read_json, refuse_pickles, to_utf8
 from genodiff.settings import to_yaml
 
 CONFIG, PROVENANCE = "config.yaml", "provenance.json"
@@ -44,17 +53,15 @@ class RunFolder:
         self.metrics = Metrics(path, step)
 
     def save(self, state: State) -> None:
-        """Checkpoint: rows first, then the state, then older ones go. Refuses a state that is not
-        finite.
+        """Write the rows, then a checkpoint; then remove older ones.
+
+        Raises `GenodiffError` for a state that is not finite.
         """
         for name, tensor in (*state.weights.items(), *state.tensors.items()):
             refuse_nonfinite(name, tensor, state.step)
         self.metrics.sync()
-        state = state._replace(
-            counters=state.counters | {"data": self.data, "threads": torch.get_num_threads()}
-        )
-        checkpoint.save(self.path, state, self.config, self.alphabet, self.data)
-        checkpoint.prune(self.path, self.config.train.keep)
+        save_checkpoint(self.path, state, self.config, self.alphabet, self.data)
+        prune_checkpoints(self.path, self.config.train.keep)
 
 
 def refuse_nonfinite(name: str, tensor: Tensor, step: int) -> None:
@@ -66,7 +73,7 @@ def refuse_nonfinite(name: str, tensor: Tensor, step: int) -> None:
         )
 
 
-def prepare(path: Path) -> None:
+def prepare_folder(path: Path) -> None:
     """Make the folder. Raises `UsageError` where a file stands there, `MachineError` where it
     cannot be made.
     """
@@ -80,7 +87,7 @@ def prepare(path: Path) -> None:
         raise atomic.write_error(path, fault) from None
 
 
-def remove_unused(path: Path) -> None:
+def remove_unused_folder(path: Path) -> None:
     """Remove a folder in which no run ever began: one with nothing but its lock."""
     with suppress(OSError):
         if [entry.name for entry in path.iterdir()] == [LOCK]:
@@ -94,7 +101,7 @@ def check_config(path: Path, config: RunConfig) -> None:
     """
     there = path / CONFIG
     if not there.is_file():
-        if checkpoint.steps_of(path):
+        if list_steps(path):
             raise CheckpointError(
                 "is missing (not found), but there are checkpoints", file=there, fix="restore it"
             )
@@ -117,7 +124,48 @@ def write_config(path: Path, config: RunConfig) -> None:
         atomic.write_text(there, text)
 
 
-def published(path: Path, step: int) -> bool:
+def explain_no_run(path: Path) -> GenodiffError:
+    """What is in the way of going on in a folder without a `config.yaml`. Raises `CheckpointError`
+    where it carries a pickle.
+    """
+    if not path.is_dir():
+        return UsageError(
+            "is no run folder (no such config.yaml)", file=path, fix="give an existing run folder"
+        )
+    refuse_pickles(path)
+    if (path / STATE_CARD).is_file():
+        said = ", ".join(
+            f"{k} {v}"
+            for k, v in read_json(path / STATE_CARD).items()
+            if isinstance(v, int | str | None)
+        )
+        what = (
+            f"holds no exact state of the optimizer and of random numbers, and {path.name} "
+            f"no config.yaml (it says {said[:80]})"
+        )
+        return CheckpointError(
+            what,
+            file=path / STATE_CARD,
+            fix="give a run folder of genodiff, or begin from the weights with --init",
+        )
+    if any(os.path.lexists(path / name) for name in (WEIGHTS, CARD, PUBLISHED)):
+        what = "is no run folder (no config.yaml): weights only, without the state of an optimizer"
+        return CheckpointError(
+            what, file=path, fix="begin from them with --init, and another --out"
+        )
+    inside = sorted(p.name for p in path.iterdir() if p.is_dir())
+    if inside:
+        what = (
+            f"is no run folder (no config.yaml), and none of {', '.join(inside[:4])} is a "
+            f"usable checkpoint of genodiff"
+        )
+        return CheckpointError(what, file=path, fix="give an existing run folder")
+    return UsageError(
+        "is no run folder (no such config.yaml)", file=path, fix="give an existing run folder"
+    )
+
+
+def has_model_of(path: Path, step: int) -> bool:
     """Whether the model at the top of the folder is that of `step`."""
     try:
         return read_card(path).step == step if (path / CARD).exists() else False
@@ -125,7 +173,9 @@ def published(path: Path, step: int) -> bool:
         return False
 
 
-def record(path: Path, config: RunConfig, data: dict[str, Any], session: dict[str, Any]) -> None:
+def write_provenance(
+    path: Path, config: RunConfig, data: dict[str, Any], session: dict[str, Any]
+) -> None:
     """Write `provenance.json`: this session in place of its own earlier record, beside those of
     former sessions.
     """
@@ -141,10 +191,10 @@ def record(path: Path, config: RunConfig, data: dict[str, Any], session: dict[st
         "data": data,
         "sessions": [*sessions, session],
     }
-    atomic.write_json(there, plain(values))
+    atomic.write_json(there, to_utf8(values))
 
 
-def session_of(argv: list[str], device: str, step: int) -> dict[str, Any]:
+def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
     """What a session is run with: command, versions, code, hardware, time."""
     packages = ("torch", "lightning", "numpy", "safetensors")
     return {
@@ -155,7 +205,7 @@ def session_of(argv: list[str], device: str, step: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "versions": {name: metadata.version(name) for name in packages},
-        "git": git_revision(),
+        "git": find_git_revision(),
         "device": torch.cuda.get_device_name()
         if device == "cuda"
         else platform.processor() or platform.machine(),
@@ -165,7 +215,7 @@ def session_of(argv: list[str], device: str, step: int) -> dict[str, Any]:
     }
 
 
-def git_revision() -> str | None:
+def find_git_revision() -> str | None:
     """The commit of the source tree that this package runs from, with `+` where it is changed; None
     outside of one.
     """

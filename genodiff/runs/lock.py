@@ -26,7 +26,7 @@ _held: set[int] = set()
 
 
 @contextmanager
-def hold(run: Path) -> Iterator[None]:
+def hold_lock(run: Path) -> Iterator[None]:
     """Hold the run's lock. Raises `UsageError` naming its holder's pid, host and start, or
     `MachineError`.
     """
@@ -53,8 +53,8 @@ def hold(run: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def check_free(run: Path) -> None:
-    """Raises `UsageError`, as `hold` does, where another process holds the run's lock; changes
+def check_lock_free(run: Path) -> None:
+    """Raises `UsageError`, as `hold_lock` does, where another process holds the run's lock; changes
     nothing.
     """
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
@@ -65,7 +65,7 @@ def check_free(run: Path) -> None:
             os.close(descriptor)
 
 
-def forget() -> None:
+def forget_locks() -> None:
     """In a forked child: close its copies of the locks, so that the parent's death frees them."""
     for descriptor in _held:
         with suppress(OSError):

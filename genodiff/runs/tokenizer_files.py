@@ -8,7 +8,7 @@ from genodiff.alphabet import Alphabet, Vocabulary
 from genodiff.data.tokenizer import JSON, MERGES, VOCAB, WORDS, Tokenizer, tokenizer_from
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.io import atomic
-from genodiff.runs.weights import read_bytes
+from genodiff.runs.sealed_files import read_bytes
 
 FOLDER = "tokenizer"
 _LARGEST = 256 << 20

@@ -13,7 +13,7 @@ from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import GenodiffError
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 from genodiff.score.eval_options import EvalOptions
 
 _SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace

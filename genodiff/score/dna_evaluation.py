@@ -83,7 +83,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.data.toy import ToySource
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 from genodiff.score.bound import Bound, Progress, bound_of, chosen_windows, refuse_infinite
 from genodiff.score.contigs import contig_bound
 from genodiff.score.eval_data import open_data, request_keys, work_keys

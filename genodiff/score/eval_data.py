@@ -12,7 +12,7 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.windows import Windows
 from genodiff.io.identity import time_stamp
 from genodiff.runs import feed
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 from genodiff.score.eval_options import EvalOptions
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from genodiff.errors import GenodiffError
 from genodiff.io import atomic
-from genodiff.runs.checkpoint import Model
 from genodiff.runs.folder import PROVENANCE
-from genodiff.runs.weights import read_json
+from genodiff.runs.model import Model
+from genodiff.runs.sealed_files import read_json
 from genodiff.score.bound import Progress, seconds_per_window
 from genodiff.score.dna_evaluation import evaluate_dna
 from genodiff.score.eval_data import open_data

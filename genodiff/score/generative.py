@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from genodiff.diffusion.objectives.ar import shifted
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 from genodiff.score.interval import ratio
 
 Ids = NDArray[Any]

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from genodiff.data.loader import EvalBatches
 from genodiff.data.text_store import TextStore
 from genodiff.data.text_windows import PackedWindows, PaddedWindows
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 from genodiff.score import ngram
 from genodiff.score.bound import Progress, bound_of, chosen_windows
 from genodiff.score.eval_data import open_data, request_keys, work_keys

@@ -41,8 +41,8 @@ from genodiff.data.windows import Windows
 from genodiff.diffusion.schedule import SCHEDULES
 from genodiff.errors import UsageError
 from genodiff.io import atomic
-from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.config import RunConfig
+from genodiff.runs.model import Model, load_model
 from genodiff.runs.resolve import merge, resolve, spread
 from genodiff.score.bound import Progress, bound_of
 from genodiff.score.eval_data import open_data

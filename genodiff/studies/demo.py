@@ -22,8 +22,8 @@ from genodiff.generate.sample import Sampling
 from genodiff.report.findings import BASES, below_source, gap_closed
 from genodiff.report.folder import Evaluation, read_folder
 from genodiff.report.html import write_report
-from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.config import RunConfig
+from genodiff.runs.model import Model, load_model
 from genodiff.runs.resolve import resolve
 from genodiff.score.evaluation import EVAL, evaluate, write_evaluation
 from genodiff.train.run import train

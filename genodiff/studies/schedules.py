@@ -20,7 +20,7 @@ from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import decompose
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
-from genodiff.runs.checkpoint import Model
+from genodiff.runs.model import Model
 from genodiff.score.interval import Interval, ratio
 
 EXACT_COUNT = "exact count"

@@ -23,7 +23,7 @@ from genodiff.errors import GenodiffError, MachineError
 from genodiff.runs.checkpoint import State
 from genodiff.runs.config import RunConfig
 from genodiff.runs.folder import RunFolder
-from genodiff.runs.weights import own_tensors
+from genodiff.runs.model import collect_tensors
 from genodiff.train.horizon import Plan
 from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import learning_rate, moments, set_moments
@@ -190,13 +190,20 @@ class Boundary(pl.Callback):
     ) -> None:
         optimizer = trainer.optimizers[0]
         assert isinstance(optimizer, AdamW)
-        raw = {f"weights.{name}": tensor for name, tensor in own_tensors(module.backbone).items()}
+        raw = {
+            f"weights.{name}": tensor for name, tensor in collect_tensors(module.backbone).items()
+        }
         state = State(
             self.counters.step,
-            own_tensors(self.average.module),
+            collect_tensors(self.average.module),
             raw | moments(optimizer, module.backbone),
             asdict(self.counters)
-            | {"averaged": int(self.average.n_averaged), "plan": self.plan.values()},
+            | {
+                "averaged": int(self.average.n_averaged),
+                "plan": self.plan.values(),
+                "data": folder.data,
+                "threads": torch.get_num_threads(),
+            },
         )
         try:
             folder.save(state)

@@ -13,9 +13,9 @@ from genodiff.alphabet import ALPHABETS, BYTES, TEXT8, Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.tokenizer import vocabulary_of
 from genodiff.io.progress import format_duration
-from genodiff.runs import checkpoint
+from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
-from genodiff.runs.weights import build
+from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.train.optimizer import adamw
 
 _FILES = (
@@ -43,9 +43,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
     rows = config.train.batch_size // config.train.accumulate
     tokens = config.train.batch_size * config.data.seq_len
     weights = 4 * parameters
-    evaluations = checkpoint.objective_of(
-        config, checkpoint.diffusion_of(config, alphabet)
-    ).evaluations
+    evaluations = build_objective(config, build_diffusion(config, alphabet)).evaluations
     found: dict[str, Any] = {
         "run": str(out),
         "recipe": config.recipe,
@@ -63,7 +61,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "seconds": None,
         "memory_bytes": None,
         "disk_bytes": (config.train.keep + 1) * 4 * weights + 2 * weights,
-        "goes_on_from_step": next(iter(checkpoint.steps_of(out)), None),
+        "goes_on_from_step": next(iter(list_steps(out)), None),
         "files": [*_FILES, *(["tokenizer/"] if is_text and alphabet not in (BYTES, TEXT8) else [])],
     }
     if is_text:
@@ -73,7 +71,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
             "packing": config.data.packing,
         }
     if parameters <= _LARGEST:
-        backbone = build(config, alphabet).to(device)
+        backbone = build_backbone(config, alphabet).to(device)
         pace = evaluations * seconds_per_base(backbone, config, alphabet, device)
         saved = evaluations * saved_bytes_per_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens

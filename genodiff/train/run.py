@@ -26,14 +26,30 @@ from genodiff.io.atomic import clear_leftovers
 from genodiff.io.identity import time_stamp
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
-from genodiff.runs import checkpoint, folder
-from genodiff.runs.checkpoint import State, diffusion_of, objective_of
+from genodiff.runs.checkpoint import (
+    CARD,
+    FOLDER,
+    STATE_CARD,
+    State,
+    checkpoint_path,
+    publish_model,
+    restore_state,
+)
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import Feed, feed_of, train_batches, valid_batches
-from genodiff.runs.folder import RunFolder
-from genodiff.runs.lock import forget, hold
+from genodiff.runs.folder import (
+    RunFolder,
+    check_config,
+    describe_session,
+    has_model_of,
+    prepare_folder,
+    remove_unused_folder,
+    write_config,
+    write_provenance,
+)
+from genodiff.runs.lock import forget_locks, hold_lock
+from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
 from genodiff.runs.tokenizer_files import write_tokenizer
-from genodiff.runs.weights import CARD, build, fill
 from genodiff.train.callbacks import Boundary, Counters
 from genodiff.train.horizon import open_plan
 from genodiff.train.module import Pretraining
@@ -101,13 +117,13 @@ def train(
         signals = stack.enter_context(Signals())
         stack.enter_context(_quiet())
         if world.rank == 0:
-            folder.prepare(out)
-            stack.enter_context(hold(out))
-            stack.callback(folder.remove_unused, out)
-            folder.check_config(out, config)
-            for leftover in (*clear_leftovers(out), *clear_leftovers(out / checkpoint.FOLDER)):
+            prepare_folder(out)
+            stack.enter_context(hold_lock(out))
+            stack.callback(remove_unused_folder, out)
+            check_config(out, config)
+            for leftover in (*clear_leftovers(out), *clear_leftovers(out / FOLDER)):
                 _log.info("removed %s, left by a run that was killed", leftover)
-        state = checkpoint.restore(out)
+        state = restore_state(out)
         if state is None and (out / CARD).exists():
             what = (
                 "holds weights only, without the state of an optimizer: training cannot "
@@ -149,7 +165,7 @@ def _counters(out: Path, state: State) -> Counters:
         what = f"lacks '{lacking[0]}', without which training cannot go on exactly"
         raise CheckpointError(
             what,
-            file=checkpoint.folder_of(out, state.step) / checkpoint.STATE_CARD,
+            file=checkpoint_path(out, state.step) / STATE_CARD,
             fix="use an undamaged checkpoint",
         )
     return Counters(**{key: state.counters[key] for key in Counters.__annotations__})
@@ -159,8 +175,8 @@ def _finished(config: RunConfig, out: Path, state: State, counters: Counters) ->
     plan = open_plan(out, config.train, state.step, counters.seconds, state.counters["plan"])
     if not plan.finished(state.step):
         return None
-    if not folder.published(out, state.step):
-        checkpoint.publish(out, state.step)
+    if not has_model_of(out, state.step):
+        publish_model(out, state.step)
     _log.info(
         "%s: already at step %d of %d: nothing to do", out, state.step, plan.horizon(state.step)
     )
@@ -179,15 +195,15 @@ def _fit(
     counters: Counters,
     start: WarmStart | None,
 ) -> RunResult:
-    objective = objective_of(config, diffusion_of(config, feed.alphabet))
-    backbone = build(config, feed.alphabet)
+    objective = build_objective(config, build_diffusion(config, feed.alphabet))
+    backbone = build_backbone(config, feed.alphabet)
     begun: dict[str, Any] = {}
     if state is None and start is not None:
         begun = {"init": start.record | {"logits_differ": begin(backbone, start, feed.alphabet)}}
         _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
     average = average_of(backbone, config.optim.ema_decay)
     if state is not None:
-        fill(
+        fill_module(
             backbone,
             {
                 n.removeprefix("weights."): t
@@ -195,7 +211,7 @@ def _fit(
                 if n.startswith("weights.")
             },
         )
-        fill(average.module, state.weights)
+        fill_module(average.module, state.weights)
         average.n_averaged.fill_(state.counters["averaged"])
         _log.info("%s: going on from step %d", out, state.step)
     plan = open_plan(
@@ -203,10 +219,10 @@ def _fit(
     )
     files = session = None
     if world.rank == 0:
-        folder.write_config(out, config)
+        write_config(out, config)
         write_tokenizer(out, feed.tokenizer)
-        session = folder.session_of(argv, device, counters.step) | begun
-        folder.record(out, config, feed.store.identity(), session)
+        session = describe_session(argv, device, counters.step) | begun
+        write_provenance(out, config, feed.store.identity(), session)
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
     else:
         plan.path = None
@@ -254,13 +270,13 @@ def _fit(
         what = f"{out}: stopped by {name} at step {counters.step}, its state is saved"
         raise Interrupted(what, boundary.stopped_by, fix="run the same command again to go on")
     if files is not None and session is not None:
-        checkpoint.publish(out, counters.step)
+        publish_model(out, counters.step)
         ending = {
             "ended": time_stamp("milliseconds"),
             "to_step": counters.step,
             "training_seconds": round(counters.seconds, 3),
         }
-        folder.record(out, config, feed.store.identity(), session | ending)
+        write_provenance(out, config, feed.store.identity(), session | ending)
     bits = boundary.last_valid[0] if boundary.last_valid else None
     return RunResult(out, counters.step, counters.seconds, counters.tokens, bits, False)
 
@@ -335,7 +351,7 @@ def _quiet() -> Iterator[None]:
 
 def _begin_worker(_: int) -> None:
     calm_child()
-    forget()
+    forget_locks()
 
 
 def _named(fault: BaseException) -> BaseException:

@@ -15,7 +15,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.runs.config import RunConfig
-from genodiff.runs.weights import fill
+from genodiff.runs.model import fill_module
 
 TOLERANCE = 1e-5
 _OF_TRAINING = {"checkpointing", "dropout"}  # settings that change no weight and no logit
@@ -66,7 +66,7 @@ def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
     if alphabet.fingerprint() != start.vocabulary:
         what = f"is of another vocabulary than '{alphabet.name}'"
         raise CheckpointError(what, file=start.path, fix="give weights of the same vocabulary")
-    fill(backbone, start.tensors)
+    fill_module(backbone, start.tensors)
     differ = start.parity(backbone)
     if not differ <= TOLERANCE:
         what = (

@@ -13,7 +13,7 @@ import pytest
 from genodiff.data.tokenizer import ByteTokenizer, train_bpe
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.text import TextTemplate, draft, filled, prompted, read_template
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.model import load_model
 from tests.commands import command, exit_code
 from tests.texts import SONG, VERSES, write_rows, write_song
 

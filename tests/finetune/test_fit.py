@@ -13,7 +13,7 @@ from genodiff.finetune.batches import EncodedPart, encode
 from genodiff.finetune.fit import FitResult, Tick, count_outputs, fit, probabilities, raw_scores
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.protocol import FitSettings
-from genodiff.runs.weights import own_tensors
+from genodiff.runs.model import collect_tensors
 from genodiff.tasks.metrics import measure
 from tests.finetune.motif_task import task_data
 
@@ -35,7 +35,7 @@ def parts(
 
 
 def weights(fitted: FitResult) -> dict[str, bytes]:
-    return {k: v.numpy().tobytes() for k, v in own_tensors(fitted.classifier).items()}
+    return {k: v.numpy().tobytes() for k, v in collect_tensors(fitted.classifier).items()}
 
 
 def test_a_fit_learns_a_planted_motif() -> None:

@@ -27,7 +27,7 @@ from genodiff.hub.adopt import adopt
 from genodiff.hub.export import export
 from genodiff.hub.layout import exchanged
 from genodiff.hub.source import read_source
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve
 
 

@@ -25,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE, adopt
 from genodiff.hub.source import read_source
-from genodiff.runs.checkpoint import check, load_model
+from genodiff.runs.model import check_folder, load_model
 
 
 def imported(source: Path, out: Path) -> Any:
@@ -63,7 +63,7 @@ def test_a_folder_that_the_reference_wrote_gives_its_logits(
 def test_every_published_form_keeps_its_logits(tmp_path: Path, changes: dict[str, Any]) -> None:
     theirs = write_published(tmp_path / "hf", **changes)
     same_logits(imported(tmp_path / "hf", tmp_path / "run"), theirs)
-    assert check(tmp_path / "run")["step"] == 0
+    assert check_folder(tmp_path / "run")["step"] == 0
 
 
 def test_shards_and_archives_are_read_like_one_file(tmp_path: Path) -> None:

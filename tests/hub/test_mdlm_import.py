@@ -24,7 +24,7 @@ from genodiff.hub.mdlm import hyper_parameters
 from genodiff.hub.mdlm_names import mdlm_config, mdlm_names, to_published_mdlm
 from genodiff.hub.source import read_source
 from genodiff.hub.weights import open_weights
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.model import load_model
 
 DIT = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
 MAMBAS = {

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from tiny_run import genome_text
 
 from genodiff.hub.source import read_source
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.model import load_model
 
 HUB = "caduceus-ps_seqlen-131k_d_model-256_n_layer-16"
 QUICK = "--seq-len 64 --batch-size 4 --max-steps 2 --validate-windows 0".split()

@@ -17,9 +17,9 @@ from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import adopt
 from genodiff.hub.source import read_source
 from genodiff.hub.start import warm_start
-from genodiff.runs.checkpoint import load_model, restore
+from genodiff.runs.checkpoint import restore_state
+from genodiff.runs.model import collect_tensors, load_model
 from genodiff.runs.resolve import resolve
-from genodiff.runs.weights import own_tensors
 from genodiff.train.run import train
 
 FLAGS = (
@@ -69,8 +69,8 @@ def test_training_begins_from_the_weights(
         "0",
     )
     model = load_model(tmp_path / "run")
-    for name, tensor in own_tensors(theirs).items():
-        torch.testing.assert_close(own_tensors(model.backbone)[name], tensor, rtol=0, atol=1e-9)
+    for name, tensor in collect_tensors(theirs).items():
+        torch.testing.assert_close(collect_tensors(model.backbone)[name], tensor, rtol=0, atol=1e-9)
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert config["init_sha256"] == warm_start(init).digest
     session = json.loads((tmp_path / "run" / "provenance.json").read_text())["sessions"][0]
@@ -81,9 +81,9 @@ def test_training_begins_from_the_weights(
 def test_the_average_begins_from_the_weights_too(tmp_path: Path, fasta: Path) -> None:
     theirs = write_published(tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "run", "--max-steps", "1")
-    state = restore(tmp_path / "run")
+    state = restore_state(tmp_path / "run")
     assert state is not None
-    moved = own_tensors(theirs)["embedding"]
+    moved = collect_tensors(theirs)["embedding"]
     raw, average = state.tensors["weights.embedding"], state.weights["embedding"]
     share = (average - moved).abs().sum() / (raw - moved).abs().sum()
     assert 0 < share <= 1.0
@@ -101,11 +101,13 @@ def test_a_run_resumes_exactly_without_its_source(tmp_path: Path, fasta: Path) -
     shutil.move(tmp_path / "gone", tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "again", "--max-steps", "2")
     begin(fasta, tmp_path / "hf", tmp_path / "again", "--max-steps", "4")
-    one, two = (own_tensors(load_model(tmp_path / name).backbone) for name in ("again", "whole"))
+    one, two = (
+        collect_tensors(load_model(tmp_path / name).backbone) for name in ("again", "whole")
+    )
     assert one.keys() == two.keys()
     shutil.rmtree(tmp_path / "again" / "checkpoints" / "step_00000004")
     assert_code(0, "train", "--resume", str(tmp_path / "again"), "--max-steps", "4", *FLAGS)
-    again = own_tensors(load_model(tmp_path / "again").backbone)
+    again = collect_tensors(load_model(tmp_path / "again").backbone)
     assert all(torch.equal(again[n], x) for n, x in one.items())
 
 

@@ -16,7 +16,7 @@ from genodiff.io import atomic
 from genodiff.report.benchmark import page, write_benchmark
 from genodiff.report.benchmark_tables import markdown
 from genodiff.report.sweep_results import read_sweep, summary_lines
-from genodiff.runs.weights import to_bytes
+from genodiff.runs.sealed_files import encode_tensors
 from genodiff.tasks.audit import audit_lines
 from genodiff.tasks.published_scores import find_published
 from genodiff.tasks.task import load_suite
@@ -60,7 +60,7 @@ def write_sweep(out: Path, split: str = "official") -> None:
             predicted = np.stack([1 - p, p], 1).astype(np.float32)
             tensors = {"predicted": torch.from_numpy(predicted), "truth": torch.from_numpy(truth)}
             tensors["lengths"] = torch.from_numpy(np.linspace(300, 500, 20).astype(np.int64))
-            atomic.write_bytes(folder / TEST, to_bytes(tensors))
+            atomic.write_bytes(folder / TEST, encode_tensors(tensors))
             value = float((predicted.argmax(1) == truth).mean())
             network = kind != "baseline"
             settings = (

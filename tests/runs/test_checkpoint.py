@@ -19,28 +19,28 @@ from genodiff.errors import CheckpointError, MachineError
 from genodiff.runs import checkpoint
 from genodiff.runs.checkpoint import (
     State,
-    folder_of,
-    load_model,
-    prune,
-    restore,
-    save,
-    steps_of,
-    verify,
+    checkpoint_path,
+    list_steps,
+    prune_checkpoints,
+    read_state,
+    restore_state,
+    save_checkpoint,
 )
-from genodiff.runs.weights import build, own_tensors, seal
+from genodiff.runs.model import build_backbone, collect_tensors, load_model
+from genodiff.runs.sealed_files import seal
 
 
 def write(run: Path, step: int, **changes: Any) -> Path:
     """A checkpoint of an untrained network."""
     config = tiny(**changes)
-    weights = own_tensors(build(config, DNA))
+    weights = collect_tensors(build_backbone(config, DNA))
     state = State(
         step,
         weights,
         {f"weights.{n}": t + step for n, t in weights.items()},
         {"seconds": 0.1, "tokens": step},
     )
-    return save(run, state, config, DNA, {"fingerprint": "f"})
+    return save_checkpoint(run, state, config, DNA, {"fingerprint": "f"})
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], Any], *, sealed: bool = False) -> None:
@@ -52,10 +52,10 @@ def edit(path: Path, change: Callable[[dict[str, Any]], Any], *, sealed: bool = 
 
 def test_a_checkpoint_gives_back_every_bit(tmp_path: Path) -> None:
     write(tmp_path, 20)
-    state = restore(tmp_path)
+    state = restore_state(tmp_path)
     assert state is not None
     assert (state.step, state.counters) == (20, {"step": 20, "seconds": 0.1, "tokens": 20})
-    for name, tensor in own_tensors(build(tiny(), DNA)).items():
+    for name, tensor in collect_tensors(build_backbone(tiny(), DNA)).items():
         assert torch.equal(state.weights[name], tensor)
         assert torch.equal(state.tensors[f"weights.{name}"], tensor + 20)
 
@@ -64,8 +64,8 @@ def test_the_newest_is_chosen_by_step_not_by_name_or_time(tmp_path: Path) -> Non
     for step in (99999999, 7, 100000000, 20):
         write(tmp_path, step)
     (tmp_path / "checkpoints" / "step_0000003x").mkdir()
-    assert steps_of(tmp_path) == [100000000, 99999999, 20, 7]
-    state = restore(tmp_path)
+    assert list_steps(tmp_path) == [100000000, 99999999, 20, 7]
+    state = restore_state(tmp_path)
     assert state is not None
     assert state.step == 100000000
 
@@ -73,8 +73,8 @@ def test_the_newest_is_chosen_by_step_not_by_name_or_time(tmp_path: Path) -> Non
 def test_pruning_keeps_the_newest(tmp_path: Path) -> None:
     for step in (5, 10, 15, 20):
         write(tmp_path, step)
-    prune(tmp_path, 2)
-    assert steps_of(tmp_path) == [20, 15]
+    prune_checkpoints(tmp_path, 2)
+    assert list_steps(tmp_path) == [20, 15]
     assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [
         "step_00000015",
         "step_00000020",
@@ -102,7 +102,7 @@ def test_saving_a_step_again_keeps_a_sound_checkpoint_and_replaces_a_corrupt_one
     assert folder.stat().st_ino == before
     (folder / "trainer.json").write_text("{}")
     write(tmp_path, 3)
-    verify(folder)
+    read_state(folder)
     assert (tmp_path / "checkpoints" / "step_00000003.corrupt").is_dir()
 
 
@@ -138,7 +138,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_and_the_one_before_it_taken(
     write(tmp_path, 10)
     newest = write(tmp_path, 20)
     damage(newest)
-    state = restore(tmp_path)
+    state = restore_state(tmp_path)
     assert state is not None
     assert state.step == 10
     assert newest.with_name("step_00000020.corrupt").is_dir()
@@ -166,10 +166,10 @@ def test_no_flipped_bit_goes_unseen(tmp_path: Path, name: str, where: float, bit
     path.write_bytes(raw[:at] + bytes([raw[at] ^ 1 << bit]) + raw[at + 1 :])
     try:
         if name == "manifest.json" and _same_json(raw, path.read_bytes()):
-            verify(folder)
+            read_state(folder)
         else:
             with pytest.raises(CheckpointError):
-                verify(folder)
+                read_state(folder)
     finally:
         path.write_bytes(raw)
 
@@ -185,21 +185,21 @@ def test_where_all_are_corrupt_training_does_not_start_anew_and_names_them(tmp_p
     for step in (10, 20):
         (write(tmp_path, step) / "trainer.json").write_text("{}")
     with pytest.raises(CheckpointError, match=r"step_00000020.*step_00000010"):
-        restore(tmp_path)
-    assert steps_of(tmp_path) == [20, 10]
+        restore_state(tmp_path)
+    assert list_steps(tmp_path) == [20, 10]
 
 
 def test_a_checkpoint_of_a_later_version_is_refused_not_passed_over(tmp_path: Path) -> None:
     write(tmp_path, 10)
     edit(write(tmp_path, 20) / "manifest.json", lambda v: v.update(format_version=999), sealed=True)
     with pytest.raises(CheckpointError, match=r"999 is newer.*upgrade"):
-        restore(tmp_path)
+        restore_state(tmp_path)
 
 
 def test_a_pickle_in_a_checkpoint_is_refused_and_never_read(tmp_path: Path) -> None:
     folder = write(tmp_path, 10)
     (folder / "optimizer.pt").write_bytes(pickle.dumps({}))
-    for use in (restore, load_model):
+    for use in (restore_state, load_model):
         with pytest.raises(CheckpointError, match=r"optimizer\.pt.*pickle"):
             use(tmp_path)
 
@@ -221,8 +221,8 @@ def test_the_two_model_files_alone_are_a_model(tmp_path: Path) -> None:
     assert len(model.digest) == 12
     assert not model.backbone.training
     assert model.diffusion.targets == DNA.targets
-    weights = own_tensors(build(tiny(), DNA))
-    assert all(torch.equal(t, weights[n]) for n, t in own_tensors(model.backbone).items())
+    weights = collect_tensors(build_backbone(tiny(), DNA))
+    assert all(torch.equal(t, weights[n]) for n, t in collect_tensors(model.backbone).items())
 
 
 def scramble(values: dict[str, Any]) -> None:
@@ -362,7 +362,7 @@ def test_a_full_disk_leaves_the_older_checkpoint_and_nothing_else(
     with pytest.raises(MachineError, match="No space"):
         write(tmp_path, 20)
     assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step_00000010"]
-    verify(folder_of(tmp_path, 10))
+    read_state(checkpoint_path(tmp_path, 10))
 
 
 def test_an_edited_description_is_seen_without_a_manifest_too(tmp_path: Path) -> None:

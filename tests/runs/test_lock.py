@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from genodiff.errors import UsageError
-from genodiff.runs.lock import FILE, check_free, forget, hold
+from genodiff.runs.lock import FILE, check_lock_free, forget_locks, hold_lock
 
 HOLD = """
 import sys, time, pathlib
-from genodiff.runs.lock import hold
-with hold(pathlib.Path(sys.argv[1])):
+from genodiff.runs.lock import hold_lock
+with hold_lock(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -37,7 +37,7 @@ def test_a_second_run_is_refused_at_once_and_told_by_whom(
     tmp_path: Path, holder: subprocess.Popen[str]
 ) -> None:
     began = time.monotonic()
-    for refuse in (check_free, lambda run: hold(run).__enter__()):
+    for refuse in (check_lock_free, lambda run: hold_lock(run).__enter__()):
         with pytest.raises(
             UsageError, match=f"pid {holder.pid} on {socket.gethostname()}, started 20"
         ):
@@ -49,35 +49,35 @@ def test_the_lock_of_a_killed_run_is_free(tmp_path: Path, holder: subprocess.Pop
     holder.kill()
     holder.wait()
     assert (tmp_path / FILE).exists()
-    check_free(tmp_path)
-    with hold(tmp_path):
+    check_lock_free(tmp_path)
+    with hold_lock(tmp_path):
         pass
 
 
 def test_a_run_may_follow_another_in_one_process(tmp_path: Path) -> None:
     for _ in range(2):
-        with hold(tmp_path):
+        with hold_lock(tmp_path):
             assert str(os.getpid()) in (tmp_path / FILE).read_text()
-    check_free(tmp_path)
+    check_lock_free(tmp_path)
 
 
 def test_looking_at_a_folder_without_a_lock_makes_none(tmp_path: Path) -> None:
-    check_free(tmp_path)
-    check_free(tmp_path / "nothing")
+    check_lock_free(tmp_path)
+    check_lock_free(tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_workers_copy_does_not_keep_the_lock(tmp_path: Path) -> None:
     ready, go = os.pipe(), os.pipe()
-    with hold(tmp_path):
+    with hold_lock(tmp_path):
         pid = os.fork()
         if not pid:
-            forget()
+            forget_locks()
             os.write(ready[1], b"x")
             os.read(go[0], 1)
             os._exit(0)
         os.read(ready[0], 1)
-    check_free(tmp_path)
+    check_lock_free(tmp_path)
     os.write(go[1], b"x")
     os.waitpid(pid, 0)
 

@@ -13,7 +13,7 @@ from tiny_run import write_run
 from genodiff.alphabet import DNA, SOFT
 from genodiff.backbones.streaming import stream
 from genodiff.errors import UsageError
-from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.model import Model, load_model
 from genodiff.score.contigs import contig_bound
 from genodiff.score.eval_data import open_data
 from genodiff.score.evaluation import evaluate, write_evaluation

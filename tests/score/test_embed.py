@@ -17,7 +17,7 @@ from tiny_run import NETWORK, genome_text, save_run, write_run
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve
 from genodiff.score.embed import Window, embed, reading, windows_of
 from genodiff.score.embedding_files import write_embeddings

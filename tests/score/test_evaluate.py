@@ -20,8 +20,8 @@ from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.checkpoint import Model, load_model
 from genodiff.runs.feed import recipe_of
+from genodiff.runs.model import Model, load_model
 from genodiff.runs.resolve import resolve
 from genodiff.score import lines
 from genodiff.score.eval_data import open_data

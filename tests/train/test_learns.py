@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tiny_training import TINY
 
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve
 from genodiff.score.evaluation import evaluate
 from genodiff.train.run import train

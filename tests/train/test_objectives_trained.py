@@ -13,7 +13,7 @@ from tiny_training import run_tiny, tiny
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.diffusion.objectives.d3pm import D3pm
 from genodiff.errors import UsageError
-from genodiff.runs.checkpoint import load_model
+from genodiff.runs.model import load_model
 
 ONE_WAY = {"preset": "mamba-tiny"}
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tiny_training import tiny
 
 from genodiff.alphabet import DNA
+from genodiff.runs.model import build_backbone, collect_tensors, fill_module
 from genodiff.runs.sections import OptimSettings
-from genodiff.runs.weights import build, fill, own_tensors
 from genodiff.train.optimizer import (
     adamw,
     average_of,
@@ -57,7 +57,7 @@ def test_the_rate_is_never_negative_nor_above_lr(
 
 
 def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay() -> None:
-    backbone = build(tiny(norm="layer", strands="single", tie_head=False), DNA)
+    backbone = build_backbone(tiny(norm="layer", strands="single", tie_head=False), DNA)
     exempt = {name for name, p in backbone.named_parameters() if not decays(name, p)}
     for name, parameter in backbone.named_parameters():
         last = name.split(".")[-1]
@@ -106,23 +106,23 @@ def test_average_and_moments_survive_a_round_trip() -> None:
         average.update_parameters(backbone)
 
     settings = OptimSettings(lr=0.01, weight_decay=0.1)
-    backbone = build(tiny(), DNA)
+    backbone = build_backbone(tiny(), DNA)
     optimizer, average = adamw(backbone, settings), average_of(backbone, 0.99)
     step(backbone, optimizer, average)
     step(backbone, optimizer, average)
     saved = [
         {n: t.clone() for n, t in tensors.items()}
         for tensors in (
-            own_tensors(backbone),
-            own_tensors(average.module),
+            collect_tensors(backbone),
+            collect_tensors(average.module),
             moments(optimizer, backbone),
         )
     ]
     step(backbone, optimizer, average)
-    other = build(tiny(seed=5), DNA)
+    other = build_backbone(tiny(seed=5), DNA)
     other_optimizer, other_average = adamw(other, settings), average_of(other, 0.99)
-    fill(other, saved[0])
-    fill(other_average.module, saved[1])
+    fill_module(other, saved[0])
+    fill_module(other_average.module, saved[1])
     other_average.n_averaged.fill_(3)
     set_moments(other_optimizer, other, saved[2])
     step(other, other_optimizer, other_average)

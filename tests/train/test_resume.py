@@ -15,8 +15,9 @@ import pytest
 from tiny_training import TINY, run_tiny
 
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
-from genodiff.runs.checkpoint import load_model, steps_of
-from genodiff.runs.lock import hold
+from genodiff.runs.checkpoint import list_steps
+from genodiff.runs.lock import hold_lock
+from genodiff.runs.model import load_model
 
 HARNESS = Path(__file__).with_name("kills.py")
 
@@ -132,13 +133,13 @@ def test_another_configuration_in_the_same_folder_is_refused_and_told_apart(tmp_
     with pytest.raises(UsageError, match=r"optim\.lr: 0\.5, not 0\.002"):
         run_tiny(run, steps=4, lr=0.5)
     assert (run / "config.yaml").read_text() == before
-    assert steps_of(run) == [2]
+    assert list_steps(run) == [2]
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    with hold(run):
+    with hold_lock(run):
         pid = os.fork()
         if not pid:
             code = 1
@@ -174,7 +175,7 @@ def test_data_that_changed_since_the_run_began_is_refused_with_both_hashes(
         DataError, match=r"in\.fa.*changed.*sha256 is [0-9a-f]{64}.*was [0-9a-f]{64}"
     ):
         run_tiny(run, recipe="own", fasta=str(genome), steps=4)
-    assert steps_of(run) == [2]
+    assert list_steps(run) == [2]
 
 
 def test_the_same_data_under_another_name_is_the_same_data(tmp_path: Path) -> None:
@@ -221,9 +222,9 @@ def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path:
         run_tiny(run, steps=10_000, checkpoint_every=10_000, validate_every=10_000)
     thread.join()
     assert caught.value.exit_code == 143
-    assert steps_of(run) == [len(metrics(run))]
+    assert list_steps(run) == [len(metrics(run))]
     assert {s: signal.getsignal(s) for s in before} == before
-    assert load_model(run).step == steps_of(run)[0]
+    assert load_model(run).step == list_steps(run)[0]
 
 
 @pytest.mark.slow

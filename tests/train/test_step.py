@@ -17,8 +17,14 @@ from tiny_training import run_tiny, tiny
 from genodiff.alphabet import DNA
 from genodiff.data.loader import Batch
 from genodiff.errors import GenodiffError
-from genodiff.runs.checkpoint import diffusion_of, load_model, objective_of, steps_of
-from genodiff.runs.weights import build, own_tensors
+from genodiff.runs.checkpoint import list_steps
+from genodiff.runs.model import (
+    build_backbone,
+    build_diffusion,
+    build_objective,
+    collect_tensors,
+    load_model,
+)
 from genodiff.train import module as module_file
 from genodiff.train.module import batch_loss
 from genodiff.train.validation import validate
@@ -57,8 +63,8 @@ def test_a_batch_and_its_parts_have_the_same_objective(
 ) -> None:
     config = tiny(exact_count=exact_count)
     backbone, objective, whole = (
-        build(config, DNA),
-        objective_of(config, diffusion_of(config, DNA)),
+        build_backbone(config, DNA),
+        build_objective(config, build_diffusion(config, DNA)),
         batch(6, 32, seed, pad),
     )
     terms, weights = batch_loss(objective, backbone, whole, 0.1)
@@ -77,8 +83,8 @@ def test_a_batch_and_its_parts_have_the_same_objective(
 def test_soft_masked_bases_weigh_what_they_are_given() -> None:
     config = tiny()
     backbone, objective, one = (
-        build(config, DNA),
-        objective_of(config, diffusion_of(config, DNA)),
+        build_backbone(config, DNA),
+        build_objective(config, build_diffusion(config, DNA)),
         batch(4, 32),
     )
     (full, sum_full), (half, sum_half), (none, sum_none) = (
@@ -118,17 +124,17 @@ def test_micro_batches_train_the_same_model(tmp_path: Path, accumulate: int) -> 
     for a, b in zip(metrics(tmp_path / "one"), metrics(tmp_path / "many"), strict=True):
         assert float.fromhex(a["loss_hex"]) == pytest.approx(float.fromhex(b["loss_hex"]), rel=1e-5)
         assert float(a["grad_norm"]) == pytest.approx(float(b["grad_norm"]), rel=1e-3)
-    one, many = (own_tensors(load_model(tmp_path / name).backbone) for name in ("one", "many"))
+    one, many = (collect_tensors(load_model(tmp_path / name).backbone) for name in ("one", "many"))
     for name, tensor in one.items():
         torch.testing.assert_close(many[name], tensor, rtol=1e-3, atol=1e-4)
 
 
 def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) -> None:
-    from genodiff.runs.checkpoint import folder_of, verify
+    from genodiff.runs.checkpoint import checkpoint_path, read_state
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
-    state = verify(folder_of(tmp_path / "run", 6))
-    loaded = own_tensors(load_model(tmp_path / "run").backbone)
+    state = read_state(checkpoint_path(tmp_path / "run", 6))
+    loaded = collect_tensors(load_model(tmp_path / "run").backbone)
     raw = {
         n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")
     }
@@ -207,7 +213,7 @@ def test_too_many_such_steps_stop_the_run_and_leave_its_last_sound_state(
     with pytest.raises(GenodiffError, match=r"step 5: .*not finite.*2 such steps") as caught:
         run_tiny(tmp_path / "run", steps=9, max_skipped=2)
     assert caught.value.exit_code == 1
-    assert steps_of(tmp_path / "run") == [4, 2]
+    assert list_steps(tmp_path / "run") == [4, 2]
     monkeypatch.undo()
     monkeypatch.setattr(module_file, "batch_loss", Poison({1}, math.nan, "loss"))
     with pytest.raises(GenodiffError, match="not finite"):
@@ -229,4 +235,4 @@ def test_a_state_that_is_not_finite_is_never_saved(
     monkeypatch.setattr(callbacks, "moments", spoiled)
     with pytest.raises(GenodiffError, match="no checkpoint is written"):
         run_tiny(tmp_path / "run")
-    assert steps_of(tmp_path / "run") == []
+    assert list_steps(tmp_path / "run") == []

@@ -31,7 +31,7 @@ def check(
     Published weights are judged as `checkpoint import` judges them.
     """
     from genodiff.hub.source import is_published, read_source
-    from genodiff.runs.checkpoint import check as judge
+    from genodiff.runs.model import check_folder as judge
 
     if is_published(path):
         source = read_source(path).record()

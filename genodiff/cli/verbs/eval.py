@@ -15,7 +15,7 @@ from genodiff.cli.evaluation_tables import draw_suite, draw_tables
 from genodiff.domain import DOMAINS
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.io.progress import ProgressDisplay, format_duration
-from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.model import Model, load_model
 from genodiff.score.bound import Progress
 from genodiff.score.eval_options import EvalOptions
 from genodiff.score.evaluation import EVAL, evaluate, plan_evaluation, write_evaluation

@@ -15,7 +15,7 @@ from genodiff.cli.common import Common
 from genodiff.generate.text import END
 from genodiff.io.fasta import read_fasta
 from genodiff.io.text import text_pieces
-from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.model import Model, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.score.eval_data import open_data
 from genodiff.score.eval_options import EvalOptions

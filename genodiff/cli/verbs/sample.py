@@ -37,7 +37,7 @@ from genodiff.generate.sample import (
     workload,
 )
 from genodiff.io.progress import format_duration
-from genodiff.runs.checkpoint import Model, load_model
+from genodiff.runs.model import Model, load_model
 
 _log = logging.getLogger("genodiff")
 DEFAULT_N = 16

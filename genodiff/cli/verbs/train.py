@@ -13,9 +13,10 @@ from genodiff.cli.common import Common
 from genodiff.cli.settings_flags import SettingsFlags, chosen
 from genodiff.cli.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
-from genodiff.runs.checkpoint import steps_of, why_no_run
+from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
-from genodiff.runs.lock import check_free
+from genodiff.runs.folder import explain_no_run
+from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, resolve
 from genodiff.settings import read_yaml
 
@@ -126,7 +127,7 @@ def train(
         start, given, over = begun_from(init, resume or out, given, over)
     if resume is not None:
         if not (resume / "config.yaml").is_file():
-            raise why_no_run(resume)
+            raise explain_no_run(resume)
         resolved = read_config(resume / "config.yaml", over)
     else:
         if (
@@ -145,7 +146,7 @@ def train(
             file=folder,
             fix="leave --fresh out to go on with it, or choose another --out",
         )
-    check_free(folder)
+    check_lock_free(folder)
     device = common.apply()
     if plan:
         from genodiff.train.estimate import estimate, lines
@@ -155,7 +156,7 @@ def train(
         return
     from genodiff.train.run import train as run
 
-    if start is None and resolved.init is not None and not steps_of(folder):
+    if start is None and resolved.init is not None and not list_steps(folder):
         from genodiff.hub.start import warm_start
 
         start = warm_start(resolved.init)

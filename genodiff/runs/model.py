@@ -1,0 +1,236 @@
+"""A trained model, ready to use, from a run folder or a checkpoint folder."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import Backbone
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objective import Objective, objective
+from genodiff.diffusion.schedule import schedule
+from genodiff.errors import CheckpointError
+from genodiff.runs.checkpoint import (
+    CARD,
+    MANIFEST,
+    WEIGHTS,
+    Card,
+    checkpoint_path,
+    list_steps,
+    read_card,
+    read_state,
+    run_of,
+    verify_folder,
+)
+from genodiff.runs.config import RunConfig
+from genodiff.runs.sealed_files import (
+    AGAIN,
+    PICKLES,
+    read_bytes,
+    read_json,
+    read_tensors,
+    refuse_pickles,
+)
+
+PUBLISHED = "config.json"
+"""What a published network of others has in the place of `model.json`."""
+
+_log = logging.getLogger("genodiff")
+
+
+class Model(NamedTuple):
+    """A trained model, ready to use."""
+
+    backbone: Backbone
+    diffusion: MaskedDiffusion
+    alphabet: Alphabet
+    config: RunConfig
+    step: int
+    digest: str
+    run: Path
+    data: dict[str, Any] = {}  # noqa: RUF012
+
+    @property
+    def objective(self) -> Objective:
+        """What the network was trained with, and is to be judged by."""
+        return build_objective(self.config, self.diffusion)
+
+
+def load_model(path: str | Path, device: str = "cpu") -> Model:
+    """The model in a run folder or a checkpoint folder, in evaluation mode.
+
+    The weights are the averaged ones; of a run folder, the newest. Everything is judged before
+    anything is allocated. In a run folder a corrupt checkpoint gives a warning, and the one before
+    it is taken. Raises `CheckpointError`, naming the file and the fault.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise CheckpointError(
+            "is not there (not found)", file=path, fix="give a run folder or a checkpoint folder"
+        )
+    if not path.is_dir():
+        pickled = path.suffix.lower() in PICKLES
+        kind = (
+            "pickles and archives are not supported: refused"
+            if pickled
+            else "is a file, not a folder"
+        )
+        raise CheckpointError(
+            kind, file=path, fix="give a run folder with model.safetensors and model.json"
+        )
+    refuse_pickles(path)
+    if not os.path.lexists(path / CARD) and os.path.lexists(path / WEIGHTS):
+        read_tensors(path / WEIGHTS)  # a fault of the weights is said before the missing card
+    missing = _explain_no_model(path)
+    if missing.file == path / PUBLISHED and not list_steps(path):
+        raise missing
+    for folder in _find_candidates(path):
+        try:
+            if folder != path or (folder / MANIFEST).exists():
+                card, _ = verify_folder(folder)
+            else:
+                card = read_card(folder)
+            return _read_model(folder, card, path, device)
+        except CheckpointError as fault:
+            if folder == path:
+                raise
+            _log.warning("%s; trying the checkpoint before it", fault)
+            missing = fault
+    raise missing
+
+
+def _explain_no_model(path: Path) -> CheckpointError:
+    """Why there is no model in a folder without a checkpoint."""
+    if os.path.lexists(path / CARD) or not os.path.lexists(path / PUBLISHED):
+        return CheckpointError(
+            "is missing (not found)",
+            file=path / CARD,
+            fix="give a run folder or a checkpoint folder",
+        )
+    domain = read_json(path / PUBLISHED).get("domain")
+    of = f" of the domain {domain}" if isinstance(domain, str) else ""
+    what = f"describes a published network{of}, not a run of genodiff ({CARD} is not found)"
+    return CheckpointError(
+        what, file=path / PUBLISHED, fix="make a run folder of it: genodiff checkpoint import"
+    )
+
+
+def check_folder(path: Path) -> dict[str, Any]:
+    """What stands in a run or checkpoint folder, after all of it has been read.
+
+    Step, digest and parameters of the model, and the steps of all checkpoints. Raises
+    `CheckpointError` for the first fault.
+    """
+    model = load_model(path)
+    steps = list_steps(path)
+    for step in steps:
+        read_state(checkpoint_path(path, step))
+    if (path / MANIFEST).exists():
+        read_state(path)
+    return {
+        "step": model.step,
+        "digest": model.digest,
+        "checkpoints": steps,
+        "parameters": sum(p.numel() for p in model.backbone.parameters()),
+    }
+
+
+def _find_candidates(path: Path) -> Iterator[Path]:
+    """Folders that may hold the model of `path`: the newest first, the top of a run before its copy."""
+    steps = list_steps(path)
+    top = any((path / name).exists() or (path / name).is_symlink() for name in (WEIGHTS, CARD))
+    if top and (not steps or read_card(path).step >= steps[0]):
+        yield path
+    else:
+        yield from (checkpoint_path(path, step) for step in steps)
+
+
+def _read_model(folder: Path, card: Card, path: Path, device: str) -> Model:
+    return Model(
+        _read_backbone(folder, card, device),
+        build_diffusion(card.config, card.alphabet),
+        card.alphabet,
+        card.config,
+        card.step,
+        card.weights_sha256[:12],
+        run_of(path),
+        card.data,
+    )
+
+
+def _read_backbone(folder: Path, card: Card, device: str) -> Backbone:
+    if not (folder / WEIGHTS).is_file():
+        read_bytes(folder / WEIGHTS)  # says what stands there instead
+    _check_size(folder, card.config, card.alphabet)
+    with torch.device("meta"):
+        wanted = {
+            name: tuple(t.shape)
+            for name, t in collect_tensors(build_backbone(card.config, card.alphabet)).items()
+        }
+    tensors = read_tensors(folder / WEIGHTS, wanted, card.weights_sha256)
+    backbone = build_backbone(card.config, card.alphabet)
+    fill_module(backbone, tensors)
+    return backbone.to(device).eval()
+
+
+def _check_size(folder: Path, config: RunConfig, alphabet: Alphabet) -> None:
+    """Raises `CheckpointError` where the network is larger than the weight file."""
+    try:
+        there = (folder / WEIGHTS).stat().st_size
+    except OSError:
+        there = 0
+    asked = config.backbone.n_parameters(alphabet.padded_size)
+    if 4 * asked > there + 4 * alphabet.padded_size * config.backbone.d_model:
+        raise CheckpointError(
+            f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer} ask for "
+            f"{asked} parameters "
+            f"({4 * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large",
+            file=folder / CARD,
+            fix=AGAIN,
+        )
+
+
+def build_backbone(config: RunConfig, alphabet: Alphabet) -> Backbone:
+    """The network of a configuration, with fresh weights."""
+    return config.backbone.build(alphabet.padded_size, alphabet.complement)
+
+
+def build_diffusion(config: RunConfig, alphabet: Alphabet) -> MaskedDiffusion:
+    """The diffusion that a configuration names."""
+    noise = schedule(config.diffusion.schedule, **config.diffusion.schedule_options)
+    return MaskedDiffusion(
+        noise, alphabet.mask_id, alphabet.targets, config.backbone.time_conditioned
+    )
+
+
+def build_objective(config: RunConfig, diffusion: MaskedDiffusion) -> Objective:
+    """The objective that a configuration names."""
+    return objective(config.diffusion.objective, diffusion, **config.diffusion.own())
+
+
+def collect_tensors(module: nn.Module) -> dict[str, Tensor]:
+    """The state of a module, each tensor once: tied ones stand under their first name."""
+    seen: set[int] = set()
+    out = {}
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            out[name] = tensor.detach()
+    return out
+
+
+def fill_module(module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Copy `tensors` (names as `collect_tensors` gives them) into the module, bit for bit."""
+    mine = collect_tensors(module)
+    if mine.keys() != tensors.keys():
+        raise CheckpointError(
+            f"tensors {sorted(mine.keys() ^ tensors.keys())[:3]} do not belong together", fix=AGAIN
+        )
+    with torch.no_grad():
+        for name, tensor in mine.items():
+            tensor.copy_(tensors[name])

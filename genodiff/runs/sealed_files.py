@@ -1,0 +1,207 @@
+"""Files that are judged before they are believed: JSON under a seal, and safetensors.
+
+No pickle, link, path or code is followed from here. Sizes and types are read from headers before
+anything is allocated. Every fault is a `CheckpointError` that names the file.
+"""
+
+import hashlib
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from genodiff.errors import CheckpointError
+from genodiff.io.identity import sha256_json
+
+FORMAT_VERSION = 1
+AGAIN = "use an undamaged checkpoint"
+PICKLES = {
+    ".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".npz", ".npy", ".joblib", ".dill", ".tar",
+}  # fmt: skip
+
+_LARGEST_JSON = 16 << 20
+
+
+def refuse_pickles(folder: Path) -> None:
+    """Raises `CheckpointError` where a folder that is to be read carries a file that could be a
+    pickle.
+    """
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.suffix.lower() in PICKLES:
+            what = (
+                "is a pickle or an archive, which may run code: refused; only safetensors "
+                "and JSON are read"
+            )
+            raise CheckpointError(what, file=path, fix="remove it")
+
+
+def read_bytes(path: Path, largest: int | None = None) -> bytes:
+    """The content of a regular file, not through a link. Raises `CheckpointError` naming the file."""
+    try:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            raise CheckpointError(
+                "is a symlink: it may lead outside", file=path, fix="put the file itself there"
+            )
+        if not stat.S_ISREG(found.st_mode):
+            raise CheckpointError("is not a regular file", file=path, fix=AGAIN)
+        if largest is not None and found.st_size > largest:
+            raise CheckpointError(
+                f"is {found.st_size} bytes large, more than {largest}", file=path, fix=AGAIN
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(
+            "is missing (not found)", file=path, fix="give a complete run folder or checkpoint"
+        ) from None
+    except OSError as fault:
+        raise CheckpointError(
+            f"cannot be read ({fault.strerror})",
+            file=path,
+            fix="check the path and its permissions",
+        ) from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises `CheckpointError`."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise ValueError("a key stands twice")
+        return dict(pairs)
+
+    def no_constant(name: str) -> None:
+        raise ValueError(f"{name} is no JSON number")
+
+    raw = read_bytes(path, _LARGEST_JSON)
+    try:
+        found = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=unique, parse_constant=no_constant
+        )
+    except (ValueError, RecursionError) as fault:
+        kind = (
+            "is empty, truncated" if not raw.strip() else "is not valid JSON: truncated or corrupt"
+        )
+        raise CheckpointError(f"{kind} ({str(fault)[:80]})", file=path, fix=AGAIN) from None
+    if not isinstance(found, dict):
+        raise CheckpointError("is not a JSON object: corrupt or invalid", file=path, fix=AGAIN)
+    return found
+
+
+def seal(values: dict[str, Any]) -> dict[str, Any]:
+    """`values` with the sha256 of their canonical JSON under `seal`."""
+    body = {k: v for k, v in values.items() if k != "seal"}
+    return body | {"seal": sha256_json(body)}
+
+
+def check_version(values: dict[str, Any], path: Path) -> None:
+    """Raises `CheckpointError` unless this build reads the file's `format_version`."""
+    version = values.get("format_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise CheckpointError(
+            f"has no valid format_version (found {version!r})", file=path, fix=AGAIN
+        )
+    if version > FORMAT_VERSION:
+        raise CheckpointError(
+            f"format_version {version} is newer than {FORMAT_VERSION}, which this genodiff reads",
+            file=path,
+            fix="upgrade genodiff",
+        )
+
+
+def to_utf8(value: Any) -> Any:
+    """`value` with names that this locale could not decode (a path in a "C" locale) as the UTF-8
+    that they are.
+    """
+    if isinstance(value, dict):
+        return {key: to_utf8(below) for key, below in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_utf8(below) for below in value]
+    return (
+        value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if isinstance(value, str)
+        else value
+    )
+
+
+def encode_tensors(tensors: dict[str, Tensor]) -> bytes:
+    """The tensors as safetensors, the same bytes for the same values."""
+    return safetensors.torch.save(
+        {name: tensors[name].detach().cpu().contiguous() for name in sorted(tensors)}
+    )
+
+
+def sha256_tensors(tensors: dict[str, Tensor]) -> str:
+    """sha256 (hex) of the tensors as `encode_tensors` writes them."""
+    return hashlib.sha256(encode_tensors(tensors)).hexdigest()
+
+
+def read_tensors(
+    path: Path, wanted: dict[str, tuple[int, ...]] | None = None, sha256: str | None = None
+) -> dict[str, Tensor]:
+    """All tensors of a safetensors file, finite, in float32 or int64; with `wanted`, of those names
+    and shapes exactly.
+
+    Names, shapes and types come from the header, before any tensor is made. Raises
+    `CheckpointError`.
+    """
+    raw = read_bytes(path)
+    if sha256 is None or hashlib.sha256(raw).hexdigest() != sha256:
+        _judge_header(path, raw, wanted)
+        if sha256 is not None:
+            raise CheckpointError(
+                "does not match its recorded hash: corrupt (sha256 checksum differs)",
+                file=path,
+                fix=AGAIN,
+            )
+    elif wanted is not None:
+        _judge_header(path, raw, wanted)
+    try:
+        tensors = safetensors.torch.load(raw)
+    except (SafetensorError, ValueError, RuntimeError) as fault:
+        raise CheckpointError(
+            f"is no valid safetensors file: corrupt ({fault})", file=path, fix=AGAIN
+        ) from None
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(
+                f"tensor {name} has values that are not finite", file=path, fix=AGAIN
+            )
+    return tensors
+
+
+def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | None) -> None:
+    try:
+        with safe_open(path, framework="pt") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            found = {
+                name: (tuple(part.get_shape()), str(part.get_dtype()))
+                for name, part in slices.items()
+            }
+    except (SafetensorError, ValueError, OSError) as fault:
+        what = (
+            f"is no valid safetensors file: header or buffer truncated, invalid or "
+            f"corrupt ({fault})"
+        )
+        if raw[:2] == b"PK" or raw[:1] == b"\x80" or raw[257:262] == b"ustar":
+            what = "is a pickle or an archive, not safetensors: refused (corrupt or invalid header)"
+        raise CheckpointError(what, file=path, fix="give weights as safetensors") from None
+    if wanted is None:
+        return
+    for name in sorted(wanted.keys() ^ found.keys()):
+        where = "is missing" if name in wanted else "does not belong there"
+        raise CheckpointError(f"tensor {name} {where}", file=path, fix=AGAIN)
+    for name, (shape, kind) in found.items():
+        if shape != wanted[name]:
+            raise CheckpointError(
+                f"tensor {name} has shape {list(shape)}, not {list(wanted[name])}",
+                file=path,
+                fix=AGAIN,
+            )
+        if kind != "F32":
+            raise CheckpointError(f"tensor {name} has dtype {kind}, not F32", file=path, fix=AGAIN)
