@@ -64,7 +64,7 @@ class GenodiffError(Exception):
             place = f"line {self.line}"
         if self.record is not None:
             place += f" (record {printable(self.record, _LONGEST_NAME)})"
-        message = f"{place}: {printable(self.what)}" if place else printable(self.what)
+        message = f"{place.lstrip()}: {printable(self.what)}" if place else printable(self.what)
         return f"{message}; {printable(self.fix)}" if self.fix else message
 
 

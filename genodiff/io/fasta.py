@@ -30,7 +30,7 @@ from genodiff.io.genbank import FlatFormat, flat_format, flat_records
 from genodiff.io.lines import split_lines
 from genodiff.io.source import STDIN, Source, open_source
 
-_LETTERS = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
+IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PLAIN = b"ACGTNacgtn\n"
 _AMBIGUOUS = b"RYSWKMBDHVryswkmbdhv"
 _UPPER_N = bytes.maketrans(b"acgtn" + _AMBIGUOUS, b"ACGTN" + b"N" * len(_AMBIGUOUS))
@@ -144,6 +144,14 @@ def contig_lengths(path: str | Path) -> dict[str, int]:
     return lengths
 
 
+def check_letters(sequence: bytes, name: str, file: str | None = None) -> None:
+    """Raise `DataError` unless all of `sequence` are IUPAC letters of DNA, of either case."""
+    if sequence.translate(None, IUPAC):
+        at = len(sequence) - len(sequence.lstrip(IUPAC))
+        what, fix = stranger(sequence[: at + 80], at)
+        raise DataError(f"base {at + 1:,}: {what}", file=file, record=name, fix=fix)
+
+
 def scan(source: Source, extra: bytes = b"") -> Iterator[Header | Piece]:
     """The file as headers and good stretches of sequence. Raises `DataError` at the first fault."""
     return _Scanner(source, extra).events()
@@ -154,7 +162,7 @@ class _Scanner:
 
     def __init__(self, source: Source, extra: bytes = b"") -> None:
         self.source = source
-        self.plain, self.letters_known = _PLAIN + extra, _LETTERS + extra
+        self.plain, self.letters_known = _PLAIN + extra, IUPAC + extra
         self.head = b""  # for a diagnosis
         self.line = self.opened = 1  # of the next byte, and of the open record's header
         self.column = 0  # bytes of that line already judged

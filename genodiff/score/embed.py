@@ -31,8 +31,9 @@ from genodiff.backbones.strand import both_strands, flip_positions
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
-from genodiff.io.fasta import Record, read_fasta
+from genodiff.io.features import read_features
 from genodiff.io.regions import parse_region
+from genodiff.io.sequences import Sequences, is_file, read_sequences
 
 LONGEST = 1 << 20
 """Bases of a window that no `--window` has cut."""
@@ -96,52 +97,73 @@ def reading(
 
 
 def windows_of(
-    fasta: str | Path,
+    fasta: Sequences,
     *,
     bed: str | Path | None = None,
     regions: Sequence[str] = (),
+    features: Sequence[str] = (),
     window: int | None = None,
     stride: int | None = None,
 ) -> Iterator[Window]:
-    """The windows of a FASTA file ("-" is stdin): its records, the rows of a BED file, or regions,
-    each cut into pieces.
+    """The windows of a FASTA, GenBank or EMBL file ("-" is stdin), or of sequences in memory.
 
-    With `window`, pieces of that many bases begin every `stride` (default: `window`) bases; the
-    last may be shorter. The strand column of a BED file is not applied. Raises `DataError`,
-    `UsageError`.
+    They are its records, the rows of a BED file, regions or features, each cut into pieces: with
+    `window`, pieces of that many bases begin every `stride` (default: `window`) bases; the last may
+    be shorter. `fasta` is what `read_sequences` accepts. The strand column of a BED file is not
+    applied; features (`CDS`, `CDS=dnaA`) are read in their own direction, their parts joined.
+    Raises `DataError`, `UsageError`.
     """
     for name, value in (("window", window), ("stride", stride)):
         if value is not None and value < 1:
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if stride is not None and window is None:
         raise UsageError("--stride without --window", fix="give both")
-    if bed is not None and regions:
-        raise UsageError("--bed and --regions exclude each other", fix="give one of them")
-    if bed is None and not regions:
-        for record in read_fasta(fasta):
-            whole = Window(record.name, 0, len(record.sequence), record.name, record.sequence)
-            yield from _pieces(whole, window, stride, _letters_of(record))
+    if sum((bed is not None, bool(regions), bool(features))) > 1:
+        what = "--bed, --regions and --features exclude each other"
+        raise UsageError(what, fix="give one of them")
+    if features:
+        for feature in read_features(fasta, features):
+            whole = Window(feature.contig, 0, len(feature.letters), feature.name, b"")
+            for piece in _pieces(whole, window, stride, _letters_of(feature.letters)):
+                start, end = feature.span(piece.start, piece.end)
+                yield piece._replace(start=start, end=end)
         return
-    if str(fasta) == "-":
-        raise UsageError(
-            "--bed and --regions need a FASTA file, not a stream", fix="give the file itself"
-        )
-    genome = Genome(fasta)
+    if bed is None and not regions:
+        for record in read_sequences(fasta):
+            whole = Window(record.name, 0, len(record.sequence), record.name, b"")
+            yield from _pieces(whole, window, stride, _letters_of(record.sequence))
+        return
+    contigs, fetch = _random_access(fasta)
     if bed is not None:
-        table = read_bed(bed, genome.contigs)
+        table = read_bed(bed, contigs)
         places = [
             (c, s, e, n or "")
             for c, s, e, n in table.select("contig", "start", "end", "name").iter_rows()
         ]
     else:
-        places = [(*parse_region(text, genome.contigs), text) for text in regions]
+        places = [(*parse_region(text, contigs), text) for text in regions]
     for contig, start, end, name in places:
         whole = Window(contig, start, end, name, b"")
-        yield from _pieces(whole, window, stride, partial(genome.fetch, contig))
+        yield from _pieces(whole, window, stride, partial(fetch, contig))
 
 
-def _letters_of(record: Record) -> Fetch:
-    return lambda start, end: record.sequence[start:end]
+def _random_access(given: Sequences) -> tuple[dict[str, int], Callable[[str, int, int], bytes]]:
+    """Lengths of the contigs, and a function that gives the letters of contig, start and end."""
+    if str(given) == "-":
+        raise UsageError(
+            "--bed and --regions need a FASTA file, not a stream", fix="give the file itself"
+        )
+    if is_file(given):
+        genome = Genome(given)
+        return genome.contigs, genome.fetch
+    held = {record.name: record.sequence for record in read_sequences(given)}
+    return {name: len(letters) for name, letters in held.items()}, (
+        lambda contig, start, end: held[contig][start:end]
+    )
+
+
+def _letters_of(letters: bytes) -> Fetch:
+    return lambda start, end: letters[start:end]
 
 
 def _pieces(

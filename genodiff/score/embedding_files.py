@@ -47,6 +47,16 @@ def format_of(path: Path) -> str:
     return path.suffix.lower()
 
 
+class Kept(NamedTuple):
+    """What a file says of a window; `bases` is less than `end - start` for a spliced feature."""
+
+    contig: str
+    start: int
+    end: int
+    name: str
+    bases: int
+
+
 def write_embeddings(
     path: Path, found: Iterable[tuple[Window, Array]], how: Reading, shape: tuple[int, ...]
 ) -> Written:
@@ -58,20 +68,20 @@ def write_embeddings(
     first = next(rows, None)
     if first is None:
         raise DataError("there is no window to embed", fix="give a FASTA with at least one base")
-    windows: list[Window] = []
+    windows: list[Kept] = []
     written = writer(
         path, _counted(chain([first], rows), windows), windows, how.pool == "none", shape, how
     )
-    return Written(len(windows), sum(w.end - w.start for w in windows), written)
+    return Written(len(windows), sum(w.bases for w in windows), written)
 
 
-def _counted(found: Iterable[tuple[Window, Array]], windows: list[Window]) -> Iterable[Array]:
+def _counted(found: Iterable[tuple[Window, Array]], windows: list[Kept]) -> Iterable[Array]:
     for window, array in found:
-        windows.append(window._replace(letters=b""))
+        windows.append(Kept(*window[:4], len(window.letters)))
         yield array
 
 
-def _columns(windows: list[Window], unpooled: bool) -> dict[str, Any]:
+def _columns(windows: list[Kept], unpooled: bool) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "contig": np.array([w.contig for w in windows], dtype=np.str_),
         "start": np.array([w.start for w in windows], np.int64),
@@ -79,16 +89,16 @@ def _columns(windows: list[Window], unpooled: bool) -> dict[str, Any]:
         "name": np.array([w.name for w in windows], dtype=np.str_),
     }
     if unpooled:
-        columns["offsets"] = np.concatenate(
-            [[0], np.cumsum(columns["end"] - columns["start"])]
-        ).astype(np.int64)
+        columns["offsets"] = np.concatenate([[0], np.cumsum([w.bases for w in windows])]).astype(
+            np.int64
+        )
     return columns
 
 
 def _write_npz(
     path: Path,
     rows: Iterable[Array],
-    windows: list[Window],
+    windows: list[Kept],
     unpooled: bool,
     shape: tuple[int, ...],
     how: Reading,
@@ -127,7 +137,7 @@ def _as_file(member: IO[bytes]) -> Any:
 def _write_parquet(
     path: Path,
     rows: Iterable[Array],
-    windows: list[Window],
+    windows: list[Kept],
     unpooled: bool,
     shape: tuple[int, ...],
     how: Reading,
@@ -173,7 +183,7 @@ def _names(how: Reading) -> list[str]:
 
 def _part(
     held: list[Array],
-    windows: list[Window],
+    windows: list[Kept],
     names: list[str],
     shape: tuple[int, ...],
     unpooled: bool,
@@ -207,7 +217,7 @@ def _part(
 def _write_zarr(
     path: Path,
     rows: Iterable[Array],
-    windows: list[Window],
+    windows: list[Kept],
     unpooled: bool,
     shape: tuple[int, ...],
     how: Reading,

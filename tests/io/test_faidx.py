@@ -90,7 +90,8 @@ def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(
         b"ACGT",
     ]
     assert list(empty_cache.rglob("*.fa")) == []
-    uneven = {"long_last": b">a\nACGT\nACGTA\n", "blank": b">a\nACGT\n\nACGT\n", "short": b">a\nAC\nACGT\n",
+    uneven = {"long_last": b">a\nACGT\nACGTA\n", "blank": b">a\nACGT\n\nACGT\n",
+              "short": b">a\nAC\nACGT\n",
               "mixed": b">a\nACGT\r\nACGT\nACGT\n", "swapped": b">a\nACGT\r\nACGTA\nACGT\r\n",
               "long_crlf": b">a\nACGT\r\nACGTA", "blanks": b">a\nACGT \nACGT \nACGT\n",
               "swapped2": b">a\nACGTA\nACGT\r\nACGT\n", "zip": gzip.compress(even)}  # fmt: skip

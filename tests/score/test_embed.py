@@ -12,6 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from Bio.Seq import Seq
+from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
+from Bio.SeqRecord import SeqRecord
 from tiny_run import NETWORK, genome_text, save_run, write_run
 
 from genodiff.alphabet import DNA, reverse_complement
@@ -157,6 +160,43 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
             places(**wrong)
 
 
+def annotated(path: Path) -> SeqRecord:
+    """A record with a spliced gene on the - strand, also written to `path` as GenBank."""
+    made = SeqRecord(Seq("ACGTTGCAAGGATTACACCA"), id="c.1", name="c")
+    made.annotations["molecule_type"] = "DNA"
+    place = CompoundLocation([SimpleLocation(12, 16, -1), SimpleLocation(2, 8, -1)])
+    made.features = [SeqFeature(place, type="CDS", qualifiers={"gene": ["x"]})]
+    path.write_text(made.format("genbank"))
+    return made
+
+
+def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path: Path) -> None:
+    record = annotated(tmp_path / "x.gb")
+    whole = record.features[0].extract(record.seq)
+    for given in (record, [record], tmp_path / "x.gb", str(tmp_path / "x.gb")):
+        (window,) = windows_of(given, features=["CDS"])
+        assert window == Window("c.1", 2, 16, "x", bytes(whole))
+        pieces = list(windows_of(given, features=["CDS=x"], window=4))
+        assert [(w.start, w.end) for w in pieces] == [(12, 16), (4, 8), (2, 4)]
+        assert b"".join(w.letters for w in pieces) == bytes(whole)
+        (region,) = windows_of(given, regions=["c.1:3-8"])
+        assert region.letters == bytes(record.seq)[2:8]
+    assert [w.letters for w in windows_of(["ACGT", record])] == [b"ACGT", bytes(record.seq)]
+    with pytest.raises(UsageError, match="--features exclude"):
+        list(windows_of(record, features=["CDS"], regions=["c.1"]))
+
+
+def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path: Path) -> None:
+    windows = [*windows_of(annotated(tmp_path / "x.gb"), features=["CDS"]), *sequences(2)]
+    model, how = network(), reading(network(), DNA, [-1], "none", "average")
+    path = tmp_path / "e.npz"
+    written = write_embeddings(path, embed(model, DNA, windows, how), how, how.shape(32, True))
+    lengths = [len(w.letters) for w in windows]
+    with np.load(path) as npz:
+        assert np.diff(npz["offsets"]).tolist() == lengths
+        assert len(npz["embeddings"]) == sum(lengths) == written.bases
+
+
 @pytest.mark.parametrize("pool", ["mean", "none"])
 @pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2, 3], "both")])
 def test_all_formats_hold_the_same_numbers(
@@ -245,6 +285,14 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
         ["window", "layer", "channel"],
     )
     assert summary["checkpoint"] == load_model(run).digest
+    annotated(tmp_path / "x.gb")
+    words[3], words[6:8] = str(tmp_path / "x.gb"), ["--features", "CDS"]
+    assert exit_code(*words, "--json") == 0
+    cds = json.loads(capsys.readouterr().out)
+    assert (cds["windows"], cds["bases"], cds["features"]) == (1, 10, ["CDS"])
+    words[3], words[6:8] = str(tmp_path / "genome.fa"), ["--window", "500"]
+    assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
+    capsys.readouterr()
     assert len(summary["fasta"]["sha256"]) == 64
     with zipfile.ZipFile(out) as archive:
         assert archive.testzip() is None

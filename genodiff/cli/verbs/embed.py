@@ -32,8 +32,8 @@ def embed(
     fasta: Annotated[
         str,
         Parameter(
-            help="FASTA file, - for stdin; each record is a window unless --bed, --regions or "
-            "--window says otherwise."
+            help="FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed, "
+            "--regions, --features or --window says otherwise."
         ),
     ],
     out: Annotated[Path, Parameter(help="File to write: .npz, .parquet or .zarr.")],
@@ -44,6 +44,14 @@ def embed(
         list[str] | None,
         Parameter(
             help="chr1:1,000-2,000, 1-based and inclusive; may be given several times.", negative=""
+        ),
+    ] = None,
+    features: Annotated[
+        list[str] | None,
+        Parameter(
+            help="CDS, or CDS=dnaA: features of a GenBank or EMBL file, by type and name, in their "
+            "own direction, with joined parts as one; may be given several times.",
+            negative="",
         ),
     ] = None,
     window: Annotated[
@@ -88,7 +96,14 @@ def embed(
     how = reading(model.backbone, model.alphabet, layer or [-1], pool, strand)
     shape = how.shape(model.backbone.d_out, model.config.backbone.paired)
     began = time.monotonic()
-    windows = windows_of(fasta, bed=bed, regions=regions or (), window=window, stride=stride)
+    windows = windows_of(
+        Path(fasta),  # a string of DNA letters would be a sequence
+        bed=bed,
+        regions=regions or (),
+        features=features or (),
+        window=window,
+        stride=stride,
+    )
     if plan:
         _plan(windows, how.pool, shape, out, json)
         return
@@ -102,6 +117,7 @@ def embed(
         "run": str(run), "checkpoint": model.digest,
         "step": model.step, "fasta": _identity(fasta),
         "bed": None if bed is None else _identity(bed), "regions": regions,
+        "features": features,
         "window": window, "stride": stride, "genodiff": __version__, "device": _named(device),
         "argv": sys.argv,
         "seconds": round(seconds, 3), "created": time_stamp(),
@@ -123,7 +139,7 @@ def _plan(
 ) -> None:
     n = bases = 0
     for window in windows:
-        n, bases = n + 1, bases + window.end - window.start
+        n, bases = n + 1, bases + len(window.letters)
     rows = bases if pool == "none" else n
     size = 4 * rows
     for side in shape:
@@ -155,6 +171,6 @@ def _watch(found: Iterator[tuple[Window, Array]]) -> Iterator[tuple[Window, Arra
     with ProgressDisplay() as display:
         for n, (window, array) in enumerate(found, 1):
             yield window, array
-            bases += window.end - window.start
+            bases += len(window.letters)
             pace = bases / (time.monotonic() - began)
             display.show(f"embedded {n:,} windows · {pace:,.0f} bases/s")

@@ -1,0 +1,134 @@
+"""Features of GenBank and EMBL records: their letters, and where these stand.
+
+A feature is read in its own direction, as Biopython's `extract` gives it: on the - strand it is the
+reverse complement. The parts of a `join` or an `order` follow one another: a spliced CDS is whole.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.alphabet import reverse_complement
+from genodiff.errors import DataError, UsageError
+from genodiff.io.fasta import check_letters
+from genodiff.io.genbank import FlatRecord, SeqRecord, flat_format, flat_records
+from genodiff.io.lines import split_lines
+from genodiff.io.source import open_source
+from genodiff.settings import did_you_mean
+
+log = logging.getLogger("genodiff")
+
+_NAMES = ("gene", "locus_tag", "label", "product", "protein_id")
+"""Qualifiers that name a feature; the first that it has is its name."""
+
+
+class Feature(NamedTuple):
+    """A feature's letters in its own direction, and its parts in that order."""
+
+    contig: str
+    name: str
+    letters: bytes
+    parts: tuple[tuple[int, int, int], ...]
+    """(start, end, strand) of each part: 0-based, half-open; strand 1 or -1."""
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The interval of the contig that holds `letters[start:end]`, 0-based and half-open."""
+        ends: list[int] = []
+        before = 0
+        for low, high, strand in self.parts:
+            left, right = max(start - before, 0), min(end - before, high - low)
+            if left < right:
+                ends += (low + left, low + right) if strand > 0 else (high - right, high - left)
+            before += high - low
+        return min(ends), max(ends)
+
+
+def read_features(
+    given: str | Path | SeqRecord | Sequence[SeqRecord], wanted: Sequence[str]
+) -> Iterator[Feature]:
+    """The features `wanted`, each `TYPE` or `TYPE=NAME`, in the order of the records.
+
+    `given` is a GenBank or EMBL file, or records of Biopython. A name is that of a gene, locus tag,
+    label, product or protein. Raises `DataError`; `UsageError` for what no record has.
+    """
+    shown = str(given) if isinstance(given, str | Path) else ""
+    pending = {text: text.partition("=")[::2] for text in wanted}
+    found: set[str] = set()
+    seen: dict[str, set[str]] = {}  # type → names
+    for record in _records(given):
+        check_letters(record.sequence, record.name, shown or None)
+        for feature in record.parsed.features:
+            names = [v for key in _NAMES for v in feature.qualifiers.get(key, ())]
+            seen.setdefault(feature.type, set()).update(names)
+            hits = {
+                text
+                for text, (kind, name) in pending.items()
+                if kind == feature.type and (not name or name in names)
+            }
+            if hits:
+                found |= hits
+                read = _read(record, feature, names[0] if names else feature.type, shown or None)
+                if read is not None:
+                    yield read
+    for text, (kind, name) in pending.items():
+        if text not in found:
+            known = seen.get(kind, set()) if kind in seen else set(seen)
+            what = (
+                f"no {kind} is called '{name}'" if kind in seen else f"no feature of type '{kind}'"
+            )
+            fix = did_you_mean(name if kind in seen else kind, sorted(known))
+            raise UsageError(f"{shown or 'the records'}: {what}", fix=fix)
+
+
+def _records(given: str | Path | SeqRecord | Sequence[SeqRecord]) -> Iterator[FlatRecord]:
+    if not isinstance(given, str | Path):
+        records: Any = [given] if hasattr(given, "features") else given
+        for record in records:
+            if not hasattr(record, "features"):
+                raise UsageError(
+                    f"a {type(record).__name__} has no features", fix="give Bio.SeqRecord objects"
+                )
+            yield FlatRecord(record.id, bytes(record.seq).upper(), 0, record)
+        return
+    with open_source(given) as source:
+        blocks = source.blocks()
+        head = next(blocks, b"")
+        flat = flat_format(head)
+        if flat is None:
+            what = "has no features: it is neither GenBank nor EMBL"
+            raise DataError(
+                what, file=source.shown, fix="give such a file, or intervals with --bed"
+            )
+        lines = split_lines(chain([head], blocks), flat.name, source.shown)
+        yield from flat_records(lines, flat, source.shown)
+
+
+def _read(record: FlatRecord, feature: SeqRecord, name: str, shown: str | None) -> Feature | None:
+    parts: list[tuple[int, int, int]] = []
+    pieces: list[bytes] = []
+
+    def fault(why: str) -> DataError:
+        what = f"the {feature.type} '{name}' {why}"
+        return DataError(what, file=shown, line=record.line or None, record=record.name,
+                         fix="correct its location, or leave it out")  # fmt: skip
+
+    for part in feature.location.parts:
+        if part.ref is not None:
+            raise fault(f"lies in another record, {part.ref}")
+        try:
+            start, end = int(part.start), int(part.end)
+        except TypeError:
+            raise fault("has an unknown position") from None
+        if not 0 <= start <= end <= len(record.sequence):
+            raise fault(f"is not within the record's {len(record.sequence):,} bases")
+        strand = -1 if part.strand == -1 else 1
+        letters = record.sequence[start:end]
+        if letters:
+            parts.append((start, end, strand))
+            pieces.append(letters if strand > 0 else bytes(reverse_complement(letters)))  # type: ignore[arg-type]
+    if not parts:
+        log.warning("%s: the %s '%s' has no base and is left out", shown, feature.type, name)
+        return None
+    return Feature(record.name, name, b"".join(pieces), tuple(parts))

@@ -1,0 +1,85 @@
+"""Sequences as a Python program holds them: strings, Biopython's records, pairs, files."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from Bio.Seq import MutableSeq, Seq, UndefinedSequenceError
+
+from genodiff.errors import DataError, UsageError
+from genodiff.io.fasta import IUPAC, Record, check_letters, read_fasta
+
+Sequences = Any
+"""What `read_sequences` accepts."""
+
+
+def is_file(given: Sequences) -> bool:
+    """Whether `given` names a file.
+
+    A `Path` does. So does a string, unless it consists of DNA letters alone: "genome.fa" is a file,
+    "GATTACA" a sequence. Give `Path("CAT")` for a file of such a name.
+    """
+    if isinstance(given, str):
+        return not given or bool(given.encode("utf-8", "replace").translate(None, IUPAC))
+    return isinstance(given, Path)
+
+
+def read_sequences(given: Sequences) -> Iterator[Record]:
+    """The named sequences in `given`, judged like those of a file, case kept.
+
+    `given` is a file (see `is_file`), a string, bytes, `Bio.Seq.Seq`, `Bio.SeqRecord.SeqRecord` or
+    `Record`, a mapping from names to such, or several of these in an iterable. What has no name is
+    called seq1, seq2 and so on by its place. Raises `DataError`; `UsageError` for another type.
+    """
+    if is_file(given):
+        yield from read_fasta(given)
+        return
+    seen: set[str] = set()
+    for record in _records(given):
+        if record.name in seen:
+            fix = "give each sequence its own name"
+            raise DataError("duplicate name: it stands more than once", record=record.name, fix=fix)
+        seen.add(record.name)
+        if not record.sequence:
+            raise DataError("has no base", record=record.name, fix="give at least one base")
+        check_letters(record.sequence, record.name)
+        yield record
+    if not seen:
+        raise DataError("no sequence", fix="give at least one")
+
+
+def _records(given: Sequences) -> Iterator[Record]:
+    if isinstance(given, Mapping):
+        for name, sequence in given.items():
+            yield _record(sequence, 1)._replace(name=str(name))
+    elif isinstance(given, str | bytes | Seq | MutableSeq | Record) or hasattr(given, "seq"):
+        yield _record(given, 1)
+    elif isinstance(given, Iterable):
+        for number, one in enumerate(given, 1):
+            yield _record(one, number)
+    else:
+        raise _foreign(given)
+
+
+def _record(given: Any, number: int) -> Record:
+    if isinstance(given, Record):
+        return given
+    if isinstance(given, str):
+        return Record(f"seq{number}", "", given.encode(), number)
+    if isinstance(given, bytes | Seq | MutableSeq):
+        return Record(f"seq{number}", "", bytes(given), number)
+    if hasattr(given, "seq") and hasattr(given, "id"):
+        name = given.id if given.id and given.id != "<unknown id>" else f"seq{number}"
+        about = "" if given.description == "<unknown description>" else given.description
+        try:
+            return Record(name, about, bytes(given.seq), number)
+        except UndefinedSequenceError:
+            raise DataError("has no sequence", record=name, fix="give records with DNA") from None
+    raise _foreign(given)
+
+
+def _foreign(given: Any) -> UsageError:
+    return UsageError(
+        f"a {type(given).__name__} is no sequence",
+        fix="give strings of DNA, Bio.SeqRecord objects, or a pathlib.Path to a file",
+    )
