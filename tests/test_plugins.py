@@ -39,16 +39,12 @@ SAMPLER = '''
 import torch
 
 from genodiff.diffusion.sampler import Filling, one_per_mask, sampler
-from genodiff.diffusion.draw import Draw
 
 
 @sampler("right-to-left", fits=("masked",), evaluations=one_per_mask, uses_steps=False)
-def right_to_left(
-    diffusion, denoiser, xt, *, u_order, u_token, steps=0,
-    temperature=1.0, top_p=1.0, refine=None, tolerance=1e-4,
-):
+def right_to_left(diffusion, denoiser, xt, options):
     """The last mask first."""
-    filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
+    filling = Filling(diffusion, denoiser, xt, options)
     places = torch.arange(xt.shape[1])
     while (masked := filling.x == diffusion.mask_id).any():
         rows = masked.any(-1).nonzero()[:, 0]

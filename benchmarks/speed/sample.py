@@ -19,6 +19,7 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
 from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.sampler import SamplerOptions
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.schedule import schedule
 from genodiff.kernels.allocator import keep_freed_memory
@@ -40,16 +41,12 @@ def main() -> None:
     network = PRESETS[a.preset].build(DNA.padded_size, DNA.complement, seed=a.seed).eval()
     g = torch.Generator().manual_seed(a.seed)
     xt = torch.full((a.batch, a.length), DNA.mask_id)
-    u_order, u_token = (
-        torch.rand(a.batch, a.length, generator=g),
-        torch.rand(a.batch, a.length, generator=g),
-    )
+    u_order, u_token = (torch.rand(a.batch, a.length, generator=g) for _ in range(2))
+    options = SamplerOptions(u_order, u_token, a.steps)
     fixed = torch.randn(a.batch, a.length, DNA.padded_size, generator=g)
 
     def run(denoiser: object) -> Tensor:
-        return ancestral(
-            diffusion, denoiser, xt, u_order=u_order, u_token=u_token, steps=a.steps
-        ).x0  # type: ignore[arg-type]
+        return ancestral(diffusion, denoiser, xt, options).x0  # type: ignore[arg-type]
 
     def gumbel() -> Tensor:
         x = xt.clone()

@@ -1,15 +1,10 @@
 """What samplers share: the registry, the state of sequences on their way, how much a step reveals.
 
-    sampler(diffusion, denoiser, xt, *, u_order, u_token, steps, ...) -> Sampled(x0, nfe)
-
-    u_order         when a position is revealed
-    u_token         which token it then takes
-
-A sampler is a function of a denoiser and of two uniforms per position, in a file of
-`genodiff.diffusion.samplers` or of a plug-in:
+A sampler turns masks into tokens. It is a function of a denoiser and of two uniforms per position,
+in a file of `genodiff.diffusion.samplers` or of a plug-in:
 
     @sampler("ancestral", fits=("masked", "score"), evaluations=steps_that_reveal)
-    def ancestral(diffusion, denoiser, xt, ...): ...
+    def ancestral(diffusion, denoiser, xt, options) -> Sampled: ...
 
 A sequence's result depends on its own masks and uniforms, never on its companions. In single
 precision a denoiser's logits differ in the last digits with batch size and thread count, and a draw
@@ -20,7 +15,7 @@ alone.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -38,17 +33,42 @@ Kind = Literal["masked", "score", "causal"]
 
 
 class Sampled(NamedTuple):
+    """What a sampler returns."""
+
     x0: Int[Tensor, "B L"]  # no masks left; what was visible is unchanged
-    nfe: Int[
-        Tensor, "B"
-    ]  # evaluations of the denoiser for each sequence; those of `refine` are not counted
+    nfe: Int[Tensor, "B"]  # evaluations of the denoiser for each sequence; `refine` is not counted
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """A causal network that goes on from what it has read."""
+
+    def cache(self, capacity: int) -> Any:
+        """An empty cache of `capacity` positions."""
+
+    def decode(self, x: Tensor, cache: Any) -> Tensor:
+        """Logits (B, n, V) of what follows each of x's n positions; the cache then holds them too."""
+
+
+@dataclass(frozen=True)
+class SamplerOptions:
+    """How to draw: the uniforms in [0, 1) that decide everything, and the settings."""
+
+    u_order: Float[Tensor, "B L"]  # when a position is revealed
+    u_token: Float[Tensor, "B L"]  # which token it then takes
+    steps: int = 256
+    temperature: float = 1.0
+    top_p: float = 1.0
+    refine: Denoiser | None = None  # the denoiser in double precision
+    tolerance: float = 1e-4  # errors of the denoiser's logits that `refine` makes harmless
+    decoder: Decoder | None = None  # the denoiser with a memory, where it is causal
 
 
 @dataclass(frozen=True)
 class Sampler:
     """A registered sampler with what must be known of it before it runs."""
 
-    draw: Callable[..., Sampled]
+    draw: Callable[[MaskedDiffusion, Denoiser, Int[Tensor, "B L"], SamplerOptions], Sampled]
     fits: tuple[Kind, ...]  # the networks that it can use
     evaluations: Callable[[int, Float[Tensor, "S"]], float]
     """Expected evaluations of the network for n masks, given `revealed_share` after each step."""
@@ -88,10 +108,10 @@ def steps_that_reveal(n: int, share: Float[Tensor, "S"]) -> float:
 
 
 def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, "S"]:
-    """(alpha(1 - j/S) - alpha(1)) / (1 - alpha(1)) for j = 1 .. S: the share of masks that are
-    revealed after j steps.
+    """The share of masks that are revealed after j = 1 .. S steps.
 
-    The last is 1: the last step reveals whatever is left, also where alpha(0) < 1.
+    (alpha(1 - j/S) - alpha(1)) / (1 - alpha(1)), and 1 for j = S: the last step reveals whatever is
+    left, also where alpha(0) < 1.
     """
     if steps < 1:
         raise UsageError(f"{steps} sampling steps", fix="use 1 or more")
@@ -110,20 +130,20 @@ class Filling:
         diffusion: MaskedDiffusion,
         denoiser: Denoiser,
         xt: Int[Tensor, "B L"],
-        u_token: Float[Tensor, "B L"],
-        draw: Draw,
-        refine: Denoiser | None,
-        tolerance: float,
+        options: SamplerOptions,
     ) -> None:
-        self.diffusion, self.denoiser, self.refine = diffusion, denoiser, refine
-        self.x, self.u_token, self.draw = xt.clone(), u_token, draw
-        self.tolerance = 0.0 if refine is None else tolerance
+        self.diffusion, self.denoiser, self.refine = diffusion, denoiser, options.refine
+        self.x, self.u_token = xt.clone(), options.u_token
+        self.draw = Draw(options.temperature, options.top_p)
+        # Without `refine` nobody could decide a close draw, so none is called close.
+        self.tolerance = 0.0 if options.refine is None else options.tolerance
         self.targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)
         self.masked = xt == diffusion.mask_id
         self.nfe = torch.zeros(len(xt), dtype=torch.int64, device=xt.device)
-        self.exact: dict[int, Tensor] = {}
+        self.exact: dict[int, Tensor] = {}  # double-precision logits by row, until the next call
 
     def is_masked(self, rows: Int[Tensor, "A"]) -> Bool[Tensor, "A L"]:
+        """Where these sequences have masks now; `masked` says where they had them at first."""
         return self.x[rows] == self.diffusion.mask_id
 
     def evaluate(
@@ -135,7 +155,7 @@ class Filling:
         alone, (n, V).
         """
         self.nfe[rows] += 1
-        self.exact.clear()
+        self.exact.clear()  # sequences have changed since
         sigma = self.diffusion.sigma(t)
         if (
             due is not None
@@ -146,9 +166,7 @@ class Filling:
         return self.denoiser(self.x[rows], sigma), sigma
 
     def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
-        """The double-precision logits of one sequence alone, computed at most once between two
-        reveals.
-        """
+        """The double-precision logits of one sequence alone, computed once between two reveals."""
         assert self.refine is not None
         if row.item() not in self.exact:
             self.exact[int(row)] = self.refine(self.x[row], sigma)
@@ -163,15 +181,18 @@ class Filling:
     ) -> None:
         """Draw a token at the `due` positions, from logits of all positions or of these."""
         at, position = due.nonzero(as_tuple=True)
+        # Two dimensions: the denoiser gave the due positions alone, in the order of `nonzero`.
         logits = logits if logits.ndim == 2 else logits[at, position]
         u = self.u_token[rows[at], position]
         column, close = self.draw(self.diffusion.target_logits(logits), u, self.tolerance)
         if self.refine is not None:
             for i in at[close].unique().tolist():
+                # Sequence by sequence: logits of a batch depend on its size in their last digits.
                 mine = close & (at == i)
                 exact = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
                 column[mine], _ = self.draw(self.diffusion.target_logits(exact), u[mine], 0.0)
         self.x[rows[at], position] = self.targets[column]
 
     def done(self) -> Sampled:
+        """The sequences as they are."""
         return Sampled(self.x, self.nfe)

@@ -15,7 +15,6 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from torch import Tensor, nn
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective
-from genodiff.diffusion.sampler import SAMPLERS, revealed_share
+from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
@@ -255,8 +254,7 @@ class _Filler:
         self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id, tick)
         self.refine = _Refine(model.backbone, self.alphabet.pad_id)
         self.forward_only = model.objective.kind == "causal"
-        if self.forward_only:
-            self.draw = partial(self.draw, decoder=_Decoder(model.backbone, tick))
+        self.decoder = _Decoder(model.backbone, tick) if self.forward_only else None
 
     def fill(self, first: int, drafts: list[Ids]) -> list[Sample]:
         """The drafts filled, as records `first`, `first` + 1, …"""
@@ -294,17 +292,17 @@ class _Filler:
         self, xt: NDArray[np.int64], u: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         with torch.inference_mode():
-            done = self.draw(
-                self.diffusion,
-                self.denoiser,
-                torch.from_numpy(xt).to(self.device),
+            options = SamplerOptions(
                 u_order=torch.from_numpy(u[0]).to(self.device),
                 u_token=torch.from_numpy(u[1]).to(self.device),
                 steps=self.how.steps or AUTO_STEPS,
                 temperature=float(self.how.temperature),
                 top_p=float(self.how.top_p),
                 refine=self.refine,
+                decoder=self.decoder,
             )
+            xt_there = torch.from_numpy(xt).to(self.device)
+            done = self.draw(self.diffusion, self.denoiser, xt_there, options)
             return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
 
 

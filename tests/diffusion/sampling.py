@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.sampler import SAMPLERS
+from genodiff.diffusion.sampler import SAMPLERS, Sampled, SamplerOptions
 from genodiff.diffusion.schedule import Linear
 
 MASKED = {name: one.draw for name, one in SAMPLERS.items() if "masked" in one.fits}
@@ -21,6 +21,17 @@ def draws(n: int, length: int, seed: int = 0) -> dict[str, Tensor]:
         name: torch.rand(n, length, generator=g, dtype=torch.float64)
         for name in ("u_order", "u_token")
     }
+
+
+def run_sampler(
+    sampler: Callable[..., Sampled],
+    diffusion: MaskedDiffusion,
+    denoiser: Callable[..., Tensor],
+    xt: Tensor,
+    **options: object,
+) -> Sampled:
+    """`sampler` with these `SamplerOptions`."""
+    return sampler(diffusion, denoiser, xt, SamplerOptions(**options))  # type: ignore[arg-type]
 
 
 def masks(n: int, length: int, mask_id: int = 3) -> Tensor:

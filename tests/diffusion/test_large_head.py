@@ -4,7 +4,7 @@ tokens.
 
 import pytest
 import torch
-from sampling import MASKED
+from sampling import MASKED, run_sampler
 from torch import Tensor
 
 from genodiff.backbones.dit import DiTSettings
@@ -28,7 +28,7 @@ def test_a_sampler_gets_the_same_tokens_from_the_rows_it_reveals(name: str) -> N
         return network(x, sigma)  # type: ignore[no-any-return]
 
     found = [
-        MASKED[name](diffusion, denoiser, xt, u_order=u[0], u_token=u[1], steps=4)
+        run_sampler(MASKED[name], diffusion, denoiser, xt, u_order=u[0], u_token=u[1], steps=4)
         for denoiser in (network, whole)
     ]
     assert torch.equal(found[0].x0, found[1].x0)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import run_sampler
 from torch import Tensor
 from worlds import markov_chain
 
@@ -50,8 +51,8 @@ def test_where_the_ratios_sum_to_one_it_is_the_ancestral_sampler_to_the_token(st
         return logits
 
     xt, u = torch.full((400, 4), world.mask_id), uniforms(400, 4, seed=steps)
-    found = analytic(diffusion, normalised, xt, steps=steps, **u)
-    wanted = ancestral(diffusion, normalised, xt, steps=steps, **u)
+    found = run_sampler(analytic, diffusion, normalised, xt, steps=steps, **u)
+    wanted = run_sampler(ancestral, diffusion, normalised, xt, steps=steps, **u)
     assert torch.equal(found.x0, wanted.x0)
     assert bool((found.nfe >= wanted.nfe).all())
     assert int(found.nfe.max()) <= min(steps, 5)
@@ -74,7 +75,7 @@ def test_a_position_is_revealed_at_the_rate_that_the_scores_tell(total: float) -
         first[..., [8, 9, 10]] = torch.where(seen[..., None], -1e4, first[..., [8, 9, 10]])
         return first
 
-    done = analytic(DNA, network, torch.full((n, 2), 3), steps=steps, **uniforms(n, 2))
+    done = run_sampler(analytic, DNA, network, torch.full((n, 2), 3), steps=steps, **uniforms(n, 2))
     stay, at = 1.0, []
     for j in range(steps):
         r = 1.0 if j + 1 == steps else min(1.0, total / (steps - j))
@@ -107,8 +108,12 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
         padded = torch.cat([xt, torch.full((len(xt), 4 - xt.shape[1]), world.mask_id)], 1)
         return causal(padded, sigma)[:, : xt.shape[1]]
 
-    done = left_to_right(
-        world.diffusion(), denoise, torch.full((n, 4), world.mask_id), **uniforms(n, 4)
+    done = run_sampler(
+        left_to_right,
+        world.diffusion(),
+        denoise,
+        torch.full((n, 4), world.mask_id),
+        **uniforms(n, 4),
     )
     counted = Counter(world.index(done.x0).tolist())
     chi2 = sum((counted[i] - n * float(p)) ** 2 / (n * float(p)) for i, p in enumerate(world.p))
@@ -116,7 +121,7 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
     assert bool((done.nfe == 4).all())
     begun = torch.full((50, 4), world.mask_id)
     begun[:, :2] = torch.tensor([4, 2])
-    kept = left_to_right(world.diffusion(), denoise, begun, **uniforms(50, 4, seed=2))
+    kept = run_sampler(left_to_right, world.diffusion(), denoise, begun, **uniforms(50, 4, seed=2))
     assert bool((kept.x0[:, :2] == torch.tensor([4, 2])).all())
     assert bool((kept.nfe == 2).all())
 
@@ -141,8 +146,8 @@ def test_the_state_gives_the_tokens_of_the_definition_and_reads_each_once() -> N
     xt = torch.full((5, 12), 3)
     xt[1, :4] = 9
     u = uniforms(5, 12)
-    slow = left_to_right(DNA, network, xt, **u)
-    fast = left_to_right(DNA, network, xt, **u, decoder=network)
+    slow = run_sampler(left_to_right, DNA, network, xt, **u)
+    fast = run_sampler(left_to_right, DNA, network, xt, **u, decoder=network)
     assert torch.equal(slow.x0, fast.x0)
     assert fast.nfe.tolist() == [12, 8, 12, 12, 12]
     assert shifted(xt, 3)[1].tolist() == [3, 9, 9, 9, 9, *[3] * 7]
@@ -157,10 +162,10 @@ def test_refinement_makes_tokens_independent_of_rounding() -> None:
         return logits + 9e-3 * torch.rand(logits.shape, dtype=torch.float64).sub(0.5).mul(2)
 
     xt, u = torch.full((600, 5), 3), uniforms(600, 5)
-    exact = left_to_right(DNA, network, xt, **u)
+    exact = run_sampler(left_to_right, DNA, network, xt, **u)
     torch.manual_seed(0)
     found = [
-        left_to_right(DNA, noisy, xt, **u, refine=refine, tolerance=1e-2).x0
+        run_sampler(left_to_right, DNA, noisy, xt, **u, refine=refine, tolerance=1e-2).x0
         for refine in (lambda x, s: network(x), None)
     ]
     assert torch.equal(found[0], exact.x0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from sampling import DNA, MASKED, draws, each_sampler, masks, mixing
+from sampling import DNA, MASKED, draws, each_sampler, masks, mixing, run_sampler
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -29,7 +29,9 @@ def in_parts(
 ) -> Sampled:
     x0, nfe = torch.zeros_like(xt), torch.zeros(len(xt), dtype=torch.int64)
     for rows in parts:
-        done = sampler(xt=xt[rows], u_order=u["u_order"][rows], u_token=u["u_token"][rows], **rest)
+        done = run_sampler(
+            sampler, xt=xt[rows], u_order=u["u_order"][rows], u_token=u["u_token"][rows], **rest
+        )
         x0[rows], nfe[rows] = done.x0, done.nfe
     return Sampled(x0, nfe)
 
@@ -45,7 +47,10 @@ def test_companions_change_neither_tokens_nor_evaluations(
     u, xt = draws(8, 12), masks(8, 12)
     xt[3, :6], xt[5] = 9, 8
     rest = {"diffusion": DNA, "denoiser": mixing(12), "steps": 7}
-    together, apart = sampler(xt=xt, **u, **rest), in_parts(sampler, parts, xt, u, **rest)
+    together, apart = (
+        run_sampler(sampler, xt=xt, **u, **rest),
+        in_parts(sampler, parts, xt, u, **rest),
+    )
     assert torch.equal(together.x0, apart.x0)
     assert torch.equal(together.nfe, apart.nfe)
 
@@ -75,7 +80,7 @@ def test_with_refinement_rounding_errors_change_no_token(
 ) -> None:
     u, xt, exact, size = draws(8, 24), masks(8, 24), mixing(24, 0.6), 0.05
     rest = {"diffusion": DNA, "steps": 12, "temperature": temperature, "top_p": top_p}
-    truth = sampler(xt=xt, **u, **rest, denoiser=exact)
+    truth = run_sampler(sampler, xt=xt, **u, **rest, denoiser=exact)
     for parts in ([list(range(8))], *PARTS):
         refined = in_parts(
             sampler, parts, xt, u, **rest, denoiser=noisy(exact, size), refine=exact, tolerance=size
@@ -92,8 +97,8 @@ def test_without_refinement_the_same_errors_do_change_tokens(
     u, xt, exact = draws(8, 24), masks(8, 24), mixing(24, 0.6)
     rest = {"diffusion": DNA, "steps": 12}
     assert not torch.equal(
-        sampler(xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0,
-        sampler(xt=xt, **u, **rest, denoiser=exact).x0,
+        run_sampler(sampler, xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0,
+        run_sampler(sampler, xt=xt, **u, **rest, denoiser=exact).x0,
     )
 
 
@@ -105,7 +110,16 @@ def test_refinement_is_rare_and_sees_one_sequence_alone() -> None:
         calls.append(len(xt))
         return exact(xt, sigma)
 
-    ancestral(DNA, exact, masks(32, 64), **draws(32, 64), steps=32, refine=watched, tolerance=1e-4)
+    run_sampler(
+        ancestral,
+        DNA,
+        exact,
+        masks(32, 64),
+        **draws(32, 64),
+        steps=32,
+        refine=watched,
+        tolerance=1e-4,
+    )
     assert set(calls) <= {1}
     assert len(calls) < 10  # of 2,048 draws
 
@@ -124,7 +138,7 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
         return lambda x, s: rounding(x, s) + tilt * (x != 3).sum(-1)[:, None, None]
 
     orders = [
-        confidence(DNA, ever_more_a(seed), masks(4, 16), **draws(4, 16), steps=8).x0
+        run_sampler(confidence, DNA, ever_more_a(seed), masks(4, 16), **draws(4, 16), steps=8).x0
         for seed in range(3)
     ]
     assert torch.equal(orders[0], orders[1])
@@ -134,7 +148,9 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
         MASKED.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})
     ):
         results = [
-            sampler(DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest).x0
+            run_sampler(
+                sampler, DNA, almost_equal(seed), masks(4, 16), **draws(4, 16), steps=8, **rest
+            ).x0
             for seed in range(3)
         ]
         assert torch.equal(results[0], results[1])
@@ -148,8 +164,14 @@ def one_position(logits: list[float], n: int = 20_000, **rest: float) -> Tensor:
     """How often each target is drawn from these logits of its own."""
     full = torch.full((12,), 40.0, dtype=torch.float64)
     full[7:11] = torch.tensor(logits)
-    done = ancestral(
-        DNA, lambda x, s: full.expand(*x.shape, 12), masks(n, 1), **draws(n, 1), steps=1, **rest
+    done = run_sampler(
+        ancestral,
+        DNA,
+        lambda x, s: full.expand(*x.shape, 12),
+        masks(n, 1),
+        **draws(n, 1),
+        steps=1,
+        **rest,
     )
     return torch.bincount(done.x0[:, 0] - 7, minlength=4) / n
 
@@ -193,9 +215,9 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_inclu
 @each_sampler
 def test_top_p_one_and_temperature_one_change_nothing(sampler: Callable[..., Sampled]) -> None:
     arguments = DNA, mixing(10), masks(16, 10)
-    plain = sampler(*arguments, **draws(16, 10), steps=5)
-    same = sampler(*arguments, **draws(16, 10), steps=5, temperature=1.0, top_p=1.0)
-    nearly = sampler(*arguments, **draws(16, 10), steps=5, top_p=1 - 1e-12)
+    plain = run_sampler(sampler, *arguments, **draws(16, 10), steps=5)
+    same = run_sampler(sampler, *arguments, **draws(16, 10), steps=5, temperature=1.0, top_p=1.0)
+    nearly = run_sampler(sampler, *arguments, **draws(16, 10), steps=5, top_p=1 - 1e-12)
     assert torch.equal(plain.x0, same.x0)
     assert torch.equal(plain.x0, nearly.x0)
 
@@ -205,7 +227,8 @@ def test_a_forbidden_token_is_never_drawn_not_even_by_the_extreme_uniforms() -> 
     logits[[7, 10]] = -math.inf
     for u in (0.0, 1 - 2**-53):
         u_token = torch.full((1, 1), u, dtype=torch.float64)
-        done = ancestral(
+        done = run_sampler(
+            ancestral,
             DNA,
             lambda x, s: logits.expand(*x.shape, 12),
             masks(1, 1),
@@ -229,7 +252,8 @@ def mean_surprise(n_tokens: int, length: int) -> tuple[float, float]:
     diffusion = MaskedDiffusion(Linear(), vocab_size, tuple(range(vocab_size)))
     logp = zipf(vocab_size).log_softmax(-1)
     n = n_tokens // length
-    x0 = ancestral(
+    x0 = run_sampler(
+        ancestral,
         diffusion,
         lambda x, s: logits.float().expand(*x.shape, vocab_size + 1),
         masks(n, length, vocab_size),

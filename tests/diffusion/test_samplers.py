@@ -5,12 +5,13 @@ result.
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling import DNA, MASKED, draws, each_sampler, masks, mixing
+from sampling import DNA, MASKED, draws, each_sampler, masks, mixing, run_sampler
 from scipy.stats import chisquare
 from strategies import Windows, windows
 from torch import Tensor
@@ -124,8 +125,13 @@ def assert_law(world: World, samples: Tensor, law: Tensor) -> None:
 def test_a_hundred_thousand_ancestral_samples_follow_the_exact_law_of_t_steps(
     noise: Schedule, steps: int
 ) -> None:
-    done = ancestral(
-        F1.diffusion(noise), F1.denoiser, masks(100_000, 4), **draws(100_000, 4), steps=steps
+    done = run_sampler(
+        ancestral,
+        F1.diffusion(noise),
+        F1.denoiser,
+        masks(100_000, 4),
+        **draws(100_000, 4),
+        steps=steps,
     )
     assert_law(F1, done.x0, exact_law(F1, noise, steps))
 
@@ -135,14 +141,14 @@ def test_one_position_per_evaluation_follows_the_data_in_every_order(
     order_temperature: float,
 ) -> None:
     n = 100_000
-    assert_law(F1, first_hitting(F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4)).x0, F1.p)
-    ordered = confidence(
-        F1.diffusion(),
-        F1.denoiser,
-        masks(n, 4),
-        **draws(n, 4),
-        steps=4,
-        order_temperature=order_temperature,
+    assert_law(
+        F1,
+        run_sampler(first_hitting, F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4)).x0,
+        F1.p,
+    )
+    by_confidence = partial(confidence, order_temperature=order_temperature)
+    ordered = run_sampler(
+        by_confidence, F1.diffusion(), F1.denoiser, masks(n, 4), **draws(n, 4), steps=4
     )
     assert_law(F1, ordered.x0, F1.p)
 
@@ -150,7 +156,9 @@ def test_one_position_per_evaluation_follows_the_data_in_every_order(
 @pytest.mark.parametrize("steps", [1, 2, 5])
 def test_two_copies_disagree_as_often_as_both_are_revealed_at_once(steps: int) -> None:
     world, n = copy_task(2, 3), 40_000
-    x0 = ancestral(world.diffusion(), world.denoiser, masks(n, 2, 1), **draws(n, 2), steps=steps).x0
+    x0 = run_sampler(
+        ancestral, world.diffusion(), world.denoiser, masks(n, 2, 1), **draws(n, 2), steps=steps
+    ).x0
     wrong, p = (x0[:, 0] != x0[:, 1]).double().mean().item(), (1 - 1 / 3) / steps
     assert abs(wrong - p) < 4 * math.sqrt(p * (1 - p) / n)
 
@@ -158,8 +166,8 @@ def test_two_copies_disagree_as_often_as_both_are_revealed_at_once(steps: int) -
 def test_one_token_per_step_never_breaks_the_copy() -> None:
     world = copy_task(4, 3)
     for sampler in (first_hitting, confidence):
-        x0 = sampler(
-            world.diffusion(), world.denoiser, masks(500, 4, 1), **draws(500, 4), steps=4
+        x0 = run_sampler(
+            sampler, world.diffusion(), world.denoiser, masks(500, 4, 1), **draws(500, 4), steps=4
         ).x0
         assert (world.index(x0) >= 0).all()
 
@@ -170,7 +178,7 @@ def test_a_template_is_filled_from_the_exact_conditional_law(
 ) -> None:
     n = 40_000
     template = torch.tensor([[3, 2, 3, 4]]).expand(n, 4)
-    x0 = sampler(F1.diffusion(), F1.denoiser, template, **draws(n, 4), steps=64).x0
+    x0 = run_sampler(sampler, F1.diffusion(), F1.denoiser, template, **draws(n, 4), steps=64).x0
     compatible = (F1.sequences[:, 1] == 2) & (F1.sequences[:, 3] == 4)
     law = torch.where(compatible, F1.p, 0)
     if sampler is ancestral:
@@ -203,7 +211,8 @@ def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
     def denoiser(x: Tensor, sigma: Tensor) -> Tensor:
         return case.logits[: len(x)]
 
-    done = MASKED[name](
+    done = run_sampler(
+        MASKED[name],
         diffusion,
         denoiser,
         xt,
@@ -233,7 +242,7 @@ def test_nothing_masked_means_no_evaluation_at_all(sampler: Callable[..., Sample
         torch.zeros(0, 5, dtype=torch.int64),
         torch.zeros(2, 0, dtype=torch.int64),
     ):
-        done = sampler(DNA, never, xt, **draws(*xt.shape), steps=4)
+        done = run_sampler(sampler, DNA, never, xt, **draws(*xt.shape), steps=4)
         assert torch.equal(done.x0, xt)
         assert (done.nfe == 0).all()
 
@@ -244,7 +253,7 @@ def test_a_denoiser_that_has_diverged_stops_the_sampler(sampler: Callable[..., S
         return torch.full((*xt.shape, 12), math.nan)
 
     with pytest.raises(GenodiffError, match="finite"):
-        sampler(DNA, broken, masks(1, 3), **draws(1, 3), steps=2)
+        run_sampler(sampler, DNA, broken, masks(1, 3), **draws(1, 3), steps=2)
 
 
 @each_sampler
@@ -264,7 +273,7 @@ def test_settings_that_cannot_be_are_refused(
     if sampler is first_hitting and "steps" in bad:
         return  # it takes no steps
     with pytest.raises(UsageError):
-        sampler(DNA, mixing(3), masks(1, 3), **draws(1, 3), **{"steps": 2, **bad})
+        run_sampler(sampler, DNA, mixing(3), masks(1, 3), **draws(1, 3), **{"steps": 2, **bad})
 
 
 # evaluations
@@ -273,7 +282,8 @@ def test_settings_that_cannot_be_are_refused(
 @pytest.mark.parametrize(("steps", "length"), [(8, 16), (64, 24), (1000, 10)])
 def test_the_mean_number_of_evaluations_is_the_closed_form(steps: int, length: int) -> None:
     n = 4000
-    done = ancestral(
+    done = run_sampler(
+        ancestral,
         DNA,
         lambda x, s: torch.zeros(*x.shape, 12),
         masks(n, length),
@@ -297,7 +307,14 @@ def test_as_much_is_revealed_at_each_step_as_the_schedule_says(noise: Schedule) 
         left.append((xt == 3).double().mean().item())
         return torch.zeros(*xt.shape, 12)
 
-    ancestral(MaskedDiffusion(noise, 3, (7, 8)), watching, masks(1, n), **draws(1, n), steps=steps)
+    run_sampler(
+        ancestral,
+        MaskedDiffusion(noise, 3, (7, 8)),
+        watching,
+        masks(1, n),
+        **draws(1, n),
+        steps=steps,
+    )
     times = 1 - torch.arange(steps, dtype=torch.float64) / steps
     expected = noise.masked(times) / noise.masked(times[:1])
     assert left == pytest.approx(expected.tolist(), abs=4 * 0.5 / math.sqrt(n))
@@ -319,10 +336,12 @@ def test_confidence_reveals_the_schedules_share_rounded_at_each_step() -> None:
         revealed.append((xt != 3).sum().item())
         return torch.zeros(*xt.shape, 12)
 
-    done = confidence(DNA, watching, masks(1, 10), **draws(1, 10), steps=4)
+    done = run_sampler(confidence, DNA, watching, masks(1, 10), **draws(1, 10), steps=4)
     assert revealed == [0, 2, 5, 8]
     assert done.nfe.tolist() == [4]
-    assert confidence(DNA, watching, masks(1, 3), **draws(1, 3), steps=50).nfe.tolist() == [3]
+    assert run_sampler(
+        confidence, DNA, watching, masks(1, 3), **draws(1, 3), steps=50
+    ).nfe.tolist() == [3]
 
 
 def test_a_uniform_on_the_edge_between_two_steps_belongs_to_the_later_one() -> None:
@@ -333,7 +352,7 @@ def test_a_uniform_on_the_edge_between_two_steps_belongs_to_the_later_one() -> N
         return torch.zeros(*xt.shape, 12)
 
     u_order = torch.tensor([[0.5, 0.0, 0.75, 0.25]], dtype=torch.float64)
-    ancestral(DNA, watching, masks(1, 4), u_order=u_order, u_token=u_order, steps=4)
+    run_sampler(ancestral, DNA, watching, masks(1, 4), u_order=u_order, u_token=u_order, steps=4)
     assert visible == [0, 1, 2, 3]
 
 
@@ -345,7 +364,7 @@ def test_equal_confidence_goes_by_the_smaller_uniform() -> None:
         return torch.zeros(*xt.shape, 12)
 
     u = draws(1, 8)
-    confidence(DNA, watching, masks(1, 8), **u, steps=4)
+    run_sampler(confidence, DNA, watching, masks(1, 8), **u, steps=4)
     assert set(seen[1].nonzero()[:, 0].tolist()) == set(u["u_order"][0].argsort()[:2].tolist())
 
 
@@ -391,7 +410,7 @@ def test_skipping_idle_steps_changes_no_sample_with_or_without_time_conditioning
     u, xt = draws(64, 9), masks(64, 9)
     xt[::3, 4] = 8
     slow = every_step_evaluated(diffusion, denoiser, xt, **u, steps=12)
-    assert torch.equal(ancestral(diffusion, denoiser, xt, **u, steps=12).x0, slow)
+    assert torch.equal(run_sampler(ancestral, diffusion, denoiser, xt, **u, steps=12).x0, slow)
 
 
 def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step() -> None:
@@ -405,12 +424,12 @@ def test_a_time_conditioned_denoiser_is_told_the_time_of_each_step() -> None:
     diffusion = MaskedDiffusion(LogLinear(0.01), 3, (7, 8), time_conditioning=True)
     for sampler in (ancestral, confidence):
         told.clear()
-        sampler(diffusion, watching, masks(1, 40), **u, steps=4)
+        run_sampler(sampler, diffusion, watching, masks(1, 40), **u, steps=4)
         assert told == pytest.approx(
             diffusion.sigma(torch.tensor([1.0, 0.75, 0.5, 0.25], dtype=torch.float64)).tolist()
         )
     told.clear()
-    first_hitting(diffusion, watching, masks(1, 40), **u)
+    run_sampler(first_hitting, diffusion, watching, masks(1, 40), **u)
     alpha = torch.exp(-torch.tensor(told, dtype=torch.float64))
     torch.testing.assert_close(
         alpha, 0.01 + 0.99 * u["u_order"][0].sort().values, rtol=0, atol=1e-9

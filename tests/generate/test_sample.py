@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from genodiff.alphabet import DNA
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
-from genodiff.diffusion.sampler import SAMPLERS, Sampled
+from genodiff.diffusion.sampler import SAMPLERS, Sampled, SamplerOptions
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import UsageError
 from genodiff.generate import sample as room
@@ -215,9 +215,9 @@ def test_beyond_the_trained_length_each_window_starts_with_the_last_known_bases(
     shown: list[np.ndarray] = []
     plain = SAMPLERS["ancestral"].draw
 
-    def spy(diffusion: Any, denoiser: Any, xt: Tensor, **more: Any) -> Any:
+    def spy(diffusion: Any, denoiser: Any, xt: Tensor, options: SamplerOptions) -> Any:
         shown.append(xt[0].numpy().copy())
-        return plain(diffusion, denoiser, xt, **more)
+        return plain(diffusion, denoiser, xt, options)
 
     replace_sampler(monkeypatch, spy)
     (one,) = sample(model(sticky(0.6), window), 1, length, seed=6, steps=5, stride=stride)
@@ -254,9 +254,7 @@ def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None
             model(chain, 12).diffusion,
             chain,
             torch.full((1, 12), MASK),
-            u_order=u_order,
-            u_token=u_token,
-            steps=6,
+            SamplerOptions(u_order, u_token, steps=6),
         )
         assert np.array_equal(joined[i, at], alone.x0[0].numpy())
 
@@ -345,7 +343,7 @@ def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_o
 def test_kept_bases_survive_even_a_sampler_that_would_change_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def reckless(diffusion: Any, denoiser: Any, xt: Tensor, **_: Any) -> Sampled:
+    def reckless(diffusion: Any, denoiser: Any, xt: Tensor, options: object) -> Sampled:
         return Sampled(torch.full_like(xt, DNA.targets[0]), torch.ones(len(xt), dtype=torch.int64))
 
     replace_sampler(monkeypatch, reckless)

@@ -3,44 +3,44 @@
 Count first: the step at which a position is revealed depends on nothing but its uniform, so it is
 drawn before the denoiser runs. A (sequence, step) pair that reveals nothing costs no evaluation, so
 there is nothing to cache, and a sequence needs at most min(steps, masks) evaluations.
+
+Source: Sahoo et al. 2024, arXiv 2406.07524, section 3.
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.sampler import Filling, Sampled, revealed_share, sampler, steps_that_reveal
+from genodiff.diffusion.sampler import (
+    Filling,
+    Sampled,
+    SamplerOptions,
+    revealed_share,
+    sampler,
+    steps_that_reveal,
+)
 
 
 @sampler("ancestral", fits=("masked", "score"), evaluations=steps_that_reveal)
 @torch.no_grad()
 def ancestral(
-    diffusion: MaskedDiffusion,
-    denoiser: Denoiser,
-    xt: Int[Tensor, "B L"],
-    *,
-    u_order: Float[Tensor, "B L"],
-    u_token: Float[Tensor, "B L"],
-    steps: int,
-    temperature: float = 1.0,
-    top_p: float = 1.0,
-    refine: Denoiser | None = None,
-    tolerance: float = 1e-4,
+    diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:
-    """The reverse chain of `steps` equal steps in time, exactly: every position takes its step from
-    `u_order`.
+    """The law of the chain exactly: every position takes its step from its own `u_order`.
 
     On the linear schedule a sequence of L masks takes steps (1 - (1 - 1/steps)^L) evaluations on
     average.
     """
-    filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
+    filling, steps = Filling(diffusion, denoiser, xt, options), options.steps
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
-    step = torch.searchsorted(share, u_order.double().contiguous(), right=True).clamp(max=steps - 1)
-    for j in step[filling.masked].unique().tolist():
+    # `right`: a uniform on the edge between two steps belongs to the later one, as [0, 1) asks.
+    # The clamp is for a uniform in single precision that rounds to 1.
+    step = torch.searchsorted(share, options.u_order.double().contiguous(), right=True)
+    step = step.clamp(max=steps - 1)
+    for j in step[filling.masked].unique().tolist():  # no other step reveals anything
         due = filling.masked & (step == j)
         rows = due.any(-1).nonzero()[:, 0]
-        t = torch.full_like(u_order[rows, 0], 1 - j / steps)
+        t = torch.full_like(options.u_order[rows, 0], 1 - j / steps)
         filling.reveal(rows, due[rows], *filling.evaluate(rows, t, due[rows]))
     return filling.done()

@@ -4,37 +4,26 @@ Source: Zheng et al. 2024, arXiv 2409.02908.
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.sampler import Filling, Sampled, one_per_mask, sampler
+from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, one_per_mask, sampler
 
 
 @sampler("first-hitting", fits=("masked", "score"), evaluations=one_per_mask, uses_steps=False)
 @torch.no_grad()
 def first_hitting(
-    diffusion: MaskedDiffusion,
-    denoiser: Denoiser,
-    xt: Int[Tensor, "B L"],
-    *,
-    u_order: Float[Tensor, "B L"],
-    u_token: Float[Tensor, "B L"],
-    steps: int = 0,
-    temperature: float = 1.0,
-    top_p: float = 1.0,
-    refine: Denoiser | None = None,
-    tolerance: float = 1e-4,
+    diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:
-    """One position per evaluation, the smallest `u_order` first: a chain of infinitely many steps
-    (Zheng et al. 2024).
+    """One position per evaluation, the smallest `u_order` first: a chain of infinitely many steps.
 
-    With a perfect denoiser its law is the data's. There are as many evaluations as masks; `steps`
-    plays no part.
+    With a perfect denoiser its law is the data's.
     """
-    filling = Filling(diffusion, denoiser, xt, u_token, Draw(temperature, top_p), refine, tolerance)
+    filling, u_order = Filling(diffusion, denoiser, xt, options), options.u_order
     order = u_order.masked_fill(~filling.masked, torch.inf).argsort(dim=-1, stable=True)
+    # Time runs from 1 to 0 and alpha from `end` to 1: the time of a reveal is where alpha has
+    # covered the share `u_order` of its way.
     end = diffusion.schedule.alpha(torch.ones_like(u_order))
     when = diffusion.schedule.inverse(end + (1 - end) * u_order)
     n_masked = filling.masked.sum(-1)
