@@ -1,10 +1,11 @@
 """The domains hold what the rest of the package can use: presets, settings and flags that exist."""
 
 import pytest
-from genodiff.backbones.presets import PRESETS
 
+from genodiff.backbones.backbone import PRESETS
 from genodiff.domain import DOMAINS, Domain
-from genodiff.runs.config import RunConfig, resolve
+from genodiff.runs.config import RunConfig
+from genodiff.runs.resolve import resolve
 
 
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=list(DOMAINS))
