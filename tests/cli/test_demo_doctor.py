@@ -2,8 +2,10 @@
 report written again.
 """
 
+import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from genodiff.errors import GenodiffError
 from genodiff.report.folder import Evaluation, read_folder
 from genodiff.studies import demo
 from genodiff.studies.demo import DemoResult, config, judge, run_demo
-from tests.commands import exit_code
+from tests.commands import command, exit_code
 
 MINI = {
     "recipe": "toy",
@@ -47,15 +49,35 @@ def genodiff(*words: str, **environment: str) -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.fixture
-def mini(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@contextlib.contextmanager
+def small_demo() -> Iterator[Any]:
     """The demo made small: its configuration, in seconds, on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    for name, value in (("SAMPLES", 2), ("LENGTH", 80), ("STEPS", 8), ("REPEATS", 1)):
-        monkeypatch.setattr(demo, name, value)
-    yield config(settings=MINI, minutes=5)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("SAMPLES", 2), ("LENGTH", 80), ("STEPS", 8), ("REPEATS", 1)):
+            patch.setattr(demo, name, value)
+        yield config(settings=MINI, minutes=5)
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def mini() -> Iterator[Any]:
+    with small_demo() as settings:
+        yield settings
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
+    """One demo that ran to its end; whoever changes it takes a copy."""
+    with small_demo() as settings:
+        return run_demo(tmp_path_factory.mktemp("finished") / "demo", settings)
+
+
+@pytest.fixture
+def run(finished: DemoResult, tmp_path: Path) -> Path:
+    """A copy of the finished demo."""
+    return Path(shutil.copytree(finished.run, tmp_path / "demo"))
 
 
 def content(run: Path) -> dict[str, bytes]:
@@ -64,9 +86,8 @@ def content(run: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_demo_trains_scores_samples_and_reports(tmp_path: Path, mini: Any) -> None:
-    run = tmp_path / "demo"
-    outcome = run_demo(run, mini)
+def test_the_demo_trains_scores_samples_and_reports(finished: DemoResult) -> None:
+    run, outcome = finished.run, finished
     assert {
         "config.yaml",
         "metrics.csv",
@@ -91,21 +112,17 @@ def test_the_demo_trains_scores_samples_and_reports(tmp_path: Path, mini: Any) -
 
 
 def test_the_demo_again_finds_everything_done(
-    tmp_path: Path, mini: Any, monkeypatch: pytest.MonkeyPatch
+    run: Path, finished: DemoResult, mini: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tmp_path / "demo"
-    first = run_demo(run, mini)
     before = content(run)
     for name in ("evaluate", "write_samples"):
         monkeypatch.setattr(demo, name, lambda *_, **__: pytest.fail("this was done already"))
     second = run_demo(run, mini)
-    assert second._replace(seconds=0) == first._replace(seconds=0)
+    assert second._replace(seconds=0) == finished._replace(seconds=0, run=run)
     assert content(run) == before
 
 
-def test_a_stage_that_is_missing_is_made_again_and_no_other(tmp_path: Path, mini: Any) -> None:
-    run = tmp_path / "demo"
-    run_demo(run, mini)
+def test_a_stage_that_is_missing_is_made_again_and_no_other(run: Path, mini: Any) -> None:
     before = content(run)
     for name in ("samples.fa", "samples.fa.json", "report.html"):
         (run / name).unlink()
@@ -113,23 +130,25 @@ def test_a_stage_that_is_missing_is_made_again_and_no_other(tmp_path: Path, mini
     assert content(run) == before
 
 
-def test_what_was_made_from_other_weights_is_made_again(tmp_path: Path, mini: Any) -> None:
-    run = tmp_path / "demo"
-    first = run_demo(run, mini)
+def test_what_was_made_from_other_weights_is_made_again(
+    run: Path, finished: DemoResult, mini: Any
+) -> None:
     samples = (run / "samples.fa").read_bytes()
     for name in ("eval.json", "samples.fa.json"):
         (run / name).write_text(
-            (run / name).read_text().replace(str(first.evaluation.checkpoint), "0" * 12)
+            (run / name).read_text().replace(str(finished.evaluation.checkpoint), "0" * 12)
         )
     (run / "samples.fa").write_text(">old\nACGT\n")
     second = run_demo(run, mini)
     assert (run / "samples.fa").read_bytes() == samples
-    assert second.evaluation.checkpoint == first.evaluation.checkpoint
-    assert second.evaluation.bits_per_base == first.evaluation.bits_per_base
+    assert second.evaluation.checkpoint == finished.evaluation.checkpoint
+    assert second.evaluation.bits_per_base == finished.evaluation.bits_per_base
 
 
-def test_the_same_seed_gives_the_same_weights_score_and_samples(tmp_path: Path, mini: Any) -> None:
-    one, two = (run_demo(tmp_path / name, mini) for name in ("one", "two"))
+def test_the_same_seed_gives_the_same_weights_score_and_samples(
+    finished: DemoResult, tmp_path: Path, mini: Any
+) -> None:
+    one, two = finished, run_demo(tmp_path / "two", mini)
     for name in ("model.safetensors", "samples.fa"):
         assert (one.run / name).read_bytes() == (two.run / name).read_bytes(), name
     assert one.evaluation.bits_per_base == two.evaluation.bits_per_base
@@ -224,23 +243,28 @@ def test_the_report_is_written_again_and_its_place_printed(
     assert "holds no config.yaml" in error
 
 
-def test_the_doctor_prints_one_json_object_and_is_content_here() -> None:
-    done = genodiff("doctor", "--json")
-    assert done.returncode == 0, done.stderr
-    value = json.loads(done.stdout)
+def test_the_doctor_prints_one_json_object_and_is_content_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, err = command(capsys, "doctor", "--json", "--threads", 1)
+    assert code == 0, err
+    value = json.loads(out)
     assert set(value) == {"checks", "scan"}
     assert all(set(c) == {"name", "status", "detail", "fix"} for c in value["checks"])
     assert {c["status"] for c in value["checks"]} <= {"ok", "warn"}
     assert value["scan"] in {"native-avx512", "native-avx2", "native-base", "torch"}
 
 
-def test_the_doctor_says_what_fails_and_exits_with_5(tmp_path: Path) -> None:
+def test_the_doctor_says_what_fails_and_exits_with_5(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("")
-    done = genodiff("doctor", GENODIFF_CACHE=str(tmp_path / "file" / "cache"))
-    assert done.returncode == 5
-    assert "fail  cache" in done.stdout
-    assert "-> set GENODIFF_CACHE" in done.stdout
-    assert done.stderr.startswith("genodiff: error: genodiff cannot run well here: cache;")
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
+    code, out, err = command(capsys, "doctor", "--threads", 1)
+    assert code == 5
+    assert "fail  cache" in out
+    assert "-> set GENODIFF_CACHE" in out
+    assert err.startswith("genodiff: error: genodiff cannot run well here: cache;")
 
 
 def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path: Path) -> None:
