@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
@@ -51,7 +52,11 @@ NOT_YET_SHORT = {
 }  # fmt: skip
 LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in FILES}
 
 
 def module_of(path: Path) -> str:
@@ -76,7 +81,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
 
 def in_all_files() -> Iterator[tuple[str, str, ast.stmt]]:
     """(importing module, imported module, the statement) of every import of the package."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         yield from ((module_of(path), name, node) for name, node in imports(tree))
 
 
@@ -106,7 +111,7 @@ def test_the_ground_floor_and_the_public_door_do_not_import_torch() -> None:
 def test_nothing_is_imported_inside_a_function_but_optional_libraries_and_in_cli() -> None:
     wrong = [
         f"{module_of(path)}, line {node.lineno}: {name} is imported inside {function.name}()"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         if room_of(module_of(path)) != "cli"
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -127,7 +132,7 @@ def test_files_are_short_and_none_is_a_drawer_for_anything() -> None:
 
 def test_class_names_are_unique_in_the_package() -> None:
     where = defaultdict(list)
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(module_of(path))

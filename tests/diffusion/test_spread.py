@@ -2,6 +2,8 @@
 least.
 """
 
+import functools
+
 import pytest
 import torch
 from worlds import dna_like
@@ -13,6 +15,7 @@ from genodiff.diffusion.schedule import Linear
 BATCH, LENGTH = 32, 256
 
 
+@functools.cache
 def spread(repeats: int, stay: float) -> dict[tuple[str, str], torch.Tensor]:
     """Nats per token of `repeats` estimates of one batch, for each estimate and way of drawing
     times.
