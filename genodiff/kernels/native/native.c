@@ -1,13 +1,19 @@
-/* The selective scan and the causal convolution of Mamba-1 on a CPU: plain C behind a plain C interface (ctypes), one copy
-   of the code for each instruction set, chosen at run time. No Python and no torch headers.
+/* The selective scan and the causal convolution of Mamba-1 on a CPU, with the layers around them.
+   It is plain C behind a plain C interface (ctypes), and includes neither Python's headers nor
+   torch's.
 
-   Compiled three times: with AVX-512 (x86-64-v4), with AVX2 (x86-64-v3) and with what the compiler takes for granted. */
+   It is compiled three times: with AVX-512 (x86-64-v4), with AVX2 (x86-64-v3), and with what the
+   compiler takes for granted. The widest copy that the processor can run is chosen at run time.
+
+   Tensors are float32. In the structures, x_b and x_l are the steps of a tensor x between rows of
+   the batch and between times (or rows), in numbers; its last axis is contiguous. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* W lanes to a vector; states that a pass keeps in registers, forward and backward. */
+/* W lanes to a vector. NB_MOST and NB_BACK: states of a pass, forward and backward. Forward, a
+   state takes two registers (h and A); backward three (g, A and dA) and those of the folds. */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define W 16
@@ -23,19 +29,28 @@
 #define NB_MOST 4
 #define NB_BACK 4
 #endif
-#define CHUNK 64       /* steps between saved states */
-#define CONV_CHUNK 32  /* steps that stay in the first-level cache */
-#define LINEAR_CHUNK 64 /* rows that go through a linear layer at a time */
+/* Steps between saved states. More would save memory, but what backward recomputes for W channels
+   and NB_BACK states of a chunk (about 100 KB with AVX-512) has to stay in the second-level cache.
+   */
+#define CHUNK 64
+#define CONV_CHUNK 32    /* steps that stay in the first-level cache */
+#define LINEAR_CHUNK 64  /* rows that go through a linear layer at a time */
 #define LINEAR_DEPTH 128 /* terms of a sum at a time */
-#define GATE_CHUNK 32  /* rows that stay in the cache */
-#define AHEAD 3        /* rows before they are needed, fetched into the cache */
-#define NORM_PIECE 256 /* rows of a task */
+#define GATE_CHUNK 32    /* rows that stay in the cache */
+#define AHEAD 3          /* rows before they are needed, fetched into the cache */
+#define NORM_PIECE 256   /* rows of a task */
+
+/* A function whose constant arguments (numbers of states, flags) have to be constants in its body,
+   so that loops unroll into registers: a call must be replaced by that body. */
+#define INLINE static inline __attribute__((always_inline))
 
 typedef struct {
-    const float *u, *delta, *r, *w, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast; /* r and w in place of delta, dr and dw of ddelta */
+    /* Of low rank, r and w stand in place of delta, and dr and dw in place of ddelta. */
+    const float *u, *delta, *r, *w, *A, *B, *C, *D, *bias, *h0, *gy, *ghlast;
     float *y, *states, *hlast, *du, *ddelta, *dr, *dw, *dA, *dB, *dC, *dD, *dbias, *dh0;
     int64_t batch, L, E, N, R, group, chunk;
-    int64_t u_b, u_l, delta_b, delta_l, r_b, r_l, B_b, B_l, C_b, C_l, y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
+    int64_t u_b, u_l, delta_b, delta_l, r_b, r_l, B_b, B_l, C_b, C_l;
+    int64_t y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
     int64_t softplus, reverse, accumulate; /* accumulate: y is added to */
 } scan_args;
 
@@ -70,15 +85,18 @@ typedef struct {
 #include "vector.h"
 #include "tasks.h"
 #include "scan.h"
+#include "scan_back.h"
 #include "thin.h"
 #include "conv.h"
 #include "gate.h"
 #include "norm.h"
 #include "linear.h"
 
-/* Raised with every change of a structure or of what its fields mean: Python refuses another number. */
+/* Raised with every change of a structure or of what its fields mean. Python refuses another
+   number. */
 int genodiff_abi(void) { return 6; }
-/* The sizes of the structures, which Python compares with its own: a library older or newer than the Python beside it is refused. */
+/* The sizes of the structures, which Python compares with its own. They reveal a library that is
+   older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
 int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
 int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
@@ -86,13 +104,24 @@ int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
 int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 
 /* Each returns 1 where there is no memory for its scratch space, else 0. */
-int genodiff_scan(const scan_args *s, int backward, int threads) { return scan_run(s, backward, threads); }
-int genodiff_conv(const conv_args *s, int backward, int threads) { return conv_run(s, backward, threads); }
-int genodiff_gate(const gate_args *s, int backward, int threads) { return gate_run(s, backward, threads); }
-int genodiff_norm(const norm_args *s, int backward, int threads) { return norm_run(s, backward, threads); }
-int genodiff_linear(const linear_args *s, int backward, int threads) { return linear_run(s, backward, threads); }
+int genodiff_scan(const scan_args *s, int backward, int threads) {
+    return scan_run(s, backward, threads);
+}
+int genodiff_conv(const conv_args *s, int backward, int threads) {
+    return conv_run(s, backward, threads);
+}
+int genodiff_gate(const gate_args *s, int backward, int threads) {
+    return gate_run(s, backward, threads);
+}
+int genodiff_norm(const norm_args *s, int backward, int threads) {
+    return norm_run(s, backward, threads);
+}
+int genodiff_linear(const linear_args *s, int backward, int threads) {
+    return linear_run(s, backward, threads);
+}
 
-/* n rounds of 12 independent multiply-adds of W numbers: what one core can do, for benchmarks. */
+/* n rounds of CHAINS independent multiply-adds of W numbers: what one core can do, for benchmarks.
+   Twelve chains hide the latency (4 cycles, two units); a sum depends on the one a round before. */
 #define CHAINS 12
 float genodiff_multiply_add(int64_t n) {
     vf a[CHAINS], x = v_splat(0.999f), y = v_splat(0.001f);
@@ -109,10 +138,13 @@ int genodiff_lanes(void) { return W; }
 int genodiff_vector_bits(void) {
 #if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
         return 512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) return 256;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2"))
+        return 256;
 #endif
     return 0;
 }

@@ -1,10 +1,13 @@
-/* RMSNorm, row by row: y = w x r with r = 1 / sqrt(mean(x^2) + eps), r kept. Backward, with n = x r and a = gy w:
-     dx = r (a - n mean(a n)),   dw = sum gy n, one part for each piece of rows. */
+/* RMSNorm, row by row: y = w x r with r = 1 / sqrt(mean(x^2) + eps), and r kept.
+
+   Backward, with n = x r and a = gy w:
+     dx = r (a - n mean(a n)),   dw = sum over rows of gy n, one part for each piece of rows. */
 
 static void norm_forward(const norm_args *s, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++) {
         const float *x = s->x + i * s->D;
         vf sum = v_splat(0.0f);
+        /* Lanes past the end are loaded as 0, which adds nothing. */
         for (int64_t d = 0; d < s->D; d += W) {
             vf v = v_load(x + d, s->D - d < W ? (int)(s->D - d) : W);
             sum += v * v;
@@ -19,6 +22,8 @@ static void norm_forward(const norm_args *s, int64_t from, int64_t to) {
 }
 
 static void norm_backward(const norm_args *s, int64_t from, int64_t to, float *part) {
+    /* Each piece has a part of dw to itself, so that no task waits for another and the order of the
+       sum is that of the pieces. */
     memset(part, 0, s->D * sizeof(float));
     for (int64_t i = from; i < to; i++) {
         const float *x = s->x + i * s->D, *g = s->gy + i * s->D;
@@ -34,7 +39,8 @@ static void norm_backward(const norm_args *s, int64_t from, int64_t to, float *p
         for (int64_t d = 0; d < s->D; d += W) {
             int lanes = s->D - d < W ? (int)(s->D - d) : W;
             vf n = v_load(x + d, lanes) * r;
-            v_store(s->dx + i * s->D + d, (v_load(g + d, lanes) * v_load(s->w + d, lanes) - n * along) * r, lanes);
+            v_store(s->dx + i * s->D + d,
+                    (v_load(g + d, lanes) * v_load(s->w + d, lanes) - n * along) * r, lanes);
         }
     }
 }

@@ -1,5 +1,8 @@
-/* Tasks divided over threads, each thread with scratch space of its own. The threads are OpenMP's, which torch keeps at hand, or, where
-   the compiler has no OpenMP (Apple's), POSIX threads that live for a call. */
+/* Tasks divided over threads, each thread with scratch space of its own.
+
+   The threads are OpenMP's, which torch keeps at hand. Where the compiler has no OpenMP (Apple's)
+   they are POSIX threads that live for a call. Which thread takes a task changes from run to run;
+   the result does not, for a task writes what no other task writes. */
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -14,10 +17,14 @@ typedef struct {
     size_t bytes;
 } tasks;
 
-/* Takes the next task until none is left. */
+/* Take the next task until none is left. Tasks are not dealt out beforehand: on a machine with
+   other work, all would wait for the thread that is interrupted. The counters order no other
+   memory, so relaxed atomics do; the end of the parallel region is what makes the results visible.
+   */
 static void tasks_work(tasks *t) {
     void *own = t->scratch + __atomic_fetch_add(&t->arrived, 1, __ATOMIC_RELAXED) * t->bytes;
-    for (int64_t i; (i = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED)) < t->count;) t->task(t->s, i, own, t->backward);
+    for (int64_t i; (i = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED)) < t->count;)
+        t->task(t->s, i, own, t->backward);
 }
 
 #ifdef _OPENMP
@@ -35,15 +42,19 @@ static void *tasks_help(void *t) {
 static void tasks_divide(tasks *t, int threads) {
     pthread_t helper[MOST_HELPERS];
     int helpers = 0;
-    while (helpers < MOST_HELPERS && helpers + 1 < threads && !pthread_create(&helper[helpers], 0, tasks_help, t)) helpers++;
+    while (helpers < MOST_HELPERS && helpers + 1 < threads &&
+           !pthread_create(&helper[helpers], 0, tasks_help, t))
+        helpers++;
     tasks_work(t);
     while (helpers) pthread_join(helper[--helpers], 0);
 }
 #endif
 
-/* Does task(s, i, own, backward) for each i below `count`; own points to `bytes` at a line of the cache. Returns 1 where there is no memory
-   for them. */
-static int tasks_run(task *task, const void *s, int64_t count, size_t bytes, int backward, int threads) {
+/* Run task(s, i, own, backward) for each i below `count`. `own` points to `bytes` of the thread's
+   own, from a line of the cache on and to the end of one: threads that write do not share a line.
+   Returns 1 if there is no memory for them. */
+static int tasks_run(task *task, const void *s, int64_t count, size_t bytes, int backward,
+                     int threads) {
     tasks t = {task, s, backward, count, .bytes = (bytes + 63) / 64 * 64};
     threads = threads < count ? threads : count > 0 ? (int)count : 1;
     if (bytes && !(t.scratch = aligned_alloc(64, t.bytes * threads))) return 1;

@@ -1,5 +1,11 @@
-/* Products of thin matrices that lie in the cache: out = init + a w, with a (M, K) in any layout, w (K, N) and out (M, N) row by row. A tile
-   of TILE rows and up to THREE vectors of columns stays in registers over K. A column of w is added in the order of K, whatever the tile. */
+/* Products of thin matrices that lie in the cache: out = init + a w, with a (M, K) in any layout,
+   and w (K, N) and out (M, N) row by row.
+
+   A tile of TILE rows and up to THREE vectors of columns stays in registers over K. With AVX-512
+   these are 24 sums, 3 vectors of w and one number of a, of 32 registers; with AVX2 12, 3 and 1, of
+   16. Each number of `out` is one sum in the order of k, whatever the tile: its bits do not depend
+   on where a task begins. That `out` may be `init` is allowed, for a tile is read before it is
+   written. */
 #if W == 16
 #define TILE 8
 #else
@@ -13,13 +19,19 @@ typedef struct {
     int64_t M, N, K, a_m, a_k, w_k, init_m, out_m; /* steps between neighbours along M or K */
 } thin_args;
 
-static inline __attribute__((always_inline)) void thin_tile(const thin_args *s, int64_t m, int64_t n, int lanes, const int rows, const int wide) {
+INLINE void thin_tile(const thin_args *s, int64_t m, int64_t n, int lanes, const int rows,
+                      const int wide) {
     vf sum[TILE][THREE];
     const float *a = s->a + m * s->a_m, *w = s->w + n;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
-        for (int v = 0; v < wide; v++) sum[i][v] = s->init ? v_load(s->init + (m + i) * s->init_m + n + v * W, v < wide - 1 ? W : lanes) : v_splat(0.0f);
+        for (int v = 0; v < wide; v++)
+            sum[i][v] = s->init ? v_load(s->init + (m + i) * s->init_m + n + v * W,
+                                         v < wide - 1 ? W : lanes)
+                                : v_splat(0.0f);
+    /* Each row of w is read once for all rows of the tile; a number of a is spread over the lanes.
+       */
     for (int64_t k = 0; k < s->K; k++) {
         vf row[THREE];
 #pragma GCC unroll 3
@@ -34,11 +46,13 @@ static inline __attribute__((always_inline)) void thin_tile(const thin_args *s, 
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
-        for (int v = 0; v < wide; v++) v_store(s->out + (m + i) * s->out_m + n + v * W, sum[i][v], v < wide - 1 ? W : lanes);
+        for (int v = 0; v < wide; v++)
+            v_store(s->out + (m + i) * s->out_m + n + v * W, sum[i][v], v < wide - 1 ? W : lanes);
 }
 
-static inline __attribute__((always_inline)) void thin_columns(const thin_args *s, int64_t n, int lanes, const int wide) {
+INLINE void thin_columns(const thin_args *s, int64_t n, int lanes, const int wide) {
     int64_t m = 0;
+    /* W as a constant compiles to plain loads; `lanes` to masked ones, for the last columns. */
     if (lanes == W)
         for (; m + TILE <= s->M; m += TILE) thin_tile(s, m, n, W, TILE, wide);
     else
@@ -47,7 +61,9 @@ static inline __attribute__((always_inline)) void thin_columns(const thin_args *
 }
 
 static void thin(const thin_args *s) {
-    int64_t n = 0, left = (s->N + W - 1) / W; /* vectors of columns: three where they are odd, then two at a time */
+    int64_t n = 0, left = (s->N + W - 1) / W; /* vectors of columns */
+    /* Three vectors where their number is odd, then two at a time. A single one is slow: it keeps
+       few sums in flight, and uses each number of a for one multiply-add only. */
     while (left > 0) {
         int wide = left % 2 == 0 ? 2 : left == 1 ? 1 : 3;
         int lanes = left == wide ? (int)(s->N - n - (wide - 1) * W) : W;
