@@ -39,6 +39,8 @@ class Domain:
     samples: str
     """File of the samples in a run folder; its sidecar adds `.json`."""
     samples_title: str
+    n_samples: int
+    """How many are made where no number is given."""
     letters: frozenset[str]
     """Letters that a sample may hold; empty where any may."""
     blank: str
@@ -72,6 +74,7 @@ DNA = Domain(
     output_flag="--fasta",
     samples="samples.fa",
     samples_title="Generated DNA",
+    n_samples=16,
     letters=frozenset("ACGT"),
     blank="N",
 )
@@ -91,6 +94,7 @@ TEXT = Domain(
     output_flag="--out",
     samples="samples.txt",
     samples_title="Generated text",
+    n_samples=4,
     letters=frozenset(),
     blank="blanks",
     settings={"data": {"seq_len": 128}, "train": {"batch_size": 8}},  # many small steps, for a CPU

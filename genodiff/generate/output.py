@@ -25,11 +25,11 @@ from genodiff.io.fasta import Record, write_fasta
 from genodiff.runs.model import Model
 
 
-class Written(NamedTuple):
-    """What `write_samples` wrote."""
+class WrittenSamples(NamedTuple):
+    """What was written: records, their bases or tokens, and calls of the network on one window."""
 
     records: int
-    bases: int
+    positions: int
     evaluations: int
 
 
@@ -46,7 +46,7 @@ def write_samples(
     sidecar: str | Path | None = None,
     line_width: int = 60,
     tick: Callable[[int], None] | None = None,
-) -> Written:
+) -> WrittenSamples:
     """Write `n` new sequences of `length` bases (default: the trained length), or `n` fillings of
     each template.
 
@@ -96,7 +96,7 @@ def write_samples(
             Path(sidecar).unlink(missing_ok=True)
 
     write_fasta(target, records(), line_width=line_width or sys.maxsize)
-    written = Written(
+    written = WrittenSamples(
         len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries)
     )
     if sidecar is not None:

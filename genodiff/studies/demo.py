@@ -195,4 +195,4 @@ def _sampled(model: Model, out: Path) -> tuple[int, int]:
     written = write_samples(
         target, model, n=SAMPLES, length=LENGTH, how=how, seed=model.config.seed
     )
-    return written.records, written.bases
+    return written.records, written.positions

@@ -12,7 +12,7 @@ import pytest
 
 from genodiff.data.tokenizer import ByteTokenizer, train_bpe
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.text import TextTemplate, draft, filled, prompted, read_template
+from genodiff.generate.text_output import TextTemplate, draft, filled, prompted, read_template
 from genodiff.runs.model import load_model
 from tests.commands import command, exit_code
 from tests.texts import SONG, VERSES, write_rows, write_song

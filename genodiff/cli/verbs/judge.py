@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.cli.common import Common
-from genodiff.generate.text import END
+from genodiff.generate.text_output import END
 from genodiff.io.fasta import read_fasta
 from genodiff.io.text import text_pieces
 from genodiff.runs.model import Model, load_model

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,9 +23,10 @@ from rich.progress import BarColumn, Progress, TextColumn
 from genodiff.cli.common import Common, whole
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.diffusion.sampler import SAMPLERS
+from genodiff.domain import DNA, DOMAINS, TEXT, Domain
 from genodiff.errors import CheckpointError, DataError, Interrupted, MachineError, UsageError
 from genodiff.generate.infill import Template, read_templates
-from genodiff.generate.output import write_samples
+from genodiff.generate.request import DnaRequest, SampleRequest, TextRequest
 from genodiff.generate.sample import (
     AUTO_STEPS,
     Sampling,
@@ -33,14 +34,11 @@ from genodiff.generate.sample import (
     at_least_one,
     bits_lost,
     fitting_batch,
-    settled,
-    workload,
 )
 from genodiff.io.progress import format_duration
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import load_model
 
 _log = logging.getLogger("genodiff")
-DEFAULT_N = 16
 _FIRST_WAIT, _LONGEST_WAIT = 2.0, 60.0
 _HEADER_BYTES = 110
 _MEMORY_PER_BASE = 32
@@ -144,83 +142,93 @@ def sample(
     )
     at_least_one("--n", n)
     at_least_one("--length", length)
-    if domain == "text" or out is not None or prompt is not None:
-        from genodiff.cli.sample_text import TextRequest, refuse_flags_of_dna
-
-        target = refuse_flags_of_dna(
-            out, fasta, domain, allow_n=allow_n, line_width=line_width != 60
-        )
-        if template is not None and length is not None:
-            raise UsageError(
-                "--length and --template contradict each other", fix="leave --length out"
-            )
-        check_target(target)
-        if json is not None:
-            check_target(json)
-        loaded = load_model(
-            checkpoint if checkpoint is not None else the_run(Path("runs")), device=device
-        )
-        request = TextRequest(loaded, n, length, prompt, template, how)
-        work = request.workload()
-        if plan:
-            request.print_plan(work, target)
-            return
-        with _stoppable(), _Progress(work, request.n, "tokens") as progress:
-            request.write(target, common.seed, json, progress.tick)
-        return
-    if fasta is None:
-        raise UsageError(
-            "no file to write", fix="give --fasta FILE for DNA, or --out FILE for text; - is stdout"
-        )
+    target = _target(domain, fasta, out, prompt)
+    is_text = target.domain is TEXT
+    if is_text and (allow_n or line_width != 60):
+        flag = "--allow-n" if allow_n else "--line-width"
+        raise UsageError(f"{flag} is for DNA, and this is text", fix="leave it out")
     if line_width < 0:
         raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
     if template is not None and length is not None:
         raise UsageError("--length and --template contradict each other", fix="leave --length out")
-    for flag, value in (("--fasta", fasta), ("--template", template)):
+    for flag, value in ((target.domain.output_flag, target.path), ("--template", template)):
         if value == "" or (value is not None and value != "-" and value.startswith("-")):
             raise UsageError(
                 f"{flag} needs the name of a file, not {value!r}",
                 fix="write ./-name for such a name",
             )
-    check_target(fasta)
+    check_target(target.path)
     if json is not None:
         check_target(json)
-    templates = _read(template) if template is not None else None
-    n = n or (DEFAULT_N if templates is None else 1)
-    lengths = np.array([length or 1] * 1 if templates is None else [len(t.text) for t in templates])
-    check_room(fasta, n, lengths, line_width, batch_size)
+    templates = _read(template) if template is not None and not is_text else None
+    if not is_text:
+        sizes = [length or 1] if templates is None else [len(t.text) for t in templates]
+        wanted = n or (1 if templates is not None else DNA.n_samples)
+        check_room(target.path, wanted, np.array(sizes), line_width, batch_size)
     path = checkpoint if checkpoint is not None else the_run(Path("runs"))
     model = load_model(path, device=device)
-    if model.alphabet.domain != "dna":
+    if model.alphabet.domain != target.domain.name:
+        right = DOMAINS[model.alphabet.domain].output_flag
         raise CheckpointError(
             f"is a {model.alphabet.domain} model",
             file=path,
-            fix="give --out FILE in place of --fasta",
+            fix=f"give {right} FILE in place of {target.domain.output_flag}",
         )
-    if templates is None:
-        lengths = np.array([length or model.config.data.seq_len])
-        check_room(fasta, n, lengths, line_width, batch_size)
-    how = settled(how, model.objective)
-    gaps = [np.ones(lengths[0], bool)] if templates is None else (t.gaps for t in templates)
-    work = workload(model, gaps, how=how)
-    if plan:
-        print_plan(model, work, n, lengths, how, fasta)
-        return
-    with _stoppable(), _Progress(work, n) as progress:
-        written = write_samples(
-            sys.stdout.buffer if fasta == "-" else fasta,
+    request: SampleRequest
+    if is_text:
+        request = TextRequest(model, how, n, length=length, prompt=prompt, template=template)
+    else:
+        request = DnaRequest(
             model,
-            n=n,
-            length=int(lengths[0]),
+            how,
+            n,
+            length=length,
             templates=templates,
             template_file=template,
-            how=how,
-            seed=common.seed,
-            sidecar=json,
             line_width=line_width,
+        )
+        check_room(target.path, request.n, np.array(request.lengths), line_width, batch_size)
+    work = request.workload()
+    if plan:
+        print_plan(request, work, target.path)
+        return
+    units = target.domain.units
+    with _stoppable(), _Progress(work, request.n, units) as progress:
+        written = request.write(
+            sys.stdout.buffer if target.path == "-" else target.path,
+            common.seed,
+            sidecar=json,
             tick=progress.tick,
         )
-    _log.info("%s: %d records, %d bases, %d evaluations", fasta, *written)
+    _log.info(f"%s: %d records, %d {units}, %d evaluations", target.path, *written)
+
+
+class _Target(NamedTuple):
+    domain: Domain
+    path: str
+
+
+def _target(domain: str | None, fasta: str | None, out: str | None, prompt: str | None) -> _Target:
+    """What is written, and where to. Raises `UsageError` where flags contradict one another."""
+    if domain != "text" and out is None and prompt is None:
+        if fasta is None:
+            raise UsageError(
+                "no file to write",
+                fix="give --fasta FILE for DNA, or --out FILE for text; - is stdout",
+            )
+        return _Target(DNA, fasta)
+    if fasta is not None:
+        raise UsageError(
+            "--fasta is for DNA, and text goes to --out",
+            fix="give --out FILE, or leave --domain text out",
+        )
+    if domain == "dna":
+        raise UsageError(
+            "--out and --prompt are for text, and --domain says dna", fix="give --fasta FILE"
+        )
+    if out is None:
+        raise UsageError("no file to write", fix="give --out FILE, or --out - for stdout")
+    return _Target(TEXT, out)
 
 
 def check_target(path: str) -> None:
@@ -315,11 +323,11 @@ def the_run(folder: Path) -> Path:
     return runs[0]
 
 
-def print_plan(
-    model: Model, work: Workload, n: int, lengths: np.ndarray, how: Sampling, fasta: str
-) -> None:
+def print_plan(request: SampleRequest, work: Workload, target: str) -> None:
     """Say on stdout what sampling would take; the time comes from one evaluation on this machine."""
-    window = min(model.config.data.seq_len, int(lengths.max()))
+    model, how, n, lengths = request.model, request.how, request.n, request.lengths
+    units = request.domain.units
+    window = min(model.config.data.seq_len, max(lengths))
     device = next(model.backbone.parameters()).device
     rows = min(how.batch_size or fitting_batch(model, window), n * len(lengths))
     xt = torch.full((rows, window), model.alphabet.mask_id, device=device)
@@ -330,14 +338,11 @@ def print_plan(
         each = (time.perf_counter() - began) / len(xt)
     weights = sum(p.numel() for p in model.backbone.parameters())
     print(
-        f"model        {weights:,} parameters, trained on {model.config.data.seq_len:,} bases, "
-        f"{model.digest}"
+        f"model        {weights:,} parameters, {model.alphabet.name}, trained on "
+        f"{model.config.data.seq_len:,} {units}, {model.digest}"
     )
-    print(
-        f"records      {n * len(lengths):,} of {int(lengths.min()):,} to "
-        f"{int(lengths.max()):,} bases"
-    )
-    print(f"to fill      {n * work.bases:,} bases in {n * work.windows:,} windows")
+    print(f"records      {n * len(lengths):,} of {min(lengths):,} to {max(lengths):,} {units}")
+    print(f"to fill      {n * work.bases:,} {units} in {n * work.windows:,} windows")
     print(f"evaluations  about {n * work.evaluations:,.0f} of the network on one window")
     print(f"time         about {format_duration(n * work.evaluations * each)} on {device}")
     curve = _curve(model.run / "eval.json")
@@ -345,10 +350,10 @@ def print_plan(
         steps = how.steps or AUTO_STEPS
         lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
         print(
-            f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 bases against one "
-            f"base at a time"
+            f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 {units} against one "
+            f"{request.domain.unit} at a time"
         )
-    print(f"files        {fasta}" + ("" if fasta == "-" else f", {fasta}.json"))
+    print(f"files        {target}" + ("" if target == "-" else f", {target}.json"))
 
 
 def _curve(path: Path) -> list[tuple[float, float]]:
@@ -393,7 +398,7 @@ def _stoppable() -> Iterator[None]:
 class _Progress:
     """Evaluations done of those expected: a bar on a terminal's stderr, else a line every so often."""
 
-    def __init__(self, work: Workload, n: int, unit: str = "bases") -> None:
+    def __init__(self, work: Workload, n: int, unit: str) -> None:
         self.unit = unit
         self.total, self.bases = n * work.evaluations, n * work.bases
         self.done, self.began = 0, time.monotonic()

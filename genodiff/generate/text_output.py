@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.output import steps_of
+from genodiff.generate.output import WrittenSamples, steps_of
 from genodiff.generate.sample import Sampling, infill, settled, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.source import shown_as
@@ -62,14 +62,6 @@ class Filled(NamedTuple):
 
     text: bytes
     invalid: int
-
-
-class Written(NamedTuple):
-    """What `write_texts` wrote."""
-
-    records: int
-    tokens: int
-    evaluations: int
 
 
 def read_template(path: str) -> TextTemplate:
@@ -171,7 +163,7 @@ def write_texts(
     sidecar: str | Path | None = None,
     about: dict[str, Any] | None = None,
     tick: Callable[[int], None] | None = None,
-) -> Written:
+) -> WrittenSamples:
     """Write `n` fillings of each template. A path is written atomically and gets its sidecar beside
     it unless `sidecar` says where; an open binary file gets none unless it does. Raises
     `UsageError`, `MachineError`.
@@ -213,7 +205,7 @@ def write_texts(
         for piece in texts():
             out.write(piece)
         out.flush()
-    written = Written(
+    written = WrittenSamples(
         len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries)
     )
     if sidecar is not None:

@@ -1,0 +1,178 @@
+"""What is to be sampled, ready to be counted and written: one request for each domain."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.domain import DNA, TEXT, Domain
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.generate.infill import Template
+from genodiff.generate.output import WrittenSamples, write_samples
+from genodiff.generate.sample import Sampling, Workload, settled, workload
+from genodiff.generate.text_output import (
+    TextTemplate,
+    draft,
+    prompted,
+    read_template,
+    write_texts,
+)
+from genodiff.runs.model import Model
+from genodiff.runs.tokenizer_files import model_tokenizer
+
+Target = str | Path | IO[bytes]
+
+
+class SampleRequest(ABC):
+    """`n` new sequences, or `n` fillings of each template, by `how`."""
+
+    domain: Domain
+    lengths: list[int]
+    """Positions of each sequence or template."""
+
+    def __init__(self, model: Model, how: Sampling | None, n: int | None, fills: bool) -> None:
+        """Raises `CheckpointError` for a model of another domain, `UsageError` for a sampler that
+        the model does not have.
+        """
+        if model.alphabet.domain != self.domain.name:
+            raise CheckpointError(
+                f"is a {model.alphabet.domain} model",
+                file=model.run,
+                fix=f"give a {self.domain.name} run, or another flag than "
+                f"{self.domain.output_flag}",
+            )
+        self.model, self.how = model, settled(how, model.objective)
+        self.n = n or (1 if fills else self.domain.n_samples)
+
+    @abstractmethod
+    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+        """For each sequence or template, which positions are to be filled."""
+
+    @abstractmethod
+    def write(
+        self,
+        target: Target,
+        seed: int,
+        *,
+        sidecar: str | Path | None = None,
+        tick: Callable[[int], None] | None = None,
+    ) -> WrittenSamples:
+        """Write all of it; see `write_samples`. Raises `UsageError`, `MachineError`."""
+
+    def workload(self) -> Workload:
+        """What one filling of each template takes."""
+        return workload(self.model, self.gaps(), how=self.how)
+
+
+class DnaRequest(SampleRequest):
+    """DNA, to FASTA."""
+
+    domain = DNA
+
+    def __init__(
+        self,
+        model: Model,
+        how: Sampling | None = None,
+        n: int | None = None,
+        *,
+        length: int | None = None,
+        templates: Sequence[Template] | None = None,
+        template_file: str | None = None,
+        line_width: int = 60,
+    ) -> None:
+        super().__init__(model, how, n, templates is not None)
+        self.templates, self.template_file, self.line_width = templates, template_file, line_width
+        self.lengths = (
+            [length or model.config.data.seq_len]
+            if templates is None
+            else [len(template.text) for template in templates]
+        )
+
+    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+        if self.templates is None:
+            return [np.ones(self.lengths[0], bool)]
+        return (template.gaps for template in self.templates)
+
+    def write(
+        self,
+        target: Target,
+        seed: int,
+        *,
+        sidecar: str | Path | None = None,
+        tick: Callable[[int], None] | None = None,
+    ) -> WrittenSamples:
+        return write_samples(
+            target,
+            self.model,
+            n=self.n,
+            length=self.lengths[0],
+            templates=self.templates,
+            template_file=self.template_file,
+            how=self.how,
+            seed=seed,
+            sidecar=sidecar,
+            line_width=self.line_width,
+            tick=tick,
+        )
+
+
+class TextRequest(SampleRequest):
+    """Text: new, after a prompt, or into the gaps of a template file."""
+
+    domain = TEXT
+
+    def __init__(
+        self,
+        model: Model,
+        how: Sampling | None = None,
+        n: int | None = None,
+        *,
+        length: int | None = None,
+        prompt: str | None = None,
+        template: str | None = None,
+    ) -> None:
+        """Raises `DataError` too, for a template that is no text or has no gap."""
+        if prompt is not None and template is not None:
+            raise UsageError("--prompt and --template exclude each other", fix="give one of them")
+        super().__init__(model, how, n, template is not None)
+        self.tokenizer = model_tokenizer(model.run, model.alphabet)
+        self.padded = model.config.data.packing == "padded"
+        tokens = length or model.config.data.seq_len
+        if length is None and self.padded and self.tokenizer.vocabulary.start_id is not None:
+            tokens -= 1
+        if template is not None:
+            self.templates = [read_template(template)]
+        elif prompt is not None:
+            self.templates = [prompted(prompt, tokens, self.tokenizer)]
+        else:
+            self.templates = [TextTemplate((tokens,))]
+        self.lengths = [len(draft(t, self.tokenizer, False).ids) for t in self.templates]
+        self.about: dict[str, Any] = {"prompt": prompt, "template": template}
+
+    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+        mask = self.model.alphabet.mask_id
+        return [draft(t, self.tokenizer, self.padded).ids == mask for t in self.templates]
+
+    def write(
+        self,
+        target: Target,
+        seed: int,
+        *,
+        sidecar: str | Path | None = None,
+        tick: Callable[[int], None] | None = None,
+    ) -> WrittenSamples:
+        return write_texts(
+            target,
+            self.model,
+            self.tokenizer,
+            self.templates,
+            n=self.n,
+            how=self.how,
+            seed=seed,
+            sidecar=sidecar,
+            about=self.about,
+            tick=tick,
+        )
