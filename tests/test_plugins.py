@@ -3,7 +3,9 @@
 A new kind adds its file to `PIECES` and, where the probe does not say enough, a test of its own.
 """
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +75,51 @@ class Scaled(Mdlm):
         return terms._replace(nats=self.factor * terms.nats)
 '''
 
+SUITE = '''
+from pathlib import Path
+
+import numpy as np
+
+from genodiff.tasks.examples import Examples, Parts
+from genodiff.tasks.suite import LAYOUTS, TaskFiles
+from genodiff.tasks.suite_files import register_suite
+
+register_suite(Path(__file__).parent / "toysuite.yaml")
+
+
+@LAYOUTS.register("lines")
+def read_lines(files: TaskFiles) -> Parts:
+    """Lines of PART LABEL SEQUENCE in one file."""
+    parts = {"train": [], "test": []}
+    for line in (files.folder / "lines.txt").read_text().splitlines():
+        part, label, sequence = line.split()
+        parts[part].append((sequence.encode(), int(label)))
+    return Parts(
+        *(
+            Examples([s for s, _ in rows], np.array([y for _, y in rows]), ["" for _ in rows])
+            for rows in parts.values()
+        )
+    )
+'''
+
+SUITE_YAML = """
+suite: toysuite
+description: Two words told apart
+layout: lines
+tasks:
+  - {name: words, max_length: 30}
+"""
+
+VERB = '''
+from genodiff.cli.verbs import VERBS
+
+
+@VERBS.register("hello")
+def hello(name: str) -> None:
+    """Greet somebody by name."""
+    print(f"hello, {name}")
+'''
+
 
 class Piece(NamedTuple):
     """One file of the plug-in and a quick command that needs what the file registers."""
@@ -81,6 +128,7 @@ class Piece(NamedTuple):
     probe: list[str]
     said: str  # by the probe where the piece is there
     missing: str  # by the probe where it is not
+    beside: tuple[tuple[str, str], ...] = ()  # (name, content) of data files
 
 
 PIECES = {
@@ -101,6 +149,14 @@ PIECES = {
         "factor: 2.5",
         "unknown objective",
     ),
+    "toy_suite": Piece(
+        SUITE,
+        ["finetune", "list", "toysuite"],
+        "words",
+        "no suite 'toysuite'",
+        (("toysuite.yaml", SUITE_YAML),),
+    ),
+    "toy_verb": Piece(VERB, ["hello", "world"], "hello, world", "unknown command 'hello'"),
 }  # fmt: skip
 
 
@@ -113,6 +169,8 @@ def plug_in(folder: Path, *names: str) -> dict[str, str]:
     (about / "entry_points.txt").write_text(f"[genodiff.plugins]\n{points}")
     for name in names:
         (folder / f"{name}.py").write_text(PIECES[name].source)
+        for file, content in PIECES[name].beside:
+            (folder / file).write_text(content)
     path = os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH")) if part)
     return os.environ | {"PYTHONPATH": path}
 
@@ -153,6 +211,44 @@ def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(tmp_pa
     code, said = genodiff(environment, tmp_path, *sample.split())
     assert code == 0, said
     assert "sampler=right-to-left steps=20 nfe=20" in said
+
+
+def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path: Path) -> None:
+    environment = plug_in(tmp_path / "plug_in", *PIECES)
+    letters = [("ACGT"[i % 4] + "ACGT"[i // 4 % 4]) * 4 for i in range(16)]
+    lines = [
+        f"{part} {label} {letter}{'GATTACA' if label else 'CCCGGGC'}{letter}"
+        for part in ("train", "test")
+        for letter in letters
+        for label in (0, 1)
+    ]
+    (tmp_path / "lines.txt").write_text("\n".join(lines))
+    words = "finetune toysuite --task words --data . --model baselines --seeds 1 --out sweep --json"
+    code, said = genodiff(environment, tmp_path, *words.split(), "--threads", "1")
+    assert code == 0, said
+    rows = (tmp_path / "sweep" / "results.jsonl").read_text().splitlines()
+    assert {json.loads(row)["suite"] for row in rows} == {"toysuite"}
+    _, said = genodiff(environment, tmp_path, "finetune", "--help")
+    assert re.search(r"toysuite +Two words told apart", said)
+
+
+def test_a_toy_verb_is_listed_with_its_help(tmp_path: Path) -> None:
+    _, said = genodiff(plug_in(tmp_path / "plug_in", *PIECES), tmp_path, "--help")
+    assert re.search(r"hello +Greet somebody by name\.", said)
+    _, said = genodiff(plug_in(tmp_path / "none"), tmp_path, "--help")
+    assert "hello" not in said
+
+
+def test_two_pieces_of_one_name_are_an_error(tmp_path: Path) -> None:
+    environment = plug_in(tmp_path / "plug_in", "toy_verb", "toy_suite")
+    verb, suite = tmp_path / "plug_in" / "toy_verb.py", tmp_path / "plug_in" / "toy_suite.py"
+    verb.write_text(verb.read_text().replace('"hello"', '"train"'))
+    code, said = genodiff(environment, tmp_path, "doctor")
+    assert (code, "two verbs are called 'train'" in said) == (2, True), said
+    verb.write_text("")
+    suite.write_text(suite.read_text().replace("toysuite.yaml", "gue.yaml"))
+    code, said = genodiff(environment, tmp_path, "finetune", "list")
+    assert (code, "two suites of tasks are called 'gue'" in said) == (2, True), said
 
 
 def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ from genodiff.io.identity import time_stamp
 from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit, audit_lines
 from genodiff.tasks.metrics import measure, measure_spread
-from genodiff.tasks.task import TaskData, load_task, seed_split, task_names
+from genodiff.tasks.suite import task_names
+from genodiff.tasks.task import TaskData, load_task, seed_split
 
 HERE = Path(__file__).parent
 AUDITS = "audits.jsonl"

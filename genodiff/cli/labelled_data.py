@@ -10,7 +10,8 @@ from genodiff.cli.common import parse_references, whole
 from genodiff.errors import UsageError
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.task import TaskData, load_task, suite_names
+from genodiff.tasks.suite import suite_names
+from genodiff.tasks.task import TaskData, load_task
 
 Split = Literal["official", "chrom-holdout", "dedup", "local", "partial"]
 

@@ -23,13 +23,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
+from genodiff.domain import DomainName
 from genodiff.errors import DataError, UsageError
 from genodiff.finetune.cnn import fit_cnn
 from genodiff.finetune.text_baselines import SHAPES, STRENGTHS, fit_text
 from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import align_columns
-from genodiff.tasks.task import Domain, Task
+from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
 
 Floats = NDArray[np.float64]
@@ -298,6 +299,6 @@ TEXT_BASELINES = ("majority", "length-tree", *SHAPES)
 """The names of the baselines of text."""
 
 
-def baseline_names(domain: Domain) -> tuple[str, ...]:
+def baseline_names(domain: DomainName) -> tuple[str, ...]:
     """The baselines of a domain."""
     return TEXT_BASELINES if domain == "text" else BASELINES

@@ -24,7 +24,8 @@ from genodiff.finetune.sweep import SweepPlan, settings_for
 from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.reference import find_reference
-from genodiff.tasks.task import VALID_SHARE, Task, find_task, load_suite
+from genodiff.tasks.suite import Task, find_task, load_suite
+from genodiff.tasks.task import VALID_SHARE
 
 _FORWARD = 0.35  # of a training step's time
 

@@ -34,7 +34,8 @@ from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure
-from genodiff.tasks.task import Task, TaskData, seed_split
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData, seed_split
 
 _log = logging.getLogger("genodiff")
 Predict = Callable[[Examples], Floats]

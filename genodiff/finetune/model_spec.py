@@ -23,7 +23,7 @@ from torch import nn
 from genodiff.alphabet import ALPHABETS, BYTES, Alphabet
 from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
-from genodiff.domain import DOMAINS
+from genodiff.domain import DOMAINS, DomainName
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetune.batches import Encoder
 from genodiff.finetune.sentences import SentenceEncoder
@@ -31,7 +31,6 @@ from genodiff.io.identity import canonical_json
 from genodiff.runs.model import Model, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.settings import Settings, did_you_mean
-from genodiff.tasks.task import Domain
 
 SCRATCH = "scratch"
 
@@ -46,7 +45,7 @@ class ModelSpec(Settings):
     path: str | None = None
     preset: str | None = None
     digest: str = ""
-    domain: Domain = "dna"
+    domain: DomainName = "dna"
 
     def shape(self) -> tuple[Any, Alphabet]:
         """The settings of the network and its alphabet."""
@@ -109,7 +108,7 @@ def open_model(path: str) -> Model:
 
 
 def parse_models(
-    words: Sequence[str], baselines: Sequence[str], domain: Domain = "dna"
+    words: Sequence[str], baselines: Sequence[str], domain: DomainName = "dna"
 ) -> list[ModelSpec]:
     """The contenders of a domain that `--model` names, each once, in that order. Raises
     `UsageError` or `CheckpointError`.
@@ -141,7 +140,7 @@ def _is_path(word: str, baselines: Sequence[str]) -> bool:
 
 
 def _parse_model(
-    alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: Domain
+    alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: DomainName
 ) -> ModelSpec:
     if word in baselines:
         return ModelSpec(name=alias or word, kind="baseline", preset=word, domain=domain)
@@ -181,7 +180,7 @@ def _parse_model(
     )
 
 
-def _check(path: str, domain: Domain, shown: str | None = None) -> Model:
+def _check(path: str, domain: DomainName, shown: str | None = None) -> Model:
     """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
     model, names = open_model(path), {"dna": "DNA", "text": "text"}
     if model.alphabet.domain != domain:

@@ -23,7 +23,8 @@ from genodiff.runs.folder import find_git_revision
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure, measure_spread
-from genodiff.tasks.task import Task, TaskData
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData
 
 
 class Sealed:

@@ -20,7 +20,7 @@ from genodiff.finetune.protocol import FitSettings
 from genodiff.finetune.unit import Unit
 from genodiff.io import atomic
 from genodiff.tasks.metrics import HIGHER, is_better
-from genodiff.tasks.task import Task
+from genodiff.tasks.suite import Task
 
 FILE = "search.jsonl"
 _BATCHES = (32, 64, 128, 256)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.tokenizer import Tokenizer
-from genodiff.tasks.glue import TAB
+from genodiff.tasks.layouts.glue import TAB
 
 Ids = NDArray[Any]
 

@@ -39,7 +39,7 @@ from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.examples import class_counts
-from genodiff.tasks.task import Task
+from genodiff.tasks.suite import Task
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
 

@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.glue import TAB
+from genodiff.tasks.layouts.glue import TAB
 from genodiff.tasks.metrics import align_columns, best_of, measure
 
 Floats = NDArray[np.float64]

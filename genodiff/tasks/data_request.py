@@ -8,20 +8,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from genodiff.domain import DomainName
 from genodiff.errors import DataError, UsageError
 from genodiff.settings import Settings, did_you_mean
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.task import (
-    Domain,
-    Metric,
-    TaskData,
-    load_suite,
-    load_task,
-    subsample_train,
-    task_names,
-)
+from genodiff.tasks.suite import Metric, load_suite, task_names
+from genodiff.tasks.task import TaskData, load_task, subsample_train
 
 
 class TableFiles(Settings):
@@ -52,7 +46,7 @@ class DataRequest(Settings):
     max_train: Annotated[int | None, Field(ge=10)] = None
 
     @property
-    def domain(self) -> Domain:
+    def domain(self) -> DomainName:
         """What the sequences are."""
         return "dna" if self.table is not None else load_suite(self.suite).domain
 

@@ -13,16 +13,14 @@ from genodiff.io.cache import cache_dir
 PARTS = ("train", "test")
 
 
-def fetch_task(
-    layout: str, url: str, suite: str, task: str, classes: tuple[str, ...], *, offline: bool
-) -> Path:
+def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, offline: bool) -> Path:
     """The folder in the cache that holds a suite, the task's files fetched where they are not there
     yet.
 
     Raises `DataError` with the remedy where a file can or may not be fetched.
     """
     home = cache_dir() / "tasks" / suite
-    for path, source in wanted_files(layout, url, home, suite, task, classes).items():
+    for path, source in wanted_files(url, home, suite, task, classes).items():
         if path.exists():
             continue
         fix = f"give the folder that holds {suite} with --data"
@@ -41,14 +39,14 @@ def fetch_task(
 
 
 def wanted_files(
-    layout: str, url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
+    url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
 ) -> dict[Path, Source | None]:
     """The files of a task in the cache, and where each comes from; None where no command can fetch
     it.
     """
     if not url:
-        return {home / task if layout == "parts" else home: None}
-    by_class = layout == "genomic-benchmarks"
+        return {home: None}
+    by_class = "{class}" in url
     found: dict[Path, Source | None] = {}
     for part in PARTS:
         for name in classes if by_class else ("",):

@@ -71,6 +71,17 @@ class Examples(NamedTuple):
         )
 
 
+class Parts(NamedTuple):
+    """Both parts of a task, what was done to them, and the rows of train that the benchmark itself
+    uses to validate.
+    """
+
+    train: Examples
+    test: Examples
+    notes: tuple[str, ...] = ()
+    valid_index: NDArray[np.int64] | None = None
+
+
 def concatenate(first: Examples, second: Examples) -> Examples:
     """Both, one after the other; places stay only where both have them, sequences likewise."""
     joined = None

@@ -9,12 +9,13 @@ import numpy as np
 from genodiff.errors import DataError, UsageError
 from genodiff.io.source import open_source
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders
-from genodiff.tasks.examples import Examples, class_counts, concatenate
+from genodiff.tasks.examples import Examples, Parts, class_counts, concatenate
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import Kind
-from genodiff.tasks.parts import VALID, Parts, find_part
+from genodiff.tasks.layouts.parts import VALID, find_part
 from genodiff.tasks.resplit import resplit
-from genodiff.tasks.task import Metric, Task, TaskData, cut_notes
+from genodiff.tasks.suite import Metric, Task
+from genodiff.tasks.task import TaskData, cut_notes
 
 SUITE = "table"
 METRICS: dict[Kind, tuple[Metric, ...]] = {

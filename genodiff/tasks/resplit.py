@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError
-from genodiff.tasks.examples import class_counts, concatenate, fingerprints
+from genodiff.tasks.examples import Parts, class_counts, concatenate, fingerprints
 from genodiff.tasks.overlap import find_overlaps
-from genodiff.tasks.parts import Parts
 
 SPLITS = ("official", "chrom-holdout", "dedup", "local", "partial")
 _HASHED = 8

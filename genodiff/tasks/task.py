@@ -1,8 +1,4 @@
-"""Tasks: what is to be predicted from a sequence, by which metric, with which data, and the seeds'
-splits of its train part.
-
-A suite is one YAML file in `data_recipes/tasks/`; a task is one row of it. The order of `classes`
-is the meaning of the labels and is written down, never taken from a folder listing.
+"""The examples of a task, and the seeds' splits of its train part.
 
 Protocol: the test part is fixed. For each seed the train part is split 90/10 at random, as in the
 Caduceus paper (Schiff et al. 2024, App. D.2), unless the benchmark publishes a validation part of
@@ -11,108 +7,20 @@ its own, which then serves every seed.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 
 from genodiff.counter import Purpose, uniforms
-from genodiff.errors import DataError, UsageError
-from genodiff.settings import Settings, did_you_mean, read_yaml
+from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.tasks.download import fetch_task
-from genodiff.tasks.examples import Examples, class_counts
-from genodiff.tasks.genomic_benchmarks import Genomes, read_local, read_official, read_partial
-from genodiff.tasks.glue import read_glue
-from genodiff.tasks.labels import Kind
-from genodiff.tasks.parts import Parts, Selection, read_parts, read_selection
-from genodiff.tasks.reference import ReferenceGenome
+from genodiff.tasks.examples import Examples, Parts, class_counts
 from genodiff.tasks.resplit import SPLITS, resplit
-from genodiff.tasks.suite_files import suite_files
-
-Domain = Literal["dna", "text"]
-Metric = Literal[
-    "accuracy", "f1", "f1_macro", "mcc", "auroc", "auprc", "pearson", "spearman", "mse", "r2"
-]
+from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, find_task, load_suite
 
 VALID_SHARE = 10
 """One in so many train examples validates."""
-
-
-class Task(Settings):
-    """One prediction task. `classes` names label 0, 1, ... (or the yes/no answers; empty for
-    regression).
-
-    `holdout` names the contigs that test under chrom-holdout, where those of the references would
-    not do. `metrics[0]` is the one that the published table reports. Longer sequences are cut to
-    their first `max_length` bases, texts to so many tokens. `oriented` says that every sequence
-    stands in the direction of its gene, so that its reverse complement is no equal example;
-    `parts`, of how many stretches the head reads the means: more than 1 where what decides stands
-    at a known place. `counts` gives, per part, the published number of examples of each class; data
-    that differ are not the official ones.
-    """
-
-    suite: str
-    name: str
-    domain: Domain = "dna"
-    kind: Kind = "binary"
-    classes: tuple[str, ...] = ("negative", "positive")
-    metrics: tuple[Metric, ...] = ("accuracy",)
-    max_length: Annotated[int, Field(gt=0)]
-    licence: str = ""
-    source: str = ""
-    note: str = ""
-    counts: dict[str, tuple[int, ...]] = Field(default_factory=dict)
-    lengths: tuple[int, int] | None = None
-    references: dict[str, str] = Field(default_factory=dict)
-    holdout: tuple[str, ...] = ()
-    oriented: bool = False
-    parts: Annotated[int, Field(ge=1, le=64)] = 1
-
-    @model_validator(mode="after")
-    def _classes_fit_the_kind(self) -> "Task":
-        n = len(self.classes)
-        wanted = {"binary": n == 2, "multiclass": n > 2, "multilabel": n > 0, "regression": n == 0}
-        if not wanted[self.kind]:
-            raise ValueError(f"a {self.kind} task cannot have {n} classes")
-        if len(set(self.classes)) != n:
-            raise ValueError("a class stands twice")
-        return self
-
-
-class Rows(Settings):
-    """Rows of a suite's table: those whose columns have these values; `{task}` stands for the
-    task's name.
-    """
-
-    file: str
-    where: dict[str, str] = Field(default_factory=dict)
-
-    def of(self, task: str) -> Selection:
-        """The selection for one task."""
-        return Selection(
-            self.file,
-            tuple((column, value.replace("{task}", task)) for column, value in self.where.items()),
-        )
-
-
-class Suite(Settings):
-    """The tasks of one benchmark, how its files are laid out, where they come from and which
-    genomes they point into.
-
-    `url` has `{task}`, `{part}` and, for coordinates, `{class}` in it; empty where the data cannot
-    be fetched by a command.
-    """
-
-    suite: str
-    domain: Domain = "dna"
-    description: str = ""
-    layout: Literal["genomic-benchmarks", "parts", "table", "glue"] = "parts"
-    url: str = ""
-    train: Rows | None = None
-    test: Rows | None = None
-    references: dict[str, ReferenceGenome] = Field(default_factory=dict)
-    tasks: tuple[Task, ...]
 
 
 class TaskData(NamedTuple):
@@ -173,38 +81,6 @@ def subsample_train(data: TaskData, n: int) -> TaskData:
     )
 
 
-def suite_names() -> list[str]:
-    """The suites that `load_suite` knows, sorted."""
-    return list(suite_files())
-
-
-def load_suite(suite: str) -> Suite:
-    """The suite of that name. Raises `UsageError` for an unknown one."""
-    files = suite_files()
-    if suite not in files:
-        raise UsageError(
-            f"no suite '{suite}'; {did_you_mean(suite, files)}",
-            fix="see `genodiff finetune list`",
-        )
-    return _read_suite(files[suite])
-
-
-def task_names(suite: str) -> list[str]:
-    """The names of a suite's tasks, in the order of its published table."""
-    return [task.name for task in load_suite(suite).tasks]
-
-
-def find_task(suite: str, name: str) -> Task:
-    """One task's settings. Raises `UsageError` for an unknown name."""
-    tasks = {task.name: task for task in load_suite(suite).tasks}
-    if name not in tasks:
-        raise UsageError(
-            f"no task '{name}' in {suite}; {did_you_mean(name, tasks)}",
-            fix=f"see `genodiff finetune list {suite}`",
-        )
-    return tasks[name]
-
-
 def load_task(
     suite: str,
     name: str,
@@ -229,14 +105,21 @@ def load_task(
         raise UsageError(f"no split '{split}'; {did_you_mean(split, SPLITS)}")
     if found.domain == "text" and split != "official":
         raise UsageError(f"{suite} has no split '{split}', which is of DNA", fix="use official")
+    if split in ("local", "partial") and split not in found.splits:
+        raise UsageError(
+            f"{suite} has no split '{split}'", fix="use official, chrom-holdout or dedup"
+        )
     if source is None:
-        folder = fetch_task(found.layout, found.url, suite, name, task.classes, offline=offline)
+        folder = fetch_task(found.url, suite, name, task.classes, offline=offline)
     else:
         folder = Path(source)
     if not folder.exists():
         raise DataError(f"the data of {suite} are not here", file=folder, fix="check the path")
-    parts = _parts(found, task, folder, split, dict(references or {}), offline, sequences)
-    if split in ("official", "chrom-holdout", "dedup"):
+    wanted = split if split in found.splits else "official"
+    parts = LAYOUTS[found.layout](
+        TaskFiles(found, task, folder, wanted, dict(references or {}), offline, sequences)
+    )
+    if wanted == "official":
         _check_counts(task, parts, folder)
     if split in ("chrom-holdout", "dedup"):
         usual = (
@@ -252,37 +135,6 @@ def load_task(
         parts.notes + cut_notes(task, parts),
         parts.valid_index,
     )
-
-
-def _parts(
-    suite: Suite,
-    task: Task,
-    folder: Path,
-    split: str,
-    given: dict[str, Path],
-    offline: bool,
-    sequences: bool,
-) -> Parts:
-    if suite.layout == "genomic-benchmarks":
-        if split == "local":
-            return read_local(folder, task.name, task.classes)
-        if split == "partial":
-            return read_partial(folder, task.name, task.classes)
-        of_class = {name: (ref, suite.references[ref]) for name, ref in task.references.items()}
-        return read_official(
-            folder, task.name, task.classes, Genomes(of_class, given, offline, sequences)
-        )
-    if split in ("local", "partial"):
-        raise UsageError(
-            f"{suite.suite} has no split '{split}'", fix="use official, chrom-holdout or dedup"
-        )
-    if suite.layout == "glue":
-        return read_glue(folder, task.name)
-    if suite.layout == "table" and suite.train is not None and suite.test is not None:
-        return read_selection(
-            folder, suite.train.of(task.name), suite.test.of(task.name), task.kind, task.classes
-        )
-    return read_parts(folder, task.name, task.kind, task.classes)
 
 
 def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
@@ -342,23 +194,3 @@ def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
                 f"{task.max_length:,} bases"
             )
     return tuple(notes)
-
-
-def _read_suite(path: Path) -> Suite:
-    values: Any = read_yaml(path)
-    if isinstance(values, dict):
-        defaults = {
-            "suite": values.get("suite"),
-            "domain": values.get("domain", "dna"),
-            **values.pop("defaults", {}),
-        }
-        values["tasks"] = [
-            {**defaults, **row} if isinstance(row, dict) else row for row in values.get("tasks", [])
-        ]
-        for task in values["tasks"]:
-            if isinstance(task.get("references"), str):
-                task["references"] = {
-                    name: task["references"]
-                    for name in task.get("classes", Task.model_fields["classes"].default)
-                }
-    return Suite.parse(values, file=path)

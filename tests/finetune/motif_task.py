@@ -4,7 +4,8 @@ import numpy as np
 
 from genodiff.alphabet import reverse_complement
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.task import Task, TaskData
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData
 
 MOTIF = b"TATAAAGC"
 

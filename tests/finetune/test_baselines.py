@@ -21,7 +21,7 @@ from genodiff.finetune.baselines import (
 )
 from genodiff.finetune.cnn import Cnn, encode_letters, fit_cnn
 from genodiff.tasks.examples import Coordinates, Examples
-from genodiff.tasks.task import Task
+from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
 from tests.labelled_files import random_dna
 

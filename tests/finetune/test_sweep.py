@@ -25,7 +25,7 @@ from genodiff.finetune.unit import TEST, UNITS
 from genodiff.report.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
 from genodiff.tasks.metrics import is_better
-from genodiff.tasks.task import load_suite
+from genodiff.tasks.suite import load_suite
 from tests.finetune.motif_task import examples
 from tests.tiny_run import write_run
 

@@ -19,7 +19,7 @@ from genodiff.report.sweep_results import read_sweep, summary_lines
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.tasks.audit import audit_lines
 from genodiff.tasks.published_scores import find_published
-from genodiff.tasks.task import load_suite
+from genodiff.tasks.suite import load_suite
 
 NAME = "human_enhancers_cohn"
 LEAKS = ("same", "reverse_complement", "shared_kmers", "same_place", "overlap")

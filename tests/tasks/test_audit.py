@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from genodiff.alphabet import reverse_complement
 from genodiff.tasks.audit import audit, audit_lines
-from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.kmers import K, shared_kmer_fractions
 from genodiff.tasks.overlap import count_equal, count_overlaps, find_overlaps
-from genodiff.tasks.parts import Parts
 from genodiff.tasks.resplit import chrom_holdout, dedup
-from genodiff.tasks.task import Task, TaskData, load_task, task_names
+from genodiff.tasks.suite import Task, task_names
+from genodiff.tasks.task import TaskData, load_task
 from tests.labelled_files import random_dna
 
 PUBLISHED = {  # what a full pass over the benchmark's own tables of coordinates gave, in percent

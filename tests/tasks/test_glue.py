@@ -27,8 +27,9 @@ from genodiff.runs.resolve import resolve
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import load_cached
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.glue import read_glue
-from genodiff.tasks.task import Task, TaskData, load_task, subsample_train
+from genodiff.tasks.layouts.glue import read_glue
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData, load_task, subsample_train
 from genodiff.train.run import train
 from tests.commands import command
 from tests.finetune.test_sweep import rows_of

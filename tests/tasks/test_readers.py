@@ -17,11 +17,12 @@ from genodiff.errors import DataError, UsageError
 from genodiff.tasks import download
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Coordinates
-from genodiff.tasks.genomic_benchmarks import read_partial
 from genodiff.tasks.labelled_file import TableColumns, read_examples
+from genodiff.tasks.layouts.genomic_benchmarks import read_partial
 from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.reference import ReferenceGenome, read_sequences
-from genodiff.tasks.task import find_task, load_suite, load_task
+from genodiff.tasks.suite import find_task, load_suite
+from genodiff.tasks.task import load_task
 from tests.labelled_files import random_dna, write_folder
 
 A, C, G = random_dna(3, 40)

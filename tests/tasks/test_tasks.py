@@ -9,16 +9,8 @@ import pytest
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.task import (
-    Task,
-    TaskData,
-    find_task,
-    load_suite,
-    load_task,
-    seed_split,
-    suite_names,
-    task_names,
-)
+from genodiff.tasks.suite import Task, find_task, load_suite, suite_names, task_names
+from genodiff.tasks.task import TaskData, load_task, seed_split
 from tests.labelled_files import write_folder
 
 

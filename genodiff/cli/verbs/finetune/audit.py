@@ -15,7 +15,7 @@ from genodiff.cli.common import Common
 from genodiff.cli.labelled_data import DATASET, DataFlags, open_dataset
 from genodiff.tasks.audit import audit as audit_parts
 from genodiff.tasks.audit import audit_lines
-from genodiff.tasks.task import suite_names, task_names
+from genodiff.tasks.suite import suite_names, task_names
 
 
 def audit(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.tasks.task import load_suite, suite_names
+from genodiff.tasks.suite import load_suite, suite_names
 
 
 def list_(

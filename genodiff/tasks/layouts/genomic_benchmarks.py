@@ -22,10 +22,11 @@ import polars as pl
 
 from genodiff.errors import DataError
 from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_folders
-from genodiff.tasks.examples import Coordinates, Examples
+from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.labelled_file import read_examples
-from genodiff.tasks.parts import Parts, find_part
+from genodiff.tasks.layouts.parts import find_part
 from genodiff.tasks.reference import ReferenceGenome, find_reference, read_sequences
+from genodiff.tasks.suite import LAYOUTS, TaskFiles
 from genodiff.tasks.table import read_table
 
 COORDINATES = "coordinates.parquet"
@@ -43,6 +44,19 @@ class Genomes(NamedTuple):
     given: dict[str, Path]
     offline: bool = False
     wanted: bool = True
+
+
+@LAYOUTS.register("genomic-benchmarks")
+def read_benchmark(files: TaskFiles) -> Parts:
+    """The parts of a task: the official ones, or those of the split "local" or "partial"."""
+    task = files.task
+    if files.split == "local":
+        return read_local(files.folder, task.name, task.classes)
+    if files.split == "partial":
+        return read_partial(files.folder, task.name, task.classes)
+    of_class = {name: (ref, files.suite.references[ref]) for name, ref in task.references.items()}
+    genomes = Genomes(of_class, dict(files.references), files.offline, files.sequences)
+    return read_official(files.folder, task.name, task.classes, genomes)
 
 
 def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Genomes) -> Parts:

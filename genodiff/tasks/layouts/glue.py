@@ -24,8 +24,8 @@ import numpy as np
 from genodiff.errors import DataError
 from genodiff.io.text import text_pieces
 from genodiff.settings import did_you_mean
-from genodiff.tasks.examples import Examples, concatenate
-from genodiff.tasks.parts import Parts
+from genodiff.tasks.examples import Examples, Parts, concatenate
+from genodiff.tasks.suite import LAYOUTS, TaskFiles
 
 TAB = b"\t"
 _ENDINGS = (".tsv", ".tsv.gz")
@@ -54,6 +54,12 @@ COLUMNS = {
     "rte": GlueColumns("RTE", (1, 2), 3, 4, ("entailment", "not_entailment")),
     "wnli": GlueColumns("WNLI", (1, 2), 3, 4, ("0", "1")),
 }
+
+
+@LAYOUTS.register("glue")
+def read_glue_task(files: TaskFiles) -> Parts:
+    """The parts of a task of GLUE; see `read_glue`."""
+    return read_glue(files.folder, files.task.name)
 
 
 def read_glue(folder: Path, name: str) -> Parts:

@@ -1,0 +1,183 @@
+"""A suite of tasks: one YAML file, a row of it for each task.
+
+The order of `classes` is the meaning of the labels. It is written down, never taken from a folder
+listing. How the files of a suite are laid out is the name of a reader. A plug-in adds one so:
+
+    @LAYOUTS.register("pairs")
+    def read_pairs(files: TaskFiles) -> Parts: ...
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, field_validator, model_validator
+
+from genodiff.domain import DomainName
+from genodiff.errors import UsageError, did_you_mean
+from genodiff.registry import Registry
+from genodiff.settings import Settings, read_yaml
+from genodiff.tasks.examples import Parts
+from genodiff.tasks.labels import Kind
+from genodiff.tasks.reference import ReferenceGenome
+from genodiff.tasks.suite_files import suite_files
+
+Metric = Literal[
+    "accuracy", "f1", "f1_macro", "mcc", "auroc", "auprc", "pearson", "spearman", "mse", "r2"
+]
+
+
+class Task(Settings):
+    """One prediction task. `classes` names label 0, 1, ... (or the yes/no answers; empty for
+    regression).
+
+    `holdout` names the contigs that test under chrom-holdout, where those of the references would
+    not do. `metrics[0]` is the one that the published table reports. Longer sequences are cut to
+    their first `max_length` bases, texts to so many tokens. `oriented` says that every sequence
+    stands in the direction of its gene, so that its reverse complement is no equal example;
+    `parts`, of how many stretches the head reads the means: more than 1 where what decides stands
+    at a known place. `counts` gives, per part, the published number of examples of each class; data
+    that differ are not the official ones.
+    """
+
+    suite: str
+    name: str
+    domain: DomainName = "dna"
+    kind: Kind = "binary"
+    classes: tuple[str, ...] = ("negative", "positive")
+    metrics: tuple[Metric, ...] = ("accuracy",)
+    max_length: Annotated[int, Field(gt=0)]
+    licence: str = ""
+    source: str = ""
+    note: str = ""
+    counts: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    lengths: tuple[int, int] | None = None
+    references: dict[str, str] = Field(default_factory=dict)
+    holdout: tuple[str, ...] = ()
+    oriented: bool = False
+    parts: Annotated[int, Field(ge=1, le=64)] = 1
+
+    @model_validator(mode="after")
+    def _classes_fit_the_kind(self) -> "Task":
+        n = len(self.classes)
+        wanted = {"binary": n == 2, "multiclass": n > 2, "multilabel": n > 0, "regression": n == 0}
+        if not wanted[self.kind]:
+            raise ValueError(f"a {self.kind} task cannot have {n} classes")
+        if len(set(self.classes)) != n:
+            raise ValueError("a class stands twice")
+        return self
+
+
+class Rows(Settings):
+    """Rows of a suite's table: those whose columns have these values.
+
+    `{task}` stands for the name of the task.
+    """
+
+    file: str
+    where: dict[str, str] = Field(default_factory=dict)
+
+    def where_task(self, name: str) -> tuple[tuple[str, str], ...]:
+        """The (column, value) pairs of one task."""
+        return tuple(
+            (column, value.replace("{task}", name)) for column, value in self.where.items()
+        )
+
+
+class Suite(Settings):
+    """The tasks of one benchmark, the layout of its files, where they come from, and its genomes.
+
+    `url` has `{task}`, `{part}` and, for coordinates, `{class}` in it; empty where the data cannot
+    be fetched by a command. `splits` are those that the reader has beside the official one.
+    """
+
+    suite: str
+    domain: DomainName = "dna"
+    description: str = ""
+    layout: str = "parts"
+    splits: tuple[Literal["local", "partial"], ...] = ()
+    url: str = ""
+    train: Rows | None = None
+    test: Rows | None = None
+    references: dict[str, ReferenceGenome] = Field(default_factory=dict)
+    tasks: tuple[Task, ...]
+
+    @field_validator("layout")
+    @classmethod
+    def _layout_is_known(cls, layout: str) -> str:
+        LAYOUTS[layout]
+        return layout
+
+
+class TaskFiles(NamedTuple):
+    """The files of a task, and what a reader is asked for."""
+
+    suite: Suite
+    task: Task
+    folder: Path
+    """The folder (or file) with the suite's data."""
+    split: str = "official"
+    """"official", or one of `suite.splits`."""
+    references: Mapping[str, Path] = {}
+    """The user's own genome files by reference name."""
+    offline: bool = False
+    sequences: bool = True
+    """False: coordinates stay without sequences."""
+
+
+LAYOUTS: Registry[Callable[[TaskFiles], Parts]] = Registry(
+    "layout", package="genodiff.tasks.layouts"
+)
+"""The reader of each layout."""
+
+
+def suite_names() -> list[str]:
+    """The suites that `load_suite` knows, sorted."""
+    return list(suite_files())
+
+
+def load_suite(suite: str) -> Suite:
+    """The suite of that name. Raises `UsageError` for an unknown one."""
+    files = suite_files()
+    if suite not in files:
+        raise UsageError(
+            f"no suite '{suite}'; {did_you_mean(suite, files)}",
+            fix="see `genodiff finetune list`",
+        )
+    return _read_suite(files[suite])
+
+
+def task_names(suite: str) -> list[str]:
+    """The names of a suite's tasks, in the order of its published table."""
+    return [task.name for task in load_suite(suite).tasks]
+
+
+def find_task(suite: str, name: str) -> Task:
+    """One task's settings. Raises `UsageError` for an unknown name."""
+    tasks = {task.name: task for task in load_suite(suite).tasks}
+    if name not in tasks:
+        raise UsageError(
+            f"no task '{name}' in {suite}; {did_you_mean(name, tasks)}",
+            fix=f"see `genodiff finetune list {suite}`",
+        )
+    return tasks[name]
+
+
+def _read_suite(path: Path) -> Suite:
+    values: Any = read_yaml(path)
+    if isinstance(values, dict):
+        defaults = {
+            "suite": values.get("suite"),
+            "domain": values.get("domain", "dna"),
+            **values.pop("defaults", {}),
+        }
+        values["tasks"] = [
+            {**defaults, **row} if isinstance(row, dict) else row for row in values.get("tasks", [])
+        ]
+        for task in values["tasks"]:
+            if isinstance(task.get("references"), str):
+                task["references"] = {
+                    name: task["references"]
+                    for name in task.get("classes", Task.model_fields["classes"].default)
+                }
+    return Suite.parse(values, file=path)
