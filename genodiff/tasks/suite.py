@@ -108,6 +108,16 @@ class Suite(Settings):
         LAYOUTS[layout]
         return layout
 
+    def find(self, name: str) -> Task:
+        """The task of that name. Raises `UsageError` for an unknown one."""
+        tasks = {task.name: task for task in self.tasks}
+        if name not in tasks:
+            raise UsageError(
+                f"no task '{name}' in {self.suite}; {did_you_mean(name, tasks)}",
+                fix=f"see `genodiff finetune list {self.suite}`",
+            )
+        return tasks[name]
+
 
 class TaskFiles(NamedTuple):
     """The files of a task, and what a reader is asked for."""
@@ -153,14 +163,8 @@ def task_names(suite: str) -> list[str]:
 
 
 def find_task(suite: str, name: str) -> Task:
-    """One task's settings. Raises `UsageError` for an unknown name."""
-    tasks = {task.name: task for task in load_suite(suite).tasks}
-    if name not in tasks:
-        raise UsageError(
-            f"no task '{name}' in {suite}; {did_you_mean(name, tasks)}",
-            fix=f"see `genodiff finetune list {suite}`",
-        )
-    return tasks[name]
+    """One task of a suite. Raises `UsageError` for an unknown name."""
+    return load_suite(suite).find(name)
 
 
 def _read_suite(path: Path) -> Suite:

@@ -17,7 +17,7 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.tasks.download import fetch_task
 from genodiff.tasks.examples import Examples, Parts, class_counts
 from genodiff.tasks.resplit import SPLITS, resplit
-from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, find_task, load_suite
+from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, load_suite
 
 VALID_SHARE = 10
 """One in so many train examples validates."""
@@ -100,7 +100,8 @@ def load_task(
     as such files are there. Raises `UsageError` for an unknown name and `DataError` for data that
     are missing, broken or not the task's.
     """
-    found, task = load_suite(suite), find_task(suite, name)
+    found = load_suite(suite)
+    task = found.find(name)
     if split not in SPLITS:
         raise UsageError(f"no split '{split}'; {did_you_mean(split, SPLITS)}")
     if found.domain == "text" and split != "official":
