@@ -52,6 +52,8 @@ def timeless(value: object) -> object:
     """A JSON value without what changes from run to run."""
     if isinstance(value, dict):
         return {k: timeless(v) for k, v in value.items() if not changes(k)}
+    if isinstance(value, str) and value.startswith("/"):
+        return Path(value).name
     return [timeless(v) for v in value] if isinstance(value, list) else value
 
 
