@@ -1,4 +1,4 @@
-"""What all tests share: the shared data folder, where present, and checked tensor shapes."""
+"""What all tests share: the shared folder, where present, and checked tensor shapes."""
 
 import logging
 import os
@@ -9,13 +9,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 import torch
+from folders import SHARED
 from jaxtyping import install_import_hook
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("GENODIFF_SHARED", ROOT.parent / "shared"))
-
-# A shell's background job ignores Ctrl-C, and so would every process that a test starts and
-# interrupts.
+# A shell's background job ignores Ctrl-C; so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -34,9 +31,7 @@ hypothesis.settings.load_profile("genodiff")
 
 @pytest.fixture
 def shared() -> Path:
-    """The folder of real data, golden numbers and bad inputs; the test is skipped where it is
-    absent.
-    """
+    """The shared folder; the test is skipped where it is absent."""
     if not SHARED.is_dir():
         pytest.skip("no shared folder here (set GENODIFF_SHARED)")
     return SHARED
@@ -52,9 +47,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 @pytest.fixture(autouse=True)
 def fresh_log() -> None:
-    """What an earlier test's command line did to the log (its own handler, no propagation) ends
-    here.
-    """
+    """Undo what an earlier test's command line did to the log."""
     log = logging.getLogger("genodiff")
     log.handlers.clear()
     log.propagate = True

@@ -13,7 +13,7 @@ import adapter
 import adapter_diffusion
 import golden
 import pytest
-from conftest import ROOT, SHARED
+from folders import ROOT, SHARED
 
 CASES = SHARED / "conformance" / "cases"
 # Share of a case's tensors that must be there; of "diffusion_", losses in mixed precision are not.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SHARED
+from folders import SHARED
 
 from tests.commands import exit_code
 

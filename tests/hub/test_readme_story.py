@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT, SHARED
+from folders import ROOT, SHARED
 from published_folders import assert_code, write_published
 from safetensors.torch import load_file
 from tiny_run import genome_text

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from conftest import SHARED
+from folders import SHARED
 from numpy.typing import NDArray
 
 
