@@ -88,7 +88,7 @@ def pieces(data: Path, out: Path) -> tuple[Path, Path]:
 
 
 def measure(asked: argparse.Namespace, more: list[str]) -> None:
-    """Pretrain, then both sweeps into one folder; `more` are further flags of `genodiff finetune`."""
+    """Pretrain, then both sweeps into one folder; `more` are flags of `genodiff finetune`."""
     out: Path = asked.out
     out.mkdir(parents=True, exist_ok=True)
     threads = ["--threads", asked.threads] if asked.threads else []

@@ -90,7 +90,7 @@ def bytes_per_second() -> float:
 
 
 def provenance() -> dict[str, Any]:
-    """What makes a figure worth keeping: the commit, the command, the machine, and how busy it was."""
+    """What a figure needs beside it: the commit, the command, the machine, and its load."""
     here = Path(__file__).resolve().parent
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True

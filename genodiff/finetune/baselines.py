@@ -57,8 +57,7 @@ class _Given(NamedTuple):
 def baseline_predictor(
     name: str, task: Task, train: Examples, valid: Examples, seed: int
 ) -> Predict:
-    """A baseline fitted on `train`, its choices made on `valid`: a function from examples to
-    predictions.
+    """A baseline fitted on `train`, its choices made on `valid`, as a function of examples.
 
     Sequences are cut to the task's `max_length` as they are for networks; lengths and places are
     not. Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
@@ -72,9 +71,7 @@ def baseline_predictor(
 
 
 def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
-    """The baselines that can be fitted to these data: lookups need classes and coordinates, the
-    others are always there.
-    """
+    """The baselines that these data allow: lookups need classes and coordinates."""
     can_look_up = train.coordinates is not None and task.kind in ("binary", "multiclass")
     return tuple(
         name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup")
@@ -125,10 +122,10 @@ def _length_tree(given: _Given) -> Predict:
 
 
 def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
-    """(n, features), sparse: the share of G and C, and per k the square roots of the k-mers'
-    counts, scaled to length 1.
+    """(n, features), sparse: the share of G and C, and square roots of k-mer counts.
 
-    With `both_strands` a k-mer and its reverse complement are counted as one.
+    The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse
+    complement are counted as one.
     """
     codes = _CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
     ends = np.cumsum([len(s) + 1 for s in sequences])
@@ -222,8 +219,9 @@ def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
 
 
 def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
-    """What is least on the validation part: the share of errors, then the log loss; for values the
-    squared error.
+    """What is minimised on the validation part: the share of errors, then the log loss.
+
+    For values it is the squared error.
     """
     if kind == "regression":
         return float(np.square(labels - predicted).mean())

@@ -1,5 +1,4 @@
-"""Labelled sequences as batches: ids of one length after another, right padding, and an order that
-has no state.
+"""Labelled sequences as batches, padded on the right, in an order that has no state.
 
 Epoch e of seed s visits its examples in the order of uniforms (FINETUNE_ORDER, e), in batches of B.
 Where lengths differ, the batches of a stretch of 16 are formed from its examples sorted by length
@@ -26,8 +25,9 @@ _CPU_BASES, _GPU_BASES = 1 << 14, 1 << 19  # of a pass through the network
 
 
 class EncodedPart(NamedTuple):
-    """Encoded examples with their labels: ids one sequence after another, `lengths` of each, `cut`
-    of them shortened.
+    """Encoded examples with their labels.
+
+    `ids` holds one sequence after another, `lengths` their sizes; `cut` of them were shortened.
     """
 
     ids: NDArray[Any]
@@ -62,9 +62,7 @@ Encoder = Alphabet | SentenceEncoder
 
 
 def encode(examples: Examples, encoder: Encoder, max_length: int) -> EncodedPart:
-    """The examples as ids: of longer sequences the first `max_length` bases, of texts at most so
-    many tokens.
-    """
+    """The examples as ids: the first `max_length` bases, or at most so many tokens of a text."""
     if isinstance(encoder, SentenceEncoder):
         rows, cut = encoder.rows(examples.sequences, max_length)
     else:
@@ -111,8 +109,9 @@ def dropout_draws(seed: int, epoch: int, rows: Index, width: int) -> Tensor:
 
 
 def split_passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:
-    """A batch in parts that fit the device: equal numbers of rows, at most so many bases with
-    padding and strands.
+    """A batch in passes that fit the device, with equal numbers of rows.
+
+    A pass has at most so many bases, padding and both strands included.
     """
     bases = len(lengths) * int(lengths.max()) * strands
     parts = max(1, math.ceil(bases / (_GPU_BASES if device.startswith("cuda") else _CPU_BASES)))

@@ -1,5 +1,6 @@
-"""The convolutional network that Genomic Benchmarks compares with (Gresova et al. 2023), by its
-published description.
+"""The convolutional network that Genomic Benchmarks compare with (Gresova et al. 2023).
+
+It follows the published description.
 
 An embedding of 100, then three times (convolution of width 8 to 16, 8 and 4 channels, batch norm,
 ReLU, max-pooling by 2), then two linear layers, the first to 512. Trained as in the Caduceus
@@ -87,9 +88,7 @@ def fit_cnn(
     kind: str, n_out: int, max_length: int, train: Examples, valid: Examples, seed: int, *,
     loss: Callable[[NDArray[np.generic], Floats], float],
 ) -> Callable[[Examples], Floats]:  # fmt: skip
-    """The network of the epoch whose validation predictions have the least `loss(labels,
-    predicted)`, as a predictor.
-    """
+    """A predictor: the network of the epoch with the least `loss(labels, predicted)` on `valid`."""
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
     optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
@@ -131,8 +130,9 @@ def fit_cnn(
 
 
 def encode_letters(sequences: list[bytes], length: int) -> Tensor:
-    """(n, length) letters 0 to 5 as uint8: A, C, G, T, any other, padding on the right; longer
-    sequences are cut.
+    """(n, length) letters 0 to 5 as uint8: A, C, G, T, any other, padding on the right.
+
+    Longer sequences are cut.
     """
     found = np.full((len(sequences), length), _LETTERS - 1, np.uint8)
     for row, sequence in zip(found, sequences, strict=True):

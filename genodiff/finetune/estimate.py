@@ -1,9 +1,10 @@
-"""What a sweep will take, before it is begun: units, steps, time, memory, disk, downloads. Trains
-nothing, opens no test part.
+"""What a sweep will take: units, steps, time, memory, disk, downloads.
 
-Time comes from a few real steps of each network at each task's typical length; memory from what
-autograd keeps of one pass. Of tasks whose data are not here, the published counts and the longest
-length stand in for the data, and what is to be fetched is listed.
+Nothing is trained and no test part is opened.
+
+Time comes from a few real steps of each network at each task's typical length. Memory comes from
+what autograd keeps of one pass. For a task whose data are not here, the published counts and the
+longest length are used, and the files to fetch are listed.
 """
 
 import math
@@ -31,9 +32,7 @@ _FORWARD = 0.35  # of a training step's time
 
 
 class TaskSize(NamedTuple):
-    """A task's size: examples of both parts, typical and longest length, and whether the data are
-    here.
-    """
+    """A task's size: examples, typical and longest length, and whether the data are here."""
 
     task: Task
     n_train: int
@@ -44,9 +43,7 @@ class TaskSize(NamedTuple):
 
 
 def measure_task(request: DataRequest, name: str) -> TaskSize:
-    """The size of a task, from its data where they are here, otherwise from what is published of
-    it.
-    """
+    """The size of a task, from its data if they are here, otherwise from the published counts."""
     try:
         data = load_cached(request.model_dump_json(), name)
     except DataError:
@@ -71,9 +68,7 @@ def measure_task(request: DataRequest, name: str) -> TaskSize:
 def count_in_tokens(
     request: DataRequest, size: TaskSize, model: ModelSpec, settings: FitSettings
 ) -> TaskSize:
-    """The size of a task of text as a network reads it: its lengths in tokens of that network's
-    tokenizer.
-    """
+    """The size of a task of text, with lengths in tokens of a network's tokenizer."""
     most = min(size.task.max_length, settings.max_length or size.task.max_length)
     if not size.here:
         return size._replace(length=most, longest=most)
@@ -113,10 +108,12 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     row |= {"length": seen.length}
                     backbone, alphabet = model.network(1, device)
                     classifier = Classifier(
-                        backbone, count_outputs(size.task.kind, size.task.classes), strands=settings.rc,
+                        backbone,
+                        count_outputs(size.task.kind, size.task.classes),
+                        strands=settings.rc,
                         complement=alphabet.complement,
                         parts=settings.parts,
-                    ).to(device)  # fmt: skip
+                    ).to(device)
                     row |= _of_network(classifier, seen, settings, _tries(plan, method))
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
@@ -195,8 +192,9 @@ def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
 def seconds_per_base(
     classifier: Classifier, task: Task, length: int, settings: FitSettings
 ) -> float:
-    """Seconds of forward, backward and update per base: the faster of two passes, after one to warm
-    up.
+    """Seconds of forward, backward and update per base.
+
+    It is the faster of two passes, after one to warm up.
     """
     device = classifier.weight.device
     rows = split_passes(
@@ -220,8 +218,9 @@ def seconds_per_base(
 
 
 def memory(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> int:
-    """Bytes of weights, gradients, moments, the best epoch's copy, and what autograd keeps of the
-    largest pass.
+    """Bytes of weights, gradients, moments, the best epoch's copy, and activations.
+
+    Activations are what autograd keeps of the largest pass.
     """
     device = classifier.weight.device
     rows = split_passes(

@@ -1,14 +1,15 @@
-"""One fit: a network and its head on a train part, the epoch that is best on a validation part,
-nothing else.
+"""One fit: a network with its head on a train part, its best epoch chosen on a validation part.
 
 There is no test part here: `fit` cannot see one. Every draw is a function of (seed, epoch,
-example), so the state to go on from is the weights, AdamW's moments and a few numbers; it is one
-file, written whole or not at all, at the end of every epoch and every minute, and a fit that is
-killed goes on to the same bits on the same machine.
+example). So the state of a fit is the weights, AdamW's moments and a few numbers. It is one file,
+written atomically at the end of every epoch and every minute. A fit that is killed goes on to the
+same bits on the same machine.
 
-    loss = mean over the batch of: cross-entropy (classes), binary cross-entropy summed over answers
-    / their number
-           (several yes/no answers), squared error of the standardised value (regression)
+The loss is a mean over the batch:
+
+    classes          cross-entropy
+    yes/no answers   binary cross-entropy, the mean over answers
+    values           squared error of the standardised value
 """
 
 import hashlib
@@ -48,8 +49,9 @@ _SAVE_SECONDS = 60.0
 
 
 class Epoch(NamedTuple):
-    """What an epoch left: losses in nats per example (regression: of the standardised value), the
-    validation metric.
+    """The result of an epoch: losses in nats per example, and the validation metric.
+
+    For regression the loss is that of the standardised value.
     """
 
     epoch: int
@@ -57,6 +59,15 @@ class Epoch(NamedTuple):
     train_loss: float
     valid_loss: float
     valid: float
+
+
+class FitOptions(NamedTuple):
+    """How a fit runs and is judged: the kind of task, its metric, the settings and the seed."""
+
+    kind: str
+    metric: str
+    settings: FitSettings
+    seed: int
 
 
 class FitResult(NamedTuple):
@@ -102,9 +113,7 @@ def count_outputs(kind: str, classes: tuple[str, ...]) -> int:
 
 
 def probabilities(kind: str, scores: Floats, scale: tuple[float, float] = (0.0, 1.0)) -> Floats:
-    """Raw scores as predictions: probabilities of the classes or answers, or values in their own
-    unit.
-    """
+    """Raw scores as predictions: probabilities, or values in their own unit."""
     if kind == "regression":
         return scores[:, 0] * scale[1] + scale[0]
     if kind == "multilabel":
@@ -122,8 +131,10 @@ def raw_scores(
     extra: int = 0,
     bf16: bool = False,
 ) -> Floats:
-    """The scores of every example, (n, n_out), in order. Batches hold examples of like length; they
-    change nothing beyond float32 error, nor does `extra` padding.
+    """The scores of every example, (n, n_out), in order.
+
+    Batches hold examples of similar length. Batches and `extra` padding change scores by float32
+    rounding only.
     """
     device = classifier.weight.device
     order = np.argsort(-part.lengths, kind="stable")
@@ -153,7 +164,11 @@ def raw_scores(
 class _Run:
     """The mutable state of a fit."""
 
-    def __init__(self, classifier: Classifier, settings: FitSettings) -> None:
+    def __init__(
+        self, classifier: Classifier, options: FitOptions, scale: tuple[float, float]
+    ) -> None:
+        settings = options.settings
+        self.options, self.scale = options, scale
         named = list(classifier.named_parameters())
         groups: list[dict[str, Any]] = [
             {
@@ -236,31 +251,29 @@ def fit(
     classifier: Classifier,
     train: EncodedPart,
     valid: EncodedPart,
+    options: FitOptions,
     *,
-    kind: str,
-    metric: str,
-    settings: FitSettings,
-    seed: int,
     state: Path | None = None,
     identity: str = "",
     watch: Watch | None = None,
 ) -> FitResult:
-    """Train on `train`, keep the epoch whose `metric` on `valid` is best (the first of equals).
+    """Train on `train`, keep the epoch whose metric on `valid` is best (the first of equals).
 
     With `state`, go on from that file where it is there, and keep it up to date; `identity` says
     whose state it is. `watch` is called after every step and may raise `Interrupted` to save and
     stop. Raises `GenodiffError` for a loss that is not finite, `CheckpointError` for a foreign or
     corrupt state.
     """
-    run, device = _Run(classifier, settings), classifier.weight.device
-    scale = _scale(kind, train.labels)
+    settings, seed = options.settings, options.seed
+    scale = _scale(options.kind, train.labels)
+    run, device = _Run(classifier, options, scale), classifier.weight.device
     per_epoch = math.ceil(train.n / settings.batch_size)
     steps = settings.steps(train.n)
     epochs = math.ceil(steps / per_epoch)
     if state is not None and state.exists():
         run.load(state, identity)
     began, saved = time.monotonic() - run.seconds, time.monotonic()
-    while run.epoch < epochs and not _given_up(run, settings):
+    while run.epoch < epochs and not _given_up(run):
         batches = epoch_batches(train.lengths, settings.batch_size, seed, run.epoch)
         flips = (
             draw_turned(seed, run.epoch, train.n)
@@ -271,7 +284,7 @@ def fit(
             rows = batches[run.batch]
             for group in run.optimizer.param_groups:
                 group["lr"] = settings.learning_rate(run.step, steps)
-            run.loss += _step(run, train, rows, flips, kind, scale, settings, seed)
+            run.loss += _step(run, train, rows, flips)
             run.batch += 1
             run.step += 1
             run.seconds = time.monotonic() - began
@@ -294,9 +307,7 @@ def fit(
                     if state is not None:
                         run.save(state, identity)
                     raise
-        _close_epoch(
-            run, train, valid, kind, metric, settings, scale, sum(map(len, batches[: run.batch]))
-        )
+        _close_epoch(run, valid, sum(map(len, batches[: run.batch])))
         run.seconds = time.monotonic() - began
         if state is not None:
             run.save(state, identity)
@@ -312,10 +323,9 @@ def fit(
     )
 
 
-def _given_up(run: _Run, settings: FitSettings) -> bool:
-    return (
-        settings.patience is not None and len(run.history) - 1 - run.best_epoch >= settings.patience
-    )
+def _given_up(run: _Run) -> bool:
+    patience = run.options.settings.patience
+    return patience is not None and len(run.history) - 1 - run.best_epoch >= patience
 
 
 def _scale(kind: str, labels: NDArray[Any]) -> tuple[float, float]:
@@ -332,11 +342,10 @@ def _targets(kind: str, labels: NDArray[Any], scale: tuple[float, float]) -> Ten
 
 
 def _step(
-    run: _Run, train: EncodedPart, rows: NDArray[np.int64], flips: NDArray[np.bool_] | None, kind: str,
-    scale: tuple[float, float],
-    settings: FitSettings, seed: int,
-) -> float:  # fmt: skip
+    run: _Run, train: EncodedPart, rows: NDArray[np.int64], flips: NDArray[np.bool_] | None
+) -> float:
     """One step on the examples at `rows`; returns the loss summed over them."""
+    kind, _, settings, seed = run.options
     classifier, device = run.classifier.train(), run.classifier.weight.device
     total = 0.0
     for some in split_passes(train.lengths[rows], device.type, 2 if classifier.paired else 1):
@@ -355,7 +364,9 @@ def _step(
         )
         with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
             scores = classifier(x0, lengths, dropped)
-        loss = sum_loss(kind, scores.float(), _targets(kind, train.labels[here], scale).to(device))
+        loss = sum_loss(
+            kind, scores.float(), _targets(kind, train.labels[here], run.scale).to(device)
+        )
         (loss / len(rows)).backward()
         total += float(loss.detach())
     norm = float(torch.nn.utils.clip_grad_norm_(classifier.parameters(), settings.clip))
@@ -369,21 +380,14 @@ def _step(
     return total
 
 
-def _close_epoch(
-    run: _Run,
-    train: EncodedPart,
-    valid: EncodedPart,
-    kind: str,
-    metric: str,
-    settings: FitSettings,
-    scale: tuple[float, float],
-    seen: int,
-) -> None:
+def _close_epoch(run: _Run, valid: EncodedPart, seen: int) -> None:
     """Validate, note the epoch, keep its weights if it is the best so far."""
+    kind, metric, settings, _ = run.options
     raw = raw_scores(run.classifier, valid, bf16=settings.precision == "bf16")
-    value = measure(metric, kind, valid.labels, probabilities(kind, raw, scale))
+    value = measure(metric, kind, valid.labels, probabilities(kind, raw, run.scale))
     loss = (
-        float(sum_loss(kind, torch.from_numpy(raw), _targets(kind, valid.labels, scale))) / valid.n
+        float(sum_loss(kind, torch.from_numpy(raw), _targets(kind, valid.labels, run.scale)))
+        / valid.n
     )
     run.history.append(Epoch(run.epoch, run.step, run.loss / max(1, seen), loss, value))
     if len(run.history) == 1 or is_better(metric, value, run.history[run.best_epoch].valid):

@@ -1,7 +1,7 @@
 """Fitting a unit: its network or baseline on the seed's train rows, chosen by its validation rows.
 
-No test part comes in here. A fit that was stopped goes on from `state.safetensors`; one that is done
-is read from `model.safetensors` and `fitted.json`.
+There is no test part here. A fit that was stopped goes on from `state.safetensors`. One that is
+done is read from `model.safetensors` and `fitted.json`.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from genodiff.finetune.baselines import baseline_predictor
 from genodiff.finetune.batches import EncodedPart, Encoder, encode
 from genodiff.finetune.fit import (
     STATE,
+    FitOptions,
     FitResult,
     Watch,
     count_outputs,
@@ -206,15 +207,14 @@ def _fit_or_begin_again(
 ) -> FitResult:
     """A fit that goes on from `state`; where that file is of no use, a new one."""
 
+    options = FitOptions(inputs.task.kind, inputs.task.metrics[0], unit.settings, unit.seed)
+
     def run(classifier: Classifier) -> FitResult:
         return fit(
             classifier,
             inputs.train,
             inputs.valid,
-            kind=inputs.task.kind,
-            metric=inputs.task.metrics[0],
-            settings=unit.settings,
-            seed=unit.seed,
+            options,
             state=state,
             identity=unit.key,
             watch=watch,

@@ -37,9 +37,7 @@ _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from tho
 def part_means(
     h: Float[Tensor, "B L D"], parts: int, lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B parts D"]:
-    """The means over stretches of a row's first `lengths` positions: position i is in stretch i ·
-    parts // length.
-    """
+    """The means over stretches of a row: position i is in stretch i · parts // length."""
     if parts == 1:
         return pool(h, "mean", lengths)[:, None]
     at = torch.arange(h.shape[1], device=h.device)
@@ -49,9 +47,9 @@ def part_means(
 
 
 def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:
-    """`wanted`, with `auto` resolved: `conjoin` where the network reads both strands, else
-    `average`, or `none` for text.
+    """`wanted`, with `auto` resolved.
 
+    `auto` is `conjoin` if the network reads both strands, else `average`, and `none` for text.
     Raises `UsageError` for what the network cannot do.
     """
     paired = bool(getattr(backbone, "paired", False))
@@ -73,7 +71,8 @@ def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> S
 
 class Classifier(nn.Module):
     """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
-    `complement` by token id.
+
+    `complement` maps token ids.
     """
 
     complement: Tensor | None
@@ -113,8 +112,9 @@ class Classifier(nn.Module):
     def pooled(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "strands B D"]:
-        """The means of the features over each row's parts: of the given strand, and with paired
-        strands of the other too.
+        """The means of the features over each row's parts, for the given strand.
+
+        With paired strands, those of the other strand too.
         """
         sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
         h = self.backbone.features(
@@ -153,8 +153,9 @@ class Classifier(nn.Module):
         return (scores + self(self.other_strand(x0, lengths), lengths)) / 2
 
     def embedding(self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        """What a frozen probe reads: the pooled features, of both strands on average under
-        `conjoin` and `average`.
+        """The pooled features, as a frozen probe reads them.
+
+        Under `conjoin` and `average` they are the average of both strands.
         """
         mean = self.pooled(x0, lengths).mean(0)
         if self.strands != "average":

@@ -1,7 +1,6 @@
-"""Who takes part in a benchmark: checkpoints, the same networks with random weights, and baselines,
-by short names.
+"""The models of a benchmark by short names: checkpoints, random weights, baselines.
 
-A suite is of DNA or of text, and so are its networks; a text network reads with the tokenizer that
+A suite is of DNA or of text, and so are its networks. A text network reads with the tokenizer that
 it was trained with.
 
 A word of `--model` is one of
@@ -36,8 +35,9 @@ SCRATCH = "scratch"
 
 
 class ModelSpec(Settings):
-    """One of them. `path` is the checkpoint that gives the weights or, for random weights, the
-    shape.
+    """One model of a sweep.
+
+    `path` is the checkpoint that gives the weights or, for random weights, the shape.
     """
 
     name: str
@@ -56,15 +56,11 @@ class ModelSpec(Settings):
         ], BYTES if self.domain == "text" else ALPHABETS["dna"]
 
     def encoder(self) -> Encoder:
-        """What makes the network's ids: its alphabet or, for text, the tokenizer in its run
-        (without one, bytes).
-        """
+        """What makes ids: the alphabet or, for text, the run's tokenizer (without one, bytes)."""
         return _sentences(self.path) if self.domain == "text" else self.shape()[1]
 
     def network(self, seed: int, device: str = "cpu") -> tuple[nn.Module, Alphabet]:
-        """A network of its own for one fit, its weights read or drawn from `seed`, and its
-        alphabet.
-        """
+        """A new network for one fit, its weights read or drawn from `seed`, and its alphabet."""
         settings, alphabet = self.shape()
         if self.kind == "checkpoint":
             assert self.path is not None
@@ -110,8 +106,9 @@ def open_model(path: str) -> Model:
 def parse_models(
     words: Sequence[str], baselines: Sequence[str], domain: DomainName = "dna"
 ) -> list[ModelSpec]:
-    """The contenders of a domain that `--model` names, each once, in that order. Raises
-    `UsageError` or `CheckpointError`.
+    """The models of a domain that `--model` names, each once, in that order.
+
+    Raises `UsageError` or `CheckpointError`.
     """
     named: list[tuple[str | None, str]] = []
     for word in words:

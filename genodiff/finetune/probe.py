@@ -22,9 +22,7 @@ _ITERATIONS = 2000
 
 
 class FittedProbe(NamedTuple):
-    """A fitted probe: the strength that was chosen, its validation metric, and what to predict
-    with.
-    """
+    """A fitted probe: the chosen strength, its validation metric, and the fitted models."""
 
     c: float
     valid: float
@@ -57,8 +55,9 @@ def fit_probe(
     kind: str, metric: str, n_out: int,
     strengths: tuple[float, ...],
 ) -> FittedProbe:  # fmt: skip
-    """The probe whose strength is best on the validation part. Raises `DataError` where the train
-    part has a single class.
+    """The probe whose strength is best on the validation part.
+
+    Raises `DataError` where the train part has a single class.
     """
     scaler = StandardScaler().fit(train)
     x, y = scaler.transform(train), scaler.transform(valid)

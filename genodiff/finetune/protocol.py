@@ -1,5 +1,4 @@
-"""How a network is fine-tuned: the settings of a fit, the papers' protocols, their grids and their
-best settings.
+"""How a network is fine-tuned: the settings of a fit, and the papers' protocols and grids.
 
 Genomic Benchmarks (Schiff et al., 2024, arXiv 2403.03234, App. D.2 and Table 5, and its scripts):
 10 epochs, batches of 256, AdamW with weight decay 0.1 and betas (0.9, 0.999), a cosine after 1 % of
@@ -139,8 +138,9 @@ RECIPES = ("paper", "mdlm")
 
 
 def protocol_settings(suite: str, task: str, rc: Strands, name: str = "paper") -> dict[str, Any]:
-    """The settings of a protocol for a task, as changes of the defaults; `rc` is resolved. Raises
-    `UsageError` for its name.
+    """A protocol's settings for a task, as changes of the defaults.
+
+    `rc` is already resolved. Raises `UsageError` for an unknown protocol.
     """
     if name not in RECIPES:
         raise UsageError(f"unknown protocol '{name}'; {did_you_mean(name, RECIPES)}")

@@ -1,24 +1,20 @@
 """`results.jsonl`: one row per (task, model, setting, seed), and what stands in a row.
 
-The file is rewritten whole under a lock for every new row, sorted by task, model, method, setting
-and seed, so that it is never half there, several processes may add to it, and a sweep leaves the
-same rows in the same order however often it was killed. A row's `key` is the hash of everything
-that decides its value: data, network, settings, seed.
+The whole file is written again under a lock for every new row, sorted by task, model, method,
+setting and seed. So it is never half written, and several processes may add to it. A sweep leaves
+the same rows in the same order, however often it was killed. A row's `key` is the hash of
+everything that decides its value: data, network, settings, seed.
 
-    suite, task, split, model, kind, method, setting, seed, key
-    what was run; kind: checkpoint, scratch or baseline
-    metric, value, ci95
-    the task's first metric on the test part
-    metrics                                                           all of them, by name
-    valid, valid_metric, best_epoch, epochs
-    what the choice of the epoch rested on
-    n_train, n_valid, n_test, cut_train, cut_test, max_length
-    examples; how many were shortened
-    data                                                              sha256 of both parts,
-    sequences and labels
-    network, parameters, checkpoint, step, pretrained_on              of a network
-    seconds, device, threads, genodiff, git, created
-    where, how long and with which code
+    suite, task, split, model, method, setting, seed, key    what was run
+    kind                                                     checkpoint, scratch or baseline
+    metric, value, ci95                                      the task's first metric on test
+    metrics                                                  all metrics, by name
+    valid, valid_metric, best_epoch, epochs                  how the epoch was chosen
+    n_train, n_valid, n_test                                 examples
+    cut_train, cut_test, max_length                          how many were shortened, and to what
+    data                                                     sha256 of sequences and labels
+    network, parameters, checkpoint, step, pretrained_on     of a network
+    seconds, device, threads, genodiff, git, created         how long, where, with which code
 """
 
 import hashlib

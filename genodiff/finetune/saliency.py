@@ -22,8 +22,9 @@ LONGEST = 120
 def mutagenesis(
     classifier: Classifier, alphabet: Alphabet, sequence: bytes, label: int, longest: int = LONGEST
 ) -> tuple[int, NDArray[np.float64]]:
-    """(start, m): the changes m (n, targets) of the class's score over the `longest` bases in the
-    middle of the sequence.
+    """(start, m): the changes m (n, targets) of the class's score.
+
+    They cover the `longest` bases in the middle of the sequence.
     """
     ids = np.array(alphabet.encode(sequence), np.int64)
     start = max(0, (len(ids) - longest) // 2)
@@ -56,9 +57,7 @@ def mutagenesis(
 def explain_sequence(
     classifier: Classifier, alphabet: Alphabet, sequence: bytes, label: int, probability: float
 ) -> dict[str, Any]:
-    """What a report draws: the bases of the stretch, and how much a change at each place costs on
-    average.
-    """
+    """What a report draws: the bases of the stretch, and the mean cost of a change at each."""
     start, change = mutagenesis(classifier, alphabet, sequence, label)
     bases = sequence[start : start + len(change)].decode("ascii")
     cost = -change.sum(1) / (change.shape[1] - 1)

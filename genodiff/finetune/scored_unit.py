@@ -1,7 +1,7 @@
 """Scoring a unit: the test part is opened once, after the fit, and the row is written.
 
-The test part comes in a `Sealed` envelope, which opens after `fitted.json` is there. A unit that has
-a result is never scored again.
+The test part is `Sealed`, and opens after `fitted.json` is written. A unit that has a result is
+never scored again.
 """
 
 from pathlib import Path
@@ -101,8 +101,9 @@ def score_unit(
 def _example(
     unit: Unit, task: Task, fitted: FittedUnit, test: Examples, predicted: Floats
 ) -> dict[str, Any]:
-    """What the first seed's network looks at in the test example of the last class that it is
-    surest of.
+    """The saliency of one test example, for the first seed's network.
+
+    It is the example of the last class that the network is surest of.
     """
     last = len(task.classes) - 1
     if (

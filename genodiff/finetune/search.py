@@ -1,5 +1,6 @@
-"""The search for settings by validation alone: a paper's grid, or optuna's TPE sampler (an optional
-extra).
+"""The search for settings by validation alone: a paper's grid, or optuna's TPE sampler.
+
+Optuna is an optional extra.
 
 `search.jsonl` keeps what every trial found, so a search that is killed asks the same questions
 again and is told the answers that are known: the sampler is seeded, and its next question depends
@@ -33,9 +34,7 @@ class Search:
         self.path, self.task, self.model = out / FILE, task, model
 
     def known(self) -> dict[str, float]:
-        """The validation value of every unit that was tried in this folder, by key; NaN where it
-        failed.
-        """
+        """The validation value of every unit that was tried here, by key; NaN if it failed."""
         return {
             row["key"]: math.nan if row["valid"] is None else float(row["valid"])
             for row in self._rows()
@@ -63,8 +62,9 @@ class Search:
     def optimise(
         self, start: FitSettings, trials: int, value: Callable[[FitSettings], float]
     ) -> FitSettings:
-        """The best of `trials` settings around `start`, which is the first of them. Raises
-        `MachineError` without optuna.
+        """The best of `trials` settings around `start`, which is the first of them.
+
+        Raises `MachineError` without optuna.
         """
         optuna = _optuna()
         up = HIGHER.get(self.task.metrics[0], True)
@@ -102,8 +102,9 @@ class Search:
 
 
 def best_of(candidates: Sequence[FitSettings], values: Sequence[float], metric: str) -> FitSettings:
-    """The candidate with the best value (the first of equals). Raises `GenodiffError` where all
-    failed.
+    """The candidate with the best value, the first of equals.
+
+    Raises `GenodiffError` where all failed.
     """
     found: int | None = None
     for i, value in enumerate(values):

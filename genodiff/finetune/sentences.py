@@ -1,9 +1,8 @@
-"""Sentences as a network of text reads them: [start] tokens [end], for two sentences [start] first
-[end] second [end].
+"""Sentences as a network of text reads them: [start] first [end], or with a second [end].
 
-The start token is there where the tokenizer has one (BERT's [CLS]); the end token is what ended a
-document in pre-training (BERT's [SEP], GPT-2's <|endoftext|>), so nothing is new to the network.
-What is too long loses tokens at the end of the longer sentence.
+There is a start token if the tokenizer has one (BERT's [CLS]). The end token is the one that ended
+documents in pre-training (BERT's [SEP], GPT-2's <|endoftext|>), so the network knows both. Text
+that is too long loses tokens at the end of the longer sentence.
 """
 
 from typing import Any
@@ -25,10 +24,10 @@ class SentenceEncoder:
         self.pad_id = self.vocabulary.pad_id
 
     def rows(self, sentences: list[bytes], max_length: int) -> tuple[list[Ids], int]:
-        """The ids of each (with a tab between two sentences), at most `max_length`, and how many
-        were shortened.
+        """The ids of each text, at most `max_length`, and how many texts were shortened.
 
-        Raises `DataError` for text that the tokenizer cannot read.
+        A tab stands between two sentences. Raises `DataError` for text that the tokenizer cannot
+        read.
         """
         fields = [sentence.split(TAB) for sentence in sentences]
         flat = iter(self.tokenizer.encode([text.decode() for of in fields for text in of]))

@@ -1,13 +1,13 @@
-"""A sweep: every (task, model, setting, seed) is a unit, in a folder that can be gone on with.
+"""A sweep: every (task, model, setting, seed) is a unit, in a folder that can be resumed.
 
     OUT/results.jsonl      the rows
-    OUT/tasks.json         what is known of each task: counts, notes, audit
-    OUT/search.jsonl       what was tried where settings were searched for
+    OUT/tasks.json         counts, notes and audit of each task
+    OUT/search.jsonl       the settings that a search tried
     OUT/units/KEY/         each unit's own folder
 
-A unit that is done is not run again; a killed sweep goes on where each of its units was, and leaves
+A unit that is done is not run again. A killed sweep goes on where each of its units was, and leaves
 the same rows. One sweep writes into a folder at a time. Settings are searched by validation alone:
-of what was tried, only the chosen one sees the test part.
+only the chosen ones are scored on the test part.
 """
 
 import json
@@ -47,8 +47,9 @@ _log = logging.getLogger("genodiff")
 
 
 class SweepPlan(NamedTuple):
-    """What a sweep is to do: by whom, how, how often. `over` are settings that go over the
-    protocol's.
+    """What a sweep does: which models, methods and seeds.
+
+    `over` are settings that replace the protocol's.
     """
 
     request: DataRequest
@@ -76,8 +77,9 @@ class TaskSummary(NamedTuple):
 def settings_for(
     plan: SweepPlan, task: Task, model: ModelSpec, method: str
 ) -> tuple[str, FitSettings]:
-    """(name, settings) of a contender on a task: the protocol's, then what the user gave. Raises
-    `UsageError`.
+    """(name, settings) of a model on a task: the protocol's, then what the user gave.
+
+    Raises `UsageError` for settings that the network cannot have.
     """
     if model.kind == "baseline":
         return "", FitSettings()
@@ -143,9 +145,7 @@ def make_units(
 
 
 def _session(out: Path, command: str, device: str) -> None:
-    """Add this session to `sessions.json`; one of the same command and code takes the place of its
-    last.
-    """
+    """Add this session to `sessions.json`, in place of one with the same command and code."""
     path = out / SESSIONS
     try:
         before = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
@@ -172,8 +172,9 @@ def _session(out: Path, command: str, device: str) -> None:
 def sweep(
     plan: SweepPlan, out: Path, *, device: str = "cpu", jobs: int = 1, command: str = ""
 ) -> list[dict[str, Any]]:
-    """Run what is not done yet and return the rows of this plan. Raises `GenodiffError` at the end
-    where a unit failed.
+    """Run what is not done yet, and return the rows of this plan.
+
+    Raises `GenodiffError` at the end where a unit failed.
     """
     out.mkdir(parents=True, exist_ok=True)
     with lock.hold_lock(out):
@@ -237,9 +238,7 @@ def _unique(units: Sequence[Unit]) -> list[Unit]:
 
 
 def _cost(unit: Unit, known: TaskSummary) -> float:
-    """What a unit takes, in arbitrary units that are the same for all networks; what a baseline
-    takes is not known.
-    """
+    """The cost of a unit in arbitrary units, the same for all networks; 0 for baselines."""
     if unit.model.kind == "baseline":
         return 0.0
     settings, alphabet = unit.model.shape()
@@ -280,8 +279,9 @@ def _searched(
     jobs: int,
     faults: list[str],
 ) -> tuple[str, FitSettings]:
-    """The settings with the best validation: of the paper's grid over all seeds, or of `search`
-    trials on the first seed.
+    """The settings with the best validation.
+
+    They are of the paper's grid over all seeds, or of `search` trials on the first seed.
     """
     place = Workers(plan.request, out, device, jobs, final=False)
     log = Search(out, known.task, model)

@@ -76,8 +76,7 @@ class _Features:
 def fit_text(
     name: str, train: Examples, valid: Examples, n_out: int, metric: str, kind: str
 ) -> Predict:
-    """The regression of that name fitted on `train`, its strength chosen on `valid` by `metric`:
-    examples → probabilities.
+    """The regression of that name fitted on `train`, its strength chosen on `valid` by `metric`.
 
     A train part with a single class gives that class probability 1.
     """

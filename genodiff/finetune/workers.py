@@ -1,5 +1,6 @@
-"""Units side by side: processes on the cores or GPUs of one machine, each with one unit at a time;
-or this process alone.
+"""Units side by side, in processes of one machine, or one by one in this process.
+
+Each process has one unit at a time, on the cores or on a GPU.
 
 What a unit computes does not depend on where or beside what it runs; with `jobs` processes the
 threads are shared out evenly. A signal lets every unit save and stop. A worker whose parent is gone
@@ -35,9 +36,7 @@ Report = Callable[[Unit, Tick], None]
 
 
 class UnitOutcome(NamedTuple):
-    """What became of a unit: its row (or, where only validation was asked for, its validation
-    value), or what went wrong.
-    """
+    """The outcome of a unit: its row, or its validation value alone, or what went wrong."""
 
     unit: Unit
     row: dict[str, Any] | None
@@ -58,8 +57,9 @@ class Workers(NamedTuple):
 def run_units(
     units: Sequence[Unit], place: Workers, report: Report | None = None
 ) -> Iterator[UnitOutcome]:
-    """Each unit's outcome, as it comes. Raises `Interrupted` after a signal, with every unit's
-    state saved.
+    """Each unit's outcome, as it comes.
+
+    Raises `Interrupted` after a signal, with every unit's state saved.
     """
     with Signals() as signals:
         alone = place.jobs == 1 or len(units) <= 1

@@ -56,7 +56,7 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
         "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
         drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
-        "saliency": next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None),
+        "saliency": _first_saliency(networks),
         "classes": panel.about["classes"], "official": panel.split == "official",
     }  # fmt: skip
 
@@ -101,16 +101,17 @@ def _figures(
             found["length"] = figures.by_length(
                 name, metric, groups, "bytes" if panel.about.get("domain") == "text" else "bases"
             )
-    saliency = next(
-        (u["saliency"] for line in networks for u in line.units if "saliency" in u), None
-    )
-    if saliency:
+    if saliency := _first_saliency(networks):
         found["logo"] = figures.logo(name, saliency["bases"], saliency["cost"], saliency["start"])
     return found
 
 
+def _first_saliency(networks: list[ModelResult]) -> dict[str, Any] | None:
+    return next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None)
+
+
 def _confusions(panel: TaskResult, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Tables of truth (rows) against decisions (columns), with each row's shares for the shading."""
+    """Tables of truth (rows) against decisions (columns), with the shares of each row."""
     if panel.about["kind"] not in ("binary", "multiclass"):
         return []
     found = []

@@ -1,6 +1,4 @@
-"""Figures of a fine-tuning sweep: plain numbers in, one `<svg>` string out, in the style of the
-report's other figures.
-"""
+"""Figures of a fine-tuning sweep: plain numbers in, one `<svg>` string out."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +20,7 @@ _LETTERS = FontProperties(family="DejaVu Sans Mono", weight="bold")
 
 
 class Dot(NamedTuple):
-    """A model's place on a task: mean, interval, the single seeds; `published` where others say so."""
+    """A model's place on a task: mean, interval, single seeds."""
 
     name: str
     mean: float
@@ -32,8 +30,9 @@ class Dot(NamedTuple):
 
 
 def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
-    """One line per model: its seeds as small points, the mean with its interval; published means as
-    open diamonds.
+    """One line per model: its seeds as small points, the mean with its interval.
+
+    Published means are open diamonds.
     """
     with canvas(WIDE, 0.7 + 0.24 * len(rows)) as figure:
         ax = figure.add_subplot()
@@ -72,9 +71,7 @@ def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
 def learning(
     name: str, metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
 ) -> str:
-    """Losses (left: training dashed, validation whole) and the validation metric (right) by epoch;
-    a line for each seed.
-    """
+    """Losses (training dashed) and the validation metric by epoch, a line for each seed."""
     with canvas(WIDE, TALL) as figure:
         left, right = figure.subplots(1, 2)
         for colour, (model, seeds) in zip(_cycle(len(models)), models.items(), strict=True):
@@ -118,7 +115,7 @@ def _cycle(n: int) -> list[str]:
 
 
 def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
-    """Share of right decisions by confidence; on the diagonal a model is as often right as it says."""
+    """Share of right decisions by confidence; a calibrated model lies on the diagonal."""
     with canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
@@ -170,8 +167,9 @@ def by_length(
 
 
 def logo(name: str, bases: str, cost: Sequence[float], start: int) -> str:
-    """Each base as tall as a change there costs on average, in the score of the class; below the
-    line, changes that gain.
+    """Each base as tall as the mean cost of a change there, in the score of the class.
+
+    Changes that gain are drawn below the line.
     """
     with canvas(WIDE, 1.7) as figure:
         ax = figure.add_subplot()

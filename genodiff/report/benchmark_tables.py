@@ -26,14 +26,21 @@ def table_rows(panel: TaskResult) -> list[dict[str, str]]:
     """A task's table: baselines, networks and published values, each from the worst to the best."""
     rows = [
         {
-            "role": line.role, "name": line.name, "value": cell(line), "interval": _interval(line.spread.ci95 if line.spread else None),
-            "seeds": str(len(line.rows)), "valid": _mean(r["valid"] for r in line.rows),
-            "others": ", ".join(f"{k} {_mean(r['metrics'].get(k) for r in line.rows)}" for k in panel.about.get("metrics", [])[1:]),
+            "role": line.role,
+            "name": line.name,
+            "value": cell(line),
+            "interval": _interval(line.spread.ci95 if line.spread else None),
+            "seeds": str(len(line.rows)),
+            "valid": _mean(r["valid"] for r in line.rows),
+            "others": ", ".join(
+                f"{name} {_mean(r['metrics'].get(name) for r in line.rows)}"
+                for name in panel.about.get("metrics", [])[1:]
+            ),
             "setting": _setting(line.rows[0], panel.about.get("domain", "dna")),
             "seconds": duration(float(np.mean([r["seconds"] for r in line.rows]))),
         }
         for line in panel.lines
-    ]  # fmt: skip
+    ]
     empty = dict.fromkeys(("interval", "seeds", "valid", "others", "seconds"), "")
     for value in sorted(panel.published, key=lambda v: v.mean):
         shown = f"{value.mean:.3f}" + ("" if value.range is None else f" ± {value.range:.3f}")

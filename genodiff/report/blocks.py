@@ -1,6 +1,4 @@
-"""The parts of the page as plain rows and sentences: what is said, and with how many digits. No
-HTML, no files.
-"""
+"""The parts of the page as plain rows and sentences, with their digits. No HTML, no files."""
 
 import math
 import shlex
@@ -251,7 +249,7 @@ def contig_rows(e: Evaluation) -> list[dict[str, str]]:
 
 
 def sample(s: SampleRecord, is_text: bool = False) -> dict[str, Any]:
-    """A record's title, its first bases as runs of one letter (class, text), and how many are left."""
+    """A record's title, its first bases as runs of one letter (class, text), and the rest."""
     shown = s.sequence[:MOST_BASES]
     if is_text:
         left = len(s.sequence) - len(shown)
@@ -322,8 +320,9 @@ class Block(NamedTuple):
 
 
 def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> list[Block]:
-    """provenance.json as tables: plain values, a table for each object in it, and what was left out
-    of the splits.
+    """provenance.json as tables: plain values, and a table for each object in it.
+
+    The last table says what was left out of the splits.
     """
     found = found or {}
     plain = [(_name(k), dump(v)) for k, v in found.items() if not _tables(k, v)]
@@ -333,9 +332,7 @@ def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> 
 
 
 def _tables(key: str, value: object) -> list[Block]:
-    """An object as one table, a list of objects (the sessions of a run) as one each; anything else
-    is no table.
-    """
+    """An object as one table, a list of objects as one each; any other value as none."""
     if isinstance(value, dict):
         return (
             [Block(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])]

@@ -1,5 +1,4 @@
-"""Generated DNA beside real and Markov sequence: the sets, their spectra, and one sentence about
-them.
+"""Generated DNA beside real and Markov sequence: the sets, their spectra, and a sentence.
 
 Real sequence is the held-out split that the run was evaluated on; the Markov sequence is drawn from
 the order that scored best there, counted on the train split. On the toy genome the source itself
@@ -43,9 +42,10 @@ def compare_sequences(
     source_bits: Callable[[Sequence[Ids]], float] | None = None,
     copied: Callable[[Sequence[Ids]], float] | None = None,
 ) -> Comparison:
-    """The comparison of finished sets. `source_bits`: the true source's bits per base of a set,
-    where there is one; `copied`: the share of a set's bases that stand in train as well. `real`
-    must hold at least two sequences.
+    """The comparison of finished sets; `real` must hold at least two sequences.
+
+    `source_bits` gives the true source's bits per base of a set, where there is a source. `copied`
+    gives the share of a set's bases that train has as well.
     """
     card = scorecard(samples, real, markov)
     sets: list[Sequence[Ids]] = [samples, *([markov] if markov is not None else []), real]
@@ -63,8 +63,9 @@ def compare_sequences(
 
 
 def canonical_words(k: int) -> tuple[list[str], list[list[int]]]:
-    """The words of k bases up to strand, and the places of each among the 4^k in A < C < G < T
-    order.
+    """The words of k bases up to strand, and the numbers of each among the 4^k words.
+
+    The 4^k words are in alphabetical order, A < C < G < T.
     """
     groups: dict[str, list[int]] = {}
     for place, letters in enumerate(product("ACGT", repeat=k)):

@@ -1,5 +1,6 @@
-"""The report's figures: plain numbers in, one `<svg>` string out. No file, no run and no model is
-known here.
+"""The report's figures: plain numbers in, one `<svg>` string out.
+
+No file, no run and no model is read here.
 
 Every figure has a name (unique in the page), carries its message in its title for screen readers,
 and reads in black and white: line styles and markers differ wherever colours do.
@@ -56,8 +57,9 @@ class BitsLine(NamedTuple):
 def spread_labels(
     places: Sequence[float], sizes: Sequence[float], low: float = -np.inf, high: float = np.inf
 ) -> list[float]:
-    """The `places`, in their order, moved until labels of these `sizes` do not overlap, inside
-    low..high if they fit.
+    """The `places`, in their order, moved until labels of these `sizes` do not overlap.
+
+    They stay inside low..high if they fit.
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = [places[i] for i in order]
@@ -77,8 +79,9 @@ def spread_labels(
 
 
 def number_line(lines: Sequence[BitsLine], closed: float | None = None, unit: str = "base") -> str:
-    """All lines on one axis of bits per base; the model with its interval; `closed`, the share of
-    the gap, as a bar.
+    """All lines on one axis of bits per base, the model with its interval.
+
+    `closed`, the share of the gap, is drawn as a bar.
     """
     low = min(x.low if x.low is not None else x.bits for x in lines)
     high = max(x.high if x.high is not None else x.bits for x in lines)
@@ -193,8 +196,9 @@ def curves(
     accent: BitsLine | None = None,
     unit: str = "base",
 ) -> str:
-    """Training loss (each step faint, its mean strong) and validation bounds (step, bits,
-    half-width), by step.
+    """Training loss and validation bounds (step, bits, half-width) by step.
+
+    Each step's loss is faint, its running mean strong.
     """
     x, y = np.asarray(steps, float), np.asarray(loss, float)
     fine = np.isfinite(y)
@@ -277,9 +281,7 @@ def mask_rate_curve(
     lines: Sequence[BitsLine],
     unit: str = "base",
 ) -> str:
-    """C_k/k against the masked share k/n: how hard a masked base is, by how much of its window is
-    hidden.
-    """
+    """C_k/k against the masked share k/n: bits per masked base, by the share that is masked."""
     with canvas(WIDE, TALL) as figure:
         ax = figure.add_subplot()
         ax.errorbar(

@@ -1,5 +1,4 @@
-"""What a reader should know before believing a run: impossible figures, figures without worth,
-parts that do not match.
+"""Findings on a run: impossible figures, figures without worth, parts that do not match.
 
 Each finding is (level, text); level "bad" means that the run's claim does not stand, "warn" that it
 needs care.
@@ -21,8 +20,9 @@ class Finding(NamedTuple):
 
 
 def gap_closed(e: Evaluation) -> float | None:
-    """The share of the way from the order-0 line to the source that the bound has gone; None
-    without a source.
+    """The share of the gap between the order-0 line and the source that the bound has closed.
+
+    It is None without a source.
     """
     start = e.markov().get(0)
     if e.source_bits is None or start is None or start <= e.source_bits:
@@ -31,8 +31,9 @@ def gap_closed(e: Evaluation) -> float | None:
 
 
 def below_source(e: Evaluation) -> bool:
-    """Whether the bound lies below the source by more than the interval: no model can do that, so
-    something leaks.
+    """Whether the bound lies below the source by more than the interval.
+
+    No model can do that, so something leaks.
     """
     difference = e.model_minus_source_bits
     if difference is not None and difference.ci95 is not None:

@@ -1,5 +1,4 @@
-"""What a run folder holds, read without trust and without complaint: a part may be missing, broken
-or hostile.
+"""What a run folder holds. A part may be missing, broken or hostile.
 
 A missing part is None (the page says which command makes it); a part that cannot be read becomes a
 line of `troubles`. Nothing is computed here.
@@ -72,10 +71,10 @@ class RatePoint(_Lenient):
 
 
 class Evaluation(_Lenient):
-    """One split of eval.json; genodiff/score/dna_evaluation.py says what each key means.
+    """One split of eval.json; see score/dna_evaluation.py for the meaning of each key.
 
-    Of text (see genodiff/score/text_evaluation.py) a byte stands where DNA has a base, so that all bits are
-    per byte.
+    Of text (see score/text_evaluation.py) a byte stands where DNA has a base: all bits are per
+    byte.
     """
 
     unit: str = "base"
@@ -165,8 +164,9 @@ class RunParts:
 
 
 def read_folder(path: Path) -> RunParts:
-    """The run at `path`. Raises CheckpointError where there is no run at all, that is no readable
-    config.yaml.
+    """The run at `path`.
+
+    Raises `CheckpointError` where there is no run, that is no readable config.yaml.
     """
     if not path.is_dir():
         raise CheckpointError(
@@ -268,8 +268,9 @@ def _per_byte(value: Any) -> Any:
 
 
 def _read_metrics(path: Path, troubles: list[str]) -> dict[str, list[float]] | None:
-    """Columns of metrics.csv as floats, NaN where a cell is empty; loss_hex, which is no decimal,
-    is left out.
+    """Columns of metrics.csv as floats, NaN where a cell is empty.
+
+    loss_hex is left out: it is not a decimal number.
     """
     if not path.is_file():
         return None

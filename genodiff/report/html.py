@@ -1,5 +1,6 @@
-"""`report.html`: one run on one page that needs no network, no fonts and no scripts, and says what
-it does not know.
+"""`report.html`: one run on one page that needs no network, no fonts and no scripts.
+
+The page also says what is not known.
 
 The page is made of plain values: `context` turns the parts of a run folder into them, the template
 only lays them out, with everything escaped but the figures, which are ours. The same inputs give
@@ -23,11 +24,11 @@ from genodiff.report.template import render_template
 
 
 def write_report(run: Path, out: Path | None = None, *, offline: bool = True) -> Path:
-    """Write the report of the run folder `run` to `out` (default: `run`/report.html), atomically;
-    returns where it is.
+    """Write the report of the run folder `run`, atomically, and return its path.
 
-    `offline`: real sequence to compare samples with is taken from data that are already here, never
-    fetched. Raises CheckpointError where `run` is no run folder.
+    The default for `out` is `run`/report.html. `offline`: real sequence to compare samples with is
+    taken from data that are already here, never fetched. Raises CheckpointError where `run` is no
+    run folder.
     """
     folder = read_folder(run)
     reference, note = open_reference(folder, offline=offline)
@@ -44,8 +45,10 @@ def render(
     note: str = "",
     windows: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The page as text. `comparison`: samples beside real DNA; `note`: why there is none;
-    `windows`: of each split.
+    """The page as text.
+
+    `comparison` sets samples beside real DNA, and `note` says why there is none. `windows` has a
+    line for each split.
     """
     return render_template("page.html.jinja", context(folder, comparison, note, list(windows)))
 

@@ -1,5 +1,4 @@
-"""What samples are compared with: held-out real sequence, a Markov model of the train split, on the
-toy the source.
+"""What samples are compared with: held-out real sequence, Markov sequence, the toy's source.
 
 Everything comes from the run's own recipe and files, as far as they are on this machine. The k-mer
 counts of the train split are the ones that the evaluation made.
@@ -53,8 +52,9 @@ class ReferenceData(NamedTuple):
         return found
 
     def comparison(self, folder: RunParts) -> Comparison | None:
-        """The run's samples beside real and Markov sequence; None where there are none, or hardly
-        any real windows.
+        """The run's samples beside real and Markov sequence.
+
+        It is None without samples, or with fewer than two real windows.
         """
         samples = [DNA.encode(s.sequence) for s in folder.samples or [] if s.sequence]
         if not samples:
@@ -94,9 +94,7 @@ class ReferenceData(NamedTuple):
         )
 
     def _copied(self, sequences: Sequence[Ids]) -> float:
-        """The share of the bases of `sequences` in 24-mers that the train split has too, on either
-        strand.
-        """
+        """The share of the bases of `sequences` in 24-mers that train has too, on either strand."""
         codes = [base_codes(ids) for ids in sequences]
         train = split_stretches(
             self.store, "train", legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling

@@ -24,9 +24,7 @@ _SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
 
 
 def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
-    """Frequencies of words (3-mers, strands pooled) in each set, sorted by the real set; one marker
-    per set.
-    """
+    """Frequencies of 3-mers (strands pooled) in each set, sorted by the real set."""
     real = next((s for s in sets if s.role == "real"), sets[0])
     order = np.argsort(-np.asarray(real.values, float), kind="stable")
     at = np.arange(len(names))
@@ -112,8 +110,9 @@ def gc_histogram(sets: Sequence[Series]) -> str:
 
 
 def homopolymers(sets: Sequence[Series]) -> str:
-    """Share of bases in runs of one letter, by the length of the run (the last group holds all
-    longer runs).
+    """Share of bases in runs of one letter, by the length of the run.
+
+    The last group holds all longer runs.
     """
     n = len(sets[0].values)
     at = np.arange(1, n + 1)

@@ -1,5 +1,6 @@
-"""Inline SVG from matplotlib: colours of the page's light or dark scheme, text as text, the same
-bytes every time.
+"""Inline SVG from matplotlib, in the colours of the page's light or dark scheme.
+
+Text stays text, and the bytes are the same every time.
 
 Figures are drawn in stand-in colours (`INK`, `MODEL`, …) and leave here with CSS variables in their
 place, so that one picture serves light, dark and print. Identifiers carry the figure's name:
@@ -67,8 +68,9 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of `width` × `height` inches in the report's style; no global state of pyplot
-    is touched.
+    """An empty figure of `width` × `height` inches in the report's style.
+
+    No global state of pyplot is changed.
     """
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -77,8 +79,7 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
 
 
 def to_svg(figure: Figure, name: str, title: str) -> str:
-    """The figure as an `<svg>` element for the inside of an HTML page, with `title` as what a
-    screen reader says.
+    """The figure as an `<svg>` element for an HTML page; screen readers read `title`.
 
     `name` (letters, digits and hyphens) must be unique in the page. No namespace, font or address
     is left in it.
@@ -130,9 +131,7 @@ def _attributes(old: dict[str, str], name: str, wanted: set[str]) -> dict[str, s
 
 
 def _style(value: str) -> str:
-    """A style without font families (the page gives one) and with CSS variables for the stand-in
-    colours.
-    """
+    """A style without font families, which the page gives, and with CSS variables as colours."""
     parts = [
         p.strip() for p in value.split(";") if p.strip() and not p.strip().startswith("font-family")
     ]

@@ -1,5 +1,6 @@
-"""What a fine-tuning sweep found, task by task: read from its rows, its tasks' audits and its units'
-predictions. Nothing is run again.
+"""The results of a fine-tuning sweep, task by task. Nothing is run again.
+
+They are read from its rows, its tasks' audits and its units' predictions.
 
 Rows of one (task, split, model, method, settings) are one `ModelResult`: the mean over seeds, max −
 min, and the bootstrap interval of the mean over test examples.
@@ -74,9 +75,7 @@ def group_rows(
 
 
 def name_groups(groups: dict[tuple[str, ...], list[dict[str, Any]]]) -> list[str]:
-    """A name for each group: the model, with its method, setting, digest and settings as far as
-    they tell groups apart.
-    """
+    """A name for each group: the model, and whatever tells groups of the same model apart."""
     keys = list(groups)
     found = []
     for key in keys:

@@ -1,5 +1,4 @@
-"""Trials: several models trained on one store with equal tokens and equal seeds, and scored on the
-same windows.
+"""A comparison: models trained with equal tokens and seeds, scored on the same windows.
 
 A spec is a YAML file:
 
@@ -107,8 +106,9 @@ class TrialSpec(Settings):
 
 
 class TrialScore(NamedTuple):
-    """A run's figure on each window; `size` is what bits are counted per: bases of DNA, bytes of
-    text.
+    """A run's figure on each window.
+
+    `size` is what bits are counted per: bases of DNA, bytes of text.
     """
 
     nats: Floats
@@ -129,8 +129,9 @@ class TrialResult(NamedTuple):
 
 
 def read_spec(path: Path, over: dict[str, Any]) -> TrialSpec:
-    """The spec in a YAML file, with `over` in place of what it says. Raises `UsageError` naming the
-    file.
+    """The spec in a YAML file, with `over` in place of what it says.
+
+    Raises `UsageError` naming the file.
     """
     values = read_yaml(path)
     if isinstance(values, dict):
@@ -139,8 +140,9 @@ def read_spec(path: Path, over: dict[str, Any]) -> TrialSpec:
 
 
 def plan(spec: TrialSpec, file: Path) -> list[tuple[TrialRow, int, RunConfig]]:
-    """Every run of a spec with its configuration, seed by seed. Raises `UsageError` where runs
-    cannot be compared.
+    """Every run of a spec with its configuration, seed by seed.
+
+    Raises `UsageError` where runs cannot be compared.
     """
     found = []
     for seed in spec.seeds:
@@ -190,8 +192,9 @@ def run(
     offline: bool = False,
     progress: Progress | None = None,
 ) -> list[TrialResult]:
-    """Train and score whatever is not there yet, and return the rows in the spec's order. Raises as
-    `train` and `evaluate`.
+    """Train and score what is missing, and return the rows in the spec's order.
+
+    Raises as `train` and `evaluate` do.
     """
     runs = plan(spec, file)
     found: dict[str, list[tuple[RunConfig, Path, TrialScore, Model, float]]] = {
@@ -221,8 +224,9 @@ def run(
 def schedules(
     spec: TrialSpec, entries: list[TrialResult], *, device: str = "cpu", offline: bool = False
 ) -> list[ScheduleFigure]:
-    """The continuous-time bound of one network, the first run of the first row of MDLM, under each
-    schedule of the spec.
+    """The continuous-time bound of one network under each schedule of the spec.
+
+    The network is the first run of the first row of MDLM.
     """
     if not spec.schedules:
         return []
@@ -235,9 +239,7 @@ def schedules(
 
 
 def _is_mdlm(config: RunConfig) -> bool:
-    """Whether the network is trained on the bound in continuous time, which is what a schedule
-    leaves as it is.
-    """
+    """Whether the network is trained on the bound in continuous time, which no schedule changes."""
     return config.diffusion.objective == "mdlm" and not config.diffusion.time_steps
 
 
@@ -251,9 +253,7 @@ def _windows(model: Model, spec: TrialSpec, offline: bool) -> tuple[Windows, Flo
 def _score(
     model: Model, spec: TrialSpec, file: Path, offline: bool, progress: Progress | None
 ) -> TrialScore:
-    """The figure on each window; taken from `file` where that was made of the same weights in the
-    same way.
-    """
+    """The figure on each window, read from `file` if the same weights were scored likewise."""
     asked = {
         "checkpoint": model.digest,
         "split": spec.split,

@@ -1,6 +1,4 @@
-"""A comparison as it is read: one table and one figure, in Markdown, in HTML (offline, one file)
-and as JSON.
-"""
+"""A comparison as a page: tables and a figure, in Markdown, in HTML (one file) and as JSON."""
 
 import csv
 import html
@@ -21,7 +19,8 @@ _BITS = 1 / math.log(2)
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#777777", "#8b0000")
 _CSS = """:root{--ink:#1a1a1a;--muted:#666;--grid:#ddd;--paper:#fff;color-scheme:light dark}
 @media(prefers-color-scheme:dark){:root{--ink:#eee;--muted:#aaa;--grid:#444;--paper:#111}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:60rem;margin:2rem auto;padding:0 1rem}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);\
+max-width:60rem;margin:2rem auto;padding:0 1rem}
 table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
 th,td{padding:.25rem .7rem;border-bottom:1px solid var(--grid);text-align:right}
 th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}
@@ -51,9 +50,8 @@ def write_page(
         cells = "".join(
             f"<tr>{''.join(f'<td>{html.escape(c)}</td>' for c in row)}</tr>" for row in body
         )
-        page.append(
-            f"<h2>{html.escape(title)}</h2><table><tr>{''.join(f'<th>{html.escape(c)}</th>' for c in head)}</tr>{cells}</table>"
-        )
+        heads = "".join(f"<th>{html.escape(c)}</th>" for c in head)
+        page.append(f"<h2>{html.escape(title)}</h2><table><tr>{heads}</tr>{cells}</table>")
     page.append(
         f"<h2>While training</h2>{curves(entries)}<p>The figure on validation windows, averaged "
         f"weights, first seed.</p>"
@@ -90,9 +88,7 @@ def _mean(entry: TrialResult) -> TrialScore:
 
 
 def _figures(entry: TrialResult, against: TrialResult) -> dict[str, Any]:
-    """Bits per base or byte of a row: mean over seeds, interval over windows, and the paired
-    difference.
-    """
+    """Bits per base or byte of a row: mean over seeds, interval over windows, paired difference."""
     mine, other = _mean(entry), _mean(against)
     bits = ratio(mine.nats, mine.size).scaled(_BITS)
     each = [float(score.nats.sum() / score.size.sum()) * _BITS for score in entry.scores]

@@ -1,5 +1,4 @@
-"""The embedded default from end to end: train on the toy genome, evaluate on its held-out contig,
-sample, report.
+"""The default network from end to end: train on the toy genome, evaluate, sample, report.
 
 The toy genome is drawn from a source whose likelihood is known exactly, so the demo can check what
 it claims: that the bound has gone most of the way from the order-0 line to the source, and that it
@@ -83,8 +82,10 @@ class DemoResult(NamedTuple):
 def config(
     *, seed: int = 1, minutes: float | None = MINUTES, settings: dict[str, Any] | None = None
 ) -> RunConfig:
-    """The demo's configuration. The number of steps is fixed, so that the same seed gives the same
-    run; `minutes` of training are the guard for a machine on which they would take too long.
+    """The demo's configuration.
+
+    The number of steps is fixed, so that the same seed gives the same run. `minutes` of training is
+    a limit for very slow machines.
     """
     given = SETTINGS if settings is None else settings
     return resolve(
@@ -126,10 +127,10 @@ def run_demo(
 
 
 def judge(outcome: DemoResult) -> None:
-    """Raise `GenodiffError` where the demo's claims do not hold: bound and source, samples, the
-    share of the gap.
+    """Raise `GenodiffError` where the demo's claims do not hold.
 
-    A run that the clock cut short has no goal to reach; its bound must hold all the same.
+    They are about the bound and the source, the samples, and the share of the gap. A run that the
+    clock cut short has no goal to reach; its bound must hold all the same.
     """
     e = outcome.evaluation
     if below_source(e):

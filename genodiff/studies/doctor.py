@@ -33,9 +33,7 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor: what was looked at, how it stands, and what to do where it does not
-    stand well.
-    """
+    """One line of the doctor: what was checked, how it stands, and what to do about it."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -78,10 +76,10 @@ def python(found: tuple[int, int]) -> Check:
 
 
 def packages(lines: Iterable[str] | None = None) -> list[Check]:
-    """One line for all required packages, and one for each that is missing, too old or known to be
-    malicious.
+    """One line for all required packages, and one for each package with a fault.
 
-    `lines` are requirements such as "numpy>=1.26" (default: genodiff's own).
+    A fault is a package that is missing, too old or known to be malicious. `lines` are requirements
+    such as "numpy>=1.26" (default: genodiff's own).
     """
     found: dict[str, str] = {}
     faults: list[Check] = []
@@ -129,8 +127,9 @@ def _required() -> list[str]:
 
 
 def optional() -> list[Check]:
-    """Packages that genodiff does without; one that is installed but cannot be imported is a
-    warning.
+    """Packages that genodiff can do without.
+
+    One that is installed but cannot be imported is a warning.
     """
     checks = []
     for name, use in _OPTIONAL.items():
@@ -147,8 +146,9 @@ def optional() -> list[Check]:
 
 
 def _import_fault(module: str) -> str | None:
-    """Why `module` cannot be imported, or None. A process of its own tries: a broken extension can
-    kill it.
+    """Why `module` cannot be imported, or None.
+
+    A separate process tries, because a broken extension can kill it.
     """
     names = {"mamba_ssm": "selective_scan_cuda", "causal_conv1d": "causal_conv1d_cuda"}
     code = f"import torch, {names[module]}, {module}" if module in names else f"import {module}"

@@ -1,5 +1,6 @@
-"""The noise schedule and the bound of one network: the mean does not depend on it, the variance of
-an estimate does.
+"""The noise schedule and the bound of one network.
+
+The mean does not depend on the schedule; the variance of an estimate does.
 
 For a network that ignores time, the integral of w(t) E[sum of cross-entropies at t] over (0, 1] is
 the same under every schedule: a change of variables. How much single draws of t scatter about it is
@@ -42,8 +43,9 @@ class ScheduleFigure(NamedTuple):
 def schedule_figures(
     model: Model, windows: Windows, names: Sequence[str], repeats: int = 8
 ) -> list[ScheduleFigure]:
-    """One figure for each schedule, and one for exact counts; the prior's share, at most alpha(1)
-    ln V, is left out.
+    """One figure for each schedule, and one for exact counts.
+
+    The prior's share, at most alpha(1) ln V, is left out.
     """
     device = next(model.backbone.parameters()).device
     found = []

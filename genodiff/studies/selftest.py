@@ -1,5 +1,4 @@
-"""What torch offers here, which scan runs and why not the others, and whether the numbers come out
-right.
+"""What torch offers here, which scan runs and why not the others, and whether it is right.
 
 Three small problems with known answers: the chosen scan against the naive one, the bound in a world
 that can be solved on paper, and a network that must treat both strands alike. Together they take
@@ -30,7 +29,7 @@ TOLERANCE = 1e-4
 
 
 def look() -> tuple[list[Check], str | None]:
-    """All checks that need torch, and the name of the scan that runs here (None where none does)."""
+    """All checks that need torch, and the name of the scan that runs here, if one does."""
     scan, name = scans()
     return [build(), device(), *scan, numbers("auto"), bound(), strands()], name
 
@@ -79,9 +78,7 @@ def device() -> Check:
 
 
 def scans() -> tuple[list[Check], str | None]:
-    """The scan that runs, and one line for each that does not; the native one with its instruction
-    set.
-    """
+    """The scan that runs, with its instruction set, and one line for each that does not."""
     try:
         best = select_provider(device="cuda" if torch.cuda.is_available() else "cpu")
     except GenodiffError as fault:
@@ -151,9 +148,7 @@ def numbers(provider: str) -> Check:
 
 
 def bound() -> Check:
-    """The exact-count bound of the best denoiser in the copy world: four equal letters cost ln 4
-    nats.
-    """
+    """The exact-count bound of the best denoiser in a world of four equal letters: ln 4 nats."""
     n = 4
     diffusion = MaskedDiffusion(schedule("linear"), DNA.mask_id, DNA.targets)
 

@@ -1,5 +1,4 @@
-"""What a benchmark gives away: how much of its test part is already in its train part, and what
-needs no sequence at all.
+"""Audit of a benchmark: what its test part shares with train, and what needs no sequence at all.
 
 Per class of the test part: sequences that train has too (as they are, or as reverse complements),
 intervals that train has exactly or shares bases with, and sequences half of whose 24-mers stand in
@@ -32,11 +31,11 @@ ALL = "all"
 
 
 def audit(data: TaskData) -> dict[str, Any]:
-    """Everything above as plain values: shares in [0, 1], accuracies in [0, 1], None where it
-    cannot be known.
+    """The findings as plain values.
 
-    Keys: suite, task, split, classes, counts, lengths, leaks (name → class → [found, of]), repeats,
-    conflicts, blank (sequences of N only), accuracy (name → value), notes.
+    Shares and accuracies are in [0, 1], and None where they cannot be known. Keys: suite, task,
+    split, classes, counts, lengths, leaks (name → class → [found, of]), repeats, conflicts, blank
+    (sequences of N only), accuracy (name → value), notes.
     """
     task, train, test = data.task, data.train, data.test
     found: dict[str, Any] = {
@@ -131,7 +130,7 @@ def _lengths(examples: Examples) -> list[float]:
 def _repeats(
     parts: dict[str, Examples], known: Callable[[list[bytes]], list[bytes]]
 ) -> dict[str, int | None]:
-    """How many examples of each part repeat another one of that part (sequence on either strand)."""
+    """How many examples of each part repeat another one of that part, on either strand."""
     keys = {part: known(e.sequences) for part, e in parts.items() if e.sequences}
     return {
         part: len(keys[part]) - len(set(keys[part])) if part in keys else None for part in parts
@@ -239,9 +238,7 @@ def _nothing(found: dict[str, Any]) -> str:
 
 
 def list_warnings(found: dict[str, Any]) -> list[str]:
-    """What somebody who is about to train on these data should know: leaks, duplicates, conflicts,
-    cut sequences.
-    """
+    """What a user should know before training on these data: leaks, duplicates, conflicts, cuts."""
     warnings = []
     for name in ("same", "reverse_complement", "same_place", "overlap"):
         leak = found["leaks"].get(name)

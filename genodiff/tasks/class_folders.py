@@ -1,5 +1,6 @@
-"""The folder layout of Genomic Benchmarks: `train/CLASS/ID.txt` and `test/CLASS/ID.txt`, one bare
-sequence a file.
+"""The layout `train/CLASS/ID.txt` and `test/CLASS/ID.txt`, one bare sequence a file.
+
+Genomic Benchmarks use it.
 
 It is read from a folder or straight from its zip archive. Classes and files are put in order by
 name, so that labels and seed splits do not depend on the order in which a file system lists them.
@@ -36,8 +37,9 @@ class _Tree(NamedTuple):
 
 
 def is_class_folders(path: Path) -> bool:
-    """Whether `path` is a zip archive, or has `train` or `test` as a folder of folders (or one
-    folder that has).
+    """Whether `path` is a zip archive or a folder in this layout.
+
+    A folder counts if `train` or `test` in it, or in its only folder, holds folders.
     """
     return (path.is_file() and path.suffix.lower() == ".zip") or _root(path) is not None
 

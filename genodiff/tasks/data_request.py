@@ -1,5 +1,6 @@
-"""Which data a sweep reads: tasks of a suite, or a user's own files. Plain values, so that a worker
-process can open them too.
+"""Which data a sweep reads: tasks of a suite, or a user's own files.
+
+A request holds plain values only, so that a worker process can open the same data.
 """
 
 from functools import lru_cache
@@ -19,8 +20,10 @@ from genodiff.tasks.task import TaskData, load_task, subsample_train
 
 
 class TableFiles(Settings):
-    """A user's own task. `train` may be a folder or zip of class folders, as Genomic Benchmarks are
-    laid out; then no `test`.
+    """A user's own task.
+
+    `train` may be a folder or zip of class folders, as Genomic Benchmarks have; then there is no
+    `test`.
     """
 
     name: str
@@ -51,8 +54,9 @@ class DataRequest(Settings):
         return "dna" if self.table is not None else load_suite(self.suite).domain
 
     def names(self, word: str = "all") -> list[str]:
-        """The tasks that a word means: one name, several with commas, or all of the suite. Raises
-        `UsageError`.
+        """The tasks that a word means: one name, several with commas, or all of the suite.
+
+        Raises `UsageError` for an unknown name.
         """
         if self.table is not None:
             return [self.table.name]
@@ -68,8 +72,9 @@ class DataRequest(Settings):
         return chosen
 
     def load(self, name: str) -> TaskData:
-        """A task with its examples, of train at most `max_train`. Raises `DataError` where they are
-        missing or wrong.
+        """A task with its examples, of train at most `max_train`.
+
+        Raises `DataError` where the data are missing or wrong.
         """
         data = self._whole(name)
         return data if self.max_train is None else subsample_train(data, self.max_train)

@@ -39,8 +39,9 @@ class Coordinates(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """n labelled sequences. `sequences` is empty where only places are known; `coordinates` is None
-    where they are not.
+    """n labelled sequences.
+
+    `sequences` is empty where only coordinates are known. `coordinates` is None where they are not.
     """
 
     sequences: list[bytes]
@@ -104,8 +105,9 @@ def concatenate(first: Examples, second: Examples) -> Examples:
 def checked_sequence(
     raw: bytes, file: str | Path, *, line: int | None = None, record: str | None = None
 ) -> bytes:
-    """`raw` in upper case without blanks at its ends. Raises `DataError` where it is empty or no
-    IUPAC DNA.
+    """`raw` in upper case without blanks at its ends.
+
+    Raises `DataError` where it is empty or not IUPAC DNA.
     """
     sequence = raw.strip(b" \t\r\n").upper()
     if not sequence:
@@ -126,8 +128,9 @@ def checked_sequence(
 
 
 def fingerprints(sequences: Iterable[bytes], *, both_strands: bool = False) -> list[bytes]:
-    """16 bytes of sha256 of each sequence; with `both_strands` equal for a sequence and its reverse
-    complement.
+    """16 bytes of sha256 of each sequence.
+
+    With `both_strands`, a sequence and its reverse complement have the same fingerprint.
     """
     return [hashlib.sha256(min(s, _rc(s)) if both_strands else s).digest()[:16] for s in sequences]
 

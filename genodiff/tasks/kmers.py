@@ -20,8 +20,9 @@ _CHUNK = 1 << 22
 
 
 def shared_kmer_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np.float64]:
-    """For each query sequence the share of its k-mers that some target sequence has; NaN where it
-    has no k-mer.
+    """The share of each query sequence's k-mers that some target sequence has.
+
+    It is NaN for a sequence without a k-mer.
     """
     sample = sum(map(len, target)) + sum(map(len, query)) > _LARGE
     known = np.sort(_kmers(target, sample)[0])  # np.unique would hash, which is far slower

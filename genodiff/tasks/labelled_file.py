@@ -21,8 +21,9 @@ CONTIG = ("contig", "chrom", "chr", "chromosome", "region")
 
 
 class TableColumns(NamedTuple):
-    """Which columns hold what; None takes the usual names. Several `labels` make a multi-label
-    task.
+    """Which columns hold what; None takes the usual names.
+
+    Several `labels` make a multi-label task.
     """
 
     sequence: str | None = None
@@ -38,12 +39,12 @@ def read_examples(
     kind: Kind | None = None,
     classes: tuple[str, ...] | None = None,
 ) -> tuple[Examples, Kind, tuple[str, ...]]:
-    """(examples, kind, classes) of one file. `classes` gives the labels their numbers: a label is a
-    class's name or number.
+    """(examples, kind, classes) of one file.
 
-    Without `kind` and `classes` they are told by the labels: numeric labels in numeric order,
-    others alphabetically. Raises `DataError` for an empty or foreign sequence, a missing label, or
-    a label that `classes` lack.
+    `classes` gives the labels their numbers: a label is the name or the number of a class. Without
+    `kind` and `classes` they are told by the labels: numeric labels in numeric order, others
+    alphabetically. Raises `DataError` for an empty or foreign sequence, a missing label, or a label
+    that `classes` lack.
     """
     table = select_rows(read_table(path), layout.where)
     if not table.line:

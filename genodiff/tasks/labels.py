@@ -79,8 +79,9 @@ def read_labels(
 
 
 def infer_kind(cells: list[str], kind: Kind | None = None) -> tuple[Kind, tuple[str, ...]]:
-    """What labels like these mean: values where one is no whole number or where there are many,
-    else classes, in order.
+    """The kind of task that these labels make, and its classes in order.
+
+    Labels are values where one is not a whole number or where there are many.
     """
     different = set(cells)
     numbers = {cell: value for cell in different if (value := _number(cell)) is not None}

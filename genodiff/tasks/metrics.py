@@ -35,8 +35,9 @@ HIGHER = {"mse": False}
 
 
 class Spread(NamedTuple):
-    """A metric over seeds: the mean, max − min, and the interval of the mean over test examples
-    (None: not defined).
+    """A metric over seeds: the mean, max − min, and the interval of the mean over test examples.
+
+    The interval is None where it is not defined.
     """
 
     mean: float
@@ -46,8 +47,9 @@ class Spread(NamedTuple):
 
 
 def decide(kind: str, predicted: Floats) -> NDArray[np.int64]:
-    """The decisions in `predicted`: the most probable class (the first of equals), or yes where its
-    probability is ≥ 1/2.
+    """The decisions in `predicted`: the most probable class, the first of equals.
+
+    For yes/no answers, yes where its probability is at least 1/2.
     """
     if kind == "multilabel":
         return (predicted >= 0.5).astype(np.int64)
@@ -65,8 +67,9 @@ def best_of(metric: str, tried: Iterable[tuple[float, T]]) -> tuple[float, T]:
 
 
 def align_columns(classes: NDArray[Any], found: Floats, n_classes: int) -> Floats:
-    """Columns of `found` in the places of their classes, (n, n_classes); a class that train lacks
-    has probability 0.
+    """`found` with each column at its class's number, (n, n_classes).
+
+    A class that train lacks has probability 0.
     """
     scores = np.zeros((len(found), n_classes))
     scores[:, classes.astype(int)] = found
@@ -151,9 +154,7 @@ def _of_table(metric: str, table: NDArray[Any]) -> float:
 
 
 def _of_tables(metric: str, tables: NDArray[Any]) -> Floats:
-    """Metrics of stacked tables (S, classes, classes): scikit-learn's definitions, once for all
-    resamples.
-    """
+    """Metrics of stacked tables (S, classes, classes), by scikit-learn's definitions."""
     t = tables.astype(np.float64)
     n, hits = t.sum((1, 2)), np.trace(t, axis1=1, axis2=2)
     true, said = t.sum(2), t.sum(1)
@@ -225,8 +226,9 @@ def _by_examples(
     draw: np.random.Generator,
     resamples: int,
 ) -> Floats:
-    """For metrics without a table of counts: `resamples` / 5 draws of examples, each a full
-    computation.
+    """Bootstrap for metrics without a table of counts.
+
+    Each of `resamples` / 5 draws of examples is computed in full.
     """
 
     def of(index: NDArray[np.int64]) -> float:
@@ -237,8 +239,9 @@ def _by_examples(
 
 
 def measure_calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) -> dict[str, Any]:
-    """Confidence against accuracy of the decisions in equal-width bins, and the expected
-    calibration error (Guo et al., 2017).
+    """Confidence against accuracy in equal-width bins, and the expected calibration error.
+
+    Source: Guo et al., 2017.
     """
     confidence, right = predicted.max(-1), predicted.argmax(-1) == truth
     place = np.minimum((confidence * bins).astype(int), bins - 1)
@@ -259,8 +262,9 @@ def measure_calibration(truth: NDArray[Any], predicted: Floats, bins: int = 10) 
 def measure_by_length(
     lengths: NDArray[np.int64], of: Callable[[NDArray[np.int64]], float], groups: int = 6
 ) -> list[dict[str, Any]]:
-    """`of` the examples of each group of lengths: up to `groups` groups of about equal size; one
-    where all are equal.
+    """A measure of the examples in each group of lengths.
+
+    There are up to `groups` groups of about equal size, and one where all lengths are equal.
     """
     edges = np.unique(np.quantile(lengths, np.linspace(0, 1, groups + 1)).round().astype(np.int64))
     if len(edges) < 3:

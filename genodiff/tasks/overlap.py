@@ -1,5 +1,4 @@
-"""Intervals that share bases, or are the same: how many targets of each class a query interval
-meets.
+"""Overlap of intervals: how many targets of each class a query overlaps or equals.
 
 The intervals that overlap [start, end) are those that start before `end` less those that end at or
 before `start`: two binary searches per contig and class, exact for any mixture of lengths. Strands
@@ -38,9 +37,7 @@ def count_overlaps(
 def count_equal(
     query: Coordinates, target: Coordinates, labels: NDArray[np.int64], n_classes: int
 ) -> NDArray[np.int64]:
-    """(queries, classes): how many targets of each class have exactly the query's contig, start and
-    end.
-    """
+    """(queries, classes): how many targets of each class have the query's contig, start and end."""
     contig = np.unique(np.concatenate([target.contig, query.contig]), return_inverse=True)[1]
     keys = np.stack(
         [

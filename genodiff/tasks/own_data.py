@@ -1,6 +1,4 @@
-"""A user's own labelled data as a task: a folder of class folders, its zip, a folder of tables, or
-a table per part.
-"""
+"""A user's own labelled data as a task: class folders, their zip, or tables."""
 
 from pathlib import Path
 
@@ -38,12 +36,12 @@ def load_own_data(
     name: str | None = None,
     split: str = "official",
 ) -> TaskData:
-    """The task that a user's files make. `train` may be a folder or zip that holds the other parts
-    as well.
+    """The task that a user's files make.
 
-    The train part's labels say what kind of task it is and give the classes their order, unless
-    `kind` is given; without `max_length` nothing is cut. `split` may be `dedup` or `chrom-holdout`.
-    Raises `DataError` and `UsageError`.
+    `train` may be a folder or zip that holds the other parts as well. The train part's labels say
+    what kind of task it is and give the classes their order, unless `kind` is given; without
+    `max_length` nothing is cut. `split` may be `dedup` or `chrom-holdout`. Raises `DataError` and
+    `UsageError`.
     """
     path = Path(train)
     parts, kind, classes = _parts(path, test, valid, layout, kind)
@@ -136,8 +134,9 @@ def _parts(
 
 
 def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, ...]) -> None:
-    """A class that has one example cannot be learnt and validated: it is more often a typing error
-    in a label.
+    """Refuse a class with one example.
+
+    It cannot be learnt and validated, and is mostly a typing error in a label.
     """
     if kind in ("binary", "multiclass") and train.n > 2 * len(classes):
         alone = [name for name, n in class_counts(train.labels, classes).items() if n < 2]

@@ -1,6 +1,4 @@
-"""What others have published of a suite's tasks, to stand beside what is measured here:
-`data_recipes/published/SUITE.yaml`.
-"""
+"""Published results on a suite's tasks, from `data_recipes/published/SUITE.yaml`."""
 
 from typing import NamedTuple
 
@@ -11,8 +9,9 @@ from genodiff.settings import Settings, read_yaml
 
 
 class PublishedRow(Settings):
-    """One model's published values, in the order of the file's tasks: [mean], [mean, max − min], or
-    none.
+    """One model's published values, in the order of the file's tasks.
+
+    A value is [mean], [mean, max − min] or none.
     """
 
     name: str

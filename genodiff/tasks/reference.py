@@ -1,5 +1,4 @@
-"""The genomes and transcripts that a benchmark's coordinates point into, under the names that the
-benchmark uses.
+"""Reference genomes and transcripts of a benchmark's coordinates, by the benchmark's names.
 
 A benchmark may say `I` where the file says `chrI`, or leave out a transcript's version: a
 `Reference` knows how to get from one to the other. Strand "-" means the reverse complement; ""
@@ -21,11 +20,11 @@ from genodiff.tasks.examples import Coordinates
 
 
 class ReferenceGenome(Source):
-    """One FASTA file. A region is looked up under its own name, then `rename[name]`, then `prefix +
-    name`.
+    """One FASTA file.
 
-    With `versioned`, names in the file end in `.1`, `.2`, ..., which the benchmark leaves out.
-    `holdout` names the contigs that test under `--split chrom-holdout`.
+    A region is looked up under its own name, then `rename[name]`, then `prefix + name`. With
+    `versioned`, names in the file end in `.1`, `.2`, ..., which the benchmark leaves out. `holdout`
+    names the contigs that test under `--split chrom-holdout`.
     """
 
     prefix: str = ""
@@ -42,7 +41,7 @@ class ReferenceGenome(Source):
 def find_reference(
     name: str, reference: ReferenceGenome, given: dict[str, Path], *, offline: bool
 ) -> Path:
-    """The file of a reference: the user's, or the fetched one. Raises `DataError` with the remedy."""
+    """The file of a reference: the user's, or the fetched one. Raises `DataError`."""
     if name in given:
         return given[name]
     source = Source.model_validate(reference.model_dump(include=set(Source.model_fields)))
@@ -57,8 +56,9 @@ def find_reference(
 def read_sequences(
     path: Path, reference: ReferenceGenome, coordinates: Coordinates
 ) -> Iterator[bytes]:
-    """The upper-case sequence of each interval, on its strand. Raises `DataError` for what the file
-    does not have.
+    """The upper-case sequence of each interval, on its strand.
+
+    Raises `DataError` for a contig or an interval that the file does not have.
     """
     with Genome(path) as genome:
         known = (

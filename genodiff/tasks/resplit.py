@@ -1,5 +1,4 @@
-"""Splits that do not leak: whole chromosomes held out, or train without everything that test has as
-well.
+"""Splits without leaks: whole chromosomes held out, or train without what test has too.
 
 `chrom-holdout` pools both parts; the examples on the held-out contigs test, all others train.
 Regions that are not contigs of a genome (transcripts) are held out by a hash of their name, one in
@@ -24,8 +23,9 @@ _HASHED = 8
 
 
 def resplit(split: str, parts: Parts, classes: tuple[str, ...], held_out: frozenset[str]) -> Parts:
-    """`parts` split anew as `split` says, with a note of what changed. Raises `DataError` where a
-    class loses a whole part.
+    """`parts` split again as `split` says, with a note of what changed.
+
+    Raises `DataError` where a class is left without examples in a part.
     """
     found = chrom_holdout(parts, held_out) if split == "chrom-holdout" else dedup(parts)
     for part, examples in (("train", found.train), ("test", found.test)):

@@ -1,7 +1,7 @@
 """A table of text: the rows of a CSV, TSV, parquet or FASTA file, plain or gzip.
 
-A FASTA file becomes a table with the columns name, sequence and label. Its label stands as `label=X`
-in the header, or after the last `|` of the name.
+A FASTA file becomes a table with the columns name, sequence and label. Its label is `label=X` in
+the header, or what follows the last `|` of the name.
 """
 
 import csv
@@ -23,8 +23,9 @@ _FASTA = (".fa", ".fasta", ".fna")
 
 
 class TextTable(NamedTuple):
-    """A file's rows as text. `line` is the number of a row's line (or of its record); `cells` are
-    columns by name.
+    """A file's rows as text: `cells` are columns by name.
+
+    `line` has the line number of each row, or the number of its record.
     """
 
     file: str
@@ -32,8 +33,9 @@ class TextTable(NamedTuple):
     line: list[int]
 
     def column(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str:
-        """The name of a column: the one that the user wants, or the one with a usual name. Raises
-        `UsageError`.
+        """The name of a column: the one that the user wants, or the one with a usual name.
+
+        Raises `UsageError` or `DataError` where there is none.
         """
         names = list(self.cells)
         if wanted is not None:
@@ -55,8 +57,9 @@ class TextTable(NamedTuple):
 
 
 def read_table(path: str | Path) -> TextTable:
-    """A whole CSV, TSV, parquet or FASTA file as text. Raises `DataError` with the line of the
-    fault.
+    """A whole CSV, TSV, parquet or FASTA file as text.
+
+    Raises `DataError` with the line of the fault.
     """
     path = Path(path)
     stem = path.name.lower().removesuffix(".gz").removesuffix(".bgz")

@@ -1,5 +1,4 @@
-"""Predictors that look at everything but the sequence: the commonest class, the length, the place
-in the genome.
+"""Predictors that read no sequence: the commonest class, the length, the interval in the genome.
 
 What they reach is what a benchmark gives away. A network that does not beat them has not been shown
 to read DNA.
@@ -33,12 +32,11 @@ def predict_by_length(
 def predict_by_lookup(
     train: Examples, test: Coordinates, n_classes: int, *, exact: bool
 ) -> NDArray[np.float64]:
-    """(n_test, classes): the classes of the train intervals that a test interval equals (`exact`)
-    or overlaps.
+    """(n_test, classes): classes of the train intervals that a test interval equals or overlaps.
 
-    Where there is none, the classes of the train intervals that meet no other train interval: a
-    class whose members are found again is then ruled out by not being found. Uses no label of the
-    test part.
+    `exact` asks for equal intervals. Where there is none, the classes of the train intervals that
+    meet no other train interval: a class whose members are found again is then ruled out by not
+    being found. Uses no label of the test part.
     """
     assert train.coordinates is not None
     count = count_equal if exact else count_overlaps

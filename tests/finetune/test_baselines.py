@@ -157,7 +157,7 @@ def places_of(rows: list[tuple[int, int]]) -> Coordinates:
     return Coordinates(np.array(["chr1"] * len(rows)), start, end, np.array(["+"] * len(rows)))
 
 
-def test_a_lookup_answers_with_the_class_found_there_and_otherwise_with_the_class_that_is_never_found() -> (
+def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_never_found() -> (
     None
 ):
     train = Examples(
@@ -174,9 +174,7 @@ def test_a_lookup_answers_with_the_class_found_there_and_otherwise_with_the_clas
     assert np.array_equal(found, predict_by_lookup(train, test, 2, exact=False))
 
 
-def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone_though_the_other_is_commoner() -> (
-    None
-):
+def test_a_lookup_that_finds_nothing_takes_the_class_of_those_that_stand_alone() -> None:
     train = Examples(
         [],
         np.array([1, 1, 1, 0, 0]),

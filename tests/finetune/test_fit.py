@@ -10,7 +10,15 @@ from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetune.batches import EncodedPart, encode
-from genodiff.finetune.fit import FitResult, Tick, count_outputs, fit, probabilities, raw_scores
+from genodiff.finetune.fit import (
+    FitOptions,
+    FitResult,
+    Tick,
+    count_outputs,
+    fit,
+    probabilities,
+    raw_scores,
+)
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.protocol import FitSettings
 from genodiff.runs.model import collect_tensors
@@ -41,9 +49,7 @@ def weights(fitted: FitResult) -> dict[str, bytes]:
 def test_a_fit_learns_a_planted_motif() -> None:
     train, valid = parts(n=600)
     settings = FitSettings(epochs=8, batch_size=32, lr=2e-2, weight_decay=0.0)
-    found = fit(
-        network(), train, valid, kind="binary", metric="accuracy", settings=settings, seed=1
-    )
+    found = fit(network(), train, valid, FitOptions("binary", "accuracy", settings, 1))
     assert found.valid >= 0.85
     assert found.history[-1].train_loss < 0.5 * found.history[0].train_loss
     predicted = probabilities("binary", raw_scores(found.classifier, valid))
@@ -60,7 +66,7 @@ def test_every_kind_of_task_can_be_fitted(kind: str) -> None:
     n_out = count_outputs(kind, data.task.classes)
     metric = data.task.metrics[0]
     settings = FitSettings(epochs=2, batch_size=16, lr=1e-2)
-    found = fit(network(n_out), train, valid, kind=kind, metric=metric, settings=settings, seed=1)
+    found = fit(network(n_out), train, valid, FitOptions(kind, metric, settings, 1))
     predicted = probabilities(kind, raw_scores(found.classifier, valid), found.scale)
     assert predicted.shape == ((24,) if kind == "regression" else (24, n_out))
     if kind == "regression":
@@ -76,8 +82,8 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
 ) -> None:
     train, valid = parts(n=60, lengths=(20, 60))
     settings = FitSettings(epochs=3, batch_size=16, lr=1e-2, dropout=0.2)
-    common = {"kind": "binary", "metric": "accuracy", "settings": settings, "seed": 7}
-    calm = fit(network(strands=strands, dropout=0.2), train, valid, **common)  # type: ignore[arg-type]
+    options = FitOptions("binary", "accuracy", settings, 7)
+    calm = fit(network(strands=strands, dropout=0.2), train, valid, options)
     monkeypatch.setattr("genodiff.finetune.fit._SAVE_SECONDS", -1.0)  # after every step
     state = tmp_path / "state.safetensors"
 
@@ -93,16 +99,21 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
             network(strands=strands, dropout=0.2),
             train,
             valid,
+            options,
             state=state,
             identity="a",
             watch=watch,
-            **common,
-        )  # type: ignore[arg-type]
+        )
     steps: list[int] = []
     found = fit(
-        network(strands=strands, dropout=0.2), train, valid, state=state, identity="a",
-        watch=lambda t: steps.append(t.step), **common  # type: ignore[arg-type]
-    )  # fmt: skip
+        network(strands=strands, dropout=0.2),
+        train,
+        valid,
+        options,
+        state=state,
+        identity="a",
+        watch=lambda t: steps.append(t.step),
+    )
     assert steps[0] == stop_at + 1
     assert weights(found) == weights(calm)
     assert found.history == calm.history
@@ -110,16 +121,11 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
 
 def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
     train, valid = parts(n=20)
-    common = {
-        "kind": "binary",
-        "metric": "accuracy",
-        "settings": FitSettings(epochs=1, batch_size=16),
-        "seed": 7,
-    }
+    options = FitOptions("binary", "accuracy", FitSettings(epochs=1, batch_size=16), 7)
     state = tmp_path / "state.safetensors"
-    fit(network(), train, valid, state=state, identity="a", **common)  # type: ignore[arg-type]
+    fit(network(), train, valid, options, state=state, identity="a")
     with pytest.raises(CheckpointError, match="another fit"):
-        fit(network(), train, valid, state=state, identity="b", **common)  # type: ignore[arg-type]
+        fit(network(), train, valid, options, state=state, identity="b")
     raw = state.read_bytes()
     for damaged in (
         raw[:-8],
@@ -129,13 +135,13 @@ def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
     ):
         state.write_bytes(damaged)
         with pytest.raises(CheckpointError):
-            fit(network(), train, valid, state=state, identity="a", **common)  # type: ignore[arg-type]
+            fit(network(), train, valid, options, state=state, identity="a")
 
 
 def test_patience_ends_a_fit_and_the_best_epoch_is_kept() -> None:
     train, valid = parts(n=40)
     nothing = FitSettings(epochs=50, batch_size=16, lr=1e-9, warmup_lr=0, patience=3)
-    found = fit(network(), train, valid, kind="binary", metric="accuracy", settings=nothing, seed=1)
+    found = fit(network(), train, valid, FitOptions("binary", "accuracy", nothing, 1))
     assert len(found.history) == 4
     assert found.best_epoch == 0
 
@@ -143,9 +149,7 @@ def test_patience_ends_a_fit_and_the_best_epoch_is_kept() -> None:
 def test_steps_can_be_limited_in_place_of_epochs() -> None:
     train, valid = parts(n=40)
     settings = FitSettings(max_steps=5, batch_size=16)
-    found = fit(
-        network(), train, valid, kind="binary", metric="accuracy", settings=settings, seed=1
-    )
+    found = fit(network(), train, valid, FitOptions("binary", "accuracy", settings, 1))
     assert [e.step for e in found.history] == [3, 5]
 
 
@@ -159,10 +163,7 @@ def test_a_loss_that_is_not_finite_ends_the_fit_in_one_line() -> None:
             broken,
             train,
             valid,
-            kind="binary",
-            metric="accuracy",
-            settings=FitSettings(epochs=1),
-            seed=1,
+            FitOptions("binary", "accuracy", FitSettings(epochs=1), 1),
         )
 
 

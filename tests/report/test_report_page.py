@@ -1,4 +1,4 @@
-"""report.html: one offline page from whatever a run folder holds, with nothing hostile alive in it."""
+"""report.html: one offline page from whatever a run folder holds, with hostile content inert."""
 
 import json
 import re

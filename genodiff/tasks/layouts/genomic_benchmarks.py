@@ -7,11 +7,11 @@ Four layouts are read, in this order:
   one table of coordinates     coordinates.parquet (dataset, split, class, id, region, start, end,
                                strand), with the genomes
   tables of sequences          train.csv.gz and test.csv.gz (seq, label)
-Where only the official test part is there, `local_split.csv.gz` (row, part) re-splits it; that
-split is called "local", and numbers from it stand beside no published ones.
+Where only the official test part exists, `local_split.csv.gz` (row, part) splits it again. That
+split is called "local"; its numbers are not comparable with published ones.
 
-Examples are ordered by class and then by id as text, in every layout with ids, so that a seed's
-split is the same one.
+In every layout with ids, examples are ordered by class and then by id as text. So a seed's split is
+the same in all of them.
 """
 
 from pathlib import Path
@@ -36,8 +36,10 @@ _COLUMNS = ["id", "region", "start", "end", "strand"]
 
 
 class Genomes(NamedTuple):
-    """class → its reference, the user's files by reference name, whether fetching is forbidden,
-    whether they are wanted.
+    """The genomes of a task's coordinates.
+
+    `of_class` gives each class its reference, and `given` the user's files by reference name.
+    `offline` forbids fetching. Without `wanted`, coordinates stay without sequences.
     """
 
     of_class: dict[str, tuple[str, ReferenceGenome]]
@@ -94,8 +96,9 @@ def read_official(folder: Path, name: str, classes: tuple[str, ...], genomes: Ge
 
 
 def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
-    """The official test part re-split by `local_split.csv.gz`; its train and valid rows make the
-    train part.
+    """The official test part, split again by `local_split.csv.gz`.
+
+    Its train and valid rows make the train part.
     """
     home = folder / name if (folder / name).is_dir() else folder
     path = find_part(home, "test")
@@ -128,7 +131,7 @@ def read_local(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
 
 
 def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
-    """The few examples that some reference pieces allow, from `from_coordinates_partial.parquet`."""
+    """The few examples that pieces of a genome allow, from `from_coordinates_partial.parquet`."""
     rows = _parquet(folder / PARTIAL).filter(pl.col("dataset") == name)
     if rows.is_empty():
         raise DataError(
@@ -152,7 +155,7 @@ def read_partial(folder: Path, name: str, classes: tuple[str, ...]) -> Parts:
 def read_coordinates(
     folder: Path, name: str, classes: tuple[str, ...]
 ) -> tuple[Examples, Examples] | None:
-    """(train, test) of a task without sequences, or None where `folder` has no coordinates of it."""
+    """(train, test) of a task without sequences; None if `folder` has no coordinates of it."""
     file = folder if folder.is_file() else folder / COORDINATES
     if file.suffix == ".parquet" and file.is_file():
         rows = _parquet(file).filter(pl.col("dataset") == name)
@@ -171,8 +174,9 @@ def read_coordinates(
 
 
 def add_sequences(examples: Examples, classes: tuple[str, ...], genomes: Genomes) -> Examples:
-    """Examples known by coordinates only, with their sequences read from the genomes. Raises
-    `DataError`.
+    """Examples known by coordinates, with their sequences read from the genomes.
+
+    Raises `DataError` where a genome or a contig is missing.
     """
     assert examples.coordinates is not None
     sequences: list[bytes] = [b""] * examples.n

@@ -1,17 +1,19 @@
-"""GLUE's tasks of one sentence or two, as GLUE gives them out: a folder per task, a tab-separated
-file per part, no quoting.
+"""GLUE's tasks of one sentence or two, from GLUE's own files.
 
-    CoLA   source, label, mark, sentence, without a header            SST-2   sentence, label
-    RTE    index, sentence1, sentence2, label (a word)                WNLI
-    the same, the label 0 or 1
+There is a folder for each task and a tab-separated file, without quoting, for each part.
 
-GLUE keeps the labels of its test parts to itself. So the official dev part tests here, once, as in
-every published table of dev results, and nothing is chosen by it: each seed's validation part is
-carved from train. Copies that others have cut are read too: a `val` part, and a `dev` part beside a
-labelled `test`, are pieces of the official train part and go back into it.
+    CoLA    source, label, mark, sentence (no header)
+    SST-2   sentence, label
+    RTE     index, sentence1, sentence2, label (a word)
+    WNLI    index, sentence1, sentence2, label (0 or 1)
 
-A sentence is its bytes of UTF-8; two sentences have a tab between them, which no field of such a
-file can hold. Source: Wang et al. 2019, arXiv 1804.07461; Warstadt et al. 2019 (CoLA), Socher et
+GLUE does not publish the labels of its test parts. So the official dev part tests here, once, as in
+published tables of dev results. Nothing is chosen by it: each seed's validation part comes from
+train. Copies that others have split are read too. Their `val` part, and a `dev` part beside a
+labelled `test`, are pieces of the official train part and are put back into it.
+
+A sentence is its UTF-8 bytes. Two sentences have a tab between them, which no field can hold.
+Source: Wang et al. 2019, arXiv 1804.07461; Warstadt et al. 2019 (CoLA), Socher et
 al. 2013 (SST-2), Levesque et al. 2012 (WNLI).
 """
 
@@ -34,8 +36,7 @@ _FIX = "give the task's official files, unchanged"
 
 
 class GlueColumns(NamedTuple):
-    """Where a task's sentences and labels stand in a file with no header, how many fields that has,
-    and what the labels are.
+    """Where a file without a header has its sentences and labels, and how many fields it has.
 
     `words` are the labels of class 0, 1, ... as the files write them.
     """
@@ -63,8 +64,9 @@ def read_glue_task(files: TaskFiles) -> Parts:
 
 
 def read_glue(folder: Path, name: str) -> Parts:
-    """The official train part and, as test, the official dev part. Raises `DataError` for what is
-    missing, broken or no GLUE.
+    """The official train part and, as test, the official dev part.
+
+    Raises `DataError` for files that are missing, broken or not GLUE's.
     """
     home = _home(folder, name)
     files = {part: _file(home, part) for part in ("train", "val", "dev", "test")}
@@ -155,7 +157,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _layout(
     path: Path, number: int, fields: list[str], name: str
 ) -> tuple[tuple[int, ...], int, int]:
-    """Places of the sentences and of the label, and the number of fields, from a file's first line."""
+    """Numbers of the sentence fields and the label field, and how many fields a line has."""
     columns = COLUMNS[name]
     if not _is_header(fields):
         if len(fields) != columns.fields:
