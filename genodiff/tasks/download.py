@@ -1,6 +1,4 @@
-"""Fetching a benchmark's own files, task by task, into the cache, in the layout that its reader
-expects.
-"""
+"""Fetches a benchmark's own files into the cache, in the layout that its reader expects."""
 
 from pathlib import Path
 
@@ -14,8 +12,7 @@ PARTS = ("train", "test")
 
 
 def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, offline: bool) -> Path:
-    """The folder in the cache that holds a suite, the task's files fetched where they are not there
-    yet.
+    """The suite's folder in the cache; files of the task that are missing are fetched.
 
     Raises `DataError` with the remedy where a file can or may not be fetched.
     """
@@ -41,8 +38,9 @@ def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, off
 def wanted_files(
     url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
 ) -> dict[Path, Source | None]:
-    """The files of a task in the cache, and where each comes from; None where no command can fetch
-    it.
+    """The files of a task in the cache, and where each comes from.
+
+    The source is None where no command can fetch the file.
     """
     if not url:
         return {home: None}

@@ -73,8 +73,9 @@ class Examples(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Both parts of a task, what was done to them, and the rows of train that the benchmark itself
-    uses to validate.
+    """The train and test part of a task, and notes on what was done to them.
+
+    `valid_index` are the rows of train that the benchmark itself validates on.
     """
 
     train: Examples

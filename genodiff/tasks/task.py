@@ -24,11 +24,11 @@ VALID_SHARE = 10
 
 
 class TaskData(NamedTuple):
-    """A task with its examples. `valid_index` (into `train`) is the published validation part,
-    where there is one.
+    """A task with its examples.
 
-    `split` says which split this is (official, local, chrom-holdout, dedup, ...); `notes` are to be
-    shown with every number.
+    `valid_index` (into `train`) is the published validation part, if there is one. `split` says
+    which split this is (official, local, chrom-holdout, dedup, ...); `notes` are to be shown with
+    every number.
     """
 
     task: Task
@@ -40,11 +40,10 @@ class TaskData(NamedTuple):
 
 
 def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(train, valid) rows of `data.train` for `seed`, both sorted: 90/10 at random, or the
-    published validation part.
+    """(train, valid) rows of `data.train` for `seed`, both sorted.
 
-    A pure function of the seed and the number of examples. Raises `DataError` for fewer than two
-    examples.
+    The split is 90/10 at random, or the published validation part. A pure function of the seed and
+    the number of examples. Raises `DataError` for fewer than two examples.
     """
     if data.valid_index is not None:
         return np.setdiff1d(np.arange(data.train.n), data.valid_index), np.sort(data.valid_index)
@@ -59,8 +58,9 @@ def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def subsample_train(data: TaskData, n: int) -> TaskData:
-    """The task with `n` of its train examples, the same ones for every seed and model; a published
-    validation part stays.
+    """The task with `n` of its train examples, the same ones for every seed and model.
+
+    A published validation part stays.
     """
     pool = (
         np.arange(data.train.n)
@@ -180,8 +180,9 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
 
 
 def cut_notes(task: Task, parts: Parts) -> tuple[str, ...]:
-    """A note for each part with sequences that are cut; how many tokens a text has depends on the
-    network.
+    """A note for each part with sequences that are cut.
+
+    Texts have none: their number of tokens depends on the network.
     """
     notes: list[str] = []
     for part, examples in (
