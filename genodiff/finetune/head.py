@@ -24,7 +24,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.classifier import pool
 from genodiff.backbones.layers import Draws
 from genodiff.backbones.strand import flip_positions
 from genodiff.errors import UsageError
@@ -39,7 +38,9 @@ def part_means(
 ) -> Float[Tensor, "B parts D"]:
     """The means over stretches of a row: position i is in stretch i · parts // length."""
     if parts == 1:
-        return pool(h, "mean", lengths)[:, None]
+        outside = torch.arange(h.shape[1], device=h.device) >= lengths[:, None]
+        total = h.masked_fill(outside[..., None], 0.0).sum(1)
+        return (total / lengths.clamp(min=1)[:, None])[:, None]
     at = torch.arange(h.shape[1], device=h.device)
     stretch = torch.where(at < lengths[:, None], at * parts // lengths.clamp(min=1)[:, None], parts)
     members = F.one_hot(stretch, parts + 1)[..., :parts].to(h.dtype)

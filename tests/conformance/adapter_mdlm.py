@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
+from published_classifier import pool
 from torch import Tensor
 
-from genodiff.backbones.classifier import pool
 from genodiff.backbones.conditioning import NoiseLevel, sinusoid
 from genodiff.backbones.dimamba import DiMamba
 from genodiff.backbones.dit import DiT

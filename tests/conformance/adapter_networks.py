@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
+from published_classifier import SequenceClassifier, pool
 from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.backbones.classifier import SequenceClassifier, pool
 from genodiff.backbones.layers import Norm
 from genodiff.backbones.mamba import Mamba
 from genodiff.hub.caduceus_names import (

@@ -6,10 +6,10 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.classifier import SequenceClassifier
 from genodiff.finetune.batches import encode
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.saliency import explain_sequence, mutagenesis
+from tests.conformance.published_classifier import SequenceClassifier
 from tests.finetune.motif_task import examples
 
 

@@ -1,6 +1,6 @@
-"""A sequence classifier over a network's features, as published: pool over positions, one linear
-map without bias, mean over strands.
+"""The published sequence classifier: what the head of `finetune` is compared with.
 
+Pool over positions, one linear map without bias, mean over strands:
     z = mean over strands of W pool(h)
 
 The strands are the two of a paired network; or, where `conjoin` asks for it, x and rc x, each
