@@ -1,4 +1,4 @@
-"""One direction of a mixer: its weights, and the state it takes along a sequence cut into pieces."""
+"""One direction of a mixer: its weights, and its state between the pieces of a sequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -1,8 +1,8 @@
 """The C library of the CPU kernels (`native/`): finding it, refusing a stale one, and calling it
 with tensors.
 
-It is built when genodiff is installed, where there is a compiler; `find_missing` says what is missing.
-It needs no compiler, and no headers, to run. There is a copy for each instruction set; the
+It is built when genodiff is installed, where there is a compiler; `find_missing` says what is
+missing. It needs no compiler, and no headers, to run. There is a copy for each instruction set; the
 processor decides at run time.
 """
 

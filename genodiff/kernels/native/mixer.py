@@ -1,10 +1,10 @@
 """The fused mixer in C, forward and backward. The equations are in `kernels/mixer.py`.
 
 For the backward pass h, x and z, Σ_d y_d, [r, B, C]_d and the scans' chunk states are kept; the
-convolutions are computed again. Two things never are in memory as a whole. The step sizes W_dt,d r_d
-are computed inside the scan. What is gated is projected by W_out where the gate has just put rows
-into the cache, and W_x,d is applied where the convolution has. No product is torch's: the bits do
-not depend on the number of threads.
+convolutions are computed again. Two things never are in memory as a whole. The step sizes W_dt,d
+r_d are computed inside the scan. What is gated is projected by W_out where the gate has just put
+rows into the cache, and W_x,d is applied where the convolution has. No product is torch's: the bits
+do not depend on the number of threads.
 """
 
 from collections.abc import Sequence

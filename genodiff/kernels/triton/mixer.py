@@ -29,7 +29,7 @@ def compute_dtype(h: Tensor) -> torch.dtype:
 
 
 def _blocks(length: int, channels: int) -> tuple[int, int, tuple[int, int]]:
-    """Times and channels of a program of the elementwise kernels, and how many of each there are."""
+    """Times and channels of a program of the elementwise kernels, and the number of programs."""
     if kernels().interpreted:
         BT, BE = 8, 8
     else:

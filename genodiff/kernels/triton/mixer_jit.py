@@ -1,5 +1,9 @@
-"""Triton kernels of a mixer beside its scans: the short convolution with its silu, and the gate
-between the directions' sum and z.
+"""Triton kernels of a mixer beside its scans: the short convolution with its silu, and the gate.
+
+    y_t = silu(p_t) with p_t = b + Σ_k w_k x_{t−K+1+k}        out = y ⊙ silu(z)
+
+All are elementwise but for the taps: a program takes BT times by BE channels of a row. Sums are in
+float32, whatever the dtype of the tensors.
 """
 # mypy: ignore-errors
 
@@ -29,8 +33,9 @@ def _tap(
     REVERSE: tl.constexpr,
     BACK: tl.constexpr,
 ):
-    """What tap k reads beside outputs t: x_{t−K+1+k}, x_{t+K−1−k} in reverse; BACK: the other way
-    round, from an input to its outputs.
+    """What tap k reads for outputs t: x_{t−K+1+k}, or x_{t+K−1−k} in reverse; 0 outside the row.
+
+    With BACK the other way round: what output of tap k an input t goes to.
     """
     offset: tl.constexpr = (K - 1 - k) if REVERSE != BACK else (k - K + 1)
     at = t + offset
@@ -57,10 +62,11 @@ def conv_forward(
     x, w, b, y, L, E, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr, BT: tl.constexpr,
     BE: tl.constexpr,
 ):  # fmt: skip
-    """y (rows, L, E) = silu(conv(x))."""
+    """Write y (rows, L, E) = silu(conv(x))."""
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
     row = tl.program_id(2).to(tl.int64)
     there = e < E
+    # row * 0 makes times 64 bits wide: times a stride they may exceed 32.
     z = _linear(x + row * x_b, w, b, row * 0 + t, e, there, L, x_l, K, REVERSE)
     y += row * L * E
     tl.store(
@@ -76,8 +82,9 @@ def conv_slope(
     x, w, b, dy, dz, dw, L, E, tiles, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr,
     BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """dz, the gradient before the silu, in place of dy's shape (rows, L, E); dw (rows, pieces, K +
-    1, E): each tap's, then the bias'.
+    """Write dz (rows, L, E), the gradient before the silu, and the shares of dw.
+
+    dw is (rows, pieces, K + 1, E): the taps' gradients, then the bias'. It comes as zero.
     """
     piece, row = tl.program_id(0), tl.program_id(2).to(tl.int64)
     e = tl.program_id(1) * BE + tl.arange(0, BE)
@@ -90,8 +97,11 @@ def conv_slope(
         z = _linear(x, w, b, t, e, there, L, x_l, K, REVERSE)
         s = _sigmoid(z)
         at = (row * L + t)[:, None] * E + e[None, :]
+        # silu'(p) = s + p s (1 − s), with s the sigmoid of p (here z).
         g = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32) * (s * (1.0 + z * (1.0 - s)))
         tl.store(dz + at, g.to(dz.dtype.element_ty), mask=mask)
+        # dw is summed in memory, by this program alone: K + 1 more sums would not fit the
+        # registers.
         for k in tl.static_range(K):
             part = tl.sum(g * _tap(x, t, k, e, there, L, x_l, K, REVERSE, False), 0)
             tl.store(dw + k * E, tl.load(dw + k * E, mask=there, other=0.0) + part, mask=there)
@@ -104,7 +114,7 @@ def conv_backward(
     dz, w, dx, L, E, dx_b, dx_l, K: tl.constexpr, REVERSE: tl.constexpr, ONTO: tl.constexpr,
     BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """dx from dz; added to what stands there with ONTO."""
+    """Write dx, from dz; with ONTO, add it to what stands there."""
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
     row = tl.program_id(2).to(tl.int64)
     there = e < E
@@ -123,7 +133,7 @@ def conv_backward(
 @triton.jit
 @no_type_check
 def gate_forward(y, z, out, tokens, E, z_l, BT: tl.constexpr, BE: tl.constexpr):
-    """out (tokens, E) = y silu(z)."""
+    """Write out (tokens, E) = y silu(z)."""
     t, e = (
         tl.program_id(0).to(tl.int64) * BT + tl.arange(0, BT),
         tl.program_id(1) * BE + tl.arange(0, BE),
@@ -141,7 +151,7 @@ def gate_forward(y, z, out, tokens, E, z_l, BT: tl.constexpr, BE: tl.constexpr):
 @triton.jit
 @no_type_check
 def gate_backward(g, y, z, out, gy, gz, tokens, E, z_l, gz_l, BT: tl.constexpr, BE: tl.constexpr):
-    """gy and gz from g, the gradient of out; and out once more."""
+    """Write gy and gz from g, the gradient of out; and out again, for the weight's gradient."""
     t, e = (
         tl.program_id(0).to(tl.int64) * BT + tl.arange(0, BT),
         tl.program_id(1) * BE + tl.arange(0, BE),

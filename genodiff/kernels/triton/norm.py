@@ -1,5 +1,6 @@
-"""RMSNorm on a GPU: one pass over the input forward and one backward; under autocast the output is
-of its dtype at once.
+"""RMSNorm on a GPU: one pass over the input forward, and one backward.
+
+Under autocast the output is of autocast's dtype at once, without a float32 copy in between.
 """
 
 from typing import Any
@@ -12,8 +13,8 @@ from torch.autograd.function import once_differentiable
 from genodiff.kernels.triton.launch import device_of, kernels, next_power_of_2
 from genodiff.kernels.triton.mixer import compute_dtype
 
-WIDEST = 4096  # channels of a row that stand in a program's registers
-_PROGRAMS = 1024  # shares of the weight's gradient
+WIDEST = 4096  # most channels: a row is in the registers of one program
+_PROGRAMS = 1024  # most shares of the weight's gradient
 
 
 def triton_rms_norm(

@@ -1,5 +1,6 @@
-"""Triton kernels of RMSNorm: y = w ⊙ x s with s = 1/√(mean(x²) + ε), and its gradients, a row's
-channels in one program.
+"""Triton kernels of RMSNorm: y = w ⊙ x s with s = 1/√(mean(x²) + ε), and its gradients.
+
+All channels of a row are in one program, so that a mean needs no second pass.
 """
 # mypy: ignore-errors
 
@@ -12,7 +13,8 @@ import triton.language as tl
 @triton.jit
 @no_type_check
 def norm_forward(x, w, y, scale, tokens, eps, D: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr):
-    """y (tokens, D) and s (tokens)."""
+    """Write y (tokens, D) and s (tokens)."""
+    # 64 bits: tokens × D may exceed 32.
     t, e = tl.program_id(0).to(tl.int64) * BT + tl.arange(0, BT), tl.arange(0, BD)
     mask = (t < tokens)[:, None] & (e < D)[None, :]
     at = t[:, None] * D + e[None, :]
@@ -28,7 +30,11 @@ def norm_forward(x, w, y, scale, tokens, eps, D: tl.constexpr, BT: tl.constexpr,
 def norm_backward(
     gy, x, w, scale, dx, dw, tokens, tiles, D: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr
 ):
-    """dx (tokens, D), and each program's share of dw, (programs, D)."""
+    """Write dx (tokens, D), and each program's share of dw, (programs, D).
+
+    With n = x s and g = gy w:  dx = s (g − n mean(g n)),  dw = Σ gy n. The shares are summed by the
+    caller: without atomics, the same inputs give the same bits.
+    """
     e = tl.arange(0, BD)
     w_ = tl.load(w + e, mask=e < D, other=0.0).to(tl.float32)
     sums = tl.zeros([BD], tl.float32)
@@ -38,6 +44,7 @@ def norm_backward(
         at = t[:, None] * D + e[None, :]
         g = tl.load(gy + at, mask=mask, other=0.0).to(tl.float32)
         s = tl.load(scale + t, mask=t < tokens, other=0.0)[:, None]
+        # Rows and channels that do not exist are loaded as 0, and add nothing to the sums.
         normed = tl.load(x + at, mask=mask, other=0.0).to(tl.float32) * s
         g_w = g * w_[None, :]
         along = tl.sum(g_w * normed, 1)[:, None] / D

@@ -1,9 +1,9 @@
 """The selective scan on a GPU, through Triton (`scan_jit.py`).
 
 Inputs are bfloat16, float16 or float32; states are float32. Where rows × channels are too few to
-fill the machine, time is cut into segments. Three passes then find what each segment makes of a zero
-state, the state before each segment, and the outputs. The number of segments is a function of the
-shape and of `choices.json` alone, and no sum is atomic: the same inputs give the same bits.
+fill the machine, time is cut into segments. Three passes then find what each segment makes of a
+zero state, the state before each segment, and the outputs. The number of segments is a function of
+the shape and of `choices.json` alone, and no sum is atomic: the same inputs give the same bits.
 """
 
 from math import e, log2

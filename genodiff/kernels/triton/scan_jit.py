@@ -1,30 +1,29 @@
-"""Triton kernels of the selective scan, forward and backward. Notation as in `naive.py`; how they
-are called: `scan.py`.
+"""Triton kernels of the selective scan, forward and backward, which `scan.py` launches.
 
-A program is one warp: a row, 32 channels (one per lane), a segment of time. It walks in tiles of T
-steps that stand in registers, time along registers and never across lanes, so that a scan over time
-is T fused multiply-adds in each lane and no shuffle:
+The notation is that of `naive.py`.
+
+A program is one warp: a row, 32 channels (one a lane), a segment of time. It works through tiles of
+T steps. Time lies along registers and never across lanes, so that a scan over time is T fused
+multiply-adds in each lane, without a shuffle:
 
     a_t = 2^(dt_t A log₂e)    h_t = a_t h_{t-1} + dt_t u_t B_t    y_t = Σ_n h_t C_t
     g_t = C_t ∂y_t + c_{t+1}  c_t = a_t g_t    w_t = c_t h_{t-1}  ∂A = Σ_t w_t dt_t
     ∂dt_t = Σ_n w_t A + u_t Σ_n g_t B_t
 
-States and adjoints pass from tile to tile through memory (the state before each tile is what the
-backward pass needs saved), so that the loop over n is a loop and its body stays in the instruction
-cache. B and C come as float32 (rows, 2N, L′), time innermost and in the order of the scan, padded
-with zeros: all lanes read the same 16 bytes at once. ∂B and ∂C are summed over the lanes by the
-matrix unit (`over_lanes`), then over programs in a fixed order: no atomics.
+States and adjoints pass from tile to tile through memory: the state before each tile is what the
+backward pass needs saved. The loop over n can then be a loop, and its body stays in the instruction
+cache. B and C come as float32 (rows, 2N, L′), with time contiguous and in the order of the scan,
+and padded with zeros: all lanes read the same 16 bytes at once. ∂B and ∂C are summed over the lanes
+by the matrix unit (`sum_lanes`), then over programs in a fixed order, without atomics.
 
-The scans over time carry a third value, what the recurrence held one step earlier. That is no
-associative operation; it is right because time lies within a lane, where Triton combines from the
-left, one by one. The self-test of `scan.py` would notice.
+The scans over time also carry what the recurrence held one step earlier. That operation is not
+associative. It is right because time lies within a lane, where Triton combines from the left, one
+by one. The self-test (`scan_check.py`) would notice a Triton that does not.
 """
 # mypy: ignore-errors
 
-from typing import (
-    # keeps checked shapes (tests/conftest.py) away from functions that Triton compiles
-    no_type_check,
-)
+# no_type_check keeps the tests' run-time checks of shapes away from what Triton compiles.
+from typing import no_type_check
 
 import triton
 import triton.language as tl
@@ -32,15 +31,15 @@ import triton.language as tl
 from genodiff.kernels.triton.tiles import (
     LN2,
     LOG2E,
-    backwards,
     exp2,
-    forwards,
-    over_lanes,
-    place,
+    locate_tile,
     pointers,
-    quarters,
+    reverse_time,
+    step_backward,
+    step_forward,
     step_sizes,
-    turned,
+    sum_lanes,
+    sum_quarters,
 )
 
 
@@ -53,16 +52,17 @@ def scan_forward(
     KEEP: tl.constexpr, ONTO: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """y, added to what stands there with ONTO, and the states after each tile.
+    """y, with ONTO added to what stands there, and the states after each tile.
 
     Without OUTPUT only a segment's last state and the sum of its step sizes. `states` is (rows,
-    tiles + 1, N, E), or (rows, segments, N, E) without KEEP; the state before each segment stands
-    in it.
+    tiles + 1, N, E), or without KEEP (rows, segments, N, E); it comes with the state before each
+    segment.
     """
-    # Channels lie side by side, which makes them the lanes (on a tie with time, releases differ);
-    # called a multiple of no more than 1, they are loaded one per lane.
+    # Triton gives the lanes to the axis that is contiguous, so channels must be, alone: on a tie
+    # with time, releases differ. Declared a multiple of no more than 1, they are loaded one a lane.
     e = tl.multiple_of(tl.program_id(0) * BE + tl.arange(0, BE), 1)
     segment, row = tl.program_id(1), tl.program_id(2).to(tl.int64)
+    # A mask that is true at compile time costs nothing.
     there = e < E if E % BE else tl.full([BE], True, tl.int1)
     n_tiles = tl.cdiv(L, T)
     first = segment * tiles
@@ -74,7 +74,8 @@ def scan_forward(
     bc += row * (2 * N) * (n_tiles * T) + tl.arange(0, T)
     span = tl.zeros([BE], tl.float32)
     for tile in range(first, last):
-        start, way, live = place(tile, L, row * 0, T, EVEN, REVERSE)
+        # row * 0 is a 64-bit zero.
+        start, way, live = locate_tile(tile, L, row * 0, T, EVEN, REVERSE)
         mask = live & there[:, None]
         u_ = tl.load(pointers(u, row * u_b, start, e, way, u_l), mask=mask, other=0.0).to(
             tl.float32
@@ -95,12 +96,12 @@ def scan_forward(
         after = state + N * E if KEEP else state
         begins = (tl.arange(0, T) == 0)[None, :]
         ends = (tl.arange(0, T) == T - 1)[None, :]
-        # The state before a later segment is that segment's own affair. (A block, not a number:
-        # Triton 3.9's interpreter spreads the truth of a comparison of numbers over a block as
-        # integers, which are no mask.)
+        # The last tile of a segment does not store its state, unless it is the last of all: what it
+        # would write, the next segment has been given. The comparison is made on a block and not on
+        # a number, because Triton 3.9's interpreter turns the latter into integers, not a mask.
         next_tile = tl.full([BE], tile + 1, tl.int32)
         kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
-        # What comes from far away is asked for one n ahead.
+        # Loads from far away are issued one n ahead, to hide their latency.
         next_A, next_before = (
             tl.load(A2 + e, mask=there, other=0.0),
             tl.load(state, mask=there, other=0.0),
@@ -113,11 +114,13 @@ def scan_forward(
             next_before = tl.load(state + ahead * E, mask=there, other=0.0)
             a = exp2(dt * A_n[:, None], EXACT, ASM)
             b_x = x * B[None, :]
+            # The state before the tile enters at its first step: h_0 = a_0 h_before + b_0.
             b_x = tl.where(begins, tl.fma(a, tl.broadcast_to(before[:, None], (BE, T)), b_x), b_x)
-            _, h, _ = tl.associative_scan((a, b_x, b_x), 1, forwards)
+            _, h, _ = tl.associative_scan((a, b_x, b_x), 1, step_forward)
             if OUTPUT:
                 C = tl.load(bc + (N + n) * (n_tiles * T) + tile * T)
                 acc += h * C[None, :]
+            # The sum picks the last step: adding zeros within a lane leaves it as it is.
             tl.store(after + n * E, tl.sum(tl.where(ends, h, 0.0), 1), mask=kept)
         if OUTPUT:
             y_at = pointers(y, row * y_b, start, e, way, y_l)
@@ -137,8 +140,9 @@ def scan_carry(
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """What a segment hands to the one before it in the backward pass: its first c, the last one
-    being `carry` (rows, segments, N, E).
+    """The first c of a segment, for the segment before it in the backward pass.
+
+    `carry` (rows, segments, N, E) comes with c after each segment and ends with its first c.
     """
     e = tl.multiple_of(tl.program_id(0) * BE + tl.arange(0, BE), 1)
     segment, row = tl.program_id(1), tl.program_id(2).to(tl.int64)
@@ -152,7 +156,7 @@ def scan_carry(
     span = tl.zeros([BE], tl.float32)
     for back in range(first, last):
         tile = last - 1 - (back - first)
-        start, way, live = place(tile, L, row * 0, T, EVEN, REVERSE)
+        start, way, live = locate_tile(tile, L, row * 0, T, EVEN, REVERSE)
         mask = live & there[:, None]
         dy_ = tl.load(pointers(dy, row * dy_b, start, e, way, dy_l), mask=mask, other=0.0).to(
             tl.float32
@@ -166,7 +170,7 @@ def scan_carry(
             EXACT,
             ASM,
         )
-        dy_ = turned(dy_, ASM)
+        dy_ = reverse_time(dy_, ASM)
         span += tl.sum(dt, 1)
         ends = (tl.arange(0, T) == T - 1)[None, :]
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
@@ -174,10 +178,10 @@ def scan_carry(
             A_n = tl.load(A2 + n * E + e, mask=there, other=0.0)
             c_after = tl.load(carry + n * E, mask=there, other=0.0)
             a = exp2(dt * A_n[:, None], EXACT, ASM)
-            a = turned(a, ASM)
-            C_ = turned(tl.broadcast_to(C[None, :], (BE, T)), ASM)
+            a = reverse_time(a, ASM)
+            C_ = reverse_time(tl.broadcast_to(C[None, :], (BE, T)), ASM)
             g = tl.fma(C_, dy_, tl.broadcast_to(c_after[:, None], (BE, T)))
-            _, _, _, _, c = tl.associative_scan((a, C_, dy_, g, a * g), 1, backwards)
+            _, _, _, _, c = tl.associative_scan((a, C_, dy_, g, a * g), 1, step_backward)
             tl.store(carry + n * E, tl.sum(tl.where(ends, c, 0.0), 1), mask=there)
     tl.store(spans + (row * tl.num_programs(1) + segment) * E + e, span, mask=there)
 
@@ -188,8 +192,10 @@ def scan_chain(
     local, spans, A2, out, segments, out_row, out_segment, NE: tl.constexpr, E: tl.constexpr,
     BACK: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The state before each segment from what each makes of a zero state; `out` holds the first
-    one. BACK: c, from the last segment.
+    """The state before each segment, from what each segment makes of a zero state.
+
+    A segment multiplies the state by 2^(A Σ dt) and adds what it makes of zero. `out` comes with
+    the first state. With BACK it is c instead, from the last segment to the first.
     """
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     row = tl.program_id(1).to(tl.int64)
@@ -219,11 +225,11 @@ def scan_backward(
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, SUMS: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """All gradients. `carry` (rows, segments, N, E) holds c after each segment, and in the end c
-    before it; dA of its shape is zero.
+    """All gradients.
 
-    du and ddelta are (rows, L, E); dbc, (blocks of channels, rows, 2N, L′), dD and dbias, (rows,
-    segments, E), wait to be summed.
+    `carry` (rows, segments, N, E) comes with c after each segment, and ends with its first c; dA,
+    of its shape, comes as zero. du and ddelta are (rows, L, E). The caller sums dA, dbc (blocks of
+    channels, rows, 2N, L′), and dD and dbias (rows, segments, E), in a fixed order.
     """
     block = tl.program_id(0)
     lane = tl.arange(0, BE)
@@ -243,12 +249,13 @@ def scan_backward(
     states += row * (n_tiles + 1) * N * E + e
     bc += row * (2 * N) * padded + t
     dbc += (block.to(tl.int64) * tl.num_programs(2) + row) * (2 * N) * padded
+    # Where each lane stores the sum that `sum_lanes` leaves it with: of B below lane 16, else of C.
     lane_step = (lane // 16) * N * padded + 4 * (lane % 4) + 2 * (lane // 8 % 2) + lane // 4 % 2
     dD_ = tl.zeros([BE], tl.float32)
     dbias_ = tl.zeros([BE], tl.float32)
     for back in range(first, last):
         tile = last - 1 - (back - first)
-        start, way, live = place(tile, L, row * 0, T, EVEN, REVERSE)
+        start, way, live = locate_tile(tile, L, row * 0, T, EVEN, REVERSE)
         mask = live & there[:, None]
         u_at = pointers(u, row * u_b, start, e, way, u_l)
         u_ = tl.load(u_at, mask=mask, other=0.0).to(tl.float32)
@@ -257,7 +264,7 @@ def scan_backward(
         )
         delta_at = pointers(delta, row * delta_b, start, e, way, delta_l)
         dt, _ = step_sizes(delta_at, mask, live, b, SOFTPLUS, EXACT, ASM)
-        dy_turned = turned(dy_, ASM)
+        dy_back = reverse_time(dy_, ASM)
         x = dt * u_
         dD_ += tl.sum(dy_ * u_, 1)
         along = tl.zeros([BE, T], tl.float32)  # Σ_n w A log₂e
@@ -284,27 +291,30 @@ def scan_backward(
             b_x = x * B[None, :]
             before_ = tl.broadcast_to(before[:, None], (BE, T))
             b_x = tl.where(begins, tl.fma(a, before_, b_x), b_x)
-            _, h, h_before = tl.associative_scan((a, b_x, before_), 1, forwards)
+            _, h, h_before = tl.associative_scan((a, b_x, before_), 1, step_forward)
+            # Summed to quarters at once: a tile in waiting would take 16 registers more.
             if SUMS == "plain":
                 dC = tl.sum(h * dy_, 0)
             else:
-                dC = quarters(h * dy_, SUMS)
-            a = turned(a, ASM)
-            C_ = turned(tl.broadcast_to(C[None, :], (BE, T)), ASM)
-            g = tl.fma(C_, dy_turned, tl.broadcast_to(c_after[:, None], (BE, T)))
-            _, _, _, g, c = tl.associative_scan((a, C_, dy_turned, g, a * g), 1, backwards)
+                dC = sum_quarters(h * dy_, SUMS)
+            a = reverse_time(a, ASM)
+            C_ = reverse_time(tl.broadcast_to(C[None, :], (BE, T)), ASM)
+            g = tl.fma(C_, dy_back, tl.broadcast_to(c_after[:, None], (BE, T)))
+            _, _, _, g, c = tl.associative_scan((a, C_, dy_back, g, a * g), 1, step_backward)
             tl.store(carry + n * E, tl.sum(tl.where(ends, c, 0.0), 1), mask=there)
-            g, w = turned(g, ASM), turned(c, ASM) * h_before
+            # w_t = c_t h_{t−1} is the gradient of the decay's exponent.
+            g, w = reverse_time(g, ASM), reverse_time(c, ASM) * h_before
             along += w * A_n[:, None]
             across += g * B[None, :]
+            # dA is summed in memory, by this program alone.
             tl.store(dA + n * E, sum_before + tl.sum(w * dt, 1), mask=there)
             at = dbc + n * padded + tile * T
             if SUMS == "plain":
                 tl.store(at + t, tl.sum(g * x, 0))
                 tl.store(at + N * padded + t, dC)
             else:
-                tl.store(at + lane_step, over_lanes(quarters(g * x, SUMS), dC, T))
-        # Read again rather than kept: registers are dear, and they are in the cache.
+                tl.store(at + lane_step, sum_lanes(sum_quarters(g * x, SUMS), dC, T))
+        # Read again rather than kept: registers are scarce, and the numbers are in the cache.
         u_ = tl.load(u_at, mask=mask, other=0.0).to(tl.float32)
         tl.store(
             pointers(du, row * L * E, start, e, way, E),
@@ -314,7 +324,9 @@ def scan_backward(
         ddt = along * LN2 + u_ * across
         if SOFTPLUS:
             raw = tl.load(delta_at, mask=mask, other=0.0).to(tl.float32) + b[:, None]
-            ddt *= exp2((raw - dt) * LOG2E, EXACT, ASM)  # softplus' slope
+            # The slope of softplus is the sigmoid: e^raw / (1 + e^raw) = e^(raw − softplus(raw)).
+            ddt *= exp2((raw - dt) * LOG2E, EXACT, ASM)
+        # Past the end, delta is only the bias, and must not count in its gradient.
         ddt = tl.where(live, ddt, 0.0)
         dbias_ += tl.sum(ddt, 1)
         tl.store(

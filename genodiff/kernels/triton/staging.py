@@ -1,6 +1,4 @@
-"""Triton kernels around the scan's: B and C into the order the scan reads them in, their gradients
-back.
-"""
+"""Triton kernels that put B and C into the order of the scan, and their gradients back."""
 # mypy: ignore-errors
 
 from typing import no_type_check
@@ -15,11 +13,13 @@ def stage(
     B, C, bc, L, padded, B_b, B_l, B_n, C_b, C_l, C_n, N: tl.constexpr, REVERSE: tl.constexpr,
     BN: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
-    """bc (rows, 2N, padded) float32: B, then C, time innermost and in the order of the scan, zero
-    past the end.
+    """Write bc (rows, 2N, padded) in float32: B, then C, and zero past the end.
+
+    Time is contiguous, and runs in the order of the scan.
     """
     position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
     row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
+    # 64 bits: times a stride, a position may exceed 32.
     t = (L - 1 - position if REVERSE else position).to(tl.int64)
     live = (position < L)[:, None] & (n < N)[None, :]
     if which == 0:
@@ -40,7 +40,7 @@ def unstage(
     dbc, dB, dC, L, padded, slabs, slab, dB_b, dB_l, dB_n, dC_b, dC_l, dC_n,
     N: tl.constexpr, REVERSE: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
-    """dB and dC (rows, L, N) from the sum of the slabs (rows, 2N, padded), added up in their order."""
+    """Write dB and dC (rows, L, N): the sum of the slabs (rows, 2N, padded), in their order."""
     position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
     row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
     live = (position < L)[:, None] & (n < N)[None, :]

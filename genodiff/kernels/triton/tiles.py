@@ -1,16 +1,14 @@
-"""What the Triton scan kernels are made of: a tile of 32 channels, one per lane, by T steps in
-registers.
+"""The parts of the Triton scan kernels, which work on a tile: 32 channels, one a lane, by T steps.
 
-Inline PTX stands where Triton has no word for what is meant: the machine's 2^x without its scaling,
-a reversal of time that only renames registers, sums over lanes by the matrix unit. ASM is off under
-Triton's interpreter, which has no PTX.
+The steps of a channel lie in the registers of its lane. Inline PTX does what Triton cannot express:
+the machine's 2^x without its scaling of tiny results, a reversal of time that only renames
+registers, and sums over lanes by the matrix unit. ASM is off under Triton's interpreter, which has
+no PTX.
 """
 # mypy: ignore-errors
 
-from typing import (
-    # keeps checked shapes (tests/conftest.py) away from functions that Triton compiles
-    no_type_check,
-)
+# no_type_check keeps the tests' run-time checks of shapes away from what Triton compiles.
+from typing import no_type_check
 
 import triton
 import triton.language as tl
@@ -20,12 +18,13 @@ LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
 
 
 def _quarter_sums(split: bool) -> str:
-    """PTX of `quarters`: operands 0 to 3 are results (4 to 15 only fill the tile), 16 to 31 a
-    tile's 16 steps.
+    """PTX of `sum_quarters`.
 
-    mma.m16n8k8 with four steps as A (rows lane/4 and lane/4 + 8, columns lane%4 and lane%4 + 4)
-    times columns of ones picked by B sums them over four lanes. A tf32 operand keeps 10 bits of the
-    fraction; `split` adds what that cuts off in a second product.
+    Operands 0 to 3 are results (4 to 15 only fill the tile), 16 to 31 a tile's 16 steps.
+    mma.m16n8k8 takes four steps of all lanes as A: lane l gives rows l/4 and l/4 + 8, columns l%4
+    and l%4 + 4. Two columns of B have ones in their first, or last, four rows. So each number of
+    their product is one step's sum over four lanes. A tf32 operand keeps 10 bits of the fraction;
+    `split` adds the bits that are cut off in a second product.
     """
     lines = [
         "{",
@@ -35,6 +34,7 @@ def _quarter_sums(split: bool) -> str:
         "mov.u32 g, %laneid;",
         "shr.u32 g, g, 2;",
     ]
+    # Column i of B is given by the lanes l with l/4 == i: there b_i is 1, elsewhere 0.
     for i in range(8):
         lines += [f"setp.eq.u32 p, g, {i};", f"selp.b32 b{i}, 0x3f800000, 0, p;"]
     lines += [f"mov.f32 s{i}, 0f00000000;" for i in range(4)]
@@ -42,6 +42,7 @@ def _quarter_sums(split: bool) -> str:
         picked = [f"${16 + 4 * j + i}" for i in range(4)]
         operands = [picked]
         if split:
+            # 0xffffe000 keeps what tf32 keeps; the difference is exact.
             for i, x in enumerate(picked):
                 lines += [
                     f"and.b32 hi{i}, {x}, 0xffffe000;",
@@ -64,10 +65,10 @@ def _quarter_sums(split: bool) -> str:
 
 
 def _exchanges() -> str:
-    """PTX of `over_lanes`: operand 0 is the result, 16 to 19 and 32 to 35 what `quarters` left of
-    two tiles.
+    """PTX of `sum_lanes`: operand 0 is the result, 16 to 19 and 32 to 35 are two tiles' quarters.
 
-    Three exchanges sum over the eight groups of four lanes; each halves what a lane still holds.
+    Three exchanges sum over the eight groups of four lanes. In each, a lane gives away the half of
+    its numbers that its partner keeps, and adds what it gets to the other half.
     """
     lines = [
         "{",
@@ -79,6 +80,7 @@ def _exchanges() -> str:
     lines += [f"mov.f32 s{i}, ${16 + i};" for i in range(4)] + [
         f"mov.f32 s{4 + i}, ${32 + i};" for i in range(4)
     ]
+    # Pairs are added in a fixed order, so that the same inputs give the same bits.
     for half, bit in ((4, 16), (2, 8), (1, 4)):
         lines += [f"and.b32 bit, lane, {bit};", "setp.ne.u32 q, bit, 0;"]
         for i in range(half):
@@ -94,6 +96,7 @@ def _exchanges() -> str:
 _QUARTERS: tl.constexpr = tl.constexpr(_quarter_sums(False))
 _EXACT_QUARTERS: tl.constexpr = tl.constexpr(_quarter_sums(True))
 _EXCHANGES: tl.constexpr = tl.constexpr(_exchanges())
+# Operands of inline PTX: 16 results, then the 16 registers of one tile or of two.
 _TWO_TILES: tl.constexpr = tl.constexpr(",".join(["=r"] * 16 + ["f"] * 32))
 _TURN: tl.constexpr = tl.constexpr("\n".join(f"mov.b32 ${i}, ${31 - i};" for i in range(16)))
 _ONE_TILE: tl.constexpr = tl.constexpr(",".join(["=f"] * 16 + ["f"] * 16))
@@ -102,11 +105,15 @@ _ONE_TILE: tl.constexpr = tl.constexpr(",".join(["=f"] * 16 + ["f"] * 16))
 @triton.jit
 @no_type_check
 def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
-    """2^x for x < 127. Exact: a polynomial about the nearest integer, right to a last place, 1 at
-    0, and 0 where it underflows; else the machine's own.
+    """2^x for x < 127: exact to a last place, or the machine's own.
+
+    Exact, it is 1 at 0, and 0 where it underflows.
     """
     if EXACT:
-        x = tl.maximum(x, -127.0)  # there p is 1, and its exponent becomes that of zero
+        # At -127 p is 1, and the exponent below becomes that of zero.
+        x = tl.maximum(x, -127.0)
+        # 1.5 · 2²³: neighbouring floats there are 1 apart, so the sum is rounded to an integer,
+        # which stands in its last bits. Rounding to nearest keeps decays near 1 free of drift.
         shifted = x + 12582912.0
         f = x - (shifted - 12582912.0)
         p = f * 1.5252733804059841e-05 + 0.00015403530393381609
@@ -116,10 +123,13 @@ def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
         p = p * f + 0.24022650695910072
         p = p * f + 0.6931471805599453
         p = p * f + 1.0
+        # The integer, added to the exponent of 2^f, multiplies it by its power of 2.
         return ((shifted.to(tl.int32, bitcast=True) << 23) + p.to(tl.int32, bitcast=True)).to(
             tl.float32, bitcast=True
         )
     elif ASM:
+        # One instruction. tl.exp2 adds a test and two products around it for subnormal results,
+        # which a decay may as well lose.
         return tl.inline_asm_elementwise(
             "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
         )
@@ -130,8 +140,9 @@ def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
 @triton.jit
 @no_type_check
 def softplus(x, EXACT: tl.constexpr, ASM: tl.constexpr):
-    """log(1 + eˣ), to float32's precision relative to itself however small it is."""
+    """log(1 + eˣ) = max(x, 0) + log(1 + q) with q = e^−|x|: a small relative error for all x."""
     q = exp2(tl.abs(x) * -LOG2E, EXACT, ASM)
+    # p = log(1 + q) / q: as a multiple of q the result keeps its precision when it is tiny.
     p = q * 0.005232623778283596 - 0.029504956677556038
     p = p * q + 0.07822549343109131
     p = p * q - 0.1366320699453354
@@ -145,24 +156,29 @@ def softplus(x, EXACT: tl.constexpr, ASM: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def forwards(a1, h1, p1, a2, b2, p2):
-    """h_t and, beside it, h_{t-1}."""
+def step_forward(a1, h1, p1, a2, b2, p2):
+    """(a_t, h_t, h_{t−1}) from the step before and (a_t, b_t, ·): h_t = a_t h_{t−1} + b_t.
+
+    The operation is not associative. It is right where a scan combines from the left, one by one,
+    as Triton does along registers.
+    """
     return a2, tl.fma(a2, h1, b2), h1
 
 
 @triton.jit
 @no_type_check
-def backwards(a2, C2, dy2, g2, c2, a1, C1, dy1, g1, c1):
-    """g_t and c_t = a_t g_t from c_{t+1}, with time reversed."""
+def step_backward(a2, C2, dy2, g2, c2, a1, C1, dy1, g1, c1):
+    """g_t = C_t ∂y_t + c_{t+1} and c_t = a_t g_t, with time reversed. Not associative either."""
     g = tl.fma(C1, dy1, c2)
     return a1, C1, dy1, g, a1 * g
 
 
 @triton.jit
 @no_type_check
-def turned(x, ASM: tl.constexpr):
-    """A tile with its time reversed: registers change their names, and nothing moves. (Triton's own
-    reverse scan shuffles lanes.)
+def reverse_time(x, ASM: tl.constexpr):
+    """A tile with its time reversed: registers change their names, and nothing moves.
+
+    A reverse scan of Triton's own would move data between lanes.
     """
     if ASM:
         return tl.inline_asm_elementwise(
@@ -174,9 +190,11 @@ def turned(x, ASM: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def quarters(p, SUMS: tl.constexpr):
-    """A tile (32, 16) summed over groups of four lanes: register i < 4 of lane l has step 4 (l%4) +
-    i of the group l/4.
+def sum_quarters(p, SUMS: tl.constexpr):
+    """A tile (32, 16) summed over groups of four lanes, by the matrix unit.
+
+    Register i < 4 of lane l has step 4 (l%4) + i of the group l/4. SUMS is "tf32", or "split" for
+    products of full precision.
     """
     if SUMS == "tf32":
         return tl.inline_asm_elementwise(
@@ -190,13 +208,15 @@ def quarters(p, SUMS: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def over_lanes(p, q, T: tl.constexpr):
-    """Two tiles' quarters summed over all lanes: lane l has step 4 (l%4) + 2 (l/8%2) + l/4%2 of p
-    where l < 16, of q where not.
+def sum_lanes(p, q, T: tl.constexpr):
+    """Two tiles' quarters summed over all lanes.
+
+    Lane l has step 4 (l%4) + 2 (l/8%2) + l/4%2 of p where l < 16, of q where not.
     """
     bits = tl.inline_asm_elementwise(
         _EXCHANGES, _TWO_TILES, [p, q], dtype=tl.int32, is_pure=True, pack=16
     )
+    # The result stands in the first register; the others are zeros of the tile's shape.
     first = tl.arange(0, T)[None, :] == 0
     return tl.sum(tl.where(first, bits, 0), 1).to(tl.float32, bitcast=True)
 
@@ -204,7 +224,9 @@ def over_lanes(p, q, T: tl.constexpr):
 @triton.jit
 @no_type_check
 def pointers(x, row, start, e, way, stride: tl.constexpr):
-    """Pointers of a tile. The constants come last, so that they end in the instructions and not in
+    """Pointers of a tile.
+
+    What is constant is added last: it then is an offset inside the load instructions, and takes no
     registers.
     """
     return (x + (row + start * stride) + e)[:, None] + (way * stride)[None, :]
@@ -215,9 +237,7 @@ def pointers(x, row, start, e, way, stride: tl.constexpr):
 def step_sizes(
     delta, mask, live, bias, SOFTPLUS: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr
 ):
-    """dt of a tile; 0, which leaves the state as it is, past the end. And what it was before
-    softplus.
-    """
+    """dt of a tile, 0 past the end (which keeps the state), and what it was before softplus."""
     raw = tl.load(delta, mask=mask, other=0.0).to(tl.float32) + bias[:, None]
     dt = softplus(raw, EXACT, ASM) if SOFTPLUS else raw
     return tl.where(live, dt, 0.0), raw
@@ -225,9 +245,10 @@ def step_sizes(
 
 @triton.jit
 @no_type_check
-def place(tile, L, zero, T: tl.constexpr, EVEN: tl.constexpr, REVERSE: tl.constexpr):
-    """A tile's first time (as wide as `zero`), the way from it to the others, and which times there
-    are.
+def locate_tile(tile, L, zero, T: tl.constexpr, EVEN: tl.constexpr, REVERSE: tl.constexpr):
+    """A tile's first time, the way from it to the others, and which of its times exist.
+
+    `zero` is a 64-bit 0: times a stride, the first time may exceed 32 bits.
     """
     t = tl.arange(0, T)
     if REVERSE:
