@@ -15,13 +15,11 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from genodiff.alphabet import AMBIGUOUS, DNA, SOFT
@@ -31,7 +29,7 @@ from genodiff.data.splits import Splits, kept_contigs, resolve
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
+from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.fasta import Header, scan
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.source import STDIN, open_source
@@ -180,7 +178,7 @@ def build_store(
         compact=True,
     )
     folder = cache_dir() / "stores" / key[:32]
-    with alone(folder):
+    with lock_folder(folder, "builds the same store"):
         try:
             if force or not _is_whole(folder, key):
                 if folder.exists():
@@ -203,25 +201,6 @@ def build_store(
     for note in store.splits.notes:
         log.warning("%s: %s", source.path or recipe.name, note)
     return store
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Holds the lock of a store's folder, waiting for another process that builds the same."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{folder}.lock")
-        try:
-            lock.acquire(timeout=2)
-        except Timeout:
-            log.info("another process builds the same store; waiting for it")
-            lock.acquire()
-    except OSError as fault:
-        raise atomic.write_error(folder, fault) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from genodiff.data.recipe import SPLITS
 from genodiff.data.splits import Intervals, Splits
-from genodiff.data.store import Store, StoreSource, alone, refuse_changed, source_of
+from genodiff.data.store import Store, StoreSource, refuse_changed, source_of
 from genodiff.data.text_build import FEW, FORMAT, build, sources_of
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
+from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_file, sha256_json
 
 log = logging.getLogger("genodiff")
@@ -277,7 +277,7 @@ def build_text_store(
         compact=True,
     )
     folder = cache_dir() / "stores" / key[:32]
-    with alone(folder):
+    with lock_folder(folder, "builds the same store"):
         fresh = force or not _is_whole(folder, key)
         if fresh:
             shutil.rmtree(folder, ignore_errors=True)

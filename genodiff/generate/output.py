@@ -21,7 +21,8 @@ from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, settled, stride_of
 from genodiff.io.atomic import write_json
-from genodiff.io.fasta import Record, write_fasta
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta
 from genodiff.runs.model import Model
 
 

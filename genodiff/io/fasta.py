@@ -1,4 +1,4 @@
-"""FASTA, read strictly and written atomically.
+"""FASTA, read strictly.
 
 Reading accepts exactly what leaves no doubt: `>name description` lines and IUPAC DNA letters of
 either case; LF or CRLF line ends, lines of any length, blank lines, blanks at line ends, a byte
@@ -14,21 +14,16 @@ a block has a fault.
 
 import hashlib
 import re
-import sys
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
-from Bio import bgzf
-
-from genodiff.errors import DataError, UsageError
-from genodiff.io.atomic import open_atomic
+from genodiff.errors import DataError
 from genodiff.io.foreign import file_format, stranger
 from genodiff.io.genbank import FlatFormat, flat_format, flat_records
 from genodiff.io.lines import split_lines
-from genodiff.io.source import STDIN, Source, open_source
+from genodiff.io.source import Source, open_source
 
 IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PLAIN = b"ACGTNacgtn\n"
@@ -36,7 +31,6 @@ _AMBIGUOUS = b"RYSWKMBDHVryswkmbdhv"
 _UPPER_N = bytes.maketrans(b"acgtn" + _AMBIGUOUS, b"ACGTN" + b"N" * len(_AMBIGUOUS))
 _LONGEST_HEADER = 1 << 20
 _LONGEST_BLANK = 1 << 20
-_STEP = 1 << 15
 _HEAD = 4096
 _AMBIGUOUS_COUNT, _AMBIGUOUS_SHARE = 20, 1 / 3
 _BOM = b"\xef\xbb\xbf"
@@ -54,9 +48,7 @@ class Record(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """A record's length and the sha256 (hex) of its sequence in upper case with ambiguity codes as
-    N.
-    """
+    """A record's length, and sha256 (hex) of its sequence in upper case, ambiguity codes as N."""
 
     name: str
     length: int
@@ -64,9 +56,7 @@ class Digest(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The start of a record; `offset` counts decompressed bytes from the start of the file to its
-    first letter.
-    """
+    """The start of a record; `offset` is that of its first letter in the decompressed file."""
 
     name: str
     description: str
@@ -75,9 +65,7 @@ class Header(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A stretch of a record's lines, judged good. `raw` is False where blanks were cut, so that
-    offsets are lost.
-    """
+    """A stretch of a record's lines, judged good; `raw` is False where blanks were cut from it."""
 
     data: bytes
     raw: bool
@@ -88,8 +76,7 @@ class Piece(NamedTuple):
 
 
 def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
-    """The records of a FASTA file one by one, each judged good as a whole; memory for one record at
-    a time.
+    """The records of a FASTA file, each judged good as a whole; memory for one at a time.
 
     `path` may be gzip or BGZF under any name; "-" is stdin. `extra` bytes count as letters too (a
     template's `?`). Raises `DataError` (see the module); since the file is a stream, records before
@@ -110,9 +97,7 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
 
 
 def digests(path: str | Path) -> Iterator[Digest]:
-    """Name, length and checksum of every record, with the judgement of `read_fasta` and memory for
-    one block only.
-    """
+    """Digest of every record, judged as by `read_fasta`; memory for one block only."""
     name, length, sha = "", 0, None
     with open_source(path) as source:
         for event in scan(source):
@@ -129,9 +114,7 @@ def digests(path: str | Path) -> Iterator[Digest]:
 
 
 def contig_lengths(path: str | Path) -> dict[str, int]:
-    """Name → length of every record, in the file's order, with the judgement of `read_fasta`.
-    Writes nothing.
-    """
+    """Name → length of every record, in the file's order, judged as by `read_fasta`."""
     lengths: dict[str, int] = {}
     name = ""
     with open_source(path) as source:
@@ -269,9 +252,7 @@ class _Scanner:
         self.column = len(data) - data.rfind(b"\n") - 1 if newlines else self.column + len(data)
 
     def _cut_blanks(self, data: bytes, *, last: bool) -> bytes:
-        """The lines without blanks and carriage returns at their ends; any other stranger is the
-        fault to raise.
-        """
+        """The lines without blanks and carriage returns at their ends. Raises `DataError`."""
         lines = data.split(b"\n")
         for i, line in enumerate(lines):
             body = line[:-1] if line.endswith(b"\r") and i < len(lines) - 1 else line
@@ -376,64 +357,3 @@ def _search(letters: bytes, data: bytes) -> int:
     """Position of the first byte of `data` that is one of `letters`; it has one."""
     found = re.search(b"[" + letters + b"]", data)
     return found.start() if found else 0
-
-
-def write_fasta(
-    target: str | Path | IO[bytes], records: Iterable[Record], *, line_width: int = 60
-) -> None:
-    """Write records as FASTA: atomically to a path (BGZF where it ends in .gz, stdout where it is
-    "-"), or to a file.
-
-    Raises `MachineError` where the path cannot be written and `UsageError` for a name that FASTA
-    cannot hold.
-    """
-    with ExitStack() as stack:
-        if not isinstance(target, str | Path):
-            out: Any = target
-        elif str(target) == STDIN:
-            out = sys.stdout.buffer
-        else:
-            out = stack.enter_context(open_atomic(target))
-        zipped = isinstance(target, str | Path) and str(target).lower().endswith(".gz")
-        sink = bgzf.BgzfWriter(fileobj=_StaysOpen(out)) if zipped else out
-        for record in records:
-            text = to_fasta(record, line_width)
-            for at in range(
-                0, len(text), _STEP
-            ):  # Bio's writer copies all that it is given once per 64 KiB
-                sink.write(text[at : at + _STEP])
-        if zipped:
-            sink.close()
-        out.flush()
-
-
-def to_fasta(record: Record, line_width: int = 60) -> bytes:
-    """One record as FASTA bytes. Raises `UsageError` for a name or description that would break the
-    format.
-    """
-    name, description, sequence = record.name, record.description, record.sequence
-    if (
-        not name
-        or not name.isprintable()
-        or len(name.split()) != 1
-        or {"\n", "\r"} & set(description)
-    ):
-        raise UsageError(
-            f"{name!r} cannot be the name of a FASTA record", fix="give one printable word"
-        )
-    header = f">{name} {description}".rstrip().encode("utf-8", "surrogateescape")
-    lines = (sequence[at : at + line_width] for at in range(0, len(sequence), line_width))
-    return b"\n".join([header, *lines, b""])
-
-
-class _StaysOpen:
-    """A file for Bio's writer, which would close it before it is synced and renamed."""
-
-    mode = "wb"
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.write = file.write
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from wrapping import wrapped
 
 from genodiff.errors import DataError
-from genodiff.io import atomic, faidx
+from genodiff.io import atomic, faidx, fasta_index
 from genodiff.io.cache import cache_dir
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
@@ -34,9 +34,9 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths for which an index is built from now on."""
     seen: list[str] = []
-    real = faidx._build
+    real = fasta_index._build_index
     monkeypatch.setattr(
-        faidx, "_build", lambda path, *rest: (seen.append(path), real(path, *rest))[1]
+        fasta_index, "_build_index", lambda path, *rest: (seen.append(path), real(path, *rest))[1]
     )
     return seen
 
@@ -165,10 +165,9 @@ def test_a_file_too_young_for_its_times_to_tell_is_judged_by_all_its_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, now = tmp_path / "in.fa", time.time_ns()
-    monkeypatch.setattr(
-        faidx, "_stamp", lambda status: (status.st_size, now, now, 1, 1)
-    )  # a clock of coarse ticks
-    monkeypatch.setattr(faidx, "_sample", lambda *_: "a change between the samples")
+    for module in (fasta_index, faidx):  # a clock of coarse ticks
+        monkeypatch.setattr(module, "file_stamp", lambda status: (status.st_size, now, now, 1, 1))
+    monkeypatch.setattr(fasta_index, "_sample", lambda *_: "a change between the samples")
     for name in (b"a", b"b", b"c"):
         path.write_bytes(wrapped(name, b"ACGT" * 50, 60))
         assert Genome(path).contigs == {name.decode(): 200}
@@ -178,8 +177,8 @@ def test_an_old_file_with_other_times_is_judged_by_all_its_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "in.fa"
-    monkeypatch.setattr(faidx, "_YOUNG", -(10**18))
-    monkeypatch.setattr(faidx, "_sample", lambda *_: "a change between the samples")
+    monkeypatch.setattr(fasta_index, "_YOUNG", -(10**18))
+    monkeypatch.setattr(fasta_index, "_sample", lambda *_: "a change between the samples")
     for i, name in enumerate((b"a", b"b", b"c")):
         path.write_bytes(wrapped(name, b"ACGT" * 50, 60))
         os.utime(path, (i, i))
@@ -191,9 +190,9 @@ def test_an_old_file_is_believed_by_its_times_and_samples_alone(
 ) -> None:
     path = tmp_path / "in.fa"
     path.write_bytes(wrapped(b"a", b"ACGT" * 100, 60))
-    monkeypatch.setattr(faidx, "_YOUNG", -(10**18))
+    monkeypatch.setattr(fasta_index, "_YOUNG", -(10**18))
     Genome(path)
-    monkeypatch.setattr(faidx, "_sha256", lambda _: pytest.fail("read it all"))
+    monkeypatch.setattr(fasta_index, "_sha256_of", lambda _: pytest.fail("read it all"))
     assert Genome(path).fetch("a", 1, 3) == b"CG"
 
 
@@ -228,9 +227,9 @@ def test_a_file_swapped_between_two_looks_is_noticed(
     with pytest.raises(DataError, match="changed while it was opened"):
         Genome(path)
     path.write_bytes(gzip.compress(wrapped(b"a", b"ACGT" * 50, 60)))
-    write = faidx._write_copy
+    write = fasta_index._write_copy
     monkeypatch.setattr(
-        faidx,
+        fasta_index,
         "_write_copy",
         lambda *a: (swap(gzip.compress(wrapped(b"a", b"GGGG" * 50, 60))), write(*a))[1],
     )

@@ -9,7 +9,8 @@ import pytest
 from wrapping import wrapped
 
 from genodiff.io.faidx import Genome
-from genodiff.io.fasta import Record, write_fasta
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta
 
 
 def _fetch_all(

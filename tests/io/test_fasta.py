@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from genodiff.errors import DataError, GenodiffError, MachineError, UsageError
 from genodiff.io import fasta, source
-from genodiff.io.fasta import Record, contig_lengths, digests, read_fasta, write_fasta
+from genodiff.io.fasta import Record, contig_lengths, digests, read_fasta
+from genodiff.io.fasta_writer import write_fasta
 
 LETTERS = "ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 FASTA = b">a one\nACGT\nNN\n>b\nacgtRYKM\n"

@@ -1,0 +1,282 @@
+"""The index of a FASTA: where each contig's letters stand, kept in the cache and never trusted.
+
+It is used only while the file is provably the one that it was built from: same size, times and
+inode, same bytes at sampled places, and the same sha256 whenever the file is so young that its
+times prove nothing. Building it reads the whole file with the judgement of `read_fasta`.
+
+What cannot be read at random as it stands (gzip, bgzip, GenBank, lines of uneven length) gets a
+plain copy in the cache.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.errors import DataError, MachineError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.fasta import Header, Piece, scan
+from genodiff.io.identity import sha256_json
+from genodiff.io.source import STDIN, open_source
+
+log = logging.getLogger("genodiff")
+
+FORMAT = 1
+# ns: a file changed within this time of being read may change again under the same times
+_YOUNG = 2_000_000_000
+_SAMPLES, _SAMPLE = 64, 4096
+_ZIPPED = (".gz", ".bgz", ".bz2", ".zip")  # pyfaidx goes by the name
+
+
+class ContigPlace(NamedTuple):
+    """Where a contig stands, as in a .fai."""
+
+    length: int
+    offset: int  # of the first letter, in bytes
+    letters: int  # of a line
+    bytes: int  # of a line with its end
+
+
+class FastaIndex(NamedTuple):
+    """What it takes to read contigs out of `file`, which is the user's or our copy."""
+
+    file: str
+    stamp: tuple[int, ...]
+    places: dict[str, ContigPlace]
+    sha256: str
+    """Of the user's file."""
+
+
+@contextmanager
+def open_index(path: str, kept: ExitStack) -> Iterator[FastaIndex]:
+    """The index of the file at `path`, built where need be; `kept` holds a temporary copy.
+
+    While the block runs, no other process removes the copy. Raises `DataError` for bad FASTA.
+    """
+    if path == STDIN:
+        raise DataError("stdin cannot be read at random", fix="give a file")
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    home = cache_dir() / "genomes" / name
+    with ExitStack() as held:
+        locked = True
+        try:
+            held.enter_context(lock_folder(home, "indexes the same FASTA"))
+        except MachineError:
+            locked = False  # all still works, since every write is atomic
+        index = _read_index(home, path) or _build_index(path, home, locked, kept)
+        yield FastaIndex(
+            str(index["copy"] or path),
+            tuple(index["copy_stamp"] or index["stamp"]),
+            {name: ContigPlace(*numbers) for name, *numbers in index["places"]},
+            index["sha256"],
+        )
+
+
+def _read_index(home: Path, path: str) -> dict[str, Any] | None:
+    """The index kept in `home`, if it provably belongs to the file at `path` as it is now."""
+    try:
+        index = json.loads((home / "index.json").read_bytes())
+        if index["format"] != FORMAT or index["check"] != _check_of(index):
+            return None
+        copy = index["copy"] and home / index["copy"]
+        if copy and file_stamp(copy.stat()) != tuple(index["copy_stamp"]):
+            return None
+        index["copy"] = copy and str(copy)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    with open_source(path, digest=True) as source:
+        young = index["read_ns"] - max(index["stamp"][1:3]) < _YOUNG
+        if (
+            source.stat.st_size != index["stamp"][0]
+            or _sample(source.descriptor, index["stamp"][0]) != index["sample"]
+        ):
+            return None
+        if file_stamp(source.stat) == tuple(index["stamp"]) and not young:
+            return index
+        # Touched, moved or too young for its times to prove anything: the content decides.
+        now, stamp = time.time_ns(), file_stamp(source.stat)
+        if (
+            _sha256_of(source.descriptor) != index["sha256"]
+            or file_stamp(os.fstat(source.descriptor)) != stamp
+        ):
+            return None
+    renewed = {**index, "stamp": list(stamp), "read_ns": now, "copy": copy and copy.name}
+    with suppress(MachineError):
+        _write_index(home, renewed)
+    return {**index, "stamp": stamp}
+
+
+def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[str, Any]:
+    """Read the whole file, judge it, note where its contigs stand, and keep that in `home` if that
+    can be written.
+    """
+    now = time.time_ns()
+    with open_source(path, digest=True) as source:
+        if not stat.S_ISREG(source.stat.st_mode):
+            raise DataError("a pipe cannot be read at random", file=path, fix="give a file")
+        layouts: dict[str, LineLayout] = {}
+        layout = LineLayout(0)
+        for event in scan(source):
+            if isinstance(event, Header):
+                layout = layouts[event.name] = LineLayout(event.offset)
+            else:
+                layout.add(event)
+        stamp, sha = file_stamp(source.stat), source.sha256.hexdigest() if source.sha256 else ""
+        plain = source.compression == "none" and not source.format
+        plain = plain and not path.lower().endswith(_ZIPPED)
+        sample = _sample(source.descriptor, source.stat.st_size)
+    index: dict[str, Any] = {
+        "format": FORMAT, "stamp": list(stamp), "read_ns": now, "sha256": sha, "sample": sample,
+        "copy": None, "copy_stamp": None,
+        "places": [[name, *one.place()] for name, one in layouts.items()],
+    }  # fmt: skip
+    if not plain or not all(one.even for one in layouts.values()):
+        try:
+            copy = home / f"{sha[:32]}.fa"
+            index["places"], index["copy_stamp"] = _write_copy(path, copy, sha)
+        except MachineError as fault:
+            log.warning("%s; the copy goes to a temporary folder", fault)
+            copy = (
+                Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="genodiff-")))
+                / "genome.fa"
+            )
+            index["places"], index["copy_stamp"] = _write_copy(path, copy, sha)
+        index["copy"] = copy.name
+    else:
+        copy = None
+    if copy is None or copy.parent == home:
+        try:
+            _write_index(home, index)
+        except MachineError as fault:
+            log.warning("%s; the index is kept in memory", fault)
+    if locked:
+        for old in home.glob("*.fa"):
+            if copy is None or old.name != copy.name:
+                with suppress(OSError):
+                    old.unlink()
+        atomic.clear_leftovers(home)
+    return {**index, "copy": copy and str(copy)}
+
+
+def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple[int, ...]]:
+    """The file as plain FASTA with one line for each contig: places and stamp. The content must
+    still be `sha`.
+    """
+    log.info("%s cannot be read at random as it is: writing a plain copy to %s", path, copy)
+    places: list[list[Any]] = []
+    with open_source(path, digest=True) as source, atomic.open_atomic(copy) as out:
+        at = 0
+        for event in scan(source):
+            if isinstance(event, Header):
+                header = f"{chr(10) * bool(places)}>{event.name}\n".encode()
+                at += out.write(header)
+                places.append([event.name, 0, at, 0, 1])
+            else:
+                written = out.write(event.letters())
+                at += written
+                places[-1][1] += written
+        out.write(b"\n")
+        for place in places:
+            place[3:] = [place[1], place[1] + 1]
+        if source.sha256 is None or source.sha256.hexdigest() != sha:
+            raise DataError(
+                "changed while it was being read", file=path, fix="wait until it is complete"
+            )
+    return places, file_stamp(copy.stat())
+
+
+class LineLayout:
+    """Whether all lines of a record but its last have the same length, so that a base's place can
+    be computed.
+    """
+
+    def __init__(self, offset: int) -> None:
+        self.offset, self.length = offset, 0
+        self.letters = self.end = 0  # of a line; 0 while the first line is open
+        self.column = 0
+        self.even, self.closed = True, False
+
+    def place(self) -> ContigPlace:
+        letters = self.letters or self.length
+        return ContigPlace(self.length, self.offset, letters, letters + (self.end or 1))
+
+    def add(self, piece: Piece) -> None:
+        """Take the record's next stretch into account. Wrongly finding lines uneven costs a copy,
+        no more.
+        """
+        self.length += len(piece.letters())
+        data = piece.data
+        if not self.column and not self.letters:
+            data = data.lstrip(b"\r\n")  # blank lines above the first letter
+            self.offset += len(piece.data) - len(data)
+        body = data.rstrip(b"\r\n")
+        tail = data[len(body) :]
+        if not piece.raw or (self.closed and body):
+            self.even = False
+        if not self.even or self.closed or not data:
+            return
+        if not self.letters:
+            first = body.find(b"\n")
+            if first < 0 and not tail:
+                self.column += len(body)
+                return
+            line = body[:first] if first >= 0 else body
+            self.end = 2 if line.endswith(b"\r") or tail.startswith(b"\r") else 1
+            self.letters = self.column + len(line.removesuffix(b"\r"))
+        stride = self.letters + self.end
+        ends = body[stride - 1 - self.column :: stride]
+        even = ends.count(b"\n") == len(ends) == body.count(b"\n")
+        returns = body.count(b"\r")
+        if self.end == 2:
+            even = even and body[stride - 2 - self.column :: stride].count(b"\r") == returns == len(
+                ends
+            )
+        elif returns:
+            even = False
+        self.column = (self.column + len(body)) % stride
+        if tail:
+            full = self.column == self.letters and tail == (b"\r\n" if self.end == 2 else b"\n")
+            self.closed, self.column = not full, 0
+        self.even = even and self.column <= self.letters
+
+
+def file_stamp(status: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file does: size, times, inode and device."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
+
+
+def _sample(descriptor: int, size: int) -> str:
+    """sha256 of short stretches spread evenly over the file, its start and end among them."""
+    digest = hashlib.sha256()
+    for i in range(_SAMPLES):
+        digest.update(os.pread(descriptor, _SAMPLE, max(0, size - _SAMPLE) * i // (_SAMPLES - 1)))
+    return digest.hexdigest()
+
+
+def _sha256_of(descriptor: int) -> str:
+    digest, at = hashlib.sha256(), 0
+    while block := os.pread(descriptor, 1 << 22, at):
+        digest.update(block)
+        at += len(block)
+    return digest.hexdigest()
+
+
+def _check_of(index: dict[str, Any]) -> str:
+    """A checksum over the index itself: half a write by a foreign hand must not be taken for a
+    whole one.
+    """
+    content = {k: v for k, v in index.items() if k != "check"}
+    return sha256_json(content)
+
+
+def _write_index(home: Path, index: dict[str, Any]) -> None:
+    whole = {k: v for k, v in index.items() if k != "check"}
+    atomic.write_text(home / "index.json", json.dumps({**whole, "check": _check_of(whole)}))

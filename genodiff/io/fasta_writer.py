@@ -1,0 +1,74 @@
+"""FASTA, written atomically, plain or as BGZF."""
+
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from Bio import bgzf
+
+from genodiff.errors import UsageError
+from genodiff.io.atomic import open_atomic
+from genodiff.io.fasta import Record
+from genodiff.io.source import STDIN
+
+_STEP = 1 << 15
+
+
+def write_fasta(
+    target: str | Path | IO[bytes], records: Iterable[Record], *, line_width: int = 60
+) -> None:
+    """Write records as FASTA to an open file, or atomically to a path.
+
+    A path that ends in .gz is written as BGZF; "-" is stdout. Raises `MachineError` where the path
+    cannot be written and `UsageError` for a name that FASTA cannot hold.
+    """
+    with ExitStack() as stack:
+        if not isinstance(target, str | Path):
+            out: Any = target
+        elif str(target) == STDIN:
+            out = sys.stdout.buffer
+        else:
+            out = stack.enter_context(open_atomic(target))
+        zipped = isinstance(target, str | Path) and str(target).lower().endswith(".gz")
+        sink = bgzf.BgzfWriter(fileobj=_StaysOpen(out)) if zipped else out
+        for record in records:
+            text = to_fasta(record, line_width)
+            for at in range(
+                0, len(text), _STEP
+            ):  # Bio's writer copies all that it is given once per 64 KiB
+                sink.write(text[at : at + _STEP])
+        if zipped:
+            sink.close()
+        out.flush()
+
+
+def to_fasta(record: Record, line_width: int = 60) -> bytes:
+    """One record as FASTA bytes. Raises `UsageError` for a name or description that breaks it."""
+    name, description, sequence = record.name, record.description, record.sequence
+    if (
+        not name
+        or not name.isprintable()
+        or len(name.split()) != 1
+        or {"\n", "\r"} & set(description)
+    ):
+        raise UsageError(
+            f"{name!r} cannot be the name of a FASTA record", fix="give one printable word"
+        )
+    header = f">{name} {description}".rstrip().encode("utf-8", "surrogateescape")
+    lines = (sequence[at : at + line_width] for at in range(0, len(sequence), line_width))
+    return b"\n".join([header, *lines, b""])
+
+
+class _StaysOpen:
+    """A file for Bio's writer, which would close it before it is synced and renamed."""
+
+    mode = "wb"
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...
