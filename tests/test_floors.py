@@ -40,15 +40,7 @@ SHARED_CLASS_NAMES = {
 NOT_YET_UNIQUE = {
     "Counts", "Draws", "Linear", "Piece", "Source", "Vocabulary", "_Writer",
 }  # fmt: skip
-NOT_YET_SHORT = {
-    "alphabet.py", "hub/mdlm_names.py", "cli/verbs/sample.py", "data/tokenizer.py",
-    "data/store.py", "io/faidx.py", "io/fasta.py", "Counts", "Draws", "Linear", "Piece",
-    "Reading", "Source", "Vocabulary", "Written", "_Progress", "_Writer",
-}  # fmt: skip
-NOT_YET_SHORT = {
-    "alphabet.py", "hub/mdlm_names.py", "kernels/native.py", "cli/verbs/sample.py",
-    "data/tokenizer.py", "data/store.py", "io/faidx.py", "io/fasta.py", "runs/checkpoint.py",
-}  # fmt: skip
+NOT_YET_SHORT = {"alphabet.py", "cli/verbs/sample.py", "data/tokenizer.py", "hub/mdlm_names.py"}
 LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 
