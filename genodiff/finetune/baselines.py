@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-from genodiff.domain import DomainName
+from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError
 from genodiff.finetune.cnn import fit_cnn
 from genodiff.finetune.text_baselines import SHAPES, STRENGTHS, fit_text
@@ -299,4 +299,4 @@ TEXT_BASELINES = ("majority", "length-tree", *SHAPES)
 
 def baseline_names(domain: DomainName) -> tuple[str, ...]:
     """The baselines of a domain."""
-    return TEXT_BASELINES if domain == "text" else BASELINES
+    return {DNA.name: BASELINES, TEXT.name: TEXT_BASELINES}[domain]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
 from genodiff.finetune.batches import encode, split_passes
 from genodiff.finetune.fit import count_outputs, sum_loss
@@ -81,6 +82,7 @@ def count_in_tokens(
 def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
     """The plan as plain values; times in seconds, `seconds` with `jobs` units side by side."""
     plan = plan._replace(request=plan.request.model_copy(update={"offline": True}))
+    domain = DOMAINS[plan.request.domain]
     sizes = [measure_task(plan.request, name) for name in plan.tasks]
     rows = []
     for size in sizes:
@@ -102,7 +104,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     _, settings = settings_for(plan, size.task, model, method)
                     seen = (
                         count_in_tokens(plan.request, size, model, settings)
-                        if size.task.domain == "text"
+                        if domain.unit != domain.size_unit
                         else size
                     )
                     row |= {"length": seen.length}
@@ -284,15 +286,12 @@ def lines(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
     out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]
-    dna = found["domain"] == "dna"
+    domain = DOMAINS[found["domain"]]
     for task in dict.fromkeys(row["task"] for row in found["rows"]):
         rows = [row for row in found["rows"] if row["task"] == task]
         absent = "" if rows[0]["data_here"] else "; data not here"
         for row in (row for row in rows if row["method"] != "baseline"):
-            what = (
-                f"{row['model']} ({row['method']}) × {row['units']}: "
-                f"{_size(row, 'bases' if dna else 'tokens')}"
-            )
+            what = f"{row['model']} ({row['method']}) × {row['units']}: {_size(row, domain.units)}"
             if row.get("seconds") is not None:
                 steps = f"{row['steps']:,} steps, " if row["steps"] else ""
                 each, in_all = (
@@ -306,7 +305,7 @@ def lines(found: dict[str, Any]) -> list[str]:
             names = ", ".join(row["model"] for row in baselines)
             what = (
                 f"{names} (baselines) × {baselines[0]['units']}: "
-                f"{_size(baselines[0], 'bases' if dna else 'bytes')}"
+                f"{_size(baselines[0], domain.size_units)}"
             )
             out.append(f"  {task} · {what}; seconds to minutes each{absent}")
     out.append(

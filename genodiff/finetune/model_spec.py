@@ -19,10 +19,11 @@ from typing import Any, Literal
 
 from torch import nn
 
-from genodiff.alphabet import ALPHABETS, BYTES, Alphabet
+from genodiff.alphabet import BYTES, Alphabet
+from genodiff.alphabet import DNA as DNA_ALPHABET
 from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
-from genodiff.domain import DOMAINS, DomainName
+from genodiff.domain import DOMAINS, TEXT, DomainName
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetune.batches import Encoder
 from genodiff.finetune.sentences import SentenceEncoder
@@ -32,6 +33,7 @@ from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.settings import Settings, did_you_mean
 
 SCRATCH = "scratch"
+_ALPHABETS: dict[str, Alphabet] = {alphabet.domain: alphabet for alphabet in (DNA_ALPHABET, BYTES)}
 
 
 class ModelSpec(Settings):
@@ -51,13 +53,12 @@ class ModelSpec(Settings):
         """The settings of the network and its alphabet."""
         if self.path is not None:
             return open_model(self.path).config.backbone, open_model(self.path).alphabet
-        return PRESETS[
-            self.preset or DOMAINS[self.domain].preset
-        ], BYTES if self.domain == "text" else ALPHABETS["dna"]
+        preset = self.preset or DOMAINS[self.domain].preset
+        return PRESETS[preset], _ALPHABETS[self.domain]
 
     def encoder(self) -> Encoder:
         """What makes ids: the alphabet or, for text, the run's tokenizer (without one, bytes)."""
-        return _sentences(self.path) if self.domain == "text" else self.shape()[1]
+        return _sentences(self.path) if self.domain == TEXT.name else self.shape()[1]
 
     def network(self, seed: int, device: str = "cpu") -> tuple[nn.Module, Alphabet]:
         """A new network for one fit, its weights read or drawn from `seed`, and its alphabet."""
@@ -154,9 +155,9 @@ def _parse_model(
         preset = word.partition(":")[2]
         if preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
-        if domain == "text" and PRESETS[preset].paired:
+        if PRESETS[preset].paired and not DOMAINS[domain].has_two_strands:
             raise UsageError(
-                f"preset '{preset}' reads both strands of DNA, and text has one",
+                f"preset '{preset}' reads both strands of DNA, and {domain} has one",
                 fix=f"give {SCRATCH}:{DOMAINS[domain].preset}",
             )
         found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
@@ -179,13 +180,11 @@ def _parse_model(
 
 def _check(path: str, domain: DomainName, shown: str | None = None) -> Model:
     """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
-    model, names = open_model(path), {"dna": "DNA", "text": "text"}
+    model = open_model(path)
     if model.alphabet.domain != domain:
-        what = (
-            f"is a {names.get(model.alphabet.domain, model.alphabet.domain)} model; these "
-            f"tasks are of {names[domain]}"
-        )
-        raise CheckpointError(what, file=shown or path, fix=f"give a model of {names[domain]}")
+        own, wanted = DOMAINS[model.alphabet.domain].title, DOMAINS[domain].title
+        what = f"is a {own} model; these tasks are of {wanted}"
+        raise CheckpointError(what, file=shown or path, fix=f"give a model of {wanted}")
     return model
 
 

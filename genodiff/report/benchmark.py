@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from genodiff import __version__
+from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
 from genodiff.report import benchmark_figures as figures
 from genodiff.report.benchmark_tables import audit_text, cut_notes, markdown, table_rows
@@ -99,7 +100,7 @@ def _figures(
             groups[k] = metrics.measure_by_length(lengths, of)
         if max(len(g) for g in groups.values()) > 1:
             found["length"] = figures.by_length(
-                name, metric, groups, "bytes" if panel.about.get("domain") == "text" else "bases"
+                name, metric, groups, DOMAINS[panel.about.get("domain", DNA.name)].size_units
             )
     if saliency := _first_saliency(networks):
         found["logo"] = figures.logo(name, saliency["bases"], saliency["cost"], saliency["start"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from genodiff.domain import DNA, DOMAINS
 from genodiff.report.blocks import duration
 from genodiff.report.sweep_results import ModelResult, TaskResult
 from genodiff.tasks.audit import audit_lines
@@ -36,7 +37,7 @@ def table_rows(panel: TaskResult) -> list[dict[str, str]]:
                 f"{name} {_mean(r['metrics'].get(name) for r in line.rows)}"
                 for name in panel.about.get("metrics", [])[1:]
             ),
-            "setting": _setting(line.rows[0], panel.about.get("domain", "dna")),
+            "setting": _setting(line.rows[0], panel.about.get("domain", DNA.name)),
             "seconds": duration(float(np.mean([r["seconds"] for r in line.rows]))),
         }
         for line in panel.lines
@@ -65,7 +66,9 @@ def _setting(row: dict[str, Any], domain: str) -> str:
     s = row.get("settings")
     if not s:
         return ""
-    what = f"{row.get('parameters', 0):,} weights" + (f", rc {s['rc']}" if domain == "dna" else "")
+    what = f"{row.get('parameters', 0):,} weights" + (
+        f", rc {s['rc']}" if DOMAINS[domain].has_two_strands else ""
+    )
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
     if row["method"] == "probe":
         return f"{what}, frozen"
@@ -83,7 +86,7 @@ def cut_notes(panel: TaskResult) -> list[str]:
                 f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of "
                 f"{row['n_test']:,} test sequences "
                 f"were cut to {row['max_length']:,} "
-                f"{'tokens' if panel.about.get('domain') == 'text' else 'bases'}"
+                f"{DOMAINS[panel.about.get('domain', DNA.name)].units}"
             )
     return list(dict.fromkeys(found))
 

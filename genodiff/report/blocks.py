@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from genodiff import domain
 from genodiff.alphabet import BYTES, DNA
 from genodiff.generate.scorecard import Summary
 from genodiff.report.comparison import Comparison
@@ -55,12 +56,9 @@ def commands(folder: RunParts) -> dict[str, str]:
     return {
         "train": f"genodiff train {shlex.quote(recipe)} --out {run}",
         "eval": f"genodiff eval {run}",
-        "sample": f"genodiff sample --checkpoint {run} "
-        + (
-            f"--out {quoted(folder.path / 'samples.txt')}"
-            if folder.is_text
-            else f"--fasta {quoted(folder.path / 'samples.fa')} --n 64"
-        ),
+        "sample": f"genodiff sample --checkpoint {run} {folder.domain.output_flag} "
+        + quoted(folder.path / folder.domain.samples)
+        + " --n 64" * (folder.domain is domain.DNA),
     }
 
 
@@ -81,11 +79,9 @@ def subtitle(folder: RunParts) -> str:
 
 def _rows(folder: RunParts) -> int:
     """Rows of the vocabulary: DNA's, or as the model's own description has them."""
-    found = (
-        ((folder.model or {}).get("alphabet") or {}).get("padded_size")
-        if folder.is_text
-        else DNA.padded_size
-    )
+    if folder.domain is domain.DNA:
+        return DNA.padded_size
+    found = ((folder.model or {}).get("alphabet") or {}).get("padded_size")
     return found if isinstance(found, int) else BYTES.padded_size
 
 
@@ -248,10 +244,10 @@ def contig_rows(e: Evaluation) -> list[dict[str, str]]:
     ]
 
 
-def sample(s: SampleRecord, is_text: bool = False) -> dict[str, Any]:
+def sample(s: SampleRecord, kind: domain.Domain = domain.DNA) -> dict[str, Any]:
     """A record's title, its first bases as runs of one letter (class, text), and the rest."""
     shown = s.sequence[:MOST_BASES]
-    if is_text:
+    if kind is domain.TEXT:
         left = len(s.sequence) - len(shown)
         return {"title": s.name, "runs": [("text", shown)], "left": f"{left:,}" if left else ""}
     runs = [

@@ -127,7 +127,8 @@ def _of_samples(folder: RunParts) -> list[Finding]:
     if not folder.samples:
         return []
     found = []
-    strange = 0 if folder.is_text else sum(1 for s in folder.samples if set(s.sequence) - BASES)
+    letters = folder.domain.letters
+    strange = sum(1 for s in folder.samples if letters and set(s.sequence.upper()) - letters)
     if strange:
         found.append(Finding("warn", f"{strange:,} samples hold letters other than A, C, G and T."))
     twice = len(folder.samples) - len({s.sequence for s in folder.samples})

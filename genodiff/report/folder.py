@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import CheckpointError, GenodiffError, printable
 from genodiff.io.fasta import read_fasta
 from genodiff.runs.config import RunConfig
@@ -149,9 +150,9 @@ class RunParts:
     troubles: list[str] = field(default_factory=list)
 
     @property
-    def is_text(self) -> bool:
-        """Whether the run is on text."""
-        return self.config.get("domain") == "text"
+    def domain(self) -> Domain:
+        """DNA or text."""
+        return _domain_of(self.config)
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -184,7 +185,7 @@ def read_folder(path: Path) -> RunParts:
     def json_part(name: str) -> dict[str, Any] | None:
         return _read_json(path / name, troubles)
 
-    is_text = isinstance(config, dict) and config.get("domain") == "text"
+    domain = _domain_of(config)
     return RunParts(
         path=path,
         config_text=(path / "config.yaml").read_text(encoding="utf-8-sig"),
@@ -192,10 +193,8 @@ def read_folder(path: Path) -> RunParts:
         settings=_settings(config, troubles),
         metrics=_read_metrics(path / "metrics.csv", troubles),
         evaluations=_read_evaluations(json_part("eval.json"), troubles),
-        samples=_read_texts(path / "samples.txt", troubles)
-        if is_text
-        else _read_samples(path / "samples.fa", troubles),
-        sidecar=json_part("samples.txt.json" if is_text else "samples.fa.json"),
+        samples=_READ_SAMPLES[domain.name](path / domain.samples, troubles),
+        sidecar=json_part(domain.sidecar),
         provenance=json_part("provenance.json"),
         model=json_part("model.json"),
         troubles=troubles,
@@ -247,7 +246,7 @@ def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict
 
 def _per_byte(value: Any) -> Any:
     """An evaluation of text with bytes in the place of bases."""
-    if not isinstance(value, dict) or value.get("domain") != "text":
+    if not isinstance(value, dict) or value.get("domain") != TEXT.name:
         return value
     size, tokens = value.get("bytes"), value.get("tokens")
     if not isinstance(size, int) or not isinstance(tokens, int) or size <= 0:
@@ -298,7 +297,7 @@ def _read_samples(path: Path, troubles: list[str]) -> list[SampleRecord] | None:
             for r in islice(read_fasta(path), MOST_SAMPLES)
         ]
     except GenodiffError as fault:
-        troubles.append(f"samples.fa cannot be read: {fault}")
+        troubles.append(f"{path.name} cannot be read: {fault}")
         return None
     return found
 
@@ -321,9 +320,17 @@ def _read_texts(path: Path, troubles: list[str]) -> list[SampleRecord] | None:
             for r in records
         ]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as fault:
-        troubles.append(f"samples.txt cannot be read: {printable(fault, 120)}")
+        troubles.append(f"{path.name} cannot be read: {printable(fault, 120)}")
         return None
     return [SampleRecord(name, "", text) for name, text in parts]
+
+
+_READ_SAMPLES = {DNA.name: _read_samples, TEXT.name: _read_texts}
+
+
+def _domain_of(config: Any) -> Domain:
+    is_text = isinstance(config, dict) and config.get("domain") == TEXT.name
+    return TEXT if is_text else DNA
 
 
 def dump(value: object) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from genodiff import __version__
+from genodiff.domain import TEXT
 from genodiff.io import atomic
 from genodiff.report import blocks, figures, sample_figures
 from genodiff.report.comparison import Comparison
@@ -60,10 +61,10 @@ def context(
     evaluation = folder.evaluation
     lines = blocks.lines(evaluation) if evaluation is not None else []
     samples = folder.samples or []
-    unit = "byte" if folder.is_text else "base"
+    unit = folder.domain.size_unit
     return {
         "unit": unit,
-        "is_text": folder.is_text,
+        "is_text": folder.domain is TEXT,
         "version": __version__,
         "name": folder.path.resolve().name,
         "subtitle": blocks.subtitle(folder),
@@ -71,7 +72,7 @@ def context(
             ("headline", f"Bits per {unit}"),
             ("training", "Training"),
             ("detail", "Where the bits are"),
-            ("generated", "Generated text" if folder.is_text else "Generated DNA"),
+            ("generated", folder.domain.samples_title),
             ("configuration", "Configuration"),
             ("provenance", "Provenance"),
         ],
@@ -89,7 +90,7 @@ def context(
         else 0,
         "card": blocks.card(comparison) if comparison is not None else None,
         "card_note": note,
-        "samples": [blocks.sample(s, folder.is_text) for s in samples[: blocks.MOST_SAMPLES]],
+        "samples": [blocks.sample(s, folder.domain) for s in samples[: blocks.MOST_SAMPLES]],
         "samples_total": f"{len(samples):,}",
         "config": folder.config_text,
         "provenance": blocks.provenance(folder.provenance, windows),
@@ -103,9 +104,9 @@ def _figures(
     drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
     evaluation = folder.evaluation
     anchors = [x for x in lines if x.role != "model"] or [
-        figures.BitsLine("uniform", "uniform", 8.0 if folder.is_text else 2.0)
+        figures.BitsLine("uniform", "uniform", folder.domain.uniform_bits)
     ]
-    unit = "byte" if folder.is_text else "base"
+    unit = folder.domain.size_unit
     scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
     model = next((x for x in lines if x.role == "model"), None)
     if evaluation is not None:

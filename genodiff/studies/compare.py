@@ -38,6 +38,7 @@ from pydantic import Field, model_validator
 from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
 from genodiff.diffusion.schedule import SCHEDULES
+from genodiff.domain import DomainName
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
@@ -71,7 +72,7 @@ class TrialSpec(Settings):
 
     title: str
     recipe: str
-    domain: Literal["dna", "text"] = "dna"
+    domain: DomainName = "dna"
     fasta: str | None = None
     text: str | None = None
     tokens: Annotated[int, Field(ge=1)]

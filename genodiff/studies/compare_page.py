@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from genodiff import __version__
+from genodiff.domain import DOMAINS
 from genodiff.io import atomic
 from genodiff.report.svg import INK, canvas, to_svg
 from genodiff.score.interval import ratio
@@ -127,14 +128,14 @@ def _published_gap(perplexity: float | None, other: float | None) -> float | Non
 def _main_table(
     spec: TrialSpec, rows: list[dict[str, Any]]
 ) -> tuple[str, list[str], list[list[str]]]:
-    several, per = len(spec.seeds) > 1, "base" if spec.domain == "dna" else "byte"
+    several, per = len(spec.seeds) > 1, DOMAINS[spec.domain].size_unit
     other = next((row["minus"]["row"] for row in rows if row["minus"]), None)
     head = [
         "",
         "parameters",
         f"bits per {per}",
         "95 % interval",
-        "perplexity" if spec.domain == "dna" else "perplexity per token",
+        "perplexity" if per == "base" else f"perplexity per {DOMAINS[spec.domain].unit}",
     ]
     gaps = any(row["published_minus_bits"] is not None for row in rows)
     head += ["over seeds"] * several + ([f"minus {other}"] if other else [])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.tasks.examples import Examples, class_counts, fingerprints
 from genodiff.tasks.kmers import K, shared_kmer_fractions
 from genodiff.tasks.overlap import count_equal, count_overlaps
@@ -52,11 +53,11 @@ def audit(data: TaskData) -> dict[str, Any]:
     }
     found["lengths"] = {part: _lengths(examples) for part, examples in parts.items()}
     groups = _groups(test, task.classes, task.kind)
-    leaks = _leaks(train, test) if task.domain == "dna" else _text_leaks(train, test)
+    leaks = _LEAKS[task.domain](train, test)
     found["leaks"] = {name: _per_class(leak, groups) for name, leak in leaks.items()}
-    known = _read_as(task.domain)
+    known = _KEYS[task.domain]
     found["repeats"], found["conflicts"] = _repeats(parts, known), _conflicts(train, test, known)
-    nothing = b"N" if task.domain == "dna" else None
+    nothing = b"N" if DOMAINS[task.domain].blank == "N" else None
     found["blank"] = {
         part: sum(not s.strip(nothing) for s in examples.sequences)
         for part, examples in parts.items()
@@ -90,18 +91,25 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
 
 
 def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
-    read = _read_as("text")
-    known = set(read(train.sequences))
-    return {"same": np.array([key in known for key in read(test.sequences)], bool)}
+    known = set(_text_keys(train.sequences))
+    return {"same": np.array([key in known for key in _text_keys(test.sequences)], bool)}
 
 
-def _read_as(domain: str) -> Callable[[list[bytes]], list[bytes]]:
-    """What makes two sequences of a domain the same: DNA on either strand, text in words."""
-    if domain == "dna":
-        return lambda sequences: fingerprints(sequences, both_strands=True)
-    return lambda sequences: fingerprints(
+def _dna_keys(sequences: list[bytes]) -> list[bytes]:
+    """Equal for a sequence and its reverse complement."""
+    return fingerprints(sequences, both_strands=True)
+
+
+def _text_keys(sequences: list[bytes]) -> list[bytes]:
+    """Equal for texts of the same words, whatever their case and blanks."""
+    return fingerprints(
         b"\t".join(b" ".join(f.split()) for f in s.lower().split(b"\t")) for s in sequences
     )
+
+
+_LEAKS = {DNA.name: _leaks, TEXT.name: _text_leaks}
+_KEYS = {DNA.name: _dna_keys, TEXT.name: _text_keys}
+"""Keys of sequences: two sequences of a domain are the same where their keys are equal."""
 
 
 def _groups(test: Examples, classes: tuple[str, ...], kind: str) -> dict[str, NDArray[np.bool_]]:
@@ -159,7 +167,7 @@ def _trivial(data: TaskData) -> dict[str, float | None]:
         "lookup_same": None,
         "lookup_overlap": None,
     }
-    if data.task.domain == "dna":
+    if DOMAINS[data.task.domain].unit == "base":  # texts are cut by tokens, whose number is unknown
         scores["length_tree_cut"] = predict_by_length(
             np.minimum(train.lengths, cap), train.labels, np.minimum(test.lengths, cap), n
         )
@@ -234,7 +242,7 @@ def _percent(n: int, of: int) -> str:
 
 
 def _nothing(found: dict[str, Any]) -> str:
-    return "blanks" if found.get("domain") == "text" else "N"
+    return DOMAINS[found.get("domain", DNA.name)].blank
 
 
 def list_warnings(found: dict[str, Any]) -> list[str]:
