@@ -2,14 +2,17 @@
 
 import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from genodiff.errors import MachineError, UsageError
+from genodiff.errors import Interrupted, MachineError, UsageError
 
 
 def whole(kind: Any, tokens: Sequence[Token]) -> int:
@@ -100,3 +103,21 @@ class Common:
             if self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available())
             else "cpu"
         )
+
+
+@contextmanager
+def stop_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end the work as an error does, so that nothing half-written stays."""
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise Interrupted(
+            "stopped by SIGTERM; no file was left half-written",
+            signum,
+            fix="run the same command again",
+        )
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

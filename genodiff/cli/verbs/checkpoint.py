@@ -25,10 +25,9 @@ def check(
     *,
     json: _Json = False,
 ) -> None:
-    """Read everything in a run folder or checkpoint, judge it, and write nothing. Exit code 4 where
-    it is not sound.
+    """Read everything in a run folder or checkpoint and judge it; exit 4 where it is not sound.
 
-    Published weights are judged as `checkpoint import` judges them.
+    Nothing is written. Published weights are judged as `checkpoint import` judges them.
     """
     from genodiff.hub.source import is_published, read_source
     from genodiff.runs.model import check_folder as judge
@@ -88,8 +87,9 @@ def import_(
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
-    """Make a run folder of published weights (Caduceus, DiT, DiMamba); nothing in them is run, and
-    a look at the network ends it.
+    """Make a run folder of published weights (Caduceus, DiT, DiMamba).
+
+    No code among them is run. The network is tried once at the end.
     """
     common.apply()
     from genodiff.hub.adopt import adopt
@@ -115,9 +115,16 @@ def import_(
         else f", strands differ by {probe['strands_differ']:.0e}"
     )
     _log.info(
-        "%s: %s parameters of %s (%s), %.3f bits a base on the probe%s; next: genodiff embed %s " "--fasta FILE",
-        out, f"{found['parameters']:,}", found["layout"], found["digest"], probe["bits_per_base"], strands, out,
-    )  # fmt: skip
+        "%s: %s parameters of %s (%s), %.3f bits a base on the probe%s; "
+        "next: genodiff embed %s --fasta FILE",
+        out,
+        f"{found['parameters']:,}",
+        found["layout"],
+        found["digest"],
+        probe["bits_per_base"],
+        strands,
+        out,
+    )
 
 
 @checkpoint.command
@@ -146,8 +153,9 @@ def export(
     json: _Json = False,
     common: Common = Common(),
 ) -> None:
-    """Write a folder that the reference's from_pretrained loads, with the same logits, and a model
-    card.
+    """Write a folder that the reference's from_pretrained loads, with a model card.
+
+    The network there has the same logits.
     """
     common.apply()
     from genodiff.hub.export import export as write

@@ -31,7 +31,7 @@ def show(
     settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
     json: Annotated[bool, Parameter(negative="", help="JSON instead of YAML.")] = False,
 ) -> None:
-    """The whole configuration that `genodiff train` would use, on stdout; `--config` takes it back."""
+    """The whole configuration that `genodiff train` would use; `--config` takes it back."""
     over = chosen(settings) | ({"preset": preset} if preset else {})
     given = {} if config is None else read_yaml(config)
     if not (isinstance(given, dict) and "recipe" in given):
@@ -49,8 +49,9 @@ def check(
     *,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Read a file of settings and judge it; writes nothing. A file may leave the recipe to the
-    command line.
+    """Read a file of settings and judge it; writes nothing.
+
+    A file may leave the recipe to the command line.
     """
     given = read_yaml(file)
     named = isinstance(given, dict) and "recipe" in given
@@ -72,8 +73,9 @@ def presets(
     *,
     json: Annotated[bool, Parameter(negative="", help="One JSON object per line.")] = False,
 ) -> None:
-    """The networks that `--preset` knows, with their parameters on DNA (the embedding and head of a
-    text run are larger).
+    """The networks that `--preset` knows, with their parameters on DNA.
+
+    The embedding and head of a text run are larger.
     """
     for name, settings in PRESETS.items():
         row = {
