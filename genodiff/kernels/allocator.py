@@ -1,10 +1,9 @@
-"""Keeping freed memory: glibc gives large blocks back to the system at once, and every step of
-training fetches them again, page by page.
+"""Keep freed memory for the next step of training.
 
-On a CPU that is about a tenth of a training step. Within a run the same blocks are wanted in every
-step, so that keeping them costs no memory at the peak. The largest still go back: at 131,072 bases,
-where a block is hundreds of megabytes, those that are kept and fit nothing else would add
-gigabytes.
+By default glibc returns large blocks to the system at once, and every step gets them again, page by
+page. On a CPU that is about a tenth of a training step. A run needs the same blocks in every step,
+so keeping them does not raise its peak. The largest are still returned: at 131,072 bases a block is
+hundreds of megabytes, and blocks that fit nothing else would add gigabytes.
 """
 
 import ctypes
@@ -12,11 +11,11 @@ import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # malloc.h
 _MOST = 2**31 - 1
-_LARGE = 2**26  # bytes of a block that goes back
+_LARGE = 2**26  # bytes; blocks from this size on are returned
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep what it frees, from now on; whether its C library could be told so."""
+    """Let this process keep what it frees, from now on; False if its C library cannot."""
     if not sys.platform.startswith("linux"):
         return False
     try:

@@ -1,8 +1,10 @@
-"""The short causal convolution of a Mamba mixer, channels last: y_t = act(b + Σ_k w_k x_{t−K+1+k}).
+"""The short causal convolution of a Mamba mixer, channels last.
 
-With `reverse` it looks ahead instead of back, as if time were flipped before and after: y_t = act(b
-+ Σ_k w_k x_{t+K−1−k}). Worked on in blocks of time that fit a core's cache; only the inputs are
-saved, and the backward pass recomputes the rest.
+    y_t = act(b + Σ_k w_k x_{t−K+1+k})        in reverse: y_t = act(b + Σ_k w_k x_{t+K−1−k})
+
+In reverse it looks ahead instead of back, as if time were flipped before and after. The version in
+torch goes through blocks of time that fit a core's cache. Only the inputs are saved for the
+backward pass.
 """
 
 from collections.abc import Iterator
@@ -18,11 +20,11 @@ from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.mamba_ssm import published_conv, published_conv_fits
 from genodiff.kernels.native.conv import native_conv
-from genodiff.kernels.parallel import each
+from genodiff.kernels.parallel import map_parts
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.mixer import triton_conv
 
-_NUMBERS = 2**17  # numbers in a block
+_NUMBERS = 2**17  # numbers in a block, about
 
 
 def causal_conv1d(
@@ -33,9 +35,11 @@ def causal_conv1d(
     activation: str | None = "silu",
     before: Float[Tensor, "B W E"] | None = None,
 ) -> Float[Tensor, "B L E"]:
-    """Outputs, in the dtype of x. `before` holds what was read before x, W positions in the order
-    of the sequence: those to its left, or with `reverse` to its right; positions further out count
-    as zero. `activation` is "silu" or None.
+    """Outputs, in the dtype of x.
+
+    `before` holds the W positions before x, in the order of the sequence: those to its left, or
+    with `reverse` to its right. Positions further out count as zero. `activation` is "silu" or
+    None. Raises `ValueError` for another.
     """
     if before is not None and before.shape[1]:
         near = min(weight.shape[1] - 1, before.shape[1])
@@ -58,8 +62,9 @@ def _blocks(x: Tensor) -> list[slice]:
 def _taps(
     width: int, reverse: bool, block: slice, length: int
 ) -> Iterator[tuple[int, slice, slice]]:
-    """(k, the outputs of a block that tap k reaches, counted from its start, the inputs that it
-    takes there).
+    """For each tap (k, the outputs of a block that it reaches, the inputs that it reads for them).
+
+    Outputs are counted from the block's start.
     """
     for k in range(width):
         offset = width - 1 - k if reverse else k - width + 1
@@ -98,7 +103,7 @@ class _Conv(torch.autograd.Function):
                 out = _before_activation(x[row], taps, bias, spans, block.stop - block.start)
                 y[row, block] = F.silu(out, inplace=True) if ctx.silu else out
 
-        each(work, range(len(x)), x.device)
+        map_parts(work, range(len(x)), x.device)
         return y
 
     @staticmethod
@@ -124,7 +129,7 @@ class _Conv(torch.autograd.Function):
             return sums
 
         sums = sum(
-            each(work, range(len(x)), x.device), taps.new_zeros(len(taps) + 1, taps.shape[1])
+            map_parts(work, range(len(x)), x.device), taps.new_zeros(len(taps) + 1, taps.shape[1])
         )
         return dx.to(x.dtype), sums[:-1].t(), None if bias is None else sums[-1], None, None
 

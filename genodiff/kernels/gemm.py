@@ -1,16 +1,15 @@
-"""Where float32 matrix products run on a CPU: torch's default (MKL), or oneDNN where that is as
-exact and faster.
+"""Where float32 matrix products run on a CPU: in MKL, torch's default, or in oneDNN.
 
-On AMD processors MKL takes a slow path, at a quarter to a half of the machine's speed. The setting
-that sends float32 products to oneDNN is called 'bf16', because oneDNN may then round their inputs
-to bfloat16. It does so only where matrix tiles (AMX) exist; elsewhere the arithmetic stays float32.
-The choice rests on what the processor is and on a check against float64, never on a stopwatch: a
-run that resumes must take the same path to the same bits.
+On AMD processors MKL is slow: a quarter to a half of the machine's speed. The setting that sends
+float32 products to oneDNN is called 'bf16', because oneDNN may then round their inputs to bfloat16.
+It does so only where matrix tiles (AMX) exist; elsewhere the arithmetic stays float32. The choice
+depends on the processor and on a check against float64, and never on a timing: a run that resumes
+must take the same path to the same bits.
 
-Both libraries divide a sum over many tokens between threads, and other parts of it give other bits.
-`over_tokens` divides it itself, by the number of tokens alone. With oneDNN the bits then do not
-depend on the number of threads; MKL's may. `linear.py` and the mixer need neither where the C
-library runs.
+Both libraries divide a sum over many tokens between threads, and the division changes the bits.
+`sum_over_tokens` divides it by the number of tokens alone. With oneDNN the bits then do not depend
+on the number of threads; with MKL they may. Where the C library runs, `linear.py` and the mixer
+need neither.
 """
 
 import platform
@@ -26,19 +25,19 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.parallel import each
+from genodiff.kernels.parallel import map_parts
 
 _ROUTED = "bf16"
 _EXACT = 1e-5  # rounding to bfloat16 would show as 1e-3
-_PIECE, _PIECES = 2048, 16  # tokens of a piece of a sum at least, and pieces at most
+_PIECE, _PIECES = 2048, 16  # least tokens in a piece of a sum, and most pieces
 
 
 @contextmanager
 def routed_matmul(enabled: bool = True) -> Iterator[bool]:
-    """Within, float32 products on the CPU go to oneDNN where that is exact and pays; yields whether
-    they do.
+    """A context that sends float32 products on the CPU to oneDNN, if that is exact and faster.
 
-    The setting is torch's, for the whole process; it is put back at the end.
+    Yields whether it does. The setting is torch's, for the whole process; it is restored at the
+    end.
     """
     routed = enabled and routing()[0]
     with _precision(_ROUTED if routed else None):
@@ -47,20 +46,21 @@ def routed_matmul(enabled: bool = True) -> Iterator[bool]:
 
 @contextmanager
 def plain_matmul() -> Iterator[None]:
-    """Within, products take torch's default path: batches of very thin ones are faster there."""
+    """A context in which products take torch's default path, faster for batches of thin ones."""
     with _precision("none"):
         yield
 
 
-def over_tokens(a: Float[Tensor, "T M"], b: Float[Tensor, "T N"]) -> Float[Tensor, "M N"]:
-    """aᵀ b, the sum over T that a weight's gradient is: on a CPU the same bits for any number of
-    threads.
+def sum_over_tokens(a: Float[Tensor, "T M"], b: Float[Tensor, "T N"]) -> Float[Tensor, "M N"]:
+    """aᵀ b, the sum over tokens in a weight's gradient.
+
+    On a CPU the bits are the same for any number of threads.
     """
     pieces = min(-(-len(a) // _PIECE), _PIECES)
     if pieces < 2 or a.device.type != "cpu":
         return a.t() @ b
     size = -(-len(a) // pieces)
-    first, *others = each(
+    first, *others = map_parts(
         lambda piece: piece[0].t() @ piece[1],
         list(zip(a.split(size), b.split(size), strict=True)),
         a.device,
@@ -75,7 +75,7 @@ def linear(
     weight: Float[Tensor, "M N"],
     bias: Float[Tensor, " M"] | None = None,
 ) -> Float[Tensor, "*rows M"]:
-    """W x + b; the gradient of W is taken by `over_tokens`."""
+    """W x + b; the gradient of W is computed by `sum_over_tokens`."""
     if x.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight, bias)
     out: Tensor = _Linear.apply(x, weight, bias)
@@ -94,13 +94,13 @@ class _Linear(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         flat, (for_x, for_weight, for_bias) = g.reshape(-1, len(weight)), ctx.needs_input_grad
         dx = g @ weight if for_x else None
-        dweight = over_tokens(flat, x.reshape(-1, weight.shape[1])) if for_weight else None
+        dweight = sum_over_tokens(flat, x.reshape(-1, weight.shape[1])) if for_weight else None
         return dx, dweight, flat.sum(0) if for_bias else None
 
 
 @cache
 def routing() -> tuple[bool, str]:
-    """Whether `routed_matmul` routes on this machine, and why (not), in words."""
+    """Whether `routed_matmul` uses oneDNN on this machine, and the reason, in words."""
     if not hasattr(torch.backends.mkldnn, "matmul") or not torch.backends.mkldnn.is_available():
         return False, "this torch has no switch for it"
     if torch.cpu._is_amx_tile_supported():
@@ -137,9 +137,7 @@ def _is_amd() -> bool:
 
 
 def _error() -> float:
-    """The largest relative error of routed products of a mixer's shapes, forward and both
-    gradients.
-    """
+    """The largest relative error of oneDNN's products of a mixer's shapes, gradients included."""
     worst = 0.0
     with _precision(_ROUTED), torch.no_grad(), torch.autocast("cpu", enabled=False):
         for rows, inputs, outputs in (

@@ -1,5 +1,4 @@
-"""The C library of the CPU kernels (`native/`): finding it, refusing a stale one, and calling it
-with tensors.
+"""The C library of the CPU kernels (`native/`): load it, refuse a stale one, call it with tensors.
 
 It is built when genodiff is installed, where there is a compiler; `find_missing` says what is
 missing. It needs no compiler, and no headers, to run. There is a copy for each instruction set; the
@@ -28,7 +27,9 @@ def _structure(pointers: str, numbers: str) -> type[ctypes.Structure]:
     return type("Arguments", (ctypes.Structure,), {"_fields_": fields})
 
 
-# The structures of native.c, and for each the tensors whose strides over rows and time it holds.
+# The arguments of each kernel, as the structures of native.c: pointers to float32 tensors, then
+# 64-bit integers. For a tensor x, x_b and x_l are its strides over the batch and over time (or
+# rows), in numbers, not bytes. Second, the tensors that have such strides.
 _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "scan": (
         _structure(
@@ -61,7 +62,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
 
 
 def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
-    """A copy of the library, or None and why not."""
+    """A copy of the library, or None and what is wrong with it."""
     for suffix in EXTENSION_SUFFIXES:
         path = Path(__file__).with_name(f"_native_{name}{suffix}")
         if path.is_file():
@@ -86,7 +87,7 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
 
 
 def _version(library: Any) -> int:
-    """The library's version; 0 where its structures are not ours, whatever it says."""
+    """The library's version, or 0 where its structures do not have the sizes of ours."""
     try:
         same = all(
             getattr(library, f"genodiff_{k}_size")() == ctypes.sizeof(s)
@@ -100,8 +101,9 @@ def _version(library: Any) -> int:
 
 @cache
 def _library() -> tuple[ctypes.CDLL | None, str]:
-    """The copy for this machine's widest instruction set and its name, or why there is none. torch
-    comes first: one OpenMP for both.
+    """The copy for this machine's widest instruction set and its name, or None and why.
+
+    torch is imported before it is loaded, so that both use the same OpenMP threads.
     """
     base, fault = _open("base")
     if base is None:
@@ -126,9 +128,7 @@ def instruction_set() -> str:
 
 
 def multiply_adds(rounds: int) -> int:
-    """Do this many rounds of multiply-adds on one core; how many vector operations that were. For
-    benchmarks.
-    """
+    """Run rounds of multiply-adds on one core, for benchmarks; returns how many vectors' worth."""
     library = _library()[0]
     assert library is not None
     library.genodiff_multiply_add.argtypes, library.genodiff_multiply_add.restype = (
@@ -160,7 +160,11 @@ def fits(*tensors: Tensor | None) -> bool:
 def call(
     kernel: str, tensors: Mapping[str, Tensor | None], *, backward: bool, **numbers: int
 ) -> None:
-    """Run a kernel on tensors that `fits`, whose last axis is contiguous. Raises MemoryError."""
+    """Run a kernel on tensors that `fits`, each with a contiguous last axis.
+
+    `tensors` and `numbers` are the fields of the kernel's structure; a field that is left out is
+    null or 0. Raises `MemoryError` if there is no memory for scratch space.
+    """
     structure, strided = _STRUCTURES[kernel]
     arguments = structure()
     for name, x in tensors.items():

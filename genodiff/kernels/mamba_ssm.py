@@ -1,9 +1,8 @@
-"""The published CUDA kernels, mamba-ssm's scan and causal-conv1d's convolution, behind genodiff's
-definitions.
+"""The published CUDA kernels: mamba-ssm's scan and causal-conv1d's convolution.
 
-They want channels first, read to the right only, and take no initial state: what they cannot do
-goes to the other versions. Source: Gu and Dao, 2023, arXiv 2312.00752; both packages are an
-optional extra, `genodiff[cuda]`, and compile at install.
+They take channels before time, run from left to right only, and have no initial state. Other
+implementations do what they cannot. Both packages are an optional extra, `genodiff[cuda]`, and
+compile at install. Source: Gu and Dao, 2023, arXiv 2312.00752.
 """
 
 from collections.abc import Callable
@@ -14,12 +13,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-_WIDTHS = (2, 3, 4)  # of the filters that causal-conv1d takes
+_WIDTHS = (2, 3, 4)  # widths K of the filters that causal-conv1d takes
 
 
 @cache
 def _published() -> tuple[Callable[..., Any] | None, str]:
-    """mamba-ssm's scan, or None and why not."""
+    """mamba-ssm's scan, or None and what is missing."""
     if not torch.cuda.is_available():
         return None, "runs on CUDA devices only, and torch sees none"
     try:
@@ -44,7 +43,7 @@ def _published_conv() -> Callable[..., Any] | None:
 
 
 def find_missing() -> str | None:
-    """None where mamba-ssm's scan can be called; else what is missing."""
+    """What keeps mamba-ssm's scan from running here, in words; None if nothing."""
     scan, fault = _published()
     return fault if scan is None else None
 
@@ -80,7 +79,7 @@ def call_with_layout(
     D: Tensor | None, z: Tensor | None,
     delta_bias: Tensor | None, delta_softplus: bool, reverse: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """A scan with mamba-ssm's signature, called with ours."""
+    """Call a scan that has mamba-ssm's signature and layout with ours."""
     u, delta, B, C, z = (_channels_first(x, reverse) for x in (u, delta, B, C, z))  # type: ignore[assignment]
     y, state = scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, return_last_state=True)
     y = y.transpose(1, 2)
@@ -88,7 +87,7 @@ def call_with_layout(
 
 
 def published_conv_fits(x: Tensor, weight: Tensor) -> bool:
-    """Whether `published_conv` can take these tensors."""
+    """Whether `published_conv` takes these tensors: (B, L, E) and (E, K), on a GPU."""
     return (
         x.is_cuda
         and weight.shape[1] in _WIDTHS

@@ -1,5 +1,4 @@
-"""The selective scan, one line per equation and one step at a time: the truth that every faster
-version is tested against.
+"""The selective scan, one step at a time: the definition that faster versions are tested against.
 
     dt_t = softplus(delta_t + delta_bias)            h_t = exp(dt_t A) ⊙ h_{t-1} + dt_t u_t B_tᵀ
     y_t  = h_t C_t + D ⊙ u_t                         y_t ← y_t ⊙ silu(z_t)
@@ -31,7 +30,7 @@ def naive_scan(
     dt = delta if delta_bias is None else delta + delta_bias
     if delta_softplus:
         dt = F.softplus(dt)
-    # unbind, because the backward of a slice is as large as the whole tensor.
+    # unbind, for the gradient of one slice would be as large as the whole tensor.
     steps = list(zip(u.unbind(1), dt.unbind(1), B.unbind(1), C.unbind(1), strict=True))
     h = u.new_zeros(u.shape[0], *A.shape) if h0 is None else h0
     ys = []

@@ -1,9 +1,8 @@
-"""Independent parts of a computation, each on a thread of its own.
+"""Independent parts of a computation, each on one thread from beginning to end.
 
-torch divides every single operation over its threads and waits for all of them after each; where
-operations are as short as a block of a scan, that waiting costs as much as it gains, and far more
-on a machine with other work. Here a thread keeps its part from beginning to end. What is computed,
-and in which order it is added up, does not depend on the number of threads.
+torch divides every operation over its threads, and waits for all of them after it. For operations
+as short as a block of a scan, waiting costs as much as dividing gains, and more on a machine with
+other work. What is computed here, and the order of sums, do not depend on the number of threads.
 """
 
 import os
@@ -19,11 +18,12 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def each(
+def map_parts(
     work: Callable[[Part], Result], parts: Sequence[Part], device: torch.device
 ) -> list[Result]:
-    """`work(part)` of every part, in order; without gradients. On a CPU, over as many threads as
-    torch may use.
+    """`work(part)` of every part, in their order, without gradients.
+
+    On a CPU they are divided over as many threads as torch may use.
     """
     threads = min(torch.get_num_threads(), len(parts))
     if threads < 2 or device.type != "cpu":
@@ -39,13 +39,14 @@ def each(
 
 @cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    """Threads in which torch does not divide its operations any further. A forked process needs
-    threads of its own.
+    """Threads in which torch does not divide its operations.
+
+    Cached for each process: threads do not survive a fork.
     """
     before, all_here = torch.get_num_threads(), Barrier(threads)
 
     def start() -> None:
-        # a thread's first question sets its count to the last one set anywhere
+        # Asking first matters: a thread's first call sets its count to the last one set anywhere.
         torch.get_num_threads()
         torch.set_num_threads(1)
         all_here.wait()

@@ -1,17 +1,16 @@
-"""The selective scan in pure torch, block by block in time, with its own backward: what runs where
-no compiled kernel does.
+"""The selective scan in pure torch, block by block in time, with its own backward pass.
 
-Notation as in `naive.py`. In a block of T steps everything but the recurrence is one operation over
-(T, b, N, E), channels innermost, into reused buffers; the recurrence is one fused multiply-add per
-step, in place. The inputs and the state before each block are kept; the backward pass recomputes a
-block's decays a_t = exp(dt_t A) and states h_t, then runs
+The notation is that of `naive.py`. In a block of T steps everything but the recurrence is one
+operation over (T, b, N, E), with contiguous channels, into buffers that are used again. The
+recurrence is one fused multiply-add a step, in place. The inputs and the state before each block
+are kept. The backward pass computes a block's decays a_t = exp(dt_t A) and states h_t again, then
 
     g_t = C_t ∂y_t + a_{t+1} g_{t+1}    w_t = g_t a_t h_{t-1}    ∂A = Σ_t w_t dt_t
     ∂dt_t = Σ_n w_t A + u_t Σ_n g_t B_t
     ∂C_t = Σ_e h_t ∂y_t                 ∂B_t = Σ_e g_t dt_t u_t  ∂u_t = dt_t Σ_n g_t B_t + D ∂y_t
 
-Nothing is divided by a cumulative product, so that decays may underflow. Decays are 2^(dt A log₂e):
-exp2 is three times faster than exp on a CPU.
+Nothing is divided by a cumulative product, so decays may underflow. They are computed as
+2^(dt A log₂e): on a CPU exp2 is three times faster than exp.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,14 +25,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.gemm import plain_matmul
-from genodiff.kernels.parallel import each
+from genodiff.kernels.parallel import map_parts
 
-_STEPS = 32  # least steps in a block: N/32 floats are saved per channel and token
+_STEPS = 32  # least steps in a block: N/32 floats are saved for each channel and token
 _NUMBERS = 2**18  # numbers in a buffer, where the shape allows: three buffers stay in the cache
 
 
 class _Block(NamedTuple):
-    """Rows and times that are worked on together, and the block's number in time."""
+    """Rows and times that are computed together, and the block's number in time."""
 
     rows: slice
     span: slice
@@ -41,11 +40,10 @@ class _Block(NamedTuple):
 
 
 class _Buffers:
-    """Decays a, states h and adjoints g of a block, (T, b, N, E), and the lists of steps that the
-    recurrences run over.
+    """Decays a, states h and adjoints g of a block, (T, b, N, E), and lists of their steps.
 
-    `states` has one step more than the others: the state before the block, at the end where time
-    begins.
+    `states` has one step more than the others: the state before the block, at the end where the
+    scan begins. `scan` and `adjoint` are lists in the order of the recurrences.
     """
 
     def __init__(
@@ -67,7 +65,7 @@ class _Buffers:
             self.adjoint = (g[-2::-1], a[:0:-1], g[:0:-1])
 
 
-class _Plan:
+class _Blocks:
     """How (B, L, E) × N is cut into blocks, and the buffers that blocks of one shape share."""
 
     def __init__(self, like: Tensor, n: int, reverse: bool, backward: bool) -> None:
@@ -86,13 +84,13 @@ class _Plan:
         self.spans = [slice(t, min(t + steps, length)) for t in range(0, length, steps)]
 
     def blocks(self, rows: slice) -> Iterator[_Block]:
-        """The blocks of some rows in the order in which this pass visits them."""
+        """The blocks of some rows, in the order of this pass."""
         order = list(enumerate(self.spans))
         for number, span in reversed(order) if self.reverse != self.backward else order:
             yield _Block(rows, span, number)
 
     def cutter(self) -> Callable[[_Block], _Buffers]:
-        """The buffers of a block, made once for each shape of block; every thread has its own."""
+        """A function from a block to its buffers, made once for each shape; one for each thread."""
 
         @cache
         def of_size(steps: int, rows: int) -> _Buffers:
@@ -104,7 +102,7 @@ class _Plan:
 
 
 def _recur(x: tuple[Tensor, ...], a: tuple[Tensor, ...], before: tuple[Tensor, ...]) -> None:
-    """x_i += a_i before_i, strictly in order, for `before` holds tensors of x."""
+    """x_i += a_i before_i, strictly in order: `before` holds tensors of x."""
     if x and x[0].device.type == "cpu" and _foreach_is_in_order():
         torch._foreach_addcmul_(x, a, before)
     else:
@@ -114,8 +112,9 @@ def _recur(x: tuple[Tensor, ...], a: tuple[Tensor, ...], before: tuple[Tensor, .
 
 @cache
 def _foreach_is_in_order() -> bool:
-    """Whether torch's addcmul over a list runs one tensor after the other on this CPU, as it does
-    up to now.
+    """Whether torch's addcmul over a list runs one tensor after the other on this CPU.
+
+    It does in every torch so far, without a promise.
     """
     x = torch.ones(9, 4)
     torch._foreach_addcmul_(x[1:].unbind(0), torch.full((8, 4), 2.0).unbind(0), x[:-1].unbind(0))
@@ -128,8 +127,9 @@ def _time_first(x: Tensor, block: _Block) -> Tensor:
 
 
 def _run(buffers: _Buffers, x: Tensor, dt: Tensor, B: Tensor, A2: Tensor) -> None:
-    """Fill in a block's decays and states; the state before it stands in `buffers.first`. A2 is A
-    log₂e, (N, E).
+    """Fill in a block's decays and states, from the state before it in `buffers.first`.
+
+    A2 is A log₂e, (N, E).
     """
     torch.exp2(torch.mul(dt.unsqueeze(2), A2, out=buffers.a), out=buffers.a)
     torch.mul(x.unsqueeze(2), B.unsqueeze(3), out=buffers.h)
@@ -156,10 +156,11 @@ def _forward(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
     bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """Outputs, the last state (B, N, E), and with `keep` the step sizes and the state before each
-    block (B, blocks, N, E).
+    """Outputs and the last state (B, N, E).
+
+    With `keep` also the step sizes and the state before each block, (B, blocks, N, E).
     """
-    plan = _Plan(u, A.shape[1], reverse, backward=False)
+    plan = _Blocks(u, A.shape[1], reverse, backward=False)
     A2 = (A.t() * log2(e)).contiguous()
     h0 = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2)
     state = h0.clone(memory_format=torch.contiguous_format)
@@ -189,7 +190,7 @@ def _forward(
             h = buffers.last
         state[rows] = h
 
-    each(work, plan.rows, u.device)
+    map_parts(work, plan.rows, u.device)
     return y, state, dts, saved
 
 
@@ -217,7 +218,7 @@ class _Scan(torch.autograd.Function):
     @plain_matmul()
     def backward(ctx: Any, gy: Tensor, g_state: Tensor) -> tuple[Tensor | None, ...]:
         u, dts, A, B, C, D, z, saved = ctx.saved_tensors
-        plan = _Plan(u, A.shape[1], ctx.reverse, backward=True)
+        plan = _Blocks(u, A.shape[1], ctx.reverse, backward=True)
         At = A.t().contiguous()
         A2 = At * log2(e)
         du, ddt, dB, dC = (
@@ -268,7 +269,7 @@ class _Scan(torch.autograd.Function):
                 _time_first(du, block).copy_(dx)
             return dA, dD
 
-        parts = each(work, plan.rows, u.device)
+        parts = map_parts(work, plan.rows, u.device)
         dA = sum((part[0] for part in parts), torch.zeros_like(At))
         dD = None if D is None else sum((part[1] for part in parts), torch.zeros_like(D))
         dbias = ddt.sum((0, 1)) if ctx.has_bias else None
@@ -289,9 +290,7 @@ def chunked_scan(
     reverse: bool = False,
     h0: Float[Tensor, "B E N"] | None = None,
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
-    """As `naive_scan`: outputs y and the state after the last step. Where no gradient is asked for,
-    nothing is saved.
-    """
+    """As `naive_scan`; where no gradient is asked for, nothing is saved."""
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
         return _Scan.apply(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from genodiff.kernels import gemm
-from genodiff.kernels.gemm import linear, over_tokens, plain_matmul, routed_matmul, routing
+from genodiff.kernels.gemm import linear, plain_matmul, routed_matmul, routing, sum_over_tokens
 
 if not hasattr(torch.backends.mkldnn, "matmul"):
     pytest.skip("this torch has no such switch", allow_module_level=True)
@@ -99,8 +99,8 @@ def test_a_sum_over_tokens_is_the_product(rows: int) -> None:
     generator = torch.Generator().manual_seed(rows)
     a, b = torch.randn(rows, 9, generator=generator), torch.randn(rows, 5, generator=generator)
     exact = a.double().t() @ b.double()
-    assert (over_tokens(a, b) - exact).norm() <= 2e-6 * exact.norm()
-    assert over_tokens(a[:0], b[:0]).eq(0).all()
+    assert (sum_over_tokens(a, b) - exact).norm() <= 2e-6 * exact.norm()
+    assert sum_over_tokens(a[:0], b[:0]).eq(0).all()
 
 
 @pytest.mark.parametrize("biased", [True, False])

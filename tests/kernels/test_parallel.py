@@ -9,7 +9,7 @@ import torch
 from scans import PROVIDERS, Problem
 
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.parallel import each
+from genodiff.kernels.parallel import map_parts
 
 CPU = torch.device("cpu")
 
@@ -31,7 +31,7 @@ def test_parts_run_in_other_threads_one_torch_thread_each_and_come_back_in_order
             meet.wait()
         return part, threading.get_ident(), torch.get_num_threads(), torch.is_grad_enabled()
 
-    found = each(work, range(7), CPU)
+    found = map_parts(work, range(7), CPU)
     assert [part for part, *_ in found] == list(range(7))
     assert len({ident for _, ident, *_ in found} | {threading.get_ident()}) == 4
     assert {count for _, _, count, _ in found} == {1}
@@ -50,14 +50,14 @@ def test_a_fault_in_a_part_is_raised() -> None:
         raise KeyError(part)
 
     with pytest.raises(KeyError):
-        each(work, range(3), CPU)
+        map_parts(work, range(3), CPU)
 
 
 @pytest.mark.usefixtures("three_threads")
 def test_parts_run_under_inference_mode_where_the_caller_does() -> None:
     with torch.inference_mode():
         x = torch.zeros(3, 2)
-        each(lambda part: x[part].add_(part), range(3), CPU)
+        map_parts(lambda part: x[part].add_(part), range(3), CPU)
     assert x[:, 0].tolist() == [0, 1, 2]
 
 
@@ -66,10 +66,10 @@ def test_parts_run_under_inference_mode_where_the_caller_does() -> None:
 )  # later Pythons warn of forking beside threads
 @pytest.mark.usefixtures("three_threads")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    assert each(abs, [-1, -2, -3], CPU) == [1, 2, 3]
+    assert map_parts(abs, [-1, -2, -3], CPU) == [1, 2, 3]
     child = os.fork()
     if child == 0:  # pragma: no cover
-        os._exit(0 if each(abs, [-1, -2, -3], CPU) == [1, 2, 3] else 1)
+        os._exit(0 if map_parts(abs, [-1, -2, -3], CPU) == [1, 2, 3] else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
