@@ -17,6 +17,7 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
@@ -46,7 +47,7 @@ def main() -> None:
     before, began, wall = peak(), time.process_time(), time.perf_counter()
     with routed_matmul():
         terms = exact_count_loss(
-            diffusion, network, x0, torch.ones_like(x0, dtype=torch.bool), None, k, u
+            diffusion, network, Clean(x0, torch.ones_like(x0, dtype=torch.bool)), k, u
         )
         loss = terms.nats / terms.n_tokens
         loss.backward()

@@ -28,6 +28,7 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
@@ -143,7 +144,7 @@ def training(a: argparse.Namespace, d_model: int, scan: peers.Scan | None) -> St
         with routed_matmul(scan is None):
             optimiser.zero_grad()
             terms = exact_count_loss(
-                diffusion, network, x0, torch.ones_like(x0, dtype=torch.bool), None, k, u
+                diffusion, network, Clean(x0, torch.ones_like(x0, dtype=torch.bool)), k, u
             )
             loss = terms.nats / terms.n_tokens
             loss.backward()

@@ -60,11 +60,11 @@ class Batch(NamedTuple):
         """`backbone` as the denoiser of these rows: told their segments, where there are any."""
         if self.segments is None:
             return backbone
-        return partial(backbone, segments=self.segments.to(next(backbone.parameters()).device))  # type: ignore[attr-defined]
-
-    def weight(self, soft_mask_weight: float) -> Tensor:
-        """(B, L) float32: `soft_mask_weight` where soft-masked, 1 elsewhere."""
-        return torch.where(self.soft, soft_mask_weight, 1.0).to(torch.float32)
+        device = next(backbone.parameters()).device  # type: ignore[attr-defined]
+        told = partial(backbone, segments=self.segments.to(device))
+        # `partial` hides it, and the head would run on all rows.
+        told.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
+        return told
 
 
 class TrainBatches:

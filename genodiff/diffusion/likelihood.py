@@ -1,11 +1,9 @@
-"""The likelihood bound: its estimate window by window, its curve over mask rates, and its exact
-value in small worlds.
+"""The likelihood bound: estimates for windows, a curve over mask rates, exact in small worlds.
 
     C_k       cross-entropy summed over k masked positions of n, averaged over all sets of k
-    NELBO     sum over k = 1..n of C_k / k
-    no schedule in it, nothing cut off
-    NELBO_T   sum over i = 1..T of r(i) E[C_k], k ~ Binomial(n, 1 - alpha(i/T))
-    the bound of T sampling steps
+    NELBO     sum over k = 1..n of C_k / k; no schedule in it, nothing cut off
+    NELBO_T   sum over i = 1..T of r(i) E[C_k], k ~ Binomial(n, 1 - alpha(i/T)); the bound of T
+              sampling steps
 
 C_k / k is what a masked token costs when k of n are masked: the denoiser's curve over mask rates,
 whose mean over k is the bound per token. NELBO is also the negative log-likelihood of the denoiser
@@ -19,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import count_and_scale, count_time, cross_entropy
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
 from genodiff.diffusion.schedule import Schedule
@@ -46,22 +45,20 @@ class WindowNelbo(NamedTuple):
 def window_nelbo(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
-    x0: Int[Tensor, "B L"],
-    maskable: Bool[Tensor, "B L"],
+    clean: Clean,
     k: Int[Tensor, "B"],
     u: Float[Tensor, "B L"],
-    lengths: Int[Tensor, "B"] | None = None,
 ) -> WindowNelbo:
-    """The exact-count estimate of each window's bound; k from `counts(times(...), n)`, systematic
-    over all windows.
+    """The exact-count estimate of each window's bound.
+
+    k comes from `counts(times(...), n)`, systematic over all windows.
     """
-    n = maskable.sum(-1)
-    k, scale = count_and_scale(maskable, k)
-    masked = exact_count_mask(maskable, k, u)
-    sigma = diffusion.sigma(count_time(diffusion, maskable, k))
-    ce = cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths).double()
+    k, scale = count_and_scale(clean, k)
+    masked = exact_count_mask(clean.maskable, k, u)
+    sigma = diffusion.sigma(count_time(diffusion, clean, k))
+    ce = cross_entropy(diffusion, denoiser, clean, masked, sigma).double()
     masked_nats = ce.sum(-1)
-    return WindowNelbo(masked_nats / k.clamp(min=1), masked_nats, ce, masked, scale, k, n)
+    return WindowNelbo(masked_nats / k.clamp(min=1), masked_nats, ce, masked, scale, k, clean.n)
 
 
 class RateCurve(NamedTuple):
@@ -92,9 +89,7 @@ def count_terms(
     x0: Int[Tensor, "L"],
     maskable: Bool[Tensor, "L"],
 ) -> Float[Tensor, "K"]:
-    """C_0 .. C_n of one window of n <= 16 maskable positions, by enumerating its 2^n masks; K = n +
-    1.
-    """
+    """C_0 .. C_n of one window of n <= 16 maskable positions, from all its 2^n masks; K = n + 1."""
     where = maskable.nonzero()[:, 0]
     n = len(where)
     if n > _MOST_ENUMERATED:
@@ -105,9 +100,9 @@ def count_terms(
     masked = torch.zeros(2**n, len(x0), dtype=torch.bool, device=x0.device)
     masked[:, where] = chosen
     k = chosen.sum(-1)
-    rows = x0.expand(2**n, -1)
-    sigma = diffusion.sigma(count_time(diffusion, maskable.expand(2**n, -1), k))
-    nats = cross_entropy(diffusion, denoiser, rows, masked, sigma, None).double().sum(-1)
+    clean = Clean(x0.expand(2**n, -1), maskable.expand(2**n, -1))
+    sigma = diffusion.sigma(count_time(diffusion, clean, k))
+    nats = cross_entropy(diffusion, denoiser, clean, masked, sigma).double().sum(-1)
     return (
         torch.zeros(n + 1, dtype=torch.float64, device=x0.device).index_add(0, k, nats)
         / k.bincount()
@@ -122,9 +117,7 @@ def nelbo_exact(terms: Float[Tensor, "K"]) -> Float[Tensor, ""]:
 def nelbo_discrete(
     terms: Float[Tensor, "K"], schedule: Schedule, n_steps: int
 ) -> Float[Tensor, ""]:
-    """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; needs alpha(1) = 0 to be
-    all of it.
-    """
+    """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; it needs alpha(1) = 0."""
     n = len(terms) - 1
     k = torch.arange(n + 1, dtype=torch.float64, device=terms.device)
     grid = torch.arange(n_steps + 1, dtype=torch.float64, device=terms.device) / n_steps

@@ -27,11 +27,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion, exact_count_mask
 
 
 class LossTerms(NamedTuple):
-    """Sums over a batch. Divide by a count of tokens after adding up micro-batches, never before."""
+    """Sums over a batch. Add up micro-batches first, then divide by a count of tokens."""
 
     nats: Float[Tensor, ""]  # weighted by the position weights: what is optimised
     nats_unweighted: Float[Tensor, ""]  # the bound itself, without gradient
@@ -41,70 +42,59 @@ class LossTerms(NamedTuple):
 def exact_count_loss(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
-    x0: Int[Tensor, "B L"],
-    maskable: Bool[Tensor, "B L"],
-    weight: Float[Tensor, "B L"] | None,
+    clean: Clean,
     k: Int[Tensor, "B"],
     u_mask: Float[Tensor, "B L"],
-    lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound from k masked positions per window, k from `counts`; see the module. `weight` None
-    means 1 everywhere.
+    """The bound from k masked positions per window, k from `counts`; see the module.
 
     A time-conditioned denoiser is told the time at which k of n positions are masked on average.
     """
-    k, scale = count_and_scale(maskable, k)
-    masked = exact_count_mask(maskable, k, u_mask)
-    sigma = diffusion.sigma(count_time(diffusion, maskable, k))
-    return _reduce(
-        cross_entropy(diffusion, denoiser, x0, masked, sigma, lengths), scale, maskable, weight
-    )
+    k, scale = count_and_scale(clean, k)
+    masked = exact_count_mask(clean.maskable, k, u_mask)
+    sigma = diffusion.sigma(count_time(diffusion, clean, k))
+    return _scaled(scale, cross_entropy(diffusion, denoiser, clean, masked, sigma), clean)
 
 
 def continuous_time_loss(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
-    x0: Int[Tensor, "B L"],
-    maskable: Bool[Tensor, "B L"],
-    weight: Float[Tensor, "B L"] | None,
+    clean: Clean,
     t: Float[Tensor, "B"],
     u_mask: Float[Tensor, "B L"],
-    lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound's integral from times t in (0, 1]: the whole bound if alpha goes from 1 to 0, else
-    see `decompose`.
+    """The bound's integral, from times t in (0, 1].
+
+    It is the whole bound if alpha goes from 1 to 0, else see `decompose`.
     """
-    masked = diffusion.draw_mask(t, u_mask, maskable)
-    ce = cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t), lengths)
-    return _reduce(ce, diffusion.schedule.weight(t), maskable, weight)
+    masked = diffusion.draw_mask(t, u_mask, clean.maskable)
+    ce = cross_entropy(diffusion, denoiser, clean, masked, diffusion.sigma(t))
+    return _scaled(diffusion.schedule.weight(t), ce, clean)
 
 
 def discrete_time_loss(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
-    x0: Int[Tensor, "B L"],
-    maskable: Bool[Tensor, "B L"],
-    weight: Float[Tensor, "B L"] | None,
+    clean: Clean,
     t: Float[Tensor, "B"],
     u_mask: Float[Tensor, "B L"],
     n_steps: int,
-    lengths: Int[Tensor, "B"] | None = None,
 ) -> LossTerms:
-    """The bound of a chain of `n_steps` steps; t in (0, 1] chooses the step i = ceil(t n_steps).
-    Finite for every t.
+    """The bound of a chain of `n_steps` steps; finite for every t.
 
-    Step 1 reveals whatever is left, so it is the reconstruction term too, also where alpha(0) < 1.
+    t in (0, 1] chooses the step i = ceil(t n_steps). Step 1 reveals whatever is left, so it is the
+    reconstruction term too, also where alpha(0) < 1.
     """
     i = torch.ceil(t * n_steps).clamp(1, n_steps)
     t_i = i / n_steps
-    masked = diffusion.draw_mask(t_i, u_mask, maskable)
-    ce = cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(t_i), lengths)
+    masked = diffusion.draw_mask(t_i, u_mask, clean.maskable)
+    ce = cross_entropy(diffusion, denoiser, clean, masked, diffusion.sigma(t_i))
     reveal = torch.where(i == 1, 1.0, diffusion.reveal(t_i, (i - 1) / n_steps))
-    return _reduce(ce, n_steps * reveal, maskable, weight)
+    return _scaled(n_steps * reveal, ce, clean)
 
 
 class Decomposition(NamedTuple):
-    """The bound's three terms per window, in nats; the first two are estimates, the third is exact."""
+    """The bound's three terms per window, in nats: two estimates, and the prior's, exact."""
 
     reconstruction: Float[Tensor, "B"]  # tokens masked at t = 0 already; 0 when alpha(0) = 1
     diffusion: Float[Tensor, "B"]  # the integral over (0, 1]
@@ -118,37 +108,28 @@ class Decomposition(NamedTuple):
 def decompose(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
-    x0: Int[Tensor, "B L"],
-    maskable: Bool[Tensor, "B L"],
+    clean: Clean,
     t: Float[Tensor, "B"],
     u_mask: Float[Tensor, "B L"],
     prior: Float[Tensor, "V"] | None = None,
-    lengths: Int[Tensor, "B"] | None = None,
 ) -> Decomposition:
-    """The continuous-time bound of each window, term by term, at one time each; `prior` as in
-    `prior_kl`.
-    """
+    """The continuous-time bound of each window, term by term; `prior` as in `prior_kl`."""
 
     def masked_nats(time: Tensor) -> Tensor:
-        masked = diffusion.draw_mask(time, u_mask, maskable)
-        return cross_entropy(diffusion, denoiser, x0, masked, diffusion.sigma(time), lengths).sum(
-            -1
-        )
+        masked = diffusion.draw_mask(time, u_mask, clean.maskable)
+        return cross_entropy(diffusion, denoiser, clean, masked, diffusion.sigma(time)).sum(-1)
 
     start = torch.zeros_like(t)
     closed = diffusion.schedule.masked(start[:1]).item() == 0
     return Decomposition(
         reconstruction=torch.zeros_like(t) if closed else masked_nats(start),
         diffusion=diffusion.schedule.weight(t) * masked_nats(t),
-        prior=prior_kl(diffusion, x0, maskable, prior),
+        prior=prior_kl(diffusion, clean, prior),
     )
 
 
 def prior_kl(
-    diffusion: MaskedDiffusion,
-    x0: Int[Tensor, "B L"],
-    maskable: Bool[Tensor, "B L"],
-    prior: Float[Tensor, "V"] | None = None,
+    diffusion: MaskedDiffusion, clean: Clean, prior: Float[Tensor, "V"] | None = None
 ) -> Float[Tensor, "B"]:
     """KL(q(x1 | x0) || p(x1)) of each window in nats.
 
@@ -157,54 +138,50 @@ def prior_kl(
     id), every position of x1 is the mask with chance 1 - alpha(1) and else a token from `prior`,
     which costs -alpha(1) ln prior(x0).
     """
-    n = maskable.sum(-1)
+    x0, n = clean.x0, clean.n
     visible = diffusion.schedule.alpha(torch.ones(1, dtype=torch.float64, device=x0.device))
     if visible.item() == 0:
         return torch.zeros_like(n, dtype=torch.float64)
     if prior is None:
         return torch.where(n > 0, torch.inf, 0.0).double()
-    cost = -visible * torch.log(prior.double())[x0.masked_fill(~maskable, 0).long()]
-    return torch.where(maskable, cost, 0.0).sum(-1)
+    cost = -visible * torch.log(prior.double())[x0.masked_fill(~clean.maskable, 0).long()]
+    return torch.where(clean.maskable, cost, 0.0).sum(-1)
 
 
 def count_and_scale(
-    maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]
+    clean: Clean, k: Int[Tensor, "B"]
 ) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
     """k held within 1 .. n, and n/k; 0 and 0 where a window has nothing to mask."""
-    n = maskable.sum(-1)
+    n = clean.n
     k = torch.minimum(k.clamp(min=1).long(), n)
     return k, n.double() / k.clamp(min=1)
 
 
-def count_time(
-    diffusion: MaskedDiffusion, maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"]
-) -> Float[Tensor, "B"]:
+def count_time(diffusion: MaskedDiffusion, clean: Clean, k: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
     """The time at which k of the window's n positions are masked on average."""
-    return diffusion.schedule.inverse(1 - k.double() / maskable.sum(-1).clamp(min=1))
+    return diffusion.schedule.inverse(1 - k.double() / clean.n.clamp(min=1))
 
 
 def cross_entropy(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
-    x0: Int[Tensor, "B L"],
+    clean: Clean,
     masked: Bool[Tensor, "B L"],
     sigma: Float[Tensor, "B"],
-    lengths: Int[Tensor, "B"] | None,
 ) -> Float[Tensor, "B L"]:
-    return masked_cost(
-        diffusion.nll, diffusion, denoiser, diffusion.mask(x0, masked), x0, masked, sigma, lengths
-    )
+    """-log x_theta of the clean token where `masked`, 0 elsewhere; nats."""
+    xt = diffusion.mask(clean.x0, masked)
+    return masked_cost(diffusion.nll, diffusion, denoiser, clean, xt, masked, sigma)
 
 
 def masked_cost(
     cost: Callable[[Tensor, Tensor, Tensor], Tensor],
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
+    clean: Clean,
     xt: Int[Tensor, "B L"],
-    x0: Int[Tensor, "B L"],
     masked: Bool[Tensor, "B L"],
     sigma: Float[Tensor, "B"],
-    lengths: Int[Tensor, "B"] | None,
 ) -> Float[Tensor, "B L"]:
     """`cost(logits, x0, masked)`, which is 0 where nothing is masked.
 
@@ -212,21 +189,21 @@ def masked_cost(
     masked positions alone: logits, their log-softmax and its gradient are most of the memory of a
     text model, and half of them are of no use.
     """
-    told = (xt, sigma) if lengths is None else (xt, sigma, lengths)
+    x0 = clean.x0
     if len(diffusion.targets) < LARGE or not getattr(denoiser, "selects_rows", False):
-        return cost(denoiser(*told), x0, masked)
-    found = cost(denoiser(*told, rows=masked)[None], x0[masked][None], masked[masked][None])[0]
+        return cost(clean.logits(denoiser, xt, sigma), x0, masked)
+    logits = clean.logits(denoiser, xt, sigma, rows=masked)
+    found = cost(logits[None], x0[masked][None], masked[masked][None])[0]
     return torch.zeros(masked.shape, dtype=found.dtype, device=found.device).masked_scatter(
         masked, found
     )
 
 
-def _reduce(
-    ce: Float[Tensor, "B L"],
-    scale: Float[Tensor, "B"],
-    maskable: Bool[Tensor, "B L"],
-    weight: Float[Tensor, "B L"] | None,
-) -> LossTerms:
-    nats = scale.to(ce.dtype)[:, None] * ce
-    weighted = nats if weight is None else nats * weight
-    return LossTerms(weighted.sum(), nats.detach().sum(), maskable.sum())
+def as_loss(nats: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
+    """The sums over a batch of nats that stand at their positions."""
+    weighted = nats if clean.weight is None else nats * clean.weight
+    return LossTerms(weighted.sum(), nats.detach().sum(), clean.maskable.sum())
+
+
+def _scaled(scale: Float[Tensor, "B"], ce: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
+    return as_loss(scale.to(ce.dtype)[:, None] * ce, clean)

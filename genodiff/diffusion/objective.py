@@ -18,9 +18,10 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
 from genodiff.diffusion.sampler import SAMPLERS, Kind, Sampler
@@ -32,7 +33,10 @@ TimeSampling = Literal["iid", "stratified", "systematic"]
 
 
 class Draws(NamedTuple):
-    """The uniforms in [0, 1) that decide a batch's masks and times; see `times` for the last four."""
+    """The uniforms in [0, 1) that decide a batch's masks and times.
+
+    `times` explains the last four.
+    """
 
     u_mask: Float[Tensor, "B L"]
     u_time: Float[Tensor, "B"]
@@ -95,11 +99,8 @@ class Objective(ABC):
     def loss(
         self,
         denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        weight: Float[Tensor, "B L"] | None,
+        clean: Clean,
         draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
     ) -> LossTerms:
         """What training minimises, from so many `evaluations` of the network."""
 
@@ -107,10 +108,8 @@ class Objective(ABC):
     def bound(
         self,
         denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
+        clean: Clean,
         draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
     ) -> WindowBound:
         """Unbiased estimates of each window's figure, without gradients."""
 
@@ -119,14 +118,6 @@ def as_bound(nats: Float[Tensor, "B L"]) -> WindowBound:
     """Nats of each position as they are: no scale, no place on the curve."""
     ones = torch.ones(len(nats), dtype=torch.float64, device=nats.device)
     return WindowBound(nats.double(), ones, torch.zeros_like(ones))
-
-
-def as_loss(
-    nats: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"], weight: Float[Tensor, "B L"] | None
-) -> LossTerms:
-    """The sums over a batch of nats that stand at their positions."""
-    weighted = nats if weight is None else nats * weight
-    return LossTerms(weighted.sum(), nats.detach().sum(), maskable.sum())
 
 
 OBJECTIVES: Registry[type[Objective]] = Registry(

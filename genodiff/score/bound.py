@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from genodiff.data.loader import Batch, EvalBatches
 from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
-from genodiff.diffusion.objective import Draws, Objective
+from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
+from genodiff.runs.inputs import inputs_of
 from genodiff.runs.model import Model
 from genodiff.score.eval_options import EvalOptions
 
@@ -69,14 +70,7 @@ def refuse_infinite(bound: Bound) -> Bound:
 def _batch_bound(
     objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
 ) -> tuple[Floats, Floats, Floats]:
-    x0, maskable, u_mask, soft = (
-        part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask, batch.soft)
-    )
-    draws = Draws(u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
-    full = bool((batch.lengths == x0.shape[1]).all())
-    found = objective.bound(
-        batch.denoiser(denoiser), x0, maskable, draws, None if full else batch.lengths.to(device)
-    )
+    found, soft = objective.bound(*inputs_of(batch, denoiser, device)), batch.soft.to(device)
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
     return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()

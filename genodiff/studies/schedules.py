@@ -21,6 +21,7 @@ from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import decompose
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
+from genodiff.runs.inputs import inputs_of
 from genodiff.runs.model import Model
 from genodiff.score.interval import Interval, ratio
 
@@ -58,20 +59,16 @@ def schedule_figures(
         nats, tokens = np.zeros((repeats, len(windows))), np.zeros(len(windows))
         for batch in EvalBatches(windows, 32, 1, repeats):
             repeat, window = np.divmod(batch.index.numpy(), len(windows))
-            x0, maskable, u = (part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask))
-            lengths = (
-                None if bool((batch.lengths == x0.shape[1]).all()) else batch.lengths.to(device)
-            )
-            t = (1 - batch.u_time).to(device)
+            denoiser, clean, draws = inputs_of(batch, model.backbone, device)
+            t, u = 1 - draws.u_time, draws.u_mask
             if name == EXACT_COUNT:
-                k = counts(t, maskable.sum(-1))
-                part = window_nelbo(diffusion, model.backbone, x0, maskable, k, u, lengths)
+                part = window_nelbo(diffusion, denoiser, clean, counts(t, clean.n), u)
                 estimate = part.scale * part.masked_nats
             else:
-                terms = decompose(diffusion, model.backbone, x0, maskable, t, u, None, lengths)
+                terms = decompose(diffusion, denoiser, clean, t, u)
                 estimate = terms.reconstruction + terms.diffusion
             nats[repeat, window] = estimate.double().cpu().numpy()
-            tokens[window] = maskable.sum(-1).cpu().numpy()
+            tokens[window] = clean.n.cpu().numpy()
         some = tokens > 0
         each = nats[:, some] / tokens[some] * _BITS
         found.append(

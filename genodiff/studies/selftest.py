@@ -16,6 +16,7 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
@@ -170,7 +171,7 @@ def bound() -> Check:
         x0 = torch.full((len(choices), n), DNA.targets[2])
         everything = torch.ones_like(x0, dtype=torch.bool)
         terms = exact_count_loss(
-            diffusion, best, x0, everything, None, torch.full((len(choices),), k), u
+            diffusion, best, Clean(x0, everything), torch.full((len(choices),), k), u
         )
         nats += float(terms.nats_unweighted) / len(choices) / n
     off = abs(nats - math.log(4))

@@ -21,9 +21,10 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.backbones.dropout import dropout_keys
 from genodiff.data.loader import Batch
 from genodiff.diffusion.loss import LossTerms
-from genodiff.diffusion.objective import Draws, Objective
+from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
 from genodiff.runs.config import RunConfig
+from genodiff.runs.inputs import inputs_of
 from genodiff.train.optimizer import adamw
 
 _log = logging.getLogger("genodiff")
@@ -35,12 +36,9 @@ def batch_loss(
     """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's
     own uniforms.
     """
-    weight = torch.where(batch.soft, soft_weight, 1.0) * batch.maskable
-    draws = Draws(batch.u_mask, batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
-    lengths = None if bool((batch.lengths == batch.x0.shape[1]).all()) else batch.lengths
-    return objective.loss(
-        batch.denoiser(backbone), batch.x0, batch.maskable, weight, draws, lengths
-    ), weight.sum()
+    inputs = inputs_of(batch, backbone, batch.x0.device, soft_weight)
+    assert inputs.clean.weight is not None
+    return objective.loss(*inputs), inputs.clean.weight.sum()
 
 
 class Pretraining(pl.LightningModule):

@@ -8,7 +8,8 @@ import torch
 
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
-from genodiff.diffusion.objective import Draws, Objective
+from genodiff.diffusion.objective import Objective
+from genodiff.runs.inputs import inputs_of
 
 
 @torch.no_grad()
@@ -23,16 +24,9 @@ def validate(
     """
     nats, bases = [], []
     for batch in batches:
-        x0, maskable, u_mask = (
-            part.to(device) for part in (batch.x0, batch.maskable, batch.u_mask)
-        )
-        draws = Draws(
-            u_mask, batch.u_time.to(device), batch.u_shared, batch.slot.to(device), batch.n_slots
-        )
-        lengths = None if bool((batch.lengths == x0.shape[1]).all()) else batch.lengths.to(device)
-        found = objective.bound(batch.denoiser(backbone), x0, maskable, draws, lengths)
+        found = objective.bound(*inputs_of(batch, backbone, device))
         nats.append((found.scale * found.ce.sum(-1)).cpu())
-        bases.append(maskable.sum(-1).double().cpu())
+        bases.append(batch.maskable.sum(-1).double().cpu())
     total, size = torch.cat(nats).double(), torch.cat(bases)
     mean = float(total.sum() / size.sum())
     spread = float(((total - mean * size) ** 2).sum().sqrt() / size.sum())

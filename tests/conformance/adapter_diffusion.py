@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from genodiff.alphabet import DNA
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import continuous_time_loss, decompose
 from genodiff.diffusion.masked import MaskedDiffusion, times
 from genodiff.diffusion.objectives.mdlm import log1mexp, log_mask_chance, step_cost
@@ -175,7 +176,7 @@ def _process(case: Case) -> Tensors:
         "out/subs_nelbo_per_token": noise.weight(t)[:, None] * nll,
         "out/subs_reconstruction_loss": torch.zeros_like(nll)
         + decompose(
-            diffusion, lambda x, s: logits, x0, everywhere, t, given["u_move"]
+            diffusion, lambda x, s: logits, Clean(x0, everywhere), t, given["u_move"]
         ).reconstruction[:, None],
         "out/rev/subs/denoiser/probs": logp.exp(),
         "out/rev/subs/denoiser/x_next": _gumbel(
@@ -285,7 +286,7 @@ def _forward_pass(case: Case, noise: Schedule, kw: dict[str, object]) -> Tensors
     if kind == "subs" and not (n_steps or kw.get("importance") or kw.get("cov")):
         weight = attended.to(loss.dtype)
         terms = continuous_time_loss(
-            diffusion, lambda x, s: logits, x0, everywhere, weight, t, given["u_move"]
+            diffusion, lambda x, s: logits, Clean(x0, everywhere, weight), t, given["u_move"]
         )
         mean = terms.nats / attended.sum()
     return {

@@ -26,6 +26,7 @@ from genodiff.data.loader import (
 from genodiff.data.store import N_ID
 from genodiff.data.windows import Windows
 from genodiff.errors import UsageError
+from genodiff.runs.inputs import inputs_of
 
 CONTIGS = {
     "a": random_dna(1000),
@@ -209,10 +210,13 @@ def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padd
 def test_soft_masked_bases_weigh_what_they_are_told_to(windows: Windows) -> None:
     batch = TrainBatches(windows, 5, 64).batch(0)
     assert batch.soft.any()
-    weight = batch.weight(0.1)
+    assert inputs_of(batch, torch.nn.Identity(), "cpu").clean.weight is None
+    weight = inputs_of(batch, torch.nn.Identity(), "cpu", 0.1).clean.weight
+    assert weight is not None
     assert weight.dtype == torch.float32
-    assert torch.equal(weight == 1, ~batch.soft)
-    assert torch.allclose(weight[batch.soft], torch.tensor(0.1))
+    assert torch.equal(weight == 1, ~batch.soft & batch.maskable)
+    assert torch.equal(weight == 0, ~batch.maskable)
+    assert torch.allclose(weight[batch.soft & batch.maskable], torch.tensor(0.1))
 
 
 @pytest.mark.parametrize("repeats", [1, 3])

@@ -13,6 +13,7 @@ from genodiff.data.recipe import load_recipe
 from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
 from genodiff.data.windows import Windows
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion, counts, times
 from genodiff.diffusion.schedule import Linear
@@ -35,7 +36,7 @@ def test_a_tiny_network_closes_a_third_of_the_gap_in_sixty_steps_and_never_beats
         t = times("systematic", batch.u_time, batch.u_shared, batch.slot, batch.n_slots)
         k = counts(t, batch.maskable.sum(-1))
         return exact_count_loss(
-            process, lambda xt, _: net(xt), batch.x0, batch.maskable, None, k, batch.u_mask
+            process, lambda xt, _: net(xt), Clean(batch.x0, batch.maskable), k, batch.u_mask
         )
 
     batches = TrainBatches(train, seed=1, batch_size=ROWS)

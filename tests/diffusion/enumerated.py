@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.diffusion.schedule import Schedule
@@ -56,7 +57,9 @@ def mean_over_masks(of: Objective, denoiser, x0: Tensor, steps: int, schedule: S
         rows, given = x0.expand(len(fate), -1), draws(place.double()[fate], time)
         total += (
             float(
-                of.loss(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), weight, given).nats
+                of.loss(
+                    denoiser, Clean(rows, torch.ones_like(rows, dtype=torch.bool), weight), given
+                ).nats
             )
             / steps
         )
@@ -70,7 +73,7 @@ def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[n
     rows, total = x0.expand(len(orders), -1), 0.0
     for k in range(1, n + 1):
         given = draws(orders, torch.full((len(orders),), (k - 0.5) / n, dtype=torch.float64))
-        found = of.bound(denoiser, rows, torch.ones_like(rows, dtype=torch.bool), given)
+        found = of.bound(denoiser, Clean(rows, torch.ones_like(rows, dtype=torch.bool)), given)
         assert torch.equal(
             counts(given.times("systematic"), torch.full((len(rows),), n)),
             torch.full((len(rows),), k),

@@ -13,6 +13,7 @@ from strategies import seeds
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import (
     count_terms,
     nelbo_discrete,
@@ -252,7 +253,10 @@ def test_exact_count_averages_to_the_bound() -> None:
         ok = torch.ones_like(x0, dtype=torch.bool)
         count = torch.full((len(x0),), k)
         mean += (
-            exact_count_loss(F1.diffusion(), F1.denoiser, x0, ok, weight, count, u).nats.item() / 4
+            exact_count_loss(
+                F1.diffusion(), F1.denoiser, Clean(x0, ok, weight), count, u
+            ).nats.item()
+            / 4
         )
     assert mean == pytest.approx(F1.entropy, abs=1e-12)
 
@@ -268,7 +272,7 @@ def test_continuous_time_integrates_to_the_bound(noise: Schedule) -> None:
         mean += (
             weight
             * continuous_time_loss(
-                F1.diffusion(noise), F1.denoiser, x0, ok, chance, t, u
+                F1.diffusion(noise), F1.denoiser, Clean(x0, ok, chance), t, u
             ).nats.item()
         )
     assert mean == pytest.approx(F1.entropy, abs=1e-9)
@@ -284,7 +288,7 @@ def test_discrete_time_averages_to_the_bound_of_t_steps(noise: Schedule, n_steps
         chance = p * chance_of(masked, noise.masked(torch.full_like(t[:1], i / n_steps)).item())
         weight = (chance / n_steps)[:, None].expand(-1, 4)
         mean += discrete_time_loss(
-            F1.diffusion(noise), F1.denoiser, x0, ok, weight, t, u, n_steps
+            F1.diffusion(noise), F1.denoiser, Clean(x0, ok, weight), t, u, n_steps
         ).nats.item()
     assert mean == pytest.approx(nelbo_discrete(world_terms(F1), noise, n_steps).item(), abs=1e-9)
 
@@ -311,11 +315,11 @@ def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(
         t = times(method, own, torch.rand(1, generator=g).item(), slot, batch)
         u = torch.rand(batch, 4, generator=g, dtype=torch.float64)
         if estimate == "exact count":
-            loss = exact_count_loss(diffusion, F1.denoiser, x0, ok, None, counts(t, ok.sum(-1)), u)
+            loss = exact_count_loss(diffusion, F1.denoiser, Clean(x0, ok), counts(t, ok.sum(-1)), u)
         elif estimate == "continuous":
-            loss = continuous_time_loss(diffusion, F1.denoiser, x0, ok, None, t, u)
+            loss = continuous_time_loss(diffusion, F1.denoiser, Clean(x0, ok), t, u)
         else:
-            loss = discrete_time_loss(diffusion, F1.denoiser, x0, ok, None, t, u, n_steps)
+            loss = discrete_time_loss(diffusion, F1.denoiser, Clean(x0, ok), t, u, n_steps)
         found.append(loss.nats.item() / batch)
     assert abs(np.mean(found) - expected.item()) < 4 * np.std(found) / math.sqrt(repeats)
 
@@ -327,7 +331,7 @@ def test_a_closed_schedule_has_neither_a_reconstruction_nor_a_prior_term() -> No
     ok, x0 = torch.ones(1, 4, dtype=torch.bool), F1.sequences[:1]
     for noise in FIVE:
         terms = decompose(
-            F1.diffusion(noise), F1.denoiser, x0, ok, torch.tensor([0.5]), torch.rand(1, 4)
+            F1.diffusion(noise), F1.denoiser, Clean(x0, ok), torch.tensor([0.5]), torch.rand(1, 4)
         )
         assert terms.reconstruction.item() == 0
         assert terms.prior.item() == 0
@@ -341,13 +345,16 @@ def test_the_prior_term_is_infinite_when_something_stays_visible_at_time_one(
     noise: Schedule,
 ) -> None:
     maskable = torch.tensor([[True, True, False, False], [False] * 4])
-    assert prior_kl(F1.diffusion(noise), F1.sequences[:2], maskable).tolist() == [math.inf, 0]
+    assert prior_kl(F1.diffusion(noise), Clean(F1.sequences[:2], maskable)).tolist() == [
+        math.inf,
+        0,
+    ]
 
 
 def test_a_factorised_prior_pays_for_the_visible_tokens() -> None:
     unigram = torch.tensor([0, 0, 0.25, 0, 0.75, 0])
     x0, maskable = torch.tensor([[4, 4, 2, 5]]), torch.tensor([[True, True, True, False]])
-    paid = prior_kl(F1.diffusion(LogLinear(eps=0.1)), x0, maskable, unigram).item()
+    paid = prior_kl(F1.diffusion(LogLinear(eps=0.1)), Clean(x0, maskable), unigram).item()
     assert paid == pytest.approx(-0.1 * (2 * math.log(0.75) + math.log(0.25)), abs=1e-12)
 
 
@@ -367,7 +374,7 @@ def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_i
         ok, total = torch.ones_like(masked), 0.0
         for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
             t = torch.full((len(x0),), node, dtype=torch.float64)
-            terms = decompose(world.diffusion(noise), world.denoiser, x0, ok, t, u, unigram)
+            terms = decompose(world.diffusion(noise), world.denoiser, Clean(x0, ok), t, u, unigram)
             total += (
                 weight
                 * (p * chance_of(masked, noise.masked(t)[0].item()) * terms.diffusion).sum().item()
@@ -395,7 +402,11 @@ def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound() -> 
     x0 = F1.sequences[3]
     parts = [
         window_nelbo(
-            F1.diffusion(), F1.denoiser, x0.expand(24, 4), ok, torch.full((24,), k), all_orders(4)
+            F1.diffusion(),
+            F1.denoiser,
+            Clean(x0.expand(24, 4), ok),
+            torch.full((24,), k),
+            all_orders(4),
         )
         for k in range(1, 5)
     ]

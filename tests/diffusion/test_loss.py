@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import Windows, seeds, windows
 from torch import Tensor
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import (
     LossTerms,
@@ -47,9 +48,9 @@ def test_padding_on_the_right_changes_nothing(case: Windows, pad: int) -> None:
         for a, v in ((x0, diffusion.targets[0]), (maskable, False))
     ]
     longer = exact_count_loss(
-        diffusion, denoiser, *padded, None, k, torch.nn.functional.pad(u, (0, pad))
+        diffusion, denoiser, Clean(*padded), k, torch.nn.functional.pad(u, (0, pad))
     )
-    plain = exact_count_loss(diffusion, denoiser, x0, maskable, None, k, u)
+    plain = exact_count_loss(diffusion, denoiser, Clean(x0, maskable), k, u)
     assert longer.nats.item() == pytest.approx(plain.nats.item(), abs=1e-10)
     assert longer.n_tokens == plain.n_tokens == maskable.sum()
 
@@ -64,12 +65,12 @@ def test_a_batch_may_be_split_anywhere(case: Windows, at: int) -> None:
         def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
             return logits[rows]
 
-        batch = case.x0[rows], case.maskable[rows], weight[rows]
+        batch = Clean(case.x0[rows], case.maskable[rows], weight[rows])
         if which == "exact count":
-            return exact_count_loss(diffusion, denoiser, *batch, k[rows], u[rows])
+            return exact_count_loss(diffusion, denoiser, batch, k[rows], u[rows])
         if which == "continuous":
-            return continuous_time_loss(diffusion, denoiser, *batch, t[rows], u[rows])
-        return discrete_time_loss(diffusion, denoiser, *batch, t[rows], u[rows], 7)
+            return continuous_time_loss(diffusion, denoiser, batch, t[rows], u[rows])
+        return discrete_time_loss(diffusion, denoiser, batch, t[rows], u[rows], 7)
 
     for which in ("exact count", "continuous", "discrete"):
         whole = terms(slice(None), which)
@@ -88,7 +89,7 @@ def test_a_constant_cost_per_token_is_reported_as_that_cost_not_as_twice_it() ->
     x0, ok = torch.full((64, 32), 9), torch.ones(64, 32, dtype=torch.bool)
     t = times("systematic", torch.rand(64, dtype=torch.float64), 0.1, torch.arange(64), 64)
     loss = exact_count_loss(
-        diffusion, uniform, x0, ok, None, counts(t, ok.sum(-1)), torch.rand(64, 32)
+        diffusion, uniform, Clean(x0, ok), counts(t, ok.sum(-1)), torch.rand(64, 32)
     )
     assert (loss.nats / loss.n_tokens).item() == pytest.approx(math.log(4), rel=1e-6)
 
@@ -103,18 +104,18 @@ def test_windows_with_nothing_to_mask_contribute_nothing_and_no_nan() -> None:
     maskable = torch.tensor([[True, True, True], [False] * 3])
     t, u = torch.tensor([0.5, 1.0], dtype=torch.float64), torch.rand(2, 3, dtype=torch.float64)
     for rows in (slice(0, 2), slice(1, 2)):
-        batch = x0[rows], maskable[rows]
+        batch = Clean(x0[rows], maskable[rows])
         for loss in (
             exact_count_loss(
-                diffusion, uniform, *batch, None, counts(t[rows], maskable[rows].sum(-1)), u[rows]
+                diffusion, uniform, batch, counts(t[rows], maskable[rows].sum(-1)), u[rows]
             ),
-            continuous_time_loss(diffusion, uniform, *batch, None, t[rows], u[rows]),
-            discrete_time_loss(diffusion, uniform, *batch, None, t[rows], u[rows], 2),
+            continuous_time_loss(diffusion, uniform, batch, t[rows], u[rows]),
+            discrete_time_loss(diffusion, uniform, batch, t[rows], u[rows], 2),
         ):
             assert torch.isfinite(loss.nats)
             assert loss.n_tokens == maskable[rows].sum()
             loss.nats.backward()
-    window = window_nelbo(diffusion, uniform, x0, maskable, torch.tensor([2, 0]), u)
+    window = window_nelbo(diffusion, uniform, Clean(x0, maskable), torch.tensor([2, 0]), u)
     assert window.nats_per_token[1] == window.masked_nats[1] == window.scale[1] == 0
     assert torch.isfinite(window.nats_per_token).all()
 
@@ -129,7 +130,7 @@ def test_a_count_out_of_range_is_held_in_range_and_never_deflates_the_bound(
     u = case.uniforms(*case.x0.shape)
     losses = [
         exact_count_loss(
-            case.diffusion, lambda xt, s: case.logits, case.x0, case.maskable, None, which, u
+            case.diffusion, lambda xt, s: case.logits, Clean(case.x0, case.maskable), which, u
         )
         for which in (rows, held)
     ]
@@ -148,7 +149,7 @@ def test_discrete_time_is_finite_in_ten_thousand_draws(
     t[:3] = torch.tensor([1e-300, 1 / n_steps, 1.0])
     u = torch.rand(batch, 2, generator=g, dtype=torch.float64)
     diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10))
-    loss = discrete_time_loss(diffusion, uniform, x0, ok, None, t, u, n_steps)
+    loss = discrete_time_loss(diffusion, uniform, Clean(x0, ok), t, u, n_steps)
     assert torch.isfinite(loss.nats)
     (grad,) = torch.autograd.grad(loss.nats, loss.nats)
     assert torch.isfinite(grad)
@@ -158,7 +159,9 @@ def test_position_weights_scale_what_is_optimised_and_not_what_is_reported() -> 
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
     x0, ok = torch.full((1, 4), 7), torch.ones(1, 4, dtype=torch.bool)
     weight = torch.tensor([[1.0, 0.1, 0.1, 0.0]])
-    loss = exact_count_loss(diffusion, uniform, x0, ok, weight, torch.tensor([4]), torch.rand(1, 4))
+    loss = exact_count_loss(
+        diffusion, uniform, Clean(x0, ok, weight), torch.tensor([4]), torch.rand(1, 4)
+    )
     assert loss.nats.item() == pytest.approx(1.2 * math.log(4))
     assert loss.nats_unweighted.item() == pytest.approx(4 * math.log(4))
     assert loss.nats.requires_grad
@@ -183,9 +186,9 @@ def test_lengths_reach_a_denoiser_that_takes_them() -> None:
         torch.rand(1, 4),
     )
     lengths = torch.tensor([4])
-    exact_count_loss(diffusion, denoiser, x0, ok, None, k, u, lengths)
-    window_nelbo(diffusion, denoiser, x0, ok, k, u, lengths)
-    exact_count_loss(diffusion, denoiser, x0, ok, None, k, u)
+    exact_count_loss(diffusion, denoiser, Clean(x0, ok, lengths=lengths), k, u)
+    window_nelbo(diffusion, denoiser, Clean(x0, ok, lengths=lengths), k, u)
+    exact_count_loss(diffusion, denoiser, Clean(x0, ok), k, u)
     assert [len(arguments) for arguments in seen] == [3, 3, 2]
     assert seen[0][2] is lengths
     assert [(arguments[0] == 3).sum().item() for arguments in seen] == [2, 2, 2]
@@ -202,9 +205,9 @@ def test_sigma_reaches_the_denoiser_only_with_time_conditioning(time_conditionin
     diffusion = MaskedDiffusion(Linear(), 3, (7, 8), time_conditioning)
     x0, ok, u = torch.full((1, 4), 7), torch.ones(1, 4, dtype=torch.bool), torch.rand(1, 4)
     t = torch.tensor([0.75], dtype=torch.float64)
-    continuous_time_loss(diffusion, denoiser, x0, ok, None, t, u)
-    exact_count_loss(diffusion, denoiser, x0, ok, None, torch.tensor([3]), u)
-    discrete_time_loss(diffusion, denoiser, x0, ok, None, torch.tensor([0.7]), u, 4)
+    continuous_time_loss(diffusion, denoiser, Clean(x0, ok), t, u)
+    exact_count_loss(diffusion, denoiser, Clean(x0, ok), torch.tensor([3]), u)
+    discrete_time_loss(diffusion, denoiser, Clean(x0, ok), torch.tensor([0.7]), u, 4)
     assert seen == pytest.approx([math.log(4)] * 3 if time_conditioning else [0, 0, 0])
 
 
@@ -217,8 +220,8 @@ def test_window_estimates_add_up_to_the_loss(case: Windows) -> None:
         case.uniforms(*case.x0.shape),
         counts(1 - case.uniforms(len(case.x0), stream=1), case.maskable.sum(-1)),
     )
-    arguments = case.diffusion, lambda xt, s: case.logits, case.x0, case.maskable
-    window, loss = window_nelbo(*arguments, k, u), exact_count_loss(*arguments, None, k, u)
+    arguments = case.diffusion, lambda xt, s: case.logits, Clean(case.x0, case.maskable)
+    window, loss = window_nelbo(*arguments, k, u), exact_count_loss(*arguments, k, u)
     assert (window.nats_per_token * window.n).sum().item() == pytest.approx(
         loss.nats.item(), rel=1e-9, abs=1e-9
     )
@@ -254,11 +257,11 @@ def test_a_strand_symmetric_denoiser_gives_a_window_and_its_reverse_complement_t
         1 - torch.rand(2, generator=g),
     )
     k = counts(t.double(), maskable.sum(-1))
-    here = x0, maskable, weight
-    there = complement[x0].flip(1), maskable.flip(1), weight.flip(1)
+    here = Clean(x0, maskable, weight)
+    there = Clean(complement[x0].flip(1), maskable.flip(1), weight.flip(1))
     for loss, when in ((exact_count_loss, k), (continuous_time_loss, t)):
-        ours = loss(diffusion, denoiser, *here, when, u)
-        theirs = loss(diffusion, denoiser, *there, when, u.flip(1))
+        ours = loss(diffusion, denoiser, here, when, u)
+        theirs = loss(diffusion, denoiser, there, when, u.flip(1))
         assert ours.nats.item() == pytest.approx(theirs.nats.item(), rel=1e-10, abs=1e-10)
         assert ours.nats_unweighted.item() == pytest.approx(
             theirs.nats_unweighted.item(), rel=1e-10, abs=1e-10

@@ -14,6 +14,7 @@ from enumerated import NEVER, WORLDS, draws, everywhere, exact_bound, mean_over_
 from torch import Tensor
 from worlds import World, independent, markov_chain
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import OBJECTIVES, Draws, objective
@@ -66,7 +67,7 @@ def test_the_bound_of_t_steps_has_the_mean_of_their_loss_and_the_step_that_drew_
             torch.where(masks, share / 2, (1 + share) / 2),
             torch.full((len(masks),), (i - 0.5) / steps, dtype=torch.float64),
         )
-        found = made.bound(denoiser, rows, everywhere(rows), draws(u, t))
+        found = made.bound(denoiser, Clean(rows, everywhere(rows)), draws(u, t))
         by_step.append((found.scale[:, None] * found.ce).sum(-1))
         total += float((torch.where(masks, share, 1 - share).prod(-1) * by_step[-1]).sum()) / steps
     assert total == pytest.approx(mean_over_masks(made, denoiser, x0, steps, schedule), rel=1e-9)
@@ -86,8 +87,8 @@ def test_the_bound_of_many_steps_scatters_less_than_the_costs_of_the_steps_that_
         len(x0),
     )
     of = D3pm(world.diffusion(), carry_over=True)
-    bound = of.bound(net, x0, everywhere(x0), given).ce.sum(-1)
-    drawn = of._costs(net, x0, everywhere(x0), given.times("systematic"), given.u_mask, None).sum(
+    bound = of.bound(net, Clean(x0, everywhere(x0)), given).ce.sum(-1)
+    drawn = of._costs(net, Clean(x0, everywhere(x0)), given.times("systematic"), given.u_mask).sum(
         -1
     )
     assert float(bound.mean()) == pytest.approx(
@@ -136,7 +137,7 @@ def test_next_token_is_the_exact_likelihood_of_every_sequence(world: World) -> N
 
     x0 = world.sequences
     found = Ar(world.diffusion()).bound(
-        causal, x0, everywhere(x0), draws(torch.zeros_like(x0).double(), torch.ones(len(x0)))
+        causal, Clean(x0, everywhere(x0)), draws(torch.zeros_like(x0).double(), torch.ones(len(x0)))
     )
     torch.testing.assert_close((found.scale * found.ce.sum(-1)), -world.p.log())
     assert Ar.figure == "exact"
@@ -152,9 +153,7 @@ def test_the_next_token_is_predicted_from_those_before_it_and_tokens_that_do_not
     weight = torch.tensor([[1.0, 0.5, 1.0, 0.0]])
     terms = Ar(diffusion).loss(
         lambda xt, s: torch.zeros(1, 4, 16),
-        x0,
-        ok,
-        weight,
+        Clean(x0, ok, weight),
         draws(torch.zeros(1, 4).double(), torch.ones(1)),
     )
     assert float(terms.nats) == pytest.approx(1.5 * math.log(4))
@@ -175,7 +174,7 @@ def test_bert_selects_fifteen_per_cent_and_shows_the_mask_a_random_token_or_the_
         return torch.zeros(*xt.shape, 16)
 
     u = torch.rand(1, n, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    terms = Mlm(diffusion).loss(denoiser, x0, everywhere(x0), None, draws(u, torch.ones(1)))
+    terms = Mlm(diffusion).loss(denoiser, Clean(x0, everywhere(x0)), draws(u, torch.ones(1)))
     share = {i: float((seen[0] == i).double().mean()) for i in (3, 7, 8, 9, 10)}
     assert share[3] == pytest.approx(0.12, abs=0.003)
     for i in (7, 9, 10):
@@ -254,8 +253,8 @@ def test_padding_and_batch_mates_change_nothing(name: str) -> None:
         ok = (x != 4).clone()
         given = draws(more, t[rows])
         lengths = torch.full((len(x),), width) if pad else None
-        found = of.bound(net, x, ok, given, lengths)
-        return float(of.loss(net, x, ok, None, given, lengths).nats), float(
+        found = of.bound(net, Clean(x, ok, lengths=lengths), given)
+        return float(of.loss(net, Clean(x, ok, lengths=lengths), given).nats), float(
             (found.scale * found.ce.sum(-1)).sum()
         )
 
@@ -280,9 +279,9 @@ def test_a_window_with_nothing_to_predict_costs_nothing(name: str) -> None:
     def net(xt: Tensor, sigma: Tensor) -> Tensor:
         return torch.zeros(1, 4, 16)
 
-    terms = of.loss(net, x0, nothing, None, given)
+    terms = of.loss(net, Clean(x0, nothing), given)
     assert (float(terms.nats), int(terms.n_tokens)) == (0.0, 0)
-    assert float(of.bound(net, x0, nothing, given).ce.sum()) == 0
+    assert float(of.bound(net, Clean(x0, nothing), given).ce.sum()) == 0
 
 
 def test_what_cannot_be_meant_is_one_clear_line() -> None:
@@ -319,7 +318,9 @@ def test_sedd_by_times_has_the_mean_of_sedd_by_counts() -> None:
         total += (
             float(
                 of.loss(
-                    net, rows, everywhere(rows), chance[:, None].expand(4000, 2), draws(u, grid)
+                    net,
+                    Clean(rows, everywhere(rows), chance[:, None].expand(4000, 2)),
+                    draws(u, grid),
                 ).nats
             )
             / 4000
@@ -352,7 +353,7 @@ def test_without_rao_blackwellisation_the_figure_is_still_the_mean() -> None:
     with_and_without = [
         Mdlm(world.diffusion(), time_steps=7, rao_blackwell=rb) for rb in (True, False)
     ]
-    bounds = [of.bound(net, x0, everywhere(x0), given).ce for of in with_and_without]
-    losses = [of.loss(net, x0, everywhere(x0), None, given).nats for of in with_and_without]
+    bounds = [of.bound(net, Clean(x0, everywhere(x0)), given).ce for of in with_and_without]
+    losses = [of.loss(net, Clean(x0, everywhere(x0)), given).nats for of in with_and_without]
     assert torch.equal(bounds[0], bounds[1])
     assert not torch.allclose(losses[0], losses[1])

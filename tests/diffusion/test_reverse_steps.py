@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.d3pm import D3pm
 from genodiff.diffusion.objectives.mdlm import Mdlm
@@ -52,9 +53,7 @@ def test_a_step_of_d3pm_costs_the_kl_of_the_transition_matrices(
     time = torch.tensor([(i - 0.5) / steps], dtype=torch.float64)
     loss = of.loss(
         lambda xt, s: given_logits,
-        x0,
-        everywhere(x0),
-        None,
+        Clean(x0, everywhere(x0)),
         draws(torch.zeros(1, 1, dtype=torch.float64), time),
     )
     wanted = chain_kl(given_logits[0, 0].softmax(-1), x, 1 - (i - 1) / steps, 1 - i / steps)
@@ -72,9 +71,7 @@ def test_without_zero_masking_continuous_time_is_the_limit_of_many_steps(
     loss = float(
         of.loss(
             lambda xt, s: given_logits,
-            x0,
-            everywhere(x0),
-            None,
+            Clean(x0, everywhere(x0)),
             draws(u, torch.tensor([t], dtype=torch.float64)),
         ).nats
     )
@@ -95,9 +92,7 @@ def test_d3pm_and_its_gradient_are_finite_at_every_time(steps: int) -> None:
         t = torch.cat([torch.tensor([1e-300, 1 / steps, 1.0]), torch.rand(61)]).double()
         loss = D3pm(diffusion, time_steps=steps).loss(
             lambda xt, s: logits,  # noqa: B023
-            x0,
-            everywhere(x0),
-            None,
+            Clean(x0, everywhere(x0)),
             draws(torch.rand(64, 5).double(), t),
         )
         loss.nats.backward()

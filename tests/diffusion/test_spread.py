@@ -8,6 +8,7 @@ import pytest
 import torch
 from worlds import dna_like
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import continuous_time_loss, exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion, counts, times
 from genodiff.diffusion.schedule import Linear
@@ -36,8 +37,11 @@ def spread(repeats: int, stay: float) -> dict[tuple[str, str], torch.Tensor]:
             t = times(method, own, shared, slot, BATCH)
             k = counts(t, ok.sum(-1))
             for name, loss in (
-                ("continuous", continuous_time_loss(diffusion, world.denoiser, x0, ok, None, t, u)),
-                ("exact count", exact_count_loss(diffusion, world.denoiser, x0, ok, None, k, u)),
+                (
+                    "continuous",
+                    continuous_time_loss(diffusion, world.denoiser, Clean(x0, ok), t, u),
+                ),
+                ("exact count", exact_count_loss(diffusion, world.denoiser, Clean(x0, ok), k, u)),
             ):
                 found.setdefault((name, method), []).append(loss.nats / loss.n_tokens)
     return {key: torch.stack(values) for key, values in found.items()}

@@ -12,10 +12,13 @@ from torch import Tensor, nn
 from genodiff.backbones.backbone import PRESETS, Backbone
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
+from genodiff.data.loader import Batch
 from genodiff.diffusion import loss
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.clean import Clean
+from genodiff.diffusion.masked import MaskedDiffusion, counts
 from genodiff.diffusion.objective import Draws, objective
 from genodiff.diffusion.schedule import Linear
+from genodiff.runs.inputs import inputs_of
 
 V = 11
 DIFFUSION = MaskedDiffusion(Linear(), V - 1, tuple(range(1, V - 1)))
@@ -38,7 +41,7 @@ def found(model: nn.Module, name: str, options: dict[str, Any]) -> tuple[Tensor,
     )
     draws = Draws(u_mask, u_time, 0.3, torch.arange(3), 3)
     terms = objective(name, DIFFUSION, **options).loss(
-        model, x0, maskable, None, draws, torch.tensor([9, 7, 8])
+        model, Clean(x0, maskable, lengths=torch.tensor([9, 7, 8])), draws
     )
     parameters = [p for p in model.parameters()]
     return terms.nats.detach(), list(torch.autograd.grad(terms.nats, parameters, allow_unused=True))  # type: ignore[arg-type]
@@ -74,3 +77,24 @@ def test_the_head_on_masked_rows_alone_is_the_same_objective(
         assert (a is None) == (b is None)
         if a is not None:
             torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_documents_that_do_not_see_one_another_leave_the_head_on_masked_rows_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator, n = torch.Generator().manual_seed(1), torch.arange(3)
+    model = NETWORKS["dit"]()
+    x0 = torch.randint(1, V - 1, (3, 9), generator=generator)
+    everywhere = torch.ones_like(x0, dtype=torch.bool)
+    u_mask = torch.rand(3, 9, generator=generator).double()
+    batch = Batch(
+        x0, everywhere, ~everywhere, torch.full((3,), 9), u_mask, u_mask[:, 0], 0.3, n, 3, n,
+        segments=(torch.arange(9) >= 4).long().expand(3, 9),
+    )  # fmt: skip
+    shown: list[tuple[int, ...]] = []
+    model.register_forward_hook(lambda m, args, logits: shown.append(tuple(logits.shape)))
+    monkeypatch.setattr(loss, "LARGE", 2)
+    inputs = inputs_of(batch, model, "cpu")
+    objective("mdlm", DIFFUSION).loss(*inputs)
+    counted = counts(inputs.draws.times("systematic"), inputs.clean.n)
+    assert shown == [(int(counted.sum()), V)]

@@ -1,5 +1,4 @@
-"""AR: the next token from all before it. The one objective here whose figure is the likelihood
-itself.
+"""AR: the next token from all before it. Its figure is the likelihood itself, not a bound.
 
     -log p(x0) = sum over positions of -log p(x_l | x_1 .. x_(l-1))
 
@@ -13,10 +12,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import LossTerms
+from genodiff.diffusion.clean import Clean
+from genodiff.diffusion.loss import LossTerms, as_loss
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import (
     OBJECTIVES,
@@ -24,7 +24,6 @@ from genodiff.diffusion.objective import (
     Objective,
     WindowBound,
     as_bound,
-    as_loss,
 )
 from genodiff.diffusion.sampler import Kind
 
@@ -43,36 +42,14 @@ class Ar(Objective):
     figure: ClassVar[Literal["exact", "bound"]] = "exact"
     first_samplers: ClassVar[tuple[str, ...]] = ("left-to-right",)
 
-    def loss(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        weight: Float[Tensor, "B L"] | None,
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> LossTerms:
-        return as_loss(self._nll(denoiser, x0, maskable, lengths), maskable, weight)
+    def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
+        return as_loss(self._nll(denoiser, clean), clean)
 
     @torch.no_grad()
-    def bound(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> WindowBound:
-        return as_bound(self._nll(denoiser, x0, maskable, lengths))
+    def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
+        return as_bound(self._nll(denoiser, clean))
 
-    def _nll(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        lengths: Int[Tensor, "B"] | None,
-    ) -> Float[Tensor, "B L"]:
-        xt = shifted(x0, self.diffusion.mask_id)
-        sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
-        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
-        return self.diffusion.nll(logits, x0, maskable)
+    def _nll(self, denoiser: Denoiser, clean: Clean) -> Float[Tensor, "B L"]:
+        xt = shifted(clean.x0, self.diffusion.mask_id)
+        sigma = torch.zeros(len(xt), dtype=torch.float64, device=xt.device)
+        return self.diffusion.nll(clean.logits(denoiser, xt, sigma), clean.x0, clean.maskable)

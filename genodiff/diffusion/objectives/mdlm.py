@@ -1,5 +1,4 @@
-"""MDLM: a weighted cross-entropy at masked positions; and what is left of it as its simplifications
-are taken away.
+"""MDLM: a weighted cross-entropy at masked positions, and its simplifications, one by one.
 
     whole            the bound of `loss`: exact counts (default), continuous time, or T steps
     no carry-over    a visible token is not given, so it is paid for at the end: - sum over
@@ -27,9 +26,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import (
     LossTerms,
+    as_loss,
     continuous_time_loss,
     discrete_time_loss,
     exact_count_loss,
@@ -41,7 +42,6 @@ from genodiff.diffusion.objective import (
     Objective,
     WindowBound,
     as_bound,
-    as_loss,
 )
 from genodiff.errors import UsageError
 
@@ -83,83 +83,58 @@ class Mdlm(Objective):
     def evaluations(self) -> int:
         return 1 if self.carry_over else 2  # the second is the reconstruction's
 
-    def loss(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        weight: Float[Tensor, "B L"] | None,
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> LossTerms:
-        given = (self.diffusion, denoiser, x0, maskable, weight)
-        t = draws.times(self.time_sampling)
+    def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
+        given = (self.diffusion, denoiser, clean)
+        t, u = draws.times(self.time_sampling), draws.u_mask
         if not (self.zero_masking and self.rao_blackwell):
-            terms = as_loss(
-                self._costs(denoiser, x0, maskable, t, draws.u_mask, lengths), maskable, weight
-            )
+            terms = as_loss(self._costs(denoiser, clean, t, u), clean)
         elif self.time_steps is not None:
-            terms = discrete_time_loss(*given, t, draws.u_mask, self.time_steps, lengths)
+            terms = discrete_time_loss(*given, t, u, self.time_steps)
         elif self.exact_count:
-            terms = exact_count_loss(*given, counts(t, maskable.sum(-1)), draws.u_mask, lengths)
+            terms = exact_count_loss(*given, counts(t, clean.n), u)
         else:
-            terms = continuous_time_loss(*given, t, draws.u_mask, lengths)
+            terms = continuous_time_loss(*given, t, u)
         if self.carry_over:
             return terms
-        more = as_loss(self._reconstruction(denoiser, x0, maskable, lengths), maskable, weight)
+        more = as_loss(self._reconstruction(denoiser, clean), clean)
         return LossTerms(
             terms.nats + more.nats, terms.nats_unweighted + more.nats_unweighted, terms.n_tokens
         )
 
     @torch.no_grad()
-    def bound(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> WindowBound:
-        t = draws.times("systematic").to(x0.device)
-        if (
-            self.zero_masking and self.time_steps is None
-        ):  # the count form, whatever the training drew: it varies least
-            found = exact_count_bound(self.diffusion, denoiser, x0, maskable, draws, lengths)
+    def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
+        t, u = draws.times("systematic").to(clean.x0.device), draws.u_mask
+        if self.zero_masking and self.time_steps is None:
+            # The count form, whatever the training drew: it varies least.
+            found = exact_count_bound(self.diffusion, denoiser, clean, draws)
         elif self.time_steps is not None and not self.diffusion.time_conditioning:
-            found = as_bound(
-                self._mean_costs(denoiser, x0, maskable, t, draws.u_mask, lengths, self.time_steps)
-            )
+            found = as_bound(self._mean_costs(denoiser, clean, t, u, self.time_steps))
         else:
-            # the mean of a step, whatever the training paid for: it is the same figure and varies
-            # less
-            mean = replace(self, rao_blackwell=True)
-            found = as_bound(mean._costs(denoiser, x0, maskable, t, draws.u_mask, lengths))
+            # The mean of a step, whatever the training paid for: the same figure, and it varies
+            # less.
+            found = as_bound(replace(self, rao_blackwell=True)._costs(denoiser, clean, t, u))
         if self.carry_over:
             return found
-        nats = (
-            found.scale[:, None] * found.ce
-            + self._reconstruction(denoiser, x0, maskable, lengths).double()
-        )
-        return as_bound(nats)
+        reconstruction = self._reconstruction(denoiser, clean).double()
+        return as_bound(found.scale[:, None] * found.ce + reconstruction)
 
     def _costs(
         self,
         denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
+        clean: Clean,
         t: Float[Tensor, "B"],
         u: Float[Tensor, "B L"],
-        lengths: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B L"]:
-        """Nats of each position whose mean over t and u is its share of the bound, without the
-        reconstruction.
+        """Nats of each position, the reconstruction left out.
+
+        Their mean over t and u is the position's share of the bound.
         """
         first = torch.zeros_like(t, dtype=torch.bool)
         if self.time_steps is not None:
             i = torch.ceil(t * self.time_steps).clamp(1, self.time_steps)
             t, s, first = i / self.time_steps, (i - 1) / self.time_steps, i == 1
-        masked = self.diffusion.draw_mask(t, u, maskable)
-        nll, x_mask = self._evaluate(denoiser, x0, masked, t, lengths)
+        masked = self.diffusion.draw_mask(t, u, clean.maskable)
+        nll, x_mask = self._evaluate(denoiser, clean, masked, t)
         share_t = self.diffusion.schedule.masked(t)[:, None]
         if self.time_steps is None:
             weight = self.diffusion.schedule.weight(t)[:, None]
@@ -177,26 +152,24 @@ class Mdlm(Objective):
     def _mean_costs(
         self,
         denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
+        clean: Clean,
         t: Float[Tensor, "B"],
         u: Float[Tensor, "B L"],
-        lengths: Int[Tensor, "B"] | None,
         steps: int,
     ) -> Float[Tensor, "B L"]:
-        """The mean of `_costs` over the steps that could have drawn the mask: step i, where k of n
-        are masked, with a chance p(i | k) that goes with Binomial(k; n, 1 - alpha(i/T)). For a
-        network that is not told the time; it varies least.
+        """The mean of `_costs` over the steps that could have drawn the mask; it varies least.
+
+        Where k of n are masked, step i has a chance p(i | k) that goes with
+        Binomial(k; n, 1 - alpha(i/T)). Only for a network that is not told the time.
         """
-        masked = self.diffusion.draw_mask(
-            torch.ceil(t * steps).clamp(1, steps) / steps, u, maskable
-        )
-        nll, x_mask = self._evaluate(denoiser, x0, masked, t, lengths)
+        step = torch.ceil(t * steps).clamp(1, steps)
+        masked = self.diffusion.draw_mask(step / steps, u, clean.maskable)
+        nll, x_mask = self._evaluate(denoiser, clean, masked, t)
         share = self.diffusion.schedule.masked(
-            torch.arange(steps + 1, dtype=torch.float64, device=x0.device) / steps
+            torch.arange(steps + 1, dtype=torch.float64, device=t.device) / steps
         ).clamp(max=1)
         share[0] = 0.0  # step 1 reveals whatever is left
-        k, n = masked.sum(-1, keepdim=True), maskable.sum(-1, keepdim=True)
+        k, n = masked.sum(-1, keepdim=True), clean.n[:, None]
         chance = (
             torch.special.xlogy(k, share[1:]) + torch.special.xlog1py(n - k, -share[1:])
         ).softmax(-1)
@@ -215,15 +188,13 @@ class Mdlm(Objective):
     def _evaluate(
         self,
         denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
+        clean: Clean,
         masked: Bool[Tensor, "B L"],
         t: Float[Tensor, "B"],
-        lengths: Int[Tensor, "B"] | None,
     ) -> tuple[Float[Tensor, "B L"], Float[Tensor, "B L"]]:
         """`_nll` of one evaluation of the network, told the times t."""
-        xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
-        logits = denoiser(xt, sigma) if lengths is None else denoiser(xt, sigma, lengths)
-        return self._nll(logits, x0, masked)
+        xt = self.diffusion.mask(clean.x0, masked)
+        return self._nll(clean.logits(denoiser, xt, self.diffusion.sigma(t)), clean.x0, masked)
 
     def _nll(
         self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
@@ -235,17 +206,11 @@ class Mdlm(Objective):
         log_mask = log_mask_chance(self.diffusion, logits)
         return torch.where(masked, nll - log1mexp(log_mask), 0.0), log_mask.exp()
 
-    def _reconstruction(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        lengths: Int[Tensor, "B"] | None,
-    ) -> Float[Tensor, "B L"]:
+    def _reconstruction(self, denoiser: Denoiser, clean: Clean) -> Float[Tensor, "B L"]:
         """-log x_theta(x0)_x0 at every maskable position, nothing being masked."""
+        x0 = clean.x0
         sigma = self.diffusion.sigma(torch.zeros(len(x0), dtype=torch.float64, device=x0.device))
-        logits = denoiser(x0, sigma) if lengths is None else denoiser(x0, sigma, lengths)
-        return self._nll(logits, x0, maskable)[0]
+        return self._nll(clean.logits(denoiser, x0, sigma), x0, clean.maskable)[0]
 
 
 def step_cost(
@@ -255,11 +220,10 @@ def step_cost(
     masked_s: Float[Tensor, "B _"],
     reveal: Float[Tensor, "B L"] | None = None,
 ) -> Float[Tensor, "B L"]:
-    """Nats of a step at a masked position, nll = -log x_x; `masked` is 1 - alpha, of t > 0 and of
-    s, which may be 0.
+    """Nats of a step at a masked position; nll = -log x_x.
 
-    With `reveal` (1 where the step reveals the position, else 0) they are those of what happened,
-    else their mean.
+    `masked_t` and `masked_s` are 1 - alpha, of t > 0 and of s, which may be 0. With `reveal` (1
+    where the step reveals the position, else 0) they are those of what happened, else their mean.
     """
     first = masked_s == 0
     a_t = torch.log1p(x_mask * (1 - masked_t) / masked_t)
@@ -269,18 +233,11 @@ def step_cost(
 
 
 def exact_count_bound(
-    diffusion: MaskedDiffusion,
-    denoiser: Denoiser,
-    x0: Int[Tensor, "B L"],
-    maskable: Bool[Tensor, "B L"],
-    draws: Draws,
-    lengths: Int[Tensor, "B"] | None = None,
+    diffusion: MaskedDiffusion, denoiser: Denoiser, clean: Clean, draws: Draws
 ) -> WindowBound:
-    """The bound of a masked denoiser from exactly k masks per window, k systematic over all
-    windows.
-    """
-    k = counts(draws.times("systematic").to(x0.device), maskable.sum(-1))
-    found = window_nelbo(diffusion, denoiser, x0, maskable, k, draws.u_mask, lengths)
+    """The bound of a masked denoiser from exactly k masks per window, k systematic over all."""
+    k = counts(draws.times("systematic").to(clean.x0.device), clean.n)
+    found = window_nelbo(diffusion, denoiser, clean, k, draws.u_mask)
     return WindowBound(found.ce, found.scale, found.k.double() / found.n.clamp(min=1))
 
 

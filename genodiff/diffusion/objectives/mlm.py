@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import LossTerms, masked_cost
+from genodiff.diffusion.clean import Clean
+from genodiff.diffusion.loss import LossTerms, as_loss, masked_cost
 from genodiff.diffusion.masked import Denoiser
-from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_loss
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound
 from genodiff.diffusion.objectives.mdlm import exact_count_bound
 from genodiff.errors import UsageError
 
@@ -65,20 +66,10 @@ class Mlm(Objective):
     def curve(self) -> bool:
         return True
 
-    def loss(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        weight: Float[Tensor, "B L"] | None,
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> LossTerms:
-        """Nats are divided by the mask rate, so that per token they are the mean over selected
-        positions.
-        """
-        part = draws.u_mask / self.mask_rate  # uniform by itself where it is below 1
-        selected = maskable & (part < 1)
+    def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
+        """Nats over the mask rate: per token they are the mean over selected positions."""
+        x0, part = clean.x0, draws.u_mask / self.mask_rate  # uniform by itself where below 1
+        selected = clean.maskable & (part < 1)
         targets = torch.tensor(self.diffusion.targets, device=x0.device)
         choice = ((part - MASKED) / RANDOM * len(targets)).long().clamp(0, len(targets) - 1)
         xt = show(
@@ -89,17 +80,9 @@ class Mlm(Objective):
             self.diffusion.mask_id,
         )
         sigma = torch.zeros(len(x0), dtype=torch.float64, device=x0.device)
-        nats = masked_cost(
-            self.diffusion.nll, self.diffusion, denoiser, xt, x0, selected, sigma, lengths
-        )
-        return as_loss(nats / self.mask_rate, maskable, weight)
+        cost = self.diffusion.nll
+        nats = masked_cost(cost, self.diffusion, denoiser, clean, xt, selected, sigma)
+        return as_loss(nats / self.mask_rate, clean)
 
-    def bound(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> WindowBound:
-        return exact_count_bound(self.diffusion, denoiser, x0, maskable, draws, lengths)
+    def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
+        return exact_count_bound(self.diffusion, denoiser, clean, draws)

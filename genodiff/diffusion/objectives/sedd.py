@@ -1,13 +1,10 @@
-"""SEDD, absorbing: score entropy. The network tells ratios of probabilities, and nothing makes them
-sum to one.
+"""SEDD, absorbing: score entropy. The network gives ratios of probabilities, which need not sum to 1.
 
-    s_v    = p_t(v) / p_t(mask) given the rest, the concrete score; the true one is x_v alpha / (1 -
-           alpha)
-    s_v    = h_v alpha / (1 - alpha),   h_v = exp(logit_v) / K,
-    K targets; logits of 0 mean "all equal"
+    s_v    p_t(v) / p_t(mask) given the rest, the concrete score; the true one is a x_v
+    a      alpha / (1 - alpha)
+    s_v = a h_v,   h_v = exp(logit_v) / K with K targets: logits of 0 mean "all equal"
 
-    DWDSE = integral of sigma'(t) E sum over masked of [ sum_v s_v - a log s_x + a (log a - 1) ],
-    a = alpha / (1 - alpha)
+    DWDSE = integral of sigma'(t) E sum over masked of [ sum_v s_v - a log s_x + a (log a - 1) ]
           = integral of w(t) E sum over masked of [ -log h_x + sum_v h_v - 1 ]
 
 The second line is the first with the scale taken out: MDLM's integrand, to which an h that does not
@@ -27,9 +24,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.loss import LossTerms, count_and_scale, count_time, masked_cost
+from genodiff.diffusion.clean import Clean
+from genodiff.diffusion.loss import (
+    LossTerms,
+    as_loss,
+    count_and_scale,
+    count_time,
+    masked_cost,
+)
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, exact_count_mask
-from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_loss
+from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound
 from genodiff.diffusion.sampler import Kind
 
 
@@ -44,8 +48,9 @@ def score_entropy(
     x0: Int[Tensor, "B L"],
     masked: Bool[Tensor, "B L"],
 ) -> Float[Tensor, "B L"]:
-    """-log h_x + sum h - 1 at the `masked` positions, 0 elsewhere; nats. sigma'(t) DWDSE is w(t)
-    times this.
+    """-log h_x + sum h - 1 at the `masked` positions, 0 elsewhere; nats.
+
+    The integrand of DWDSE is w(t) times this.
     """
     total = log_ratios(diffusion, logits).logsumexp(-1)
     return torch.where(masked, diffusion.nll(logits, x0, masked) - total + torch.expm1(total), 0.0)
@@ -66,64 +71,33 @@ class Sedd(Objective):
     def curve(self) -> bool:
         return True
 
-    def loss(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        weight: Float[Tensor, "B L"] | None,
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> LossTerms:
-        t = draws.times(self.time_sampling)
+    def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
+        t, maskable = draws.times(self.time_sampling), clean.maskable
         if self.exact_count:
-            k, scale = count_and_scale(maskable, counts(t, maskable.sum(-1)))
-            masked, t = (
-                exact_count_mask(maskable, k, draws.u_mask),
-                count_time(self.diffusion, maskable, k),
-            )
+            k, scale = count_and_scale(clean, counts(t, clean.n))
+            masked = exact_count_mask(maskable, k, draws.u_mask)
+            t = count_time(self.diffusion, clean, k)
         else:
-            masked, scale = (
-                self.diffusion.draw_mask(t, draws.u_mask, maskable),
-                self.diffusion.schedule.weight(t),
-            )
-        entropy = self._entropy(denoiser, x0, masked, t, lengths)
-        return as_loss(scale.to(entropy.dtype)[:, None] * entropy, maskable, weight)
+            masked = self.diffusion.draw_mask(t, draws.u_mask, maskable)
+            scale = self.diffusion.schedule.weight(t)
+        entropy = self._entropy(denoiser, clean, masked, t)
+        return as_loss(scale.to(entropy.dtype)[:, None] * entropy, clean)
 
     @torch.no_grad()
-    def bound(
-        self,
-        denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
-        maskable: Bool[Tensor, "B L"],
-        draws: Draws,
-        lengths: Int[Tensor, "B"] | None = None,
-    ) -> WindowBound:
-        k, scale = count_and_scale(
-            maskable, counts(draws.times("systematic").to(x0.device), maskable.sum(-1))
-        )
-        masked = exact_count_mask(maskable, k, draws.u_mask)
-        entropy = self._entropy(
-            denoiser, x0, masked, count_time(self.diffusion, maskable, k), lengths
-        )
-        return WindowBound(entropy.double(), scale, k.double() / maskable.sum(-1).clamp(min=1))
+    def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
+        t = draws.times("systematic").to(clean.x0.device)
+        k, scale = count_and_scale(clean, counts(t, clean.n))
+        masked = exact_count_mask(clean.maskable, k, draws.u_mask)
+        entropy = self._entropy(denoiser, clean, masked, count_time(self.diffusion, clean, k))
+        return WindowBound(entropy.double(), scale, k.double() / clean.n.clamp(min=1))
 
     def _entropy(
         self,
         denoiser: Denoiser,
-        x0: Int[Tensor, "B L"],
+        clean: Clean,
         masked: Bool[Tensor, "B L"],
         t: Float[Tensor, "B"],
-        lengths: Int[Tensor, "B"] | None,
     ) -> Float[Tensor, "B L"]:
-        xt, sigma = self.diffusion.mask(x0, masked), self.diffusion.sigma(t)
-        return masked_cost(
-            partial(score_entropy, self.diffusion),
-            self.diffusion,
-            denoiser,
-            xt,
-            x0,
-            masked,
-            sigma,
-            lengths,
-        )
+        diffusion, cost = self.diffusion, partial(score_entropy, self.diffusion)
+        xt = diffusion.mask(clean.x0, masked)
+        return masked_cost(cost, diffusion, denoiser, clean, xt, masked, diffusion.sigma(t))
