@@ -1,5 +1,6 @@
-"""A token from logits and one uniform, in double precision, and whether rounding could have changed
-it.
+"""A token from logits and one uniform, and whether rounding could have changed it.
+
+All is computed in double precision.
 
 Few tokens (`MANY` at most): the uniform is read off the cumulative distribution. Many: the largest
 log-weight after Gumbel noise, -log(-log(U)) for a U of each token; the uniform is the key of the
@@ -38,8 +39,9 @@ def noise_of(u: Float[Tensor, "R"], n: int) -> Float[Tensor, "R n"]:
 
 
 class Draw:
-    """Temperature first, then the smallest set of tokens with a chance of at least `top_p`, then a
-    token from it.
+    """Draws a token: temperature first, then the nucleus.
+
+    The nucleus is the smallest set of tokens with a chance of at least `top_p`.
     """
 
     def __init__(self, temperature: float, top_p: float) -> None:
@@ -56,8 +58,9 @@ class Draw:
     def __call__(
         self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float
     ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
-        """The column drawn in each row, and whether errors of `tolerance` in the logits could
-        change it.
+        """The column drawn in each row, and whether the draw is close.
+
+        It is close where errors of `tolerance` in the logits could change it.
         """
         lead = logits.double() - logits.double().amax(-1, keepdim=True)
         if lead.isnan().any():
@@ -87,8 +90,9 @@ class Draw:
     def _loudest(
         self, scaled: Float[Tensor, "R K"], u: Float[Tensor, "R"], slack: float
     ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
-        """The largest of log-weight and Gumbel noise; close where the first two are, or where the
-        nucleus decides.
+        """The largest sum of log-weight and Gumbel noise, and whether the draw is close.
+
+        It is close where the first two are, or where the nucleus decides.
         """
         loud = scaled + noise_of(u, scaled.shape[-1])
         sure = maybe = torch.ones_like(scaled, dtype=torch.bool)
@@ -104,8 +108,9 @@ class Draw:
     def _surely_kept(
         self, scaled: Float[Tensor, "R K"], slack: float
     ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R K"]]:
-        """The nucleus without the tokens that a shift of `slack` could put out of it, and with
-        those that it could let in.
+        """The tokens that are surely in the nucleus, and those that may be.
+
+        The former cannot be put out of it by a shift of `slack`, the latter could be let in by one.
         """
         keep, _ = self._nucleus(scaled, 0.0)
         if not slack:
@@ -133,8 +138,9 @@ class Draw:
     def _nucleus(
         self, scaled: Float[Tensor, "R K"], slack: float
     ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R"]]:
-        """The nucleus, crossing token included, and whether a shift of `slack` in log-odds could
-        change it.
+        """The nucleus, and whether a shift of `slack` in log-odds could change it.
+
+        The token that crosses `top_p` is in it.
         """
         order = torch.round(scaled / TIE).argsort(dim=-1, descending=True, stable=True)
         ranked = scaled.gather(-1, order)

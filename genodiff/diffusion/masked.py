@@ -1,5 +1,4 @@
-"""Masked diffusion: corruption, the denoiser's distribution (SUBS), the reverse kernel. The page
-beside the paper.
+"""Masked diffusion: corruption, the denoiser's distribution (SUBS), the reverse kernel.
 
     x0, xt     clean tokens; tokens at time t, some of them masked
     corrupt    q(xt | x0): a position is masked with chance 1 - alpha(t)
@@ -46,8 +45,7 @@ LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e
 
 @dataclass(frozen=True)
 class MaskedDiffusion:
-    """The process: a schedule, the mask's id, and the ids that the denoiser may predict and a
-    sampler may emit.
+    """The process: a schedule, the mask's id, and the ids that may be predicted and drawn.
 
     Without `time_conditioning` (the default) the denoiser is shown sigma = 0 at all times: its
     bound is then the same under every schedule, and it loses nothing (MDLM table 12).
@@ -91,9 +89,7 @@ class MaskedDiffusion:
         u: Float[Tensor, "B L"],
         maskable: Bool[Tensor, "B L"],
     ) -> Int[Tensor, "B L"]:
-        """xt ~ q(xt | x0): a maskable position is masked where its uniform u in [0, 1) is below 1 -
-        alpha(t).
-        """
+        """xt ~ q(xt | x0): a maskable position is masked where u < 1 - alpha(t), u in [0, 1)."""
         return self.mask(x0, self.draw_mask(t, u, maskable))
 
     def draw_mask(
@@ -107,16 +103,18 @@ class MaskedDiffusion:
         return x0.masked_fill(masked, self.mask_id)
 
     def sigma(self, t: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
-        """What the denoiser is told of the time: sigma(t), at most `LARGEST_SIGMA`; 0 without time
-        conditioning.
+        """What the denoiser is told of the time; 0 without time conditioning.
+
+        It is sigma(t), at most `LARGEST_SIGMA`.
         """
         if not self.time_conditioning:
             return torch.zeros_like(t)
         return self.schedule.sigma(t).clamp(max=LARGEST_SIGMA)
 
     def reveal(self, t: Float[Tensor, "B"], s: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
-        """(alpha(s) - alpha(t)) / (1 - alpha(t)), 0 <= s < t <= 1: the chance to be visible at s if
-        masked at t.
+        """The chance to be visible at s if masked at t, 0 <= s < t <= 1.
+
+        It is (alpha(s) - alpha(t)) / (1 - alpha(t)).
         """
         return 1 - self.schedule.masked(s) / self.schedule.masked(t)
 
@@ -146,8 +144,9 @@ class MaskedDiffusion:
     def nll(
         self, logits: Float[Tensor, "B L V"], x0: Int[Tensor, "B L"], masked: Bool[Tensor, "B L"]
     ) -> Float[Tensor, "B L"]:
-        """-log x_theta of the clean token at the `masked` positions, 0 elsewhere; nats. Equals
-        -log_x0 gathered at x0.
+        """-log x_theta of the clean token at the `masked` positions, 0 elsewhere; nats.
+
+        Equals -log_x0 gathered at x0.
 
         A masked position whose clean token is not a target costs infinity, for the denoiser gives
         it no chance.
@@ -167,8 +166,9 @@ class MaskedDiffusion:
         t: Float[Tensor, "B"],
         s: Float[Tensor, "B"],
     ) -> Float[Tensor, "B L V"]:
-        """p(xs | xt) as probabilities; logp = log_x0(logits, xt), 0 <= s < t <= 1, and V exceeds
-        the mask's id.
+        """p(xs | xt) as probabilities, 0 <= s < t <= 1.
+
+        logp is log_x0(logits, xt), and V exceeds the mask's id.
         """
         masked = xt == self.mask_id
         reveal = torch.where(masked, self.reveal(t, s)[:, None].to(logp.dtype), 1.0)
@@ -180,9 +180,7 @@ class MaskedDiffusion:
 def exact_count_mask(
     maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]
 ) -> Bool[Tensor, "B L"]:
-    """Exactly k of each row's maskable positions: those with the smallest uniforms. All of them
-    where k is larger.
-    """
+    """The k maskable positions of each row with the smallest uniforms; all where k is larger."""
     rank = u.masked_fill(~maskable, torch.inf).argsort(dim=-1, stable=True).argsort(-1)
     return maskable & (rank < k[:, None])
 
@@ -219,7 +217,5 @@ def times(
 
 
 def counts(t: Float[Tensor, "B"], n_maskable: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
-    """How many of n positions to mask: uniform on 1 .. n when t is uniform on (0, 1]; 0 where n =
-    0.
-    """
+    """How many of n positions to mask: uniform on 1 .. n for t uniform on (0, 1]; 0 for n = 0."""
     return torch.minimum(torch.ceil(t * n_maskable).long(), n_maskable.long())

@@ -1,5 +1,4 @@
-"""What every objective is: a loss to train a network with, and a figure in nats to judge it by, in
-the same units.
+"""What every objective is: a loss to train with, and a figure in the same nats to judge by.
 
     loss     sums over a batch, from the batch's own uniforms; see `LossTerms`
     bound    an estimate for each window of what `figure` says:
@@ -50,8 +49,9 @@ class Draws(NamedTuple):
 
 
 class WindowBound(NamedTuple):
-    """Estimates for windows, in nats and double precision: `scale` times the sum of `ce` over a
-    part is its share.
+    """Estimates for windows, in nats and double precision.
+
+    `scale` times the sum of `ce` over a part of the window is its share.
     """
 
     ce: Float[Tensor, "B L"]
@@ -63,8 +63,9 @@ class WindowBound(NamedTuple):
 
 @dataclass(frozen=True)
 class Objective(ABC):
-    """A process to learn and the way its times are drawn in training; evaluation always draws them
-    systematically.
+    """A process to learn, and how its times are drawn in training.
+
+    Evaluation always draws them systematically.
     """
 
     diffusion: MaskedDiffusion

@@ -29,7 +29,7 @@ from genodiff.errors import UsageError
 from genodiff.registry import Registry
 
 Kind = Literal["masked", "score", "causal"]
-"""What a network's logits are: of x_theta at the masks, ratios of score entropy, of the next token."""
+"""A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
 
 
 class Sampled(NamedTuple):
@@ -47,7 +47,7 @@ class Decoder(Protocol):
         """An empty cache of `capacity` positions."""
 
     def decode(self, x: Tensor, cache: Any) -> Tensor:
-        """Logits (B, n, V) of what follows each of x's n positions; the cache then holds them too."""
+        """Logits (B, n, V) of what follows each position of x, which the cache then holds too."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ Time = Float[Tensor, "*T"]
 
 
 class Schedule(ABC):
-    """alpha(t) with what follows from it. Every method works elementwise on a floating tensor of
-    any shape.
+    """alpha(t) with what follows from it.
+
+    Every method works elementwise on a floating tensor of any shape.
     """
 
     @abstractmethod
@@ -63,7 +64,7 @@ class Schedule(ABC):
         return -self.dalpha(t) / self.alpha(t)
 
     def weight(self, t: Time) -> Time:
-        """-alpha'(t) / (1 - alpha(t)); infinite (or 0/0) at t = 0 when everything is visible there."""
+        """-alpha'(t) / (1 - alpha(t)); infinite (or 0/0) at t = 0 where all is visible then."""
         return -self.dalpha(t) / self.masked(t)
 
 
@@ -72,8 +73,7 @@ SCHEDULES: Registry[type[Schedule]] = Registry("schedule")
 
 @dataclass(frozen=True)
 class _Shape(Schedule):
-    """alpha = eps + (1 - eps) visible(t), where visible falls from 1 to 0 and hidden = 1 - visible
-    rises.
+    """alpha = eps + (1 - eps) visible(t), where visible falls from 1 to 0; hidden = 1 - visible.
 
     `eps` is alpha(1). Above 0 the chain ends before all is masked, and the bound lacks (or pays) a
     prior term: 0 is the right choice for a likelihood; MDLM's code uses 1e-3.
@@ -117,9 +117,7 @@ class _Shape(Schedule):
 @SCHEDULES.register("linear")
 @dataclass(frozen=True)
 class Linear(_Shape):
-    """alpha = 1 - t, so sigma = -ln(1 - t): the "log-linear" schedule of SEDD and MDLM. The weight
-    is exactly 1/t.
-    """
+    """alpha = 1 - t, so sigma = -ln(1 - t): "log-linear" in SEDD and MDLM. The weight is 1/t."""
 
     def _visible(self, t: Time) -> Time:
         return 1 - t
@@ -137,8 +135,9 @@ class Linear(_Shape):
 @SCHEDULES.register("loglinear_eps")
 @dataclass(frozen=True)
 class LogLinear(Linear):
-    """`Linear` as MDLM's code has it: alpha = 1 - (1 - eps) t with eps = 1e-3, so a thousandth is
-    never masked.
+    """`Linear` as MDLM's code has it: alpha = 1 - (1 - eps) t.
+
+    With its eps of 1e-3 a thousandth is never masked.
     """
 
     eps: float = 1e-3
@@ -227,8 +226,9 @@ class Polynomial(_Shape):
 
 @dataclass(frozen=True)
 class _Noise(Schedule):
-    """A schedule given by its total noise, sigma(t) from `sigma_min` to `sigma_max`; alpha =
-    e^-sigma.
+    """A schedule given by its total noise, sigma(t) from `sigma_min` to `sigma_max`.
+
+    alpha is e^-sigma.
 
     Some tokens are masked at t = 0 already (a reconstruction term) unless sigma_min = 0; some stay
     visible at t = 1.
@@ -257,7 +257,7 @@ class _Noise(Schedule):
 @SCHEDULES.register("sigma_linear")
 @dataclass(frozen=True)
 class SigmaLinear(_Noise):
-    """sigma = sigma_min + (sigma_max - sigma_min) t: the schedule that MDLM's code calls "linear"."""
+    """sigma = sigma_min + (sigma_max - sigma_min) t: what MDLM's code calls "linear"."""
 
     def sigma(self, t: Time) -> Time:
         return self.sigma_min + (self.sigma_max - self.sigma_min) * t

@@ -1,5 +1,4 @@
-"""Templates and windows: which bases of a text are to be filled, and in which order a long text is
-filled.
+"""Templates and windows: which bases are filled, and in which order in a long text.
 
 A template is a FASTA record in which every N, n and ? is a gap; every other letter is kept as it
 stands, lower case and IUPAC codes included. The network sees a kept IUPAC code as a visible N, and
@@ -40,15 +39,13 @@ class Template:
         return np.isin(np.frombuffer(self.text, np.uint8), np.frombuffer(GAPS, np.uint8))
 
     def ids(self, alphabet: Alphabet) -> NDArray[np.uint8]:
-        """What the network sees: the mask at the gaps, N where a kept letter is an ambiguity code."""
+        """What the network sees: the mask at the gaps, N for a kept ambiguity code."""
         ids = alphabet.encode(self.text.replace(b"?", b"N")).astype(np.uint8)
         ids[self.gaps] = alphabet.mask_id
         return ids
 
     def filled(self, ids: NDArray[np.uint8], alphabet: Alphabet) -> bytes:
-        """The text with its gaps filled from `ids`, all other letters untouched; an n is filled in
-        lower case.
-        """
+        """The text with its gaps filled from `ids`, an n in lower case; other letters stay."""
         text = np.frombuffer(self.text, np.uint8).copy()
         gaps = self.gaps
         letters = np.frombuffer(alphabet.decode(ids[gaps]).encode("ascii"), np.uint8)
@@ -57,16 +54,18 @@ class Template:
 
 
 def read_templates(path: str | Path) -> Iterator[Template]:
-    """The records of a FASTA file as templates. Raises `DataError` like every strict reader; `?` is
-    allowed here.
+    """The records of a FASTA file as templates; `?` is allowed here.
+
+    Raises `DataError` like every strict reader.
     """
     for record in read_fasta(path, extra=b"?"):
         yield Template(record.name, record.description, record.sequence)
 
 
 def rounds(gaps: NDArray[np.bool_], window: int, stride: int) -> list[tuple[int, int]]:
-    """The windows (start, end), none longer than `window`, in which the gaps are filled one round
-    after the other.
+    """The windows (start, end) in which the gaps are filled, one round after the other.
+
+    None is longer than `window`.
 
     Each gap lies in exactly one window that starts at or before it while it is still open, and
     every gap inside a window is filled in that round. `stride` (1 … window) bounds the gaps'

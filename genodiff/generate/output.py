@@ -1,5 +1,4 @@
-"""Samples as FASTA, each header saying where its record comes from, and the sidecar that says the
-rest.
+"""Samples as FASTA with headers that say how they were drawn, and a sidecar of the rest.
 
     >genodiff_000001 length=1024 seed=1 sampler=ancestral steps=256 nfe=231 checkpoint=<12 hex>
 
@@ -48,8 +47,9 @@ def write_samples(
     line_width: int = 60,
     tick: Callable[[int], None] | None = None,
 ) -> WrittenSamples:
-    """Write `n` new sequences of `length` bases (default: the trained length), or `n` fillings of
-    each template.
+    """Write `n` new sequences, or `n` fillings of each template.
+
+    A new sequence has `length` bases, by default the trained length.
 
     A path is written atomically and gets its sidecar beside it unless `sidecar` says where; an open
     binary file gets none unless it does. `line_width` 0 writes each sequence on one line; `tick` is
@@ -89,7 +89,7 @@ def write_samples(
                 text, described = template.filled(sample.ids, alphabet), template.description
             entries.append(entry)
             ours = (
-                f"length={len(text)} seed={seed} {law(how, sample.nfe)} nfe={sample.nfe} "
+                f"length={len(text)} seed={seed} {describe_draw(how, sample.nfe)} nfe={sample.nfe} "
                 f"checkpoint={model.digest}"
             )
             yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
@@ -128,10 +128,8 @@ def steps_of(how: Sampling) -> int | None:
     return (how.steps or AUTO_STEPS) if SAMPLERS[str(how.sampler)].uses_steps else None
 
 
-def law(how: Sampling, nfe: int) -> str:
-    """The part of a header that says how its record was drawn; of the finer settings only what is
-    not the default.
-    """
+def describe_draw(how: Sampling, nfe: int) -> str:
+    """How a record was drawn, for its header; finer settings only where they were changed."""
     said = f"sampler={how.sampler} steps={steps_of(how) or nfe}"
     fine = {
         "temperature": how.temperature,

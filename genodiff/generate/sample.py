@@ -40,9 +40,7 @@ Denoiser = Callable[[Tensor, Tensor | None], Tensor]
 
 
 class Workload(NamedTuple):
-    """What a request takes: texts, bases to fill, windows, and evaluations of the network on one
-    window, expected.
-    """
+    """What a request takes; evaluations are of the network on one window, and expected."""
 
     records: int
     bases: int
@@ -100,7 +98,7 @@ class Sampling:
 
 
 def settled(how: Sampling | None, objective: Objective) -> Sampling:
-    """`how` with its sampler named. Raises `UsageError` for one that the objective does not have."""
+    """`how` with its sampler named. Raises `UsageError` for one that does not fit the objective."""
     how, known = how or Sampling(), objective.samplers
     if how.sampler is None:
         return replace(how, sampler=next(iter(known)))
@@ -175,8 +173,9 @@ def infill(
 def workload(
     model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None
 ) -> Workload:
-    """What filling the `gaps` (True where a base is to be drawn) of each text takes; the network is
-    not run.
+    """What filling the `gaps` of each text takes; the network is not run.
+
+    A gap is True where a base is to be drawn.
     """
     how = settled(how, model.objective)
     window, stride = model.config.data.seq_len, stride_of(model, how)
@@ -197,8 +196,9 @@ def workload(
 
 
 def bits_lost(curve: Sequence[tuple[float, float]], schedule: Schedule, steps: int) -> float:
-    """What `steps` steps cost in bits per base of a long text, against one base at a time: NELBO_T
-    − NELBO_∞.
+    """What `steps` steps cost in bits per base of a long text: NELBO_T − NELBO_∞.
+
+    NELBO_∞ is one base at a time.
 
     Bases that appear together are drawn as if independent. `curve` holds (masked share, nats per
     masked base), as an evaluation gives it: C_k / k at k / n. NELBO_T is its sum over the steps'
@@ -217,8 +217,9 @@ def stride_of(model: Model, how: Sampling) -> int:
 
 
 def fitting_batch(model: Model, length: int | None = None) -> int:
-    """How many texts of `length` (default: the trained one) to fill at a time: enough work, and not
-    out of the cache.
+    """How many texts of `length` to fill at a time: enough work that still fits the cache.
+
+    The default length is the trained one.
     """
     window = min(model.config.data.seq_len, length or model.config.data.seq_len)
     return max(1, (_TOKENS_ON_CPU if _device(model).type == "cpu" else _TOKENS_ON_GPU) // window)
@@ -257,7 +258,7 @@ class _Filler:
         self.decoder = _Decoder(model.backbone, tick) if self.forward_only else None
 
     def fill(self, first: int, drafts: list[Ids]) -> list[Sample]:
-        """The drafts filled, as records `first`, `first` + 1, …"""
+        """The drafts filled, as records `first`, `first` + 1, and so on."""
         ids = [draft.copy() for draft in drafts]
         masked = [draft == self.alphabet.mask_id for draft in drafts]
         if self.forward_only and any((m[:-1] & ~m[1:]).any() for m in masked):
@@ -309,8 +310,9 @@ class _Filler:
 def _denoiser(
     backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None
 ) -> Denoiser:
-    """The backbone as (xt, sigma) → logits; the padding on the right of shorter rows tells it their
-    lengths.
+    """The backbone as (xt, sigma) → logits.
+
+    It learns the lengths of shorter rows from the padding on their right.
     """
 
     def logits(xt: Tensor, sigma: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
@@ -345,8 +347,9 @@ class _Decoder:
 
 
 class _Refine:
-    """The same network in float64, copied when the first close draw asks for it (most short runs
-    never do).
+    """The same network in float64, copied when the first close draw asks for it.
+
+    Most short runs never ask.
     """
 
     def __init__(self, backbone: nn.Module, pad_id: int) -> None:

@@ -1,5 +1,4 @@
-"""How near generated DNA is to real DNA: light statistics of sets of sequences, beside a floor and
-a baseline.
+"""How near generated DNA is to real DNA, beside a floor and a baseline.
 
 A set is a sequence of uint8 id arrays as `Alphabet.encode` or the store gives them (the soft-mask
 bit is ignored); every id that is not A, C, G or T breaks the words that would hold it. A distance
@@ -47,8 +46,9 @@ class Summary(NamedTuple):
 
 
 class Scorecard(NamedTuple):
-    """Samples beside real and Markov sequence; distances are Jensen-Shannon, base 2, in [0, 1], one
-    per word size.
+    """Samples beside real and Markov sequence.
+
+    Distances are Jensen-Shannon, base 2, in [0, 1], one per word size.
     """
 
     kmer_sizes: tuple[int, ...]
@@ -66,8 +66,9 @@ def _indices(ids: Ids) -> NDArray[np.int64]:
 
 
 def _words(index: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The words of k bases as numbers, first base in the highest place; words that hold anything
-    else are left out.
+    """The words of k bases as numbers, first base in the highest place.
+
+    Words that hold anything else are left out.
     """
     n = len(index) - k + 1
     if n <= 0:
@@ -82,8 +83,9 @@ def _words(index: NDArray[np.int64], k: int) -> NDArray[np.int64]:
 
 
 def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> NDArray[np.float64]:
-    """Counts of the 4^k words of k bases, A < C < G < T; with `both_strands` also those of the
-    reverse complements.
+    """Counts of the 4^k words of k bases, A < C < G < T.
+
+    With `both_strands`, those of the reverse complements are added.
     """
     counts = np.zeros(4**k)
     for ids in sequences:
@@ -104,8 +106,9 @@ def kmer_spectrum(
 
 
 def js_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    """The Jensen-Shannon distance (square root of the divergence, base 2) of two distributions, in
-    [0, 1].
+    """The Jensen-Shannon distance of two distributions, in [0, 1].
+
+    It is the square root of the divergence, base 2.
     """
     p, q = p / p.sum(), q / q.sum()
     m = (p + q) / 2
@@ -130,8 +133,9 @@ def gc_fractions(sequences: Sequence[Ids]) -> NDArray[np.float64]:
 
 
 def cpg_ratio(sequences: Sequence[Ids]) -> float:
-    """CpG observed / expected, pooled: f(CG) / (f(C) f(G)); about 0.2 in mammals, 1 where C and G
-    meet by chance.
+    """CpG observed / expected, pooled: f(CG) / (f(C) f(G)).
+
+    About 0.2 in mammals, 1 where C and G meet by chance.
     """
     one, two = (
         kmer_spectrum(sequences, 1, both_strands=False),
@@ -158,8 +162,9 @@ def homopolymer_shares(sequences: Sequence[Ids], longest: int = 10) -> NDArray[n
 
 
 def _fingerprints(index: NDArray[np.int64], size: int) -> NDArray[np.uint64]:
-    """A 64-bit fingerprint of each stretch of `size` bases: two overlapping stretches of 2^j bases,
-    mixed.
+    """A 64-bit fingerprint of each stretch of `size` bases.
+
+    It mixes those of two overlapping stretches of 2^j bases.
     """
     value = (index + 2).astype(np.uint64)
     whole = index >= 0
@@ -189,8 +194,9 @@ def longest_matches(
     longest: int = 256,
     both_strands: bool = True,
 ) -> NDArray[np.int64]:
-    """The longest stretch of each sequence that stands exactly in `reference` (either strand), at
-    most `longest` bases.
+    """The longest stretch of each sequence that stands exactly in `reference`.
+
+    Either strand counts; at most `longest` bases.
 
     Copied training data shows as matches far longer than those of held-out real sequence. Stretches
     are compared by 64-bit fingerprints: the chance of a false match is about 1e-4 for 1e7 reference
@@ -245,9 +251,7 @@ def summary(sequences: Sequence[Ids]) -> Summary:
 
 
 def _cut(sequences: Sequence[Ids], bases: int) -> list[Ids]:
-    """The first sequences, the last one shortened, that hold `bases` ids in all (fewer where there
-    are fewer).
-    """
+    """The first sequences with `bases` ids in all, the last one shortened."""
     kept: list[Ids] = []
     for ids in sequences:
         if bases <= 0:

@@ -1,4 +1,4 @@
-"""What tests of objectives share: worlds with their denoisers, and means over all masks and orders."""
+"""What tests of objectives share: denoisers of worlds, means over all masks and orders."""
 
 import itertools
 
@@ -84,3 +84,29 @@ def exact_bound(of: Objective, denoiser, x0: Tensor) -> float:  # type: ignore[n
 
 def everywhere(x0: Tensor) -> Tensor:
     return torch.ones_like(x0, dtype=torch.bool)
+
+
+def all_orders(length: int) -> Tensor:
+    return torch.tensor(list(itertools.permutations(range(length))), dtype=torch.float64) / length
+
+
+def everything(world: World) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Every (sequence, mask) pair: x0, the mask, uniforms that draw it at any time inside (0, 1),
+    and p(x0).
+    """
+    masks = torch.tensor(list(itertools.product((False, True), repeat=world.length)))
+    x0, masked = (
+        world.sequences.repeat_interleave(len(masks), 0),
+        masks.repeat(len(world.sequences), 1),
+    )
+    return (
+        x0,
+        masked,
+        torch.where(masked, 0.0, 1 - 2**-53).double(),
+        world.p.repeat_interleave(len(masks)),
+    )
+
+
+def chance_of(masked: Tensor, share: float) -> Tensor:
+    k = masked.sum(-1).double()
+    return share**k * (1 - share) ** (masked.shape[1] - k)

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.sampler import SAMPLERS, Sampled, SamplerOptions
+from genodiff.diffusion.sampler import SAMPLERS, Sampled, Sampler, SamplerOptions
 from genodiff.diffusion.schedule import Linear
 
-MASKED = {name: one.draw for name, one in SAMPLERS.items() if "masked" in one.fits}
-each_sampler = pytest.mark.parametrize("sampler", MASKED.values(), ids=MASKED.keys())
+# Every sampler that users reach; MASKED are those that fill the gaps of a masked network.
+each_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=list(SAMPLERS))
+MASKED = [one for one in SAMPLERS.values() if "masked" in one.fits]
 DNA = MaskedDiffusion(Linear(), mask_id=3, targets=(7, 8, 9, 10))
 
 
@@ -24,14 +25,15 @@ def draws(n: int, length: int, seed: int = 0) -> dict[str, Tensor]:
 
 
 def run_sampler(
-    sampler: Callable[..., Sampled],
+    sampler: Sampler | Callable[..., Sampled],
     diffusion: MaskedDiffusion,
     denoiser: Callable[..., Tensor],
     xt: Tensor,
     **options: object,
 ) -> Sampled:
     """`sampler` with these `SamplerOptions`."""
-    return sampler(diffusion, denoiser, xt, SamplerOptions(**options))  # type: ignore[arg-type]
+    draw = sampler.draw if isinstance(sampler, Sampler) else sampler
+    return draw(diffusion, denoiser, xt, SamplerOptions(**options))  # type: ignore[arg-type]
 
 
 def masks(n: int, length: int, mask_id: int = 3) -> Tensor:
@@ -39,10 +41,11 @@ def masks(n: int, length: int, mask_id: int = 3) -> Tensor:
 
 
 def mixing(
-    length: int, size: float = 1.5, vocab_size: int = 12
+    length: int, size: float = 1.5, vocab_size: int = 12, causal: bool = False
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    """A denoiser that looks at the whole sequence, each position differently; rows do not influence
-    one another.
+    """A denoiser that looks at the whole sequence, or with `causal` at what stands before.
+
+    Each position does so differently; rows do not influence one another.
     """
     g = torch.Generator().manual_seed(42)
     own, other = size * torch.randn(
@@ -50,13 +53,22 @@ def mixing(
     )
 
     def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
+        n = xt.shape[1]
         seen = torch.nn.functional.one_hot(xt, vocab_size).double()
-        place = torch.arange(length, dtype=torch.float64)
+        place = torch.arange(n, dtype=torch.float64)
         near = torch.exp(-(place[:, None] - place).abs())
+        near = near.tril() if causal else near
         return (
-            torch.einsum("blv,lvw->blw", seen, own)
-            + torch.einsum("bmv,lm,mvw->blw", seen, near, other)
+            torch.einsum("blv,lvw->blw", seen, own[:n])
+            + torch.einsum("bmv,lm,mvw->blw", seen, near, other[:n])
             + sigma[:, None, None]
         )
 
     return denoiser
+
+
+def mixing_for(
+    sampler: Sampler, length: int, size: float = 1.5
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """`mixing` as the network that this sampler fits."""
+    return mixing(length, size, causal="causal" in sampler.fits)

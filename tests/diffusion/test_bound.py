@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from enumerated import all_orders, chance_of, everything
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import seeds
@@ -18,15 +19,11 @@ from genodiff.diffusion.likelihood import (
     count_terms,
     nelbo_discrete,
     nelbo_exact,
-    rate_curve,
-    window_nelbo,
 )
 from genodiff.diffusion.loss import (
     continuous_time_loss,
-    decompose,
     discrete_time_loss,
     exact_count_loss,
-    prior_kl,
 )
 from genodiff.diffusion.masked import counts, times
 from genodiff.diffusion.schedule import (
@@ -34,11 +31,9 @@ from genodiff.diffusion.schedule import (
     CosineSquared,
     Geometric,
     Linear,
-    LogLinear,
     OneMinusCosine,
     Polynomial,
     Schedule,
-    SigmaLinear,
 )
 
 F1, F2, F3 = markov_chain(), copy_task(), independent()
@@ -219,32 +214,6 @@ def test_enumeration_refuses_what_it_cannot_finish() -> None:
 # every estimate has the bound as its mean: exactly, by enumerating all its randomness
 
 
-def all_orders(length: int) -> Tensor:
-    return torch.tensor(list(itertools.permutations(range(length))), dtype=torch.float64) / length
-
-
-def everything(world: World) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Every (sequence, mask) pair: x0, the mask, uniforms that draw it at any time inside (0, 1),
-    and p(x0).
-    """
-    masks = torch.tensor(list(itertools.product((False, True), repeat=world.length)))
-    x0, masked = (
-        world.sequences.repeat_interleave(len(masks), 0),
-        masks.repeat(len(world.sequences), 1),
-    )
-    return (
-        x0,
-        masked,
-        torch.where(masked, 0.0, 1 - 2**-53).double(),
-        world.p.repeat_interleave(len(masks)),
-    )
-
-
-def chance_of(masked: Tensor, share: float) -> Tensor:
-    k = masked.sum(-1).double()
-    return share**k * (1 - share) ** (masked.shape[1] - k)
-
-
 def test_exact_count_averages_to_the_bound() -> None:
     mean = 0.0
     for k in range(1, 5):
@@ -298,7 +267,7 @@ def test_discrete_time_averages_to_the_bound_of_t_steps(noise: Schedule, n_steps
 def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(
     method: str, estimate: str
 ) -> None:
-    """Batches of 8 with each way of drawing times; the slots stay with the same windows throughout."""
+    """Batches of 8 with each way of drawing times; windows keep their slots throughout."""
     g = torch.Generator().manual_seed(11)
     batch, repeats = 8, 600
     diffusion, slot = F1.diffusion(), torch.arange(batch)
@@ -322,111 +291,3 @@ def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(
             loss = discrete_time_loss(diffusion, F1.denoiser, Clean(x0, ok), t, u, n_steps)
         found.append(loss.nats.item() / batch)
     assert abs(np.mean(found) - expected.item()) < 4 * np.std(found) / math.sqrt(repeats)
-
-
-# the three terms
-
-
-def test_a_closed_schedule_has_neither_a_reconstruction_nor_a_prior_term() -> None:
-    ok, x0 = torch.ones(1, 4, dtype=torch.bool), F1.sequences[:1]
-    for noise in FIVE:
-        terms = decompose(
-            F1.diffusion(noise), F1.denoiser, Clean(x0, ok), torch.tensor([0.5]), torch.rand(1, 4)
-        )
-        assert terms.reconstruction.item() == 0
-        assert terms.prior.item() == 0
-        assert terms.total.item() == terms.diffusion.item()
-
-
-@pytest.mark.parametrize(
-    "noise", [LogLinear(), Cosine(eps=0.01), Geometric(), SigmaLinear(0.0, 10.0)], ids=repr
-)
-def test_the_prior_term_is_infinite_when_something_stays_visible_at_time_one(
-    noise: Schedule,
-) -> None:
-    maskable = torch.tensor([[True, True, False, False], [False] * 4])
-    assert prior_kl(F1.diffusion(noise), Clean(F1.sequences[:2], maskable)).tolist() == [
-        math.inf,
-        0,
-    ]
-
-
-def test_a_factorised_prior_pays_for_the_visible_tokens() -> None:
-    unigram = torch.tensor([0, 0, 0.25, 0, 0.75, 0])
-    x0, maskable = torch.tensor([[4, 4, 2, 5]]), torch.tensor([[True, True, True, False]])
-    paid = prior_kl(F1.diffusion(LogLinear(eps=0.1)), Clean(x0, maskable), unigram).item()
-    assert paid == pytest.approx(-0.1 * (2 * math.log(0.75) + math.log(0.25)), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    "noise", [Geometric(0.3, 2.0), LogLinear(0.2), SigmaLinear(0.5, 3.0)], ids=repr
-)
-def test_the_three_terms_bound_the_entropy_of_an_open_schedule_and_meet_it_for_independent_tokens(
-    noise: Schedule,
-) -> None:
-    """Enumerated exactly: the mean over masks at t = 0, the integral over t, and the factorised
-    prior.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(40)
-
-    def mean_total(world: World, unigram: Tensor) -> float:
-        x0, masked, u, p = everything(world)
-        ok, total = torch.ones_like(masked), 0.0
-        for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
-            t = torch.full((len(x0),), node, dtype=torch.float64)
-            terms = decompose(world.diffusion(noise), world.denoiser, Clean(x0, ok), t, u, unigram)
-            total += (
-                weight
-                * (p * chance_of(masked, noise.masked(t)[0].item()) * terms.diffusion).sum().item()
-            )
-        at_start = chance_of(masked, noise.masked(torch.zeros(1, dtype=torch.float64)).item())
-        return (
-            total
-            + (p * (at_start * terms.reconstruction)).sum().item()
-            + (world.p * terms.prior[:: 2**world.length]).sum().item()
-        )
-
-    tokens = independent(2, (0.1, 0.2, 0.7))
-    unigram = torch.zeros(16, dtype=torch.float64)
-    unigram[7:10] = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
-    assert mean_total(tokens, unigram) == pytest.approx(tokens.entropy, abs=1e-8)
-    chain = markov_chain(3)
-    assert mean_total(chain, torch.tensor([0, 0, 0.5, 0, 0.5, 0])) > chain.entropy
-
-
-# the curve over mask rates
-
-
-def test_the_curve_over_mask_rates_is_c_k_over_k_and_its_mean_is_the_bound() -> None:
-    ok = torch.ones(24, 4, dtype=torch.bool)
-    x0 = F1.sequences[3]
-    parts = [
-        window_nelbo(
-            F1.diffusion(),
-            F1.denoiser,
-            Clean(x0.expand(24, 4), ok),
-            torch.full((24,), k),
-            all_orders(4),
-        )
-        for k in range(1, 5)
-    ]
-    masked_nats, k, n = (
-        torch.cat([getattr(part, name) for part in parts]) for name in ("masked_nats", "k", "n")
-    )
-    curve = rate_curve(masked_nats, k, n, n_bins=4)
-    terms = count_terms(F1.diffusion(), F1.denoiser, x0, ok[0])
-    torch.testing.assert_close(curve.nats, terms[1:] / torch.arange(1, 5), rtol=0, atol=1e-12)
-    assert curve.n_windows.tolist() == [24] * 4
-    assert curve.nats.mean().item() * 4 == pytest.approx(nelbo_exact(terms).item(), abs=1e-12)
-
-
-def test_the_curve_weights_windows_by_their_tokens_and_leaves_empty_ones_out() -> None:
-    masked_nats = torch.tensor([1.0, 6.0, 0.0])
-    k, n = torch.tensor([1, 3, 0]), torch.tensor([2, 6, 0])
-    curve = rate_curve(masked_nats, k, n, n_bins=2)
-    assert curve.nats[0].item() == pytest.approx((2 * 1 + 6 * 2) / 8)
-    assert curve.nats[1].isnan()
-    assert curve.n_windows.tolist() == [2, 0]
-
-
-# both strands

@@ -2,20 +2,20 @@
 tokens.
 """
 
-import pytest
 import torch
-from sampling import MASKED, run_sampler
+from sampling import each_sampler, run_sampler
 from torch import Tensor
 
 from genodiff.backbones.dit import DiTSettings
 from genodiff.diffusion.masked import LARGE, MaskedDiffusion
+from genodiff.diffusion.sampler import Sampler
 from genodiff.diffusion.schedule import Linear
 
 SHAPE = DiTSettings(d_model=16, n_layer=1, n_head=2, adaln=False)
 
 
-@pytest.mark.parametrize("name", MASKED)
-def test_a_sampler_gets_the_same_tokens_from_the_rows_it_reveals(name: str) -> None:
+@each_sampler
+def test_a_sampler_gets_the_same_tokens_from_the_rows_it_reveals(sampler: Sampler) -> None:
     network = SHAPE.build(LARGE + 1).double()
     with torch.no_grad():
         network.head.normal_(std=1.0, generator=torch.Generator().manual_seed(0))  # type: ignore[union-attr]
@@ -28,7 +28,7 @@ def test_a_sampler_gets_the_same_tokens_from_the_rows_it_reveals(name: str) -> N
         return network(x, sigma)  # type: ignore[no-any-return]
 
     found = [
-        run_sampler(MASKED[name], diffusion, denoiser, xt, u_order=u[0], u_token=u[1], steps=4)
+        run_sampler(sampler, diffusion, denoiser, xt, u_order=u[0], u_token=u[1], steps=4)
         for denoiser in (network, whole)
     ]
     assert torch.equal(found[0].x0, found[1].x0)

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from sampling import DNA, MASKED, draws, each_sampler, masks, mixing, run_sampler
+from sampling import DNA, draws, each_sampler, masks, mixing, mixing_for, run_sampler
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.sampler import Sampled
+from genodiff.diffusion.sampler import SAMPLERS, Sampled, Sampler
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.confidence import confidence
 from genodiff.diffusion.schedule import Linear
@@ -21,7 +21,7 @@ from genodiff.diffusion.schedule import Linear
 
 
 def in_parts(
-    sampler: Callable[..., Sampled],
+    sampler: Sampler,
     parts: list[list[int]],
     xt: Tensor,
     u: dict[str, Tensor],
@@ -42,11 +42,11 @@ PARTS = [[[5, 0, 3], [1, 2, 4, 7, 6]], [[i] for i in range(8)]]
 @each_sampler
 @pytest.mark.parametrize("parts", PARTS, ids=["shuffled", "alone"])
 def test_companions_change_neither_tokens_nor_evaluations(
-    sampler: Callable[..., Sampled], parts: list[list[int]]
+    sampler: Sampler, parts: list[list[int]]
 ) -> None:
     u, xt = draws(8, 12), masks(8, 12)
     xt[3, :6], xt[5] = 9, 8
-    rest = {"diffusion": DNA, "denoiser": mixing(12), "steps": 7}
+    rest = {"diffusion": DNA, "denoiser": mixing_for(sampler, 12), "steps": 7}
     together, apart = (
         run_sampler(sampler, xt=xt, **u, **rest),
         in_parts(sampler, parts, xt, u, **rest),
@@ -76,9 +76,9 @@ LAWS = [(1.0, 1.0), (0.7, 1.0), (0.05, 1.0), (0.0, 1.0), (1.0, 0.8), (1.3, 0.5)]
 @each_sampler
 @pytest.mark.parametrize(("temperature", "top_p"), LAWS)
 def test_with_refinement_rounding_errors_change_no_token(
-    sampler: Callable[..., Sampled], temperature: float, top_p: float
+    sampler: Sampler, temperature: float, top_p: float
 ) -> None:
-    u, xt, exact, size = draws(8, 24), masks(8, 24), mixing(24, 0.6), 0.05
+    u, xt, exact, size = draws(8, 24), masks(8, 24), mixing_for(sampler, 24, 0.6), 0.05
     rest = {"diffusion": DNA, "steps": 12, "temperature": temperature, "top_p": top_p}
     truth = run_sampler(sampler, xt=xt, **u, **rest, denoiser=exact)
     for parts in ([list(range(8))], *PARTS):
@@ -91,10 +91,10 @@ def test_with_refinement_rounding_errors_change_no_token(
 
 @each_sampler
 def test_without_refinement_the_same_errors_do_change_tokens(
-    sampler: Callable[..., Sampled],
+    sampler: Sampler,
 ) -> None:
     """Else the test above would show nothing."""
-    u, xt, exact = draws(8, 24), masks(8, 24), mixing(24, 0.6)
+    u, xt, exact = draws(8, 24), masks(8, 24), mixing_for(sampler, 24, 0.6)
     rest = {"diffusion": DNA, "steps": 12}
     assert not torch.equal(
         run_sampler(sampler, xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0,
@@ -132,7 +132,7 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
         return lambda x, s: 1e-13 * torch.randn(*x.shape, 12, generator=g, dtype=torch.float64)
 
     def ever_more_a(seed: int) -> Callable[[Tensor, Tensor], Tensor]:
-        """The same at every position, but different at every step: the order shows in the tokens."""
+        """The same at every position, not at every step: the order shows in the tokens."""
         rounding = almost_equal(seed)
         tilt = torch.nn.functional.one_hot(torch.tensor(7), 12)
         return lambda x, s: rounding(x, s) + tilt * (x != 3).sum(-1)[:, None, None]
@@ -145,7 +145,7 @@ def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:
     assert torch.equal(orders[0], orders[2])
 
     for sampler, rest in itertools.product(
-        MASKED.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})
+        SAMPLERS.values(), ({"temperature": 0.0}, {"top_p": 0.5}, {"top_p": 0.6})
     ):
         results = [
             run_sampler(
@@ -213,8 +213,8 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_top_p_crossing_token_inclu
 
 
 @each_sampler
-def test_top_p_one_and_temperature_one_change_nothing(sampler: Callable[..., Sampled]) -> None:
-    arguments = DNA, mixing(10), masks(16, 10)
+def test_top_p_one_and_temperature_one_change_nothing(sampler: Sampler) -> None:
+    arguments = DNA, mixing_for(sampler, 10), masks(16, 10)
     plain = run_sampler(sampler, *arguments, **draws(16, 10), steps=5)
     same = run_sampler(sampler, *arguments, **draws(16, 10), steps=5, temperature=1.0, top_p=1.0)
     nearly = run_sampler(sampler, *arguments, **draws(16, 10), steps=5, top_p=1 - 1e-12)

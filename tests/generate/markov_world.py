@@ -15,8 +15,10 @@ from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import schedule
+from genodiff.generate.infill import Template
 
 BASES = np.array(DNA.targets)
+MASK = DNA.mask_id
 _FARTHEST = 64
 
 
@@ -159,3 +161,11 @@ def chi_square(counts: np.ndarray, law: np.ndarray) -> float:
     chi = ((counts - expected) ** 2 / expected).sum()
     df = len(counts) - 1
     return float((chi - df) / np.sqrt(2 * df))
+
+
+def drawn(found: Any) -> np.ndarray:
+    return np.stack([s.ids for s in found])
+
+
+def draft(text: str) -> np.ndarray:
+    return Template("t", "", text.encode()).ids(DNA)

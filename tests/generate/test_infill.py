@@ -86,9 +86,7 @@ def test_gaps_that_fit_one_stride_share_a_window_and_a_gap_that_does_not_is_left
     assert rounds(gaps, 100, 50) == [(445, 545), (500, 600)]
 
 
-def test_kept_letters_survive_with_case_and_ambiguity_codes_and_an_n_is_filled_in_its_own_case() -> (
-    None
-):
+def test_kept_letters_survive_with_case_and_codes_and_an_n_is_filled_in_its_own_case() -> None:
     template = Template("t", "", b"acGTNNrYn?mK")
     ids = template.ids(DNA)
     assert np.flatnonzero(ids == DNA.mask_id).tolist() == [4, 5, 8, 9]

@@ -1,4 +1,4 @@
-"""The scorecard's statistics, against definitions small enough to count by hand or by a slow loop."""
+"""The scorecard's statistics, against counts by hand or by a slow loop."""
 
 import itertools
 

@@ -4,10 +4,9 @@
     t = i/T, s = (i - 1)/T
     p(z_s | z_t) = q(z_s | z_t, x0 = x_theta(z_t))
 
-x_theta is a softmax over the targets and the mask; a visible token is not carried over, so the last
+x_theta is a softmax over the targets and the mask. A visible token is not carried over, so the last
 term, the reconstruction, costs a second evaluation of the network on the clean window. The sum is
-written out in `objectives.mdlm`; at i = 1, where a common form of it is 0/0, its limit is taken, so it is
-finite for every T.
+written out in `objectives.mdlm`. At i = 1 a common form of it is 0/0; here its limit is taken.
 
 Source: Austin et al. 2021, arXiv 2107.03006, with x_theta predicting x0; the baseline of MDLM's
 tables (T = 1000).

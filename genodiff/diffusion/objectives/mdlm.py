@@ -51,8 +51,9 @@ _UNLIKELY = 1e-18  # steps whose chance is below are left out of a mean over ste
 @OBJECTIVES.register("mdlm")
 @dataclass(frozen=True)
 class Mdlm(Objective):
-    """Masked diffusion; `time_steps` None is continuous time, in which `exact_count` masks k of n
-    and not by coins.
+    """Masked diffusion; `time_steps` None is continuous time.
+
+    There `exact_count` masks exactly k of n, else each position is masked by a coin.
 
     Without zero-masking the cost depends on the time and not on the count alone: times are drawn,
     `exact_count` or not.

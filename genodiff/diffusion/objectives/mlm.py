@@ -1,5 +1,4 @@
-"""MLM: BERT's masked language modelling. A seventh of the tokens is to be guessed, most of them
-behind a mask.
+"""MLM: BERT's masked language modelling. Some tokens are to be guessed, most behind a mask.
 
     15 % of the maskable positions are selected; of these
     80 %  show the mask       10 %  show a random target       10 %  show what they are
@@ -47,8 +46,9 @@ def show(
 @OBJECTIVES.register("mlm")
 @dataclass(frozen=True)
 class Mlm(Objective):
-    """`mask_rate` of the tokens are selected, each by its own uniform, which also says what is
-    shown in its place.
+    """BERT's loss; `mask_rate` of the tokens are selected.
+
+    The uniform that selects a token also says what is shown in its place.
     """
 
     mask_rate: float = 0.15

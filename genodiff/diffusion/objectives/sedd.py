@@ -1,4 +1,4 @@
-"""SEDD, absorbing: score entropy. The network gives ratios of probabilities, which need not sum to 1.
+"""SEDD, absorbing: score entropy of ratios of probabilities, which need not sum to one.
 
     s_v    p_t(v) / p_t(mask) given the rest, the concrete score; the true one is a x_v
     a      alpha / (1 - alpha)

@@ -44,7 +44,7 @@ def confidence(
     noise = -order_temperature * torch.log(-torch.log(u_order.double().clamp(min=1e-300)))
 
     def choose(rows: Tensor, logits: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
-        """The n best masked positions of each row, and the gap in score to the best one left out."""
+        """The n best masked positions of each row, and their lead on the best one left out."""
         best = diffusion.target_logits(logits).double().log_softmax(-1).amax(-1) + noise[rows]
         # Rounded to multiples of TIE, so that exact ties stay ties whatever rounding did to them.
         score = torch.where(filling.is_masked(rows), torch.round(best / TIE), -torch.inf)

@@ -1,0 +1,189 @@
+"""Texts longer than the trained window, and templates: what is kept and what each window sees."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markov_world import (
+    BASES,
+    MASK,
+    chi_square,
+    codes,
+    draft,
+    drawn,
+    model,
+    sticky,
+)
+from torch import Tensor
+
+from genodiff.alphabet import DNA
+from genodiff.counter import Purpose, uniforms
+from genodiff.diffusion.sampler import SAMPLERS, Sampled, SamplerOptions
+from genodiff.generate.infill import Template
+from genodiff.generate.sample import Sampling, infill, sample
+
+
+def replace_sampler(monkeypatch: pytest.MonkeyPatch, draw: Any) -> None:
+    """`draw` in place of the ancestral sampler."""
+    other = replace(SAMPLERS["ancestral"], draw=draw)
+    monkeypatch.setitem(SAMPLERS._pieces, "ancestral", other)
+
+
+@pytest.mark.parametrize(
+    ("length", "window", "stride"), [(40, 16, 8), (41, 16, 5), (17, 16, 8), (33, 16, 1)]
+)
+def test_beyond_the_trained_length_each_window_starts_with_the_last_known_bases(
+    length: int, window: int, stride: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[np.ndarray] = []
+    plain = SAMPLERS["ancestral"].draw
+
+    def spy(diffusion: Any, denoiser: Any, xt: Tensor, options: SamplerOptions) -> Any:
+        shown.append(xt[0].numpy().copy())
+        return plain(diffusion, denoiser, xt, options)
+
+    replace_sampler(monkeypatch, spy)
+    (one,) = sample(model(sticky(0.6), window), 1, length, seed=6, steps=5, stride=stride)
+    assert len(one.ids) == length
+    assert np.isin(one.ids, BASES).all()
+    known = 0
+    for row in shown:
+        end = known + stride if known else window
+        end = min(end, length)
+        assert np.array_equal(row, np.r_[one.ids[end - window : known], np.full(end - known, MASK)])
+        known = end
+    assert known == length
+
+
+def test_half_the_window_is_the_stride_unless_told_otherwise() -> None:
+    chain, how = sticky(0.6), {"seed": 7, "steps": 6}
+    usual = drawn(sample(model(chain, 12), 3, 40, **how))
+    assert np.array_equal(usual, drawn(sample(model(chain, 12), 3, 40, stride=6, **how)))
+    assert not np.array_equal(usual, drawn(sample(model(chain, 12), 3, 40, stride=12, **how)))
+
+
+def test_a_stride_of_the_whole_window_is_plain_sampling_of_each_window() -> None:
+    chain, how = sticky(0.6), {"seed": 7, "steps": 6}
+    plain = drawn(sample(model(chain, 24), 3, 24, **how))
+    assert np.array_equal(drawn(sample(model(chain, 24), 3, 24, stride=24, **how)), plain)
+    joined = drawn(sample(model(chain, 12), 3, 36, stride=12, **how))
+    for i, w in itertools.product(range(3), range(3)):
+        at = slice(12 * w, 12 * w + 12)
+        u_order, u_token = (
+            torch.tensor(uniforms(7, p, i, 36)[None, at])
+            for p in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+        )
+        alone = SAMPLERS["ancestral"].draw(
+            model(chain, 12).diffusion,
+            chain,
+            torch.full((1, 12), MASK),
+            SamplerOptions(u_order, u_token, steps=6),
+        )
+        assert np.array_equal(joined[i, at], alone.x0[0].numpy())
+
+
+def test_the_law_of_a_long_text_holds_across_the_joints_of_its_windows() -> None:
+    chain = sticky(0.8)
+    apart, window = model(chain, 8), 8
+    long = drawn(
+        sample(apart, 1500, 20, seed=8, sampler="first-hitting", stride=4, batch_size=1500)
+    )
+    cut = drawn(sample(apart, 1500, 16, seed=8, sampler="first-hitting", stride=8, batch_size=1500))
+    law = np.outer(np.full(4, 0.25), np.ones(4)) * chain.exact[0][1, :4].numpy()
+    for joint in (window, window + 4, 16):
+        assert (
+            abs(
+                chi_square(
+                    np.bincount(codes(long[:, joint - 1 : joint + 1]), minlength=16), law.ravel()
+                )
+            )
+            < 4
+        )
+    assert chi_square(np.bincount(codes(cut[:, 7:9]), minlength=16), law.ravel()) > 10, (
+        "windows apart know nothing"
+    )
+
+
+def test_a_gap_in_a_long_template_is_filled_from_both_sides() -> None:
+    chain = sticky(0.8)
+    text = np.frombuffer(b"A" * 30 + b"N" + b"C" * 30 + b"NN" + b"G" * 30, np.uint8).tobytes()
+    ids = drawn(
+        infill(
+            model(chain, 16),
+            [draft(text.decode())] * 3000,
+            how=Sampling("first-hitting", batch_size=500),
+        )
+    )
+    p = chain.exact[0].numpy()
+    between = p[1, 0] * p[1, :4, 1]
+    assert (
+        abs(chi_square(np.bincount(ids[:, 30] - BASES[0], minlength=4), between / between.sum()))
+        < 4
+    )
+    pair = (p[1, 1][:, None] * p[1, :4, :4] * p[1, :4, 2]).ravel()
+    assert abs(chi_square(np.bincount(codes(ids[:, 61:63]), minlength=16), pair / pair.sum())) < 4
+
+
+@given(
+    st.lists(st.text("ACGTNacgtnRYm?", max_size=50), min_size=1, max_size=9),
+    st.integers(1, 8),
+    st.integers(1, 6),
+)
+@settings(max_examples=25, deadline=None)
+def test_templates_of_any_length_keep_every_kept_base(
+    texts: list[str], stride: int, batch_size: int
+) -> None:
+    templates = [Template(str(i), "", text.encode()) for i, text in enumerate(texts)]
+    how = Sampling(steps=4, stride=stride, batch_size=batch_size)
+    found = list(infill(model(sticky(0.6), 8), [t.ids(DNA) for t in templates], how=how))
+    assert [s.number for s in found] == list(range(len(texts)))
+    for template, one in zip(templates, found, strict=True):
+        done = template.filled(one.ids, DNA)
+        before, after = np.frombuffer(template.text, np.uint8), np.frombuffer(done, np.uint8)
+        assert np.array_equal(before[~template.gaps], after[~template.gaps])
+        assert set(bytes(after[template.gaps]).upper()) <= set(b"ACGT")
+        assert one.nfe <= template.gaps.sum()
+
+
+def test_a_thousand_templates_keep_every_kept_base_and_agree_with_filling_them_one_by_one() -> None:
+    rng = np.random.default_rng(9)
+    texts = ["".join(rng.choice(list("ACGTacgtNNn?RY"), rng.integers(1, 60))) for _ in range(1000)]
+    drafts = [draft(text) for text in texts]
+    chain = model(sticky(0.7), 32)
+    found = list(infill(chain, drafts, how=Sampling(steps=8, batch_size=64)))
+    changed = sum(
+        int((one.ids != before)[before != MASK].sum())
+        for one, before in zip(found, drafts, strict=True)
+    )
+    assert changed == 0
+    assert not any((one.ids == MASK).any() for one in found)
+    again = list(infill(chain, drafts[:40], how=Sampling(steps=8, batch_size=1)))
+    assert all(
+        np.array_equal(a.ids, b.ids) and a.nfe == b.nfe for a, b in zip(again, found, strict=False)
+    )
+
+
+def test_kept_bases_survive_even_a_sampler_that_would_change_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def reckless(diffusion: Any, denoiser: Any, xt: Tensor, options: object) -> Sampled:
+        return Sampled(torch.full_like(xt, DNA.targets[0]), torch.ones(len(xt), dtype=torch.int64))
+
+    replace_sampler(monkeypatch, reckless)
+    (one,) = infill(model(sticky(0.6), 8), [draft("CCNGRT")])
+    assert DNA.decode(one.ids) == "CCAGNT"
+
+
+def test_a_template_without_gaps_costs_no_evaluation_and_all_gap_is_plain_sampling() -> None:
+    chain = sticky(0.7)
+    full = draft("ACGTRYacgt")
+    (kept,) = infill(model(chain, 8), [full])
+    assert (kept.nfe, chain.rows) == (0, 0)
+    assert np.array_equal(kept.ids, full)
+    gaps = drawn(infill(model(chain, 8), [draft("N" * 20)] * 4, how=Sampling(steps=6), seed=2))
+    assert np.array_equal(gaps, drawn(sample(model(chain, 8), 4, 20, steps=6, seed=2)))
