@@ -94,7 +94,7 @@ def test_without_refinement_the_same_errors_do_change_tokens(
     sampler: Sampler,
 ) -> None:
     """Else the test above would show nothing."""
-    u, xt, exact = draws(8, 24), masks(8, 24), mixing_for(sampler, 24, 0.6)
+    u, xt, exact = draws(32, 24), masks(32, 24), mixing_for(sampler, 24, 0.6)
     rest = {"diffusion": DNA, "steps": 12}
     assert not torch.equal(
         run_sampler(sampler, xt=xt, **u, **rest, denoiser=noisy(exact, 0.05)).x0,

@@ -55,7 +55,7 @@ def analytic(
     chance = torch.cat([share[:1], 1 - (1 - share[1:]) / (1 - share[:-1])])
     # In logarithms: the chance to be masked still, and where it must fall to.
     stayed, edge = torch.zeros_like(u_order, dtype=torch.float64), torch.log1p(-u_order.double())
-    logits, told = torch.zeros(0), torch.zeros_like(u_order[:, 0])
+    logits, told = torch.zeros(0), u_order.new_zeros(len(xt))
     stale = torch.ones(len(xt), dtype=torch.bool, device=xt.device)  # changed since its evaluation
     for j in range(steps):
         rows = (filling.x == diffusion.mask_id).any(-1).nonzero()[:, 0]
