@@ -121,6 +121,50 @@ def hello(name: str) -> None:
 '''
 
 
+BACKBONE = '''
+from typing import ClassVar, Literal
+
+import torch
+from torch import nn
+
+from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
+
+
+@BACKBONES.register("context")
+class ContextSettings(BackboneSettings):
+    """A convolution over the neighbours of each position."""
+
+    kind: Literal["context"] = "context"
+    reach: int = 3
+    usual_preset = "context-tiny"
+    causal: ClassVar[bool] = False
+
+    def build(self, vocab_size, complement=None, *, seed=0):
+        return Context(self, vocab_size, seed)
+
+    def n_parameters(self, vocab_size):
+        return 2 * vocab_size * self.d_model + self.reach * self.d_model**2
+
+
+class Context(Backbone):
+    def __init__(self, settings, vocab_size, seed):
+        super().__init__()
+        self.settings, self.vocab_size, d = settings, vocab_size, settings.d_model
+        numbers = torch.Generator().manual_seed(seed)
+        self.embedding = nn.Parameter(torch.randn(vocab_size, d, generator=numbers) / 8)
+        self.near = nn.Parameter(torch.randn(d, d, settings.reach, generator=numbers) / 8)
+        self.head = nn.Parameter(torch.zeros(vocab_size, d))
+
+    def forward(self, xt, sigma=None, lengths=None):
+        h = self.embedding[xt].transpose(1, 2)
+        h = torch.relu(nn.functional.conv1d(h, self.near, padding="same"))
+        return h.transpose(1, 2) @ self.head.T
+
+
+PRESETS.add("context-tiny", ContextSettings(d_model=8, n_layer=1))
+'''
+
+
 class Piece(NamedTuple):
     """One file of the plug-in and a quick command that needs what the file registers."""
 
@@ -157,6 +201,12 @@ PIECES = {
         (("toysuite.yaml", SUITE_YAML),),
     ),
     "toy_verb": Piece(VERB, ["hello", "world"], "hello, world", "unknown command 'hello'"),
+    "toy_backbone": Piece(
+        BACKBONE,
+        ["config", "show", "toy", "--model", "context"],
+        "preset: context-tiny",
+        "unknown 'context'",
+    ),
 }  # fmt: skip
 
 
@@ -249,6 +299,28 @@ def test_two_pieces_of_one_name_are_an_error(tmp_path: Path) -> None:
     suite.write_text(suite.read_text().replace("toysuite.yaml", "gue.yaml"))
     code, said = genodiff(environment, tmp_path, "finetune", "list")
     assert (code, "two suites of tasks are called 'gue'" in said) == (2, True), said
+
+
+def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(tmp_path: Path) -> None:
+    environment = plug_in(tmp_path / "plug_in", "toy_backbone")
+    small = "--seq-len 32 --batch-size 2 --max-steps 2 --out run -q"
+    for words in (
+        f"train toy --model context --reach 5 {small}",
+        "sample --checkpoint run --fasta out.fa --n 1 --length 20 --steps 2 -q",
+        "eval run --max-windows 4 --no-baselines -q",
+    ):
+        code, said = genodiff(environment, tmp_path, *words.split())
+        assert code == 0, said
+    saved = json.loads((tmp_path / "run" / "model.json").read_text())["config"]["backbone"]
+    assert saved == {"kind": "context", "d_model": 8, "n_layer": 1, "reach": 5}
+    _, listed = genodiff(environment, tmp_path, "config", "presets")
+    assert "context-tiny" in listed
+    _, schema = genodiff(environment, tmp_path, "config", "schema")
+    assert "ContextSettings" in json.loads(schema)["$defs"]
+    near = ["--preset", "contxt-tiny", "--out", "other"]
+    code, said = genodiff(environment, tmp_path, "train", "toy", *near)
+    assert code == 2
+    assert "did you mean 'context-tiny'" in said
 
 
 def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import recipe_of
 from genodiff.runs.folder import write_config, write_provenance
 from genodiff.runs.model import build_backbone, collect_tensors
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 
 NETWORK = {"kind": "caduceus", "d_model": 16, "n_layer": 1, "d_state": 4, "strands": "paired"}
 SEQ_LEN = 64
@@ -42,7 +42,7 @@ def write_run(folder: Path, *, seed: int = 0) -> Path:
     """A run at `folder`/run on `folder`/genome.fa, with one checkpoint."""
     fasta, run = folder / "genome.fa", folder / "run"
     fasta.write_text(genome_text())
-    config = resolve(
+    config = resolve_config(
         {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
     )
     return save_run(run, config, seed)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.runs.config import RunConfig
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.train.run import RunResult, train
 
 TINY: dict[str, Any] = {
@@ -24,7 +24,7 @@ TINY: dict[str, Any] = {
 
 def tiny(**changes: Any) -> RunConfig:
     """The tiny configuration with settings changed, by their short names."""
-    return resolve(TINY | changes)
+    return resolve_config(TINY | changes)
 
 
 def run_tiny(out: Path, **changes: Any) -> RunResult:

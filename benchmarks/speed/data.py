@@ -22,7 +22,7 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.runs.feed import feed_of, train_batches
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 
 _BATCH = 64
 
@@ -86,7 +86,7 @@ def fetches(fasta: Path, length: int, seed: int) -> dict[str, Callable[[], objec
         "batch_size": _BATCH,
         "seed": seed,
     }
-    config = resolve({}, over=given)
+    config = resolve_config({}, over=given)
     feed = feed_of(config, offline=True)
     batches, windows, count = train_batches(feed, config), feed.train, iter(range(10**9))
     rng = np.random.default_rng(seed)

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import Draws
+from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.mamba import Linear
 from genodiff.errors import UsageError
 
@@ -151,7 +151,7 @@ class Attention(nn.Module):
         d_model: int,
         n_head: int,
         causal: bool,
-        draws: Draws,
+        draws: InitialValues,
         out_scale: float = 1.0,
         qk_bias: bool = False,
     ) -> None:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
-from genodiff.backbones.layers import Draws, Norm, last
+from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
 from genodiff.errors import UsageError
@@ -132,7 +132,7 @@ class CaduceusSettings(BackboneSettings):
 class Block(nn.Module):
     """One step of the residual stream: norm, then mixer."""
 
-    def __init__(self, settings: CaduceusSettings, draws: Draws) -> None:
+    def __init__(self, settings: CaduceusSettings, draws: InitialValues) -> None:
         super().__init__()
         s = settings
         self.norm = Norm(s.norm, s.d_model, s.norm_eps)
@@ -195,7 +195,7 @@ class Caduceus(Backbone):
             )
         map_ = torch.tensor(complement) if self.paired else None
         self.register_buffer("complement", map_, persistent=False)
-        draws = Draws(seed)
+        draws = InitialValues(seed)
         self.embedding = nn.Parameter(
             draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
         )
@@ -231,7 +231,7 @@ class Caduceus(Backbone):
         `lengths` gives each row's length where rows are padded on the right; padding then changes
         nothing.
         """
-        hidden = last(self._stream(xt, lengths))
+        hidden = take_last(self._stream(xt, lengths))
         head = self.embedding if self.head is None else self.head
         if self.complement is None:
             return linear(hidden if rows is None else hidden[rows], head)
@@ -247,7 +247,7 @@ class Caduceus(Backbone):
         """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping
         positions and channels.
         """
-        rows = last(self._stream(xt, lengths))
+        rows = take_last(self._stream(xt, lengths))
         return side_by_side(rows, lengths) if self.paired else rows
 
     def hidden_states(

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import Draws
+from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.mamba import Linear
 
 FREQUENCIES = 256
@@ -45,7 +45,7 @@ def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}
 class NoiseLevel(nn.Module):
     """silu(MLP(sinusoid(sigma)))."""
 
-    def __init__(self, d_cond: int, draws: Draws) -> None:
+    def __init__(self, d_cond: int, draws: InitialValues) -> None:
         super().__init__()
         self.first = Linear(FREQUENCIES, d_cond, True, draws)
         self.second = Linear(d_cond, d_cond, True, draws)
@@ -58,7 +58,7 @@ class NoiseLevel(nn.Module):
 class Label(nn.Module):
     """silu(E[label]); the table's last row, `n_classes`, stands for "no class"."""
 
-    def __init__(self, n_classes: int, d_cond: int, draws: Draws) -> None:
+    def __init__(self, n_classes: int, d_cond: int, draws: InitialValues) -> None:
         super().__init__()
         self.embedding = nn.Parameter(draws.normal(n_classes + 1, d_cond, std=_LABEL_STD).float())
 
@@ -69,7 +69,7 @@ class Label(nn.Module):
 class Condition(nn.Module):
     """c of the module's docstring: of the noise level, and of a class where there are classes."""
 
-    def __init__(self, d_cond: int, n_classes: int, time: bool, draws: Draws) -> None:
+    def __init__(self, d_cond: int, n_classes: int, time: bool, draws: InitialValues) -> None:
         super().__init__()
         self.time = time
         self.level = NoiseLevel(d_cond, draws)

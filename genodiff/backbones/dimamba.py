@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
-from genodiff.backbones.layers import Draws, Norm, last
+from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
 from genodiff.errors import UsageError
 
@@ -173,7 +173,7 @@ class DiMambaSettings(BackboneSettings):
 class Block(nn.Module):
     """Norm, modulation, mixer, and the way back into the stream."""
 
-    def __init__(self, s: DiMambaSettings, layer: int, draws: Draws) -> None:
+    def __init__(self, s: DiMambaSettings, layer: int, draws: InitialValues) -> None:
         super().__init__()
         self.layer, self.p, self.residual = layer, s.dropout, s.residual
         self.norm = Norm(s.norm, s.width, s.norm_eps)
@@ -207,7 +207,7 @@ class DiMamba(Backbone):
         super().__init__()
         s = self.settings = settings
         self.vocab_size = vocab_size
-        draws = Draws(seed)
+        draws = InitialValues(seed)
         self.embedding = nn.Parameter(
             draws.normal(vocab_size + s.spare_rows, s.d_model, std=_EMBEDDING_STD).float()
         )
@@ -274,7 +274,7 @@ class DiMamba(Backbone):
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L {self.d_out}"]:
         """What the head reads."""
-        return last(self._stream(xt, sigma, lengths, labels))
+        return take_last(self._stream(xt, sigma, lengths, labels))
 
     def hidden_states(
         self,

@@ -29,7 +29,7 @@ from genodiff.backbones.attention import Attention, KeyValueCache, Rotation, rot
 from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
-from genodiff.backbones.layers import Draws, Norm, last
+from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Linear
 from genodiff.errors import UsageError
 
@@ -126,7 +126,7 @@ class DiTSettings(BackboneSettings):
 class Block(nn.Module):
     """Attention, then a hidden layer, each beside the residual stream."""
 
-    def __init__(self, s: DiTSettings, layer: int, draws: Draws) -> None:
+    def __init__(self, s: DiTSettings, layer: int, draws: InitialValues) -> None:
         super().__init__()
         self.layer, self.p = layer, s.dropout
         scale = (
@@ -181,7 +181,7 @@ class DiT(Backbone):
         super().__init__()
         s = self.settings = settings
         self.vocab_size = vocab_size
-        draws = Draws(seed)
+        draws = InitialValues(seed)
         bound = 1 / sqrt(s.d_model)
         self.embedding = nn.Parameter(
             draws.uniform(vocab_size, s.d_model, low=-bound, high=bound).float()
@@ -237,7 +237,7 @@ class DiT(Backbone):
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L {self.d_out}"]:
         """What the head reads."""
-        return last(self._stream(xt, sigma, lengths, segments, labels))
+        return take_last(self._stream(xt, sigma, lengths, segments, labels))
 
     def hidden_states(
         self,
@@ -270,7 +270,7 @@ class DiT(Backbone):
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B n {self.vocab_size}"]:
         """Logits of the n positions that follow those in the cache, which then holds them too."""
-        features = last(self._stream(x, sigma, None, None, labels, cache))
+        features = take_last(self._stream(x, sigma, None, None, labels, cache))
         cache.length += x.shape[1]
         return self.logits(features)
 

@@ -40,14 +40,14 @@ class Norm(nn.Module):
         return F.layer_norm(x, weight.shape, weight, bias, self.eps)
 
 
-def last(states: Iterable[Tensor]) -> Tensor:
+def take_last(states: Iterable[Tensor]) -> Tensor:
     """The last of them; each is let go before the next is made."""
     for state in states:
         found = state
     return found
 
 
-class Draws:
+class InitialValues:
     """The initial values of a network's parameters: the i-th tensor asked for depends on (seed, i)
     alone.
     """

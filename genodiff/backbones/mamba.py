@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import Draws
+from genodiff.backbones.layers import InitialValues
 from genodiff.kernels.direction import DirectionWeights
 from genodiff.kernels.mixer import mixer, scan_direction
 
@@ -29,7 +29,7 @@ class Linear(nn.Module):
     """y = x Wᵀ + b, drawn from U(±scale/√inputs) with a bias of zero."""
 
     def __init__(
-        self, inputs: int, outputs: int, bias: bool, draws: Draws, scale: float = 1.0
+        self, inputs: int, outputs: int, bias: bool, draws: InitialValues, scale: float = 1.0
     ) -> None:
         super().__init__()
         bound = 1 / sqrt(inputs)
@@ -46,7 +46,13 @@ class Direction(nn.Module):
     """What a direction of reading has to itself: convolution, the projections to (dt, B, C), A, D."""
 
     def __init__(
-        self, d_inner: int, d_state: int, d_conv: int, dt_rank: int, conv_bias: bool, draws: Draws
+        self,
+        d_inner: int,
+        d_state: int,
+        d_conv: int,
+        dt_rank: int,
+        conv_bias: bool,
+        draws: InitialValues,
     ) -> None:
         super().__init__()
         self.dt_rank, self.d_state = dt_rank, d_state
@@ -110,10 +116,10 @@ class Mamba(nn.Module):
         strategy: str = "add",
         tie_directions: bool = True,
         out_scale: float = 1.0,
-        draws: Draws | None = None,
+        draws: InitialValues | None = None,
     ) -> None:
         super().__init__()
-        draws = draws or Draws(0)
+        draws = draws or InitialValues(0)
         d_inner = expand * d_model
         rank = ceil(d_model / 16) if isinstance(dt_rank, str) else dt_rank
         self.strategy, self.bidirectional, self.tied = (

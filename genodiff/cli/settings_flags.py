@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 
-from genodiff.runs.resolve import ALIASES, sections, short_names
+from genodiff.runs.resolve import ALIASES, list_sections, list_short_names
 
 _TITLES = {
     "data": "Data",
@@ -49,7 +49,7 @@ def _choices(field: FieldInfo) -> list[str]:
 def _flag(section: str, name: str, field: FieldInfo) -> Any:
     dashed = name.replace("_", "-")
     names = [dashed]
-    if short_names().get(name) == (section, name):
+    if list_short_names().get(name) == (section, name):
         names.append(f"--{dashed}")
     names += [f"--{alias}" for alias, place in ALIASES.items() if place == (section, name)]
     about = (field.description or name.replace("_", " ")).rstrip(".")
@@ -70,7 +70,7 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
 
 def _model() -> type[BaseModel]:
     parts: dict[str, Any] = {}
-    for section, settings in sections().items():
+    for section, settings in list_sections().items():
         fields: dict[str, Any] = {n: (_flag(section, n, f), None) for n, f in settings.items()}
         part = create_model(f"{section.title()}Flags", **fields)
         parts[section] = (Annotated[part, Parameter(name=section)], part())

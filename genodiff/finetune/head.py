@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import Draws
+from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.strand import flip_positions
 from genodiff.errors import UsageError
 
@@ -97,7 +97,7 @@ class Classifier(nn.Module):
             dropout,
         )
         width = parts * int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
-        draws = Draws(seed ^ _HEAD_DRAWS)
+        draws = InitialValues(seed ^ _HEAD_DRAWS)
         bound = width**-0.5
         self.weight = nn.Parameter(draws.uniform(n_out, width, low=-bound, high=bound).float())
         self.bias = nn.Parameter(torch.zeros(n_out))

@@ -16,14 +16,14 @@ from typing import Any
 
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.probe import SANE_BITS, look, summary
-from genodiff.hub.published import Source
+from genodiff.hub.published_network import PublishedNetwork
 from genodiff.io import atomic
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import CONFIG, describe_session, write_provenance
 from genodiff.runs.model import build_backbone, fill_module
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.settings import to_yaml
@@ -39,7 +39,10 @@ SCORE = "score.safetensors"
 
 
 def config_of(
-    source: Source, seq_len: int | None = None, seed: int = 1, tokenizer: str | None = None
+    source: PublishedNetwork,
+    seq_len: int | None = None,
+    seed: int = 1,
+    tokenizer: str | None = None,
 ) -> RunConfig:
     """The run configuration that the network of a source has."""
     alphabet = source.vocabulary.alphabet
@@ -57,11 +60,11 @@ def config_of(
         given["diffusion"] = {"objective": source.config["parameterization"]}
     if source.settings.causal:
         given["diffusion"] = {"objective": "ar"}
-    return resolve(given)
+    return resolve_config(given)
 
 
 def adopt(
-    source: Source,
+    source: PublishedNetwork,
     out: Path,
     *,
     seq_len: int | None = None,

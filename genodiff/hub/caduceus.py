@@ -11,19 +11,19 @@ from torch import Tensor
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus_names import from_published
-from genodiff.hub.config import complement_of
-from genodiff.hub.published import (
+from genodiff.hub.published_config import read_complement
+from genodiff.hub.published_network import (
     BELONG,
-    Source,
-    at,
-    culprit,
+    PublishedNetwork,
+    blame_file,
+    find_culprit,
     judge_rows,
-    listed_tokens,
-    say_types,
-    stand_ins,
+    log_dtypes,
+    make_stand_ins,
+    read_listed_tokens,
 )
-from genodiff.hub.vocabulary import Vocabulary, vocabulary_of
-from genodiff.hub.weights import Weights, stamp
+from genodiff.hub.vocabulary import PublishedVocabulary, find_vocabulary
+from genodiff.hub.weight_files import Weights, stamp_file
 
 _SCORE = "score.weight"
 _TABLES = ("embedding", "head")
@@ -39,7 +39,7 @@ def is_caduceus(weights: Weights) -> bool:
 
 def read_caduceus(
     path: Path, config: dict[str, Any], config_file: Path, weights: Weights
-) -> Source:
+) -> PublishedNetwork:
     """The network, every tensor judged before it is read. Raises `CheckpointError`."""
     word = next(
         (
@@ -61,32 +61,35 @@ def read_caduceus(
         what = f"n_layer is {config.get('n_layer')}, but the weights have {n_layer} layers"
         raise CheckpointError(what, file=config_file, fix=BELONG)
     judge_rows(config, config_file, rows, word)
-    complement = complement_of(config, config_file)
-    vocabulary = at(
-        config_file, lambda: vocabulary_of(rows, complement, listed_tokens(config_file.parent))
+    complement = read_complement(config, config_file)
+    vocabulary = blame_file(
+        config_file,
+        lambda: find_vocabulary(rows, complement, read_listed_tokens(config_file.parent)),
     )
     names = [name for name in weights.entries if name != _SCORE]
-    file = culprit(weights, config_file)
-    at(
+    file = find_culprit(weights, config_file)
+    blame_file(
         file,
-        lambda: from_published(stand_ins(weights, names), config),
+        lambda: from_published(make_stand_ins(weights, names), config),
         f"; {config_file.name} and the weights do not fit each other",
     )
-    say_types(weights)
+    log_dtypes(weights)
     state = weights.read(names)
     _judge_buffers(state, vocabulary, weights)
-    settings, tensors = at(file, lambda: from_published(state, config))
+    settings, tensors = blame_file(file, lambda: from_published(state, config))
     tensors = {
         n: (vocabulary.inwards(x) if n in _TABLES else x).float().contiguous()
         for n, x in tensors.items()
     }
-    files = [stamp(config_file), *(stamp(file) for file in weights.files)]
-    return Source(
+    files = [stamp_file(config_file), *(stamp_file(file) for file in weights.files)]
+    return PublishedNetwork(
         "caduceus", settings, tensors, vocabulary, config, _score(settings, weights), files, path
     )
 
 
-def _judge_buffers(state: dict[str, Tensor], vocabulary: Vocabulary, weights: Weights) -> None:
+def _judge_buffers(
+    state: dict[str, Tensor], vocabulary: PublishedVocabulary, weights: Weights
+) -> None:
     for name, value in state.items():
         if name.endswith(_COMPLEMENT) and tuple(value.tolist()) != vocabulary.complement():
             what = (

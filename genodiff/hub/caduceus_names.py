@@ -16,26 +16,16 @@ from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hub.mixer_names import (
     BELONG,
-    mixer_names,
+    map_mixer_names,
     mixer_shape,
     other_direction,
-    published_shape,
-    take,
+    take_tensors,
 )
 
 _BUFFERS = ("complement_map",)
 
-__all__ = [
-    "from_published",
-    "map_of",
-    "name_map",
-    "published_complement",
-    "published_settings",
-    "published_shape",
-]
 
-
-def published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
+def read_published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
     """The settings that a published config stands for. Raises `CheckpointError` for what genodiff
     does not build.
     """
@@ -69,7 +59,7 @@ def published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
     )
 
 
-def published_complement(config: Mapping[str, Any], vocab_size: int) -> tuple[int, ...] | None:
+def read_published_complement(config: Mapping[str, Any], vocab_size: int) -> tuple[int, ...] | None:
     """The complement of each id, or None where the config has none; ids beyond its map, the
     padding, are their own.
 
@@ -88,7 +78,7 @@ def published_complement(config: Mapping[str, Any], vocab_size: int) -> tuple[in
     return complement
 
 
-def name_map(
+def map_names(
     settings: CaduceusSettings, prefix: str = "caduceus.backbone.", submodules: bool = False
 ) -> dict[str, str]:
     """Parameter name here → name in a published file. `submodules`: norms are wrapped too, as in
@@ -105,15 +95,15 @@ def name_map(
             f"blocks.{i}.norm.{kind}": f"{prefix}layers.{i}.norm{norm}.{kind}" for kind in kinds
         }
         mixer = f"{prefix}layers.{i}.mixer{'.submodule' if paired else ''}"
-        names |= mixer_names(s, f"blocks.{i}.mixer", mixer)
+        names |= map_mixer_names(s, f"blocks.{i}.mixer", mixer)
     names |= {f"final_norm.{kind}": f"{prefix}norm_f{norm}.{kind}" for kind in kinds}
     if not s.tied_head:
         names["head"] = "lm_head.weight"
     return names
 
 
-def map_of(state: Mapping[str, Tensor], settings: CaduceusSettings) -> dict[str, str]:
-    """`name_map` for the names in this state dict."""
+def map_state_names(state: Mapping[str, Tensor], settings: CaduceusSettings) -> dict[str, str]:
+    """`map_names` for the names in this state dict."""
     word = next(
         (
             name
@@ -127,7 +117,7 @@ def map_of(state: Mapping[str, Tensor], settings: CaduceusSettings) -> dict[str,
             "holds no embedding of a Caduceus", fix="give the state dict of a published Caduceus"
         )
     prefix = word[: word.index("embeddings.word_embeddings")]
-    return name_map(
+    return map_names(
         settings, prefix, any(name.startswith(f"{prefix}norm_f.submodule") for name in state)
     )
 
@@ -140,8 +130,8 @@ def from_published(
     Tensors that the file leaves out because they are tied are not needed; where they are present
     they must agree. Raises `CheckpointError` for a missing, foreign or misshapen tensor.
     """
-    settings = published_settings(config)
-    names = map_of(state, settings)
+    settings = read_published_settings(config)
+    names = map_state_names(state, settings)
     if not settings.tied_head and "lm_head.weight" not in state:
         settings = settings.model_copy(update={"tie_head": True})
         names.pop("head")
@@ -150,7 +140,7 @@ def from_published(
         raise CheckpointError(f"lacks '{names['embedding']}'", fix=BELONG)
     rows = rest[names["embedding"]].shape[0]
     shapes = {here: _shape(here, settings, rows) for here in names}
-    return settings, take(rest, names, shapes, lambda name: _tied_to(name, names))
+    return settings, take_tensors(rest, names, shapes, lambda name: _tied_to(name, names))
 
 
 def _shape(here: str, s: CaduceusSettings, vocab_size: int) -> tuple[int, ...]:

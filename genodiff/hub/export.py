@@ -26,21 +26,26 @@ from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE
-from genodiff.hub.card import card
-from genodiff.hub.layout import (
+from genodiff.hub.caduceus_layout import (
     BARE,
     CLASSIFIER,
     MASKED_LM,
-    exchanged,
-    published_config,
-    published_state,
+    exchange_form,
+    make_published_config,
+    make_published_state,
 )
-from genodiff.hub.mdlm import published, published_kind
+from genodiff.hub.mdlm import has_mdlm_layout, publish_mdlm
+from genodiff.hub.model_card import format_card
 from genodiff.hub.probe import logits_on_probe
-from genodiff.hub.published import CONFIG
+from genodiff.hub.published_network import CONFIG
 from genodiff.hub.source import read_source
-from genodiff.hub.vocabulary import Vocabulary, by_name, of_tokenizer, vocabulary_of
-from genodiff.hub.weights import SAFETENSORS
+from genodiff.hub.vocabulary import (
+    PublishedVocabulary,
+    find_vocabulary,
+    find_vocabulary_by_name,
+    make_text_vocabulary,
+)
+from genodiff.hub.weight_files import SAFETENSORS
 from genodiff.io import atomic
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.model import Model, build_backbone, collect_tensors, fill_module, load_model
@@ -60,7 +65,7 @@ _SPECIAL = {
 class Origin(NamedTuple):
     """What a run remembers of the published network that it was imported from."""
 
-    vocabulary: Vocabulary
+    vocabulary: PublishedVocabulary
     config: dict[str, Any]
     layout: str
     architecture: str
@@ -97,7 +102,7 @@ def export(
         found = {"caduceus": _caduceus, "mdlm": _mdlm, "safetensors": _own}[layout](
             model, folder, fused
         )
-        atomic.write_text(folder / README, card(model, layout, found, licence))
+        atomic.write_text(folder / README, format_card(model, layout, found, licence))
         files = sorted(p.name for p in folder.iterdir())
     return {
         "format": layout,
@@ -111,7 +116,7 @@ def export(
 
 def layout_of(model: Model) -> str:
     """The published layout of a network."""
-    return "mdlm" if published_kind(model.config.backbone) else "caduceus"
+    return "mdlm" if has_mdlm_layout(model.config.backbone) else "caduceus"
 
 
 def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
@@ -132,14 +137,16 @@ def origin_of(model: Model) -> Origin:
     source = model.data.get("source")
     if not isinstance(source, dict) or "vocabulary" not in source:
         if model.alphabet.domain != "dna":
-            return Origin(of_tokenizer(model.alphabet, model.alphabet.padded_size), {}, "", "")
-        return Origin(vocabulary_of(model.alphabet.padded_size, None), {}, "", MASKED_LM)
+            return Origin(
+                make_text_vocabulary(model.alphabet, model.alphabet.padded_size), {}, "", ""
+            )
+        return Origin(find_vocabulary(model.alphabet.padded_size, None), {}, "", MASKED_LM)
     config = dict(source["config"])
     named = (config.get("architectures") or [MASKED_LM])[0]
     score = (model.run / SCORE).exists()
     architecture = CLASSIFIER if score else BARE if named == BARE else MASKED_LM
     return Origin(
-        by_name(source["vocabulary"], source["rows"], model.alphabet),
+        find_vocabulary_by_name(source["vocabulary"], source["rows"], model.alphabet),
         config,
         source["layout"],
         architecture,
@@ -158,7 +165,7 @@ def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
     origin = origin_of(model)
     paired = settings.strands == "paired"
     if paired and fused is not None and fused != settings.alternate_strands:
-        settings, tensors = exchanged(settings, tensors)
+        settings, tensors = exchange_form(settings, tensors)
     if not paired:  # both forms are one function
         fused = bool(origin.config.get("fused_add_norm", True)) if fused is None else fused
     score = (
@@ -166,8 +173,8 @@ def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
         if origin.architecture == CLASSIFIER
         else None
     )
-    state = published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
-    config = published_config(
+    state = make_published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
+    config = make_published_config(
         settings,
         origin.vocabulary,
         origin.config,
@@ -198,7 +205,7 @@ def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
             fix="leave out --format",
         )
     origin = origin_of(model)
-    config, state = published(
+    config, state = publish_mdlm(
         settings,
         collect_tensors(model.backbone),
         origin.vocabulary,
@@ -214,7 +221,7 @@ def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     return {"tensors": len(state), "rows": origin.vocabulary.size}
 
 
-def _tokenizer(folder: Path, model: Model, vocabulary: Vocabulary) -> None:
+def _tokenizer(folder: Path, model: Model, vocabulary: PublishedVocabulary) -> None:
     letters = [token for token in model.alphabet.tokens if len(token) == 1]
     complement = {
         a: model.alphabet.tokens[(model.alphabet.complement or ())[model.alphabet.tokens.index(a)]]

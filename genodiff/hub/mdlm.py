@@ -20,29 +20,26 @@ from genodiff.backbones.dit import DiTSettings
 from genodiff.data.tokenizer import FileTokenizer, open_tokenizer
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Opaque, Stored
+from genodiff.hub.mdlm_config import TABLE, MdlmSettings, find_prefix, make_mdlm_config
 from genodiff.hub.mdlm_names import (
-    TABLE,
-    MdlmSettings,
     from_published_mdlm,
-    mdlm_config,
-    mdlm_names,
-    parameter_names,
-    prefix_of,
-    rotary_table,
+    list_parameters,
+    make_rotary_table,
+    map_mdlm_names,
     to_published_mdlm,
 )
-from genodiff.hub.published import (
+from genodiff.hub.published_network import (
     BELONG,
-    Source,
-    at,
-    culprit,
+    PublishedNetwork,
+    blame_file,
+    find_culprit,
     judge_rows,
-    listed_tokens,
-    say_types,
-    stand_ins,
+    log_dtypes,
+    make_stand_ins,
+    read_listed_tokens,
 )
-from genodiff.hub.vocabulary import Vocabulary, of_tokenizer, vocabulary_of
-from genodiff.hub.weights import Weights, stamp
+from genodiff.hub.vocabulary import PublishedVocabulary, find_vocabulary, make_text_vocabulary
+from genodiff.hub.weight_files import Weights, stamp_file
 
 _log = logging.getLogger("genodiff")
 _NOT_OURS = re.compile(r"(^|\.)(noise|ema|teacher)\.|(^|\.)mask_index$|complement_map$")
@@ -54,7 +51,7 @@ _LARGEST_TABLE_ERROR = 1e-5
 
 def is_mdlm(weights: Weights) -> bool:
     """Whether these are the tensors of a DiT or a DiMamba of the MDLM family."""
-    return prefix_of(weights.entries) is not None and not any(
+    return find_prefix(weights.entries) is not None and not any(
         ".mixer.submodule." in name for name in weights.entries
     )
 
@@ -67,37 +64,39 @@ def read_mdlm(
     averaged: bool,
     tokenizer: str | None = None,
     offline: bool = False,
-) -> Source:
+) -> PublishedNetwork:
     """The network, every tensor judged before it is read. Raises `CheckpointError`."""
-    file = culprit(weights, config_file or weights.files[0])
+    file = find_culprit(weights, config_file or weights.files[0])
     names = [name for name in weights.entries if not _NOT_OURS.search(name)]
     _judge_depth(weights, names)
     if config_file is None:
-        config = hyper_parameters(weights.extra)
-    shapes = stand_ins(weights, names)
-    settings, ours = at(file, lambda: from_published_mdlm(shapes, config))
+        config = read_hyper_parameters(weights.extra)
+    shapes = make_stand_ins(weights, names)
+    settings, ours = blame_file(file, lambda: from_published_mdlm(shapes, config))
     rows = ours["embedding"].shape[0] - getattr(settings, "spare_rows", 0)
-    embedding = mdlm_names(settings, prefix_of(names) or "")["embedding"]
+    embedding = map_mdlm_names(settings, find_prefix(names) or "")["embedding"]
     judge_rows(config, config_file or file, rows, embedding)
     folder = path if path.is_dir() else path.parent
     vocabulary, files = _vocabulary(rows, folder, file, tokenizer, offline)
-    say_types(weights)
+    log_dtypes(weights)
     state, kind = _averages(weights, names, averaged)
     if state is None:
         state = weights.read(names)
-    settings, tensors = at(file, lambda: from_published_mdlm(state, config))
+    settings, tensors = blame_file(file, lambda: from_published_mdlm(state, config))
     _judge_table(state, settings, file)
-    read = [stamp(f) for f in ([config_file] if config_file is not None else []) + weights.files]
+    read = [
+        stamp_file(f) for f in ([config_file] if config_file is not None else []) + weights.files
+    ]
     ready = {
         name: inwards(name, x, vocabulary, rows).float().contiguous() for name, x in tensors.items()
     }
     length = config.get("model_length") or (config.get("model") or {}).get("length")
-    return Source(
+    return PublishedNetwork(
         "mdlm", settings, ready, vocabulary, config, None, read, path, length, kind, files
     )
 
 
-def inwards(name: str, x: Tensor, vocabulary: Vocabulary, rows: int) -> Tensor:
+def inwards(name: str, x: Tensor, vocabulary: PublishedVocabulary, rows: int) -> Tensor:
     """A tensor with its rows, where it has one for each token, in the order of our ids; spare rows
     stay at the end.
     """
@@ -106,7 +105,7 @@ def inwards(name: str, x: Tensor, vocabulary: Vocabulary, rows: int) -> Tensor:
     return torch.cat([vocabulary.inwards(x[:rows]), x[rows:]])
 
 
-def outwards(name: str, x: Tensor, vocabulary: Vocabulary) -> Tensor:
+def outwards(name: str, x: Tensor, vocabulary: PublishedVocabulary) -> Tensor:
     """The way back."""
     if name not in ("embedding", "head", "head_bias"):
         return x
@@ -129,23 +128,25 @@ def _judge_depth(weights: Weights, names: list[str]) -> None:
 
 def _vocabulary(
     rows: int, folder: Path, file: Path, tokenizer: str | None, offline: bool
-) -> tuple[Vocabulary, dict[str, bytes]]:
+) -> tuple[PublishedVocabulary, dict[str, bytes]]:
     if tokenizer is None:
         try:
-            return vocabulary_of(rows, None, listed_tokens(folder) if folder.is_dir() else None), {}
+            return find_vocabulary(
+                rows, None, read_listed_tokens(folder) if folder.is_dir() else None
+            ), {}
         except CheckpointError as fault:
             raise CheckpointError(
                 fault.what, file=file, fix="give --tokenizer where it is a network of text"
             ) from None
     found = open_tokenizer(tokenizer, offline=offline)
-    vocabulary = at(file, lambda: of_tokenizer(found.vocabulary, rows))
+    vocabulary = blame_file(file, lambda: make_text_vocabulary(found.vocabulary, rows))
     return vocabulary, found.files if isinstance(found, FileTokenizer) else {}
 
 
 def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path) -> None:
     for name, table in state.items():
         if name.endswith(TABLE) and isinstance(settings, DiTSettings):
-            wanted = rotary_table(settings)
+            wanted = make_rotary_table(settings)
             if (
                 table.shape != wanted.shape
                 or float((table.float() - wanted).abs().max()) > _LARGEST_TABLE_ERROR
@@ -231,13 +232,13 @@ def _parameters(weights: Weights, n: int) -> list[str]:
     ]
     if len(names) == n:
         return names
-    choices = [parameter_names(weights.entries, tied_head=tied) for tied in (False, True)]
+    choices = [list_parameters(weights.entries, tied_head=tied) for tied in (False, True)]
     return next((names for names in choices if len(names) == n), names)
 
 
-def hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
+def read_hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
     """What a Lightning file says of its network: only what is read here, as plain values."""
-    found = plain(extra.get("hyper_parameters"))
+    found = to_plain(extra.get("hyper_parameters"))
     config = found.get("config", found) if isinstance(found, dict) else {}
     if not isinstance(config, dict):
         return {}
@@ -252,7 +253,7 @@ def hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def to_plain(value: Any, depth: int = 0) -> Any:
     """A pickled configuration as plain values: the classes of omegaconf keep theirs under
     `_content` and `_val`.
     """
@@ -261,30 +262,30 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Opaque):
         state = value.state if isinstance(value.state, dict) else {}
         if "_content" in state:
-            return plain(state["_content"], depth + 1)
+            return to_plain(state["_content"], depth + 1)
         if "_val" in state:
-            return plain(state["_val"], depth + 1)
-        return plain(value.entries, depth + 1) if value.entries else None
+            return to_plain(state["_val"], depth + 1)
+        return to_plain(value.entries, depth + 1) if value.entries else None
     if isinstance(value, dict):
-        return {k: plain(v, depth + 1) for k, v in value.items() if isinstance(k, str)}
+        return {k: to_plain(v, depth + 1) for k, v in value.items() if isinstance(k, str)}
     if isinstance(value, list | tuple):
-        return [plain(v, depth + 1) for v in value]
+        return [to_plain(v, depth + 1) for v in value]
     return value if isinstance(value, int | float | str | bool | None) else None
 
 
-def published(
+def publish_mdlm(
     settings: MdlmSettings,
     tensors: Mapping[str, Tensor],
-    vocabulary: Vocabulary,
+    vocabulary: PublishedVocabulary,
     given: Mapping[str, Any],
     length: int,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of a published folder."""
     rows = {name: outwards(name, x, vocabulary) for name, x in tensors.items()}
-    config = dict(given) or mdlm_config(settings, vocabulary.size, length)
+    config = dict(given) or make_mdlm_config(settings, vocabulary.size, length)
     return config, {name: x.contiguous() for name, x in to_published_mdlm(settings, rows).items()}
 
 
-def published_kind(settings: Any) -> bool:
+def has_mdlm_layout(settings: Any) -> bool:
     """Whether networks of these settings have a layout of the MDLM family."""
     return isinstance(settings, DiTSettings | DiMambaSettings)

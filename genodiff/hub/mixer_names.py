@@ -45,7 +45,7 @@ class MixerShape(Protocol):
     def proj_bias(self) -> bool: ...
 
 
-def mixer_names(s: MixerShape, here: str, theirs: str) -> dict[str, str]:
+def map_mixer_names(s: MixerShape, here: str, theirs: str) -> dict[str, str]:
     """Parameter of the mixer `here` → its published name below `theirs`."""
     names: dict[str, str] = {}
     for direction, suffix, letters in [("ahead", "", "fwd"), ("back", "_back", "rev")][
@@ -89,7 +89,7 @@ def published_shape(theirs: str, x: Tensor) -> Tensor:
     return x.unsqueeze(1) if theirs.endswith(_WIDE) else x
 
 
-def take(
+def take_tensors(
     state: Mapping[str, Tensor],
     names: Mapping[str, str],
     shapes: Mapping[str, tuple[int, ...]],

@@ -10,11 +10,11 @@ from typing import Any
 
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus import is_caduceus, read_caduceus
-from genodiff.hub.config import judge, letters_of
 from genodiff.hub.mdlm import is_mdlm, read_mdlm
-from genodiff.hub.published import BELONG, CONFIG, Source
-from genodiff.hub.vocabulary import vocabulary_of
-from genodiff.hub.weights import Weights, json_of, open_weights, weight_files
+from genodiff.hub.published_config import judge_config, read_letters
+from genodiff.hub.published_network import BELONG, CONFIG, PublishedNetwork
+from genodiff.hub.vocabulary import find_vocabulary
+from genodiff.hub.weight_files import Weights, find_weight_files, open_weights, read_json_file
 from genodiff.runs.checkpoint import CARD, list_steps
 from genodiff.runs.folder import CONFIG as RUN_CONFIG
 
@@ -41,7 +41,7 @@ def is_published(path: str | Path) -> bool:
 
 def read_source(
     path: str | Path, *, averaged: bool = True, tokenizer: str | None = None, offline: bool = False
-) -> Source:
+) -> PublishedNetwork:
     """The network in a published folder or file.
 
     `averaged` takes the averaged weights of a Lightning file that holds both; `tokenizer` (a name
@@ -56,12 +56,12 @@ def read_source(
             "is a run folder already: nothing to import", file=path, fix="use it as it is"
         )
     folder = path if path.is_dir() else path.parent
-    files = weight_files(path) if path.is_dir() else [path]
+    files = find_weight_files(path) if path.is_dir() else [path]
     config_file = folder / CONFIG
     config: dict[str, Any] = {}
     with_config = os.path.lexists(config_file) and path.suffix != ".ckpt"
     if with_config:
-        config = judge(json_of(config_file), config_file)
+        config = judge_config(read_json_file(config_file), config_file)
     elif path.is_dir() and not (files and files[0].suffix == ".ckpt"):
         raise CheckpointError(
             "is missing (not found)", file=config_file, fix="give the whole published folder"
@@ -116,7 +116,7 @@ def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights)
             f"largest side is {largest}"
         )
         raise CheckpointError(what, file=config_file, fix=BELONG)
-    tokens = letters_of(config, config_file)
+    tokens = read_letters(config, config_file)
     for name, entry in tables.items():
         shape = list(entry.shape)
         if tokens is not None and len(tokens) != shape[0]:
@@ -133,6 +133,6 @@ def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights)
             raise CheckpointError(what, file=entry.file, fix=BELONG)
     if tokens is not None:
         try:
-            vocabulary_of(len(tokens), None, tokens)
+            find_vocabulary(len(tokens), None, tokens)
         except CheckpointError as fault:
             raise CheckpointError(f"vocab: {fault.what}", file=config_file, fix=fault.fix) from None

@@ -20,7 +20,7 @@ TEXT = "text"
 """The vocabulary of a tokenizer: ids as they are."""
 
 
-class Vocabulary(NamedTuple):
+class PublishedVocabulary(NamedTuple):
     """Published ids by the rows of `alphabet`: `rows[i]` is the published row of our row i, or -1
     where there is none.
     """
@@ -59,25 +59,25 @@ class Vocabulary(NamedTuple):
         return tuple(theirs)
 
 
-def _caduceus(rows: int) -> Vocabulary:
+def _caduceus(rows: int) -> PublishedVocabulary:
     """The ids of published Caduceus are ours; a table that is not padded to 16 rows, or to more,
     differs in padding only.
     """
-    return Vocabulary(
+    return PublishedVocabulary(
         "caduceus", DNA, tuple(i if i < rows else -1 for i in range(DNA.padded_size)), rows
     )
 
 
 # [PAD] [MASK] [UNK] a c g t and a padding row; its tokenizer has no N and writes [UNK] instead.
-_PLANT = Vocabulary(
+_PLANT = PublishedVocabulary(
     "plantcaduceus", DNA, (-1, -1, -1, 1, 0, -1, 2, 3, 4, 5, 6, 2, 7, -1, -1, -1), 8
 )
 _PLANT_TOKENS = ("[PAD]", "[MASK]", "[UNK]", "A", "C", "G", "T")
 
 
-def vocabulary_of(
+def find_vocabulary(
     rows: int, complement: Mapping[int, int] | None, tokens: list[str] | None = None
-) -> Vocabulary:
+) -> PublishedVocabulary:
     """The vocabulary of a table of `rows` rows, known by its size, its complement map and, where
     they are given, its tokens.
 
@@ -122,7 +122,7 @@ def vocabulary_of(
     return found
 
 
-def of_tokenizer(alphabet: Alphabet, rows: int) -> Vocabulary:
+def make_text_vocabulary(alphabet: Alphabet, rows: int) -> PublishedVocabulary:
     """The vocabulary of a network of text with this many rows. Raises `CheckpointError` where the
     tokenizer has others.
     """
@@ -135,28 +135,28 @@ def of_tokenizer(alphabet: Alphabet, rows: int) -> Vocabulary:
             f"tokens with its special ones"
         )
         raise CheckpointError(what, fix="give the tokenizer that the network was trained with")
-    return Vocabulary(
+    return PublishedVocabulary(
         TEXT, alphabet, tuple(i if i < rows else -1 for i in range(alphabet.padded_size)), rows
     )
 
 
-def by_name(name: str, size: int, alphabet: Alphabet) -> Vocabulary:
+def find_vocabulary_by_name(name: str, size: int, alphabet: Alphabet) -> PublishedVocabulary:
     """The vocabulary of a name that an earlier import has recorded, for a run of `alphabet`. Raises
     `CheckpointError`.
     """
     if name == TEXT:
-        return of_tokenizer(alphabet, size)
+        return make_text_vocabulary(alphabet, size)
     if name == "caduceus":
         return _caduceus(size)
     if name == _PLANT.name:
-        return vocabulary_of(size, None)
+        return find_vocabulary(size, None)
     raise CheckpointError(
         f"vocabulary '{name}' is not known; {did_you_mean(name, ['caduceus', _PLANT.name])}",
         fix="upgrade genodiff",
     )
 
 
-def tokens_of(tokenizer: Mapping[str, Any]) -> list[str] | None:
+def read_tokens(tokenizer: Mapping[str, Any]) -> list[str] | None:
     """The tokens by id of a `tokenizer.json`; None where it does not say."""
     model = tokenizer.get("model")
     table = model.get("vocab") if isinstance(model, dict) else None

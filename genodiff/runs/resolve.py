@@ -22,7 +22,7 @@ DEFAULT_STEPS = 10_000
 ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
 
 
-def sections() -> dict[str, dict[str, FieldInfo]]:
+def list_sections() -> dict[str, dict[str, FieldInfo]]:
     """The nested parts of a `RunConfig` and the settings of each; `backbone` has those of every
     kind of network.
     """
@@ -42,12 +42,12 @@ def sections() -> dict[str, dict[str, FieldInfo]]:
     return parts
 
 
-def short_names() -> dict[str, tuple[str, ...]]:
+def list_short_names() -> dict[str, tuple[str, ...]]:
     """Place of every setting that may be written by its own name: those in one section only, and
     the aliases.
     """
     places: dict[str, list[tuple[str, ...]]] = {}
-    for section, settings in sections().items():
+    for section, settings in list_sections().items():
         for name in settings:
             places.setdefault(name, []).append((section, name))
     unique = {
@@ -58,7 +58,7 @@ def short_names() -> dict[str, tuple[str, ...]]:
     return {**unique, **ALIASES}
 
 
-def spread(
+def expand_names(
     values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError
 ) -> dict[str, Any]:
     """`values` with every short name moved to its place. Raises `error` for unknown and repeated
@@ -71,7 +71,7 @@ def spread(
             file=file,
             fix="see `genodiff config schema`",
         )
-    short, parts = short_names(), sections()
+    short, parts = list_short_names(), list_sections()
     fields = RunConfig.model_fields
     out = {
         k: dict(v) if k in parts and isinstance(v, dict) else v
@@ -104,13 +104,15 @@ def spread(
     return out
 
 
-def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def merge_settings(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """`over` on top of `under`, section by section."""
     out = dict(under)
     for key, value in over.items():
         below = out.get(key)
         out[key] = (
-            merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+            merge_settings(below, value)
+            if isinstance(below, dict) and isinstance(value, dict)
+            else value
         )
     return out
 
@@ -121,7 +123,7 @@ def _kind(values: dict[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def resolve(
+def resolve_config(
     given: dict[str, Any],
     *,
     file: str | Path | None = None,
@@ -135,7 +137,7 @@ def resolve(
     kind is named without a preset, its first preset lies below. Raises `UsageError` for whatever
     cannot be meant.
     """
-    under, top = spread(given, file=file), spread(over or {})
+    under, top = expand_names(given, file=file), expand_names(over or {})
     kind = _kind(top)
     if top.get("preset") is not None or (kind is not None and kind != (_kind(under) or kind)):
         under.pop("backbone", None)
@@ -157,12 +159,12 @@ def resolve(
             file=file,
             fix="leave out the preset, or the kind",
         )
-    below = merge({"backbone": PRESETS[name].model_dump()} | domain.settings, under)
+    below = merge_settings({"backbone": PRESETS[name].model_dump()} | domain.settings, under)
     if top:
         RunConfig.parse(
             {"recipe": top.get("recipe", "")} | below, file=file
         )  # what the file says is the file's fault
-    config = RunConfig.parse(merge(below, top), file=None if top else file)
+    config = RunConfig.parse(merge_settings(below, top), file=None if top else file)
     config.check_together(None if top else file)
     if domain is TEXT and config.data.packing == "auto":
         packing = "packed" if config.recipe == OWN else load_text_recipe(config.recipe).packing
@@ -179,4 +181,4 @@ def resolve(
 
 def read_config(path: str | Path, over: dict[str, Any] | None = None) -> RunConfig:
     """The configuration in a YAML file, completed. Raises `UsageError` naming the file."""
-    return resolve(read_yaml(path), file=path, over=over)
+    return resolve_config(read_yaml(path), file=path, over=over)

@@ -43,7 +43,7 @@ from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import Model, load_model
-from genodiff.runs.resolve import merge, resolve, spread
+from genodiff.runs.resolve import expand_names, merge_settings, resolve_config
 from genodiff.score.bound import Progress, bound_of
 from genodiff.score.eval_data import open_data
 from genodiff.score.eval_options import EvalOptions
@@ -154,14 +154,16 @@ def plan(spec: TrialSpec, file: Path) -> list[tuple[TrialRow, int, RunConfig]]:
                 for name in ("fasta", "text")
                 if (value := getattr(spec, name)) is not None
             }
-            given = merge(spread(spec.settings, file=file), spread(row.settings, file=file))
+            given = merge_settings(
+                expand_names(spec.settings, file=file), expand_names(row.settings, file=file)
+            )
             if given.get("train", {}).keys() & {"max_steps", "max_minutes"}:
                 raise UsageError(
                     "steps and minutes follow from tokens",
                     file=file,
                     fix="leave max_steps and max_minutes out",
                 )
-            config = resolve(given | top, file=file)
+            config = resolve_config(given | top, file=file)
             per_step = config.train.batch_size * config.data.seq_len
             steps = max(1, round(spec.tokens / per_step))
             config = config.model_copy(

@@ -23,7 +23,7 @@ from genodiff.report.folder import Evaluation, read_folder
 from genodiff.report.html import write_report
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import Model, load_model
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.score.evaluation import EVAL, evaluate, write_evaluation
 from genodiff.train.run import train
 
@@ -88,7 +88,7 @@ def config(
     a limit for very slow machines.
     """
     given = SETTINGS if settings is None else settings
-    return resolve(
+    return resolve_config(
         {**given, "seed": seed, "train": {**given["train"], "max_minutes": minutes}}, preset=PRESET
     )
 

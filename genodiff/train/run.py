@@ -55,7 +55,7 @@ from genodiff.train.horizon import open_plan
 from genodiff.train.module import Pretraining
 from genodiff.train.optimizer import average_of
 from genodiff.train.signals import Signals, calm_child
-from genodiff.train.start import WarmStart, begin
+from genodiff.train.start import WarmStart, start_from_weights
 
 try:
     import resource
@@ -199,7 +199,10 @@ def _fit(
     backbone = build_backbone(config, feed.alphabet)
     begun: dict[str, Any] = {}
     if state is None and start is not None:
-        begun = {"init": start.record | {"logits_differ": begin(backbone, start, feed.alphabet)}}
+        begun = {
+            "init": start.record
+            | {"logits_differ": start_from_weights(backbone, start, feed.alphabet)}
+        }
         _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
     average = average_of(backbone, config.optim.ema_decay)
     if state is not None:

@@ -57,7 +57,7 @@ class WarmStart(NamedTuple):
             )
 
 
-def begin(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
+def start_from_weights(backbone: nn.Module, start: WarmStart, alphabet: Alphabet) -> float:
     """Put the weights into the network; return how far its logits are from the source's.
 
     Raises `CheckpointError` where that is more than rounding: nothing is trained from weights that

@@ -11,8 +11,9 @@ import torch
 from networks import COMPLEMENT
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.backbones.layers import Draws
-from genodiff.hub.caduceus_names import name_map, published_shape
+from genodiff.backbones.layers import InitialValues
+from genodiff.hub.caduceus_names import map_names
+from genodiff.hub.mixer_names import published_shape
 
 
 def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
@@ -20,7 +21,7 @@ def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
         (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
     )["stats"]
     settings = PRESETS["caduceus-ps-470k"]
-    model, names = settings.build(16, COMPLEMENT, seed=1), name_map(settings)
+    model, names = settings.build(16, COMPLEMENT, seed=1), map_names(settings)
     ours = {names[here]: published_shape(names[here], p) for here, p in model.named_parameters()}
     assert set(ours) == {
         name for name in stats if "complement_map" not in name and "lm_head" not in name
@@ -53,7 +54,7 @@ def test_the_references_marks_against_weight_decay_are_there_and_step_sizes_are_
         (shared / "conformance" / "cases" / "init_stats_caduceus_467k.json").read_text()
     )["stats"]
     settings = PRESETS["caduceus-ps-470k"]
-    names = name_map(settings)
+    names = map_names(settings)
     for here, p in settings.build(16, COMPLEMENT).named_parameters():
         marked = getattr(p, "_no_weight_decay", False)
         assert marked == (stats[names[here]]["no_weight_decay"] or here.endswith("dt_bias")), here
@@ -85,12 +86,12 @@ def test_the_initial_steps_lie_between_a_thousandth_and_a_tenth() -> None:
 
 
 def test_draws_depend_on_seed_and_number_alone() -> None:
-    a, b = Draws(3), Draws(3)
+    a, b = InitialValues(3), InitialValues(3)
     first, second = a.uniform(4), a.normal(5, std=2.0)
     assert torch.equal(b.uniform(4), first)
     assert torch.equal(b.normal(5, std=2.0), second)
-    assert not torch.equal(Draws(4).uniform(4), first)
-    many = Draws(0).normal(100_000, std=0.02)
+    assert not torch.equal(InitialValues(4).uniform(4), first)
+    many = InitialValues(0).normal(100_000, std=0.02)
     assert float(many.mean()) == pytest.approx(0, abs=3e-4)
     assert float(many.std()) == pytest.approx(0.02, rel=0.02)
     assert float((many / 0.02).pow(4).mean()) == pytest.approx(3, rel=0.05)

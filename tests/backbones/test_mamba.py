@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from genodiff.backbones.layers import Draws, Norm
+from genodiff.backbones.layers import InitialValues, Norm
 from genodiff.backbones.mamba import Direction, Mamba
 from genodiff.kernels.naive import naive_scan
 
@@ -21,7 +21,7 @@ OPTIONS = [
 
 
 def mixer(**options: object) -> Mamba:
-    built = Mamba(6, **({"d_state": 4} | options), draws=Draws(3)).double()  # type: ignore[arg-type]
+    built = Mamba(6, **({"d_state": 4} | options), draws=InitialValues(3)).double()  # type: ignore[arg-type]
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in built.parameters():

@@ -13,7 +13,7 @@ import yaml
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
-from genodiff.runs.resolve import resolve, sections, short_names
+from genodiff.runs.resolve import list_sections, list_short_names, resolve_config
 from tests.commands import exit_code
 
 TINY = (
@@ -142,7 +142,7 @@ def test_the_plan_is_told_and_nothing_written(
     monkeypatch.chdir(tmp_path)
     assert exit_code("train", "hg38", *TINY, "--steps", "50", "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
-    assert plan["parameters"] == resolve(
+    assert plan["parameters"] == resolve_config(
         {"recipe": "hg38", "d_model": 16, "n_layer": 1, "d_state": 4}
     ).backbone.n_parameters(16)
     assert (plan["tokens_per_step"], plan["steps"], plan["tokens"]) == (256, 50, 12800)
@@ -165,8 +165,8 @@ def test_the_plan_is_told_and_nothing_written(
 
 
 def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str]) -> None:
-    before = resolve({"recipe": "toy"})
-    for section, settings in sections().items():
+    before = resolve_config({"recipe": "toy"})
+    for section, settings in list_sections().items():
         for name in settings.keys() & type(getattr(before, section)).model_fields.keys():
             value = getattr(getattr(before, section), name)
             if isinstance(value, bool | dict | tuple) or name in ("kind", "objective"):
@@ -182,7 +182,7 @@ def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str
                 == 0
             )
             shown = yaml.safe_load(capsys.readouterr().out)
-            assert resolve(shown) == before
+            assert resolve_config(shown) == before
     assert (
         exit_code(
             "config",
@@ -198,10 +198,10 @@ def test_every_setting_has_a_flag_that_sets_it(capsys: pytest.CaptureFixture[str
         )
         == 0
     )
-    shown = resolve(yaml.safe_load(capsys.readouterr().out))
+    shown = resolve_config(yaml.safe_load(capsys.readouterr().out))
     assert (shown.optim.betas, shown.optim.lr) == ((0.5, 0.6), 3e-4)
     assert (shown.diffusion.exact_count, shown.diffusion.schedule_options) == (False, {"eps": 0.25})
-    assert "lr" in short_names()
+    assert "lr" in list_short_names()
 
 
 def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(

@@ -16,8 +16,10 @@ from torch import Tensor
 from genodiff.backbones.conditioning import NoiseLevel, sinusoid
 from genodiff.backbones.dimamba import DiMamba
 from genodiff.backbones.dit import DiT
-from genodiff.backbones.layers import Draws
-from genodiff.hub.mdlm_names import from_published_mdlm, mdlm_names, prefix_of, published_shape
+from genodiff.backbones.layers import InitialValues
+from genodiff.hub.mdlm_config import find_prefix
+from genodiff.hub.mdlm_names import from_published_mdlm, map_mdlm_names
+from genodiff.hub.mixer_names import published_shape
 
 Case = SimpleNamespace
 Tensors = dict[str, Tensor]
@@ -30,7 +32,7 @@ def handles(case: Case) -> bool:
     """Whether the case is one of a network, or of the sinusoid; training runs are not."""
     if any(name.startswith("out/emb_") for name in case.wanted):
         return True
-    return prefix_of(case.params) is not None and "optimizer" not in case.meta
+    return find_prefix(case.params) is not None and "optimizer" not in case.meta
 
 
 def run(case: Case) -> Tensors:
@@ -71,7 +73,9 @@ def build(case: Case, dtype: torch.dtype) -> tuple[DiT | DiMamba, dict[str, str]
     rows = tensors["embedding"].shape[0] - getattr(settings, "spare_rows", 0)
     model = settings.build(rows, None).eval().to(dtype)
     model.load_state_dict(tensors)
-    return model, mdlm_names(settings, prefix_of(state) or "", classifier=_is_classifier(case))
+    return model, map_mdlm_names(
+        settings, find_prefix(state) or "", classifier=_is_classifier(case)
+    )
 
 
 def _dtypes(case: Case) -> list[tuple[torch.dtype, str]]:
@@ -85,12 +89,12 @@ def _dtypes(case: Case) -> list[tuple[torch.dtype, str]]:
 
 def _level(case: Case, sigma: Tensor) -> Tensor:
     """silu of the map of the noise level; there also where the network does not read it."""
-    root = prefix_of(case.params)
+    root = find_prefix(case.params)
     weights = {
         name: case.params[f"{root}sigma_map.mlp.{at}"]
         for name, at in (("first", "0.weight"), ("second", "2.weight"))
     }
-    level = NoiseLevel(weights["first"].shape[0], Draws(0)).to(sigma.dtype)
+    level = NoiseLevel(weights["first"].shape[0], InitialValues(0)).to(sigma.dtype)
     with torch.no_grad():
         for layer, at in ((level.first, 0), (level.second, 2)):
             layer.weight.copy_(case.params[f"{root}sigma_map.mlp.{at}.weight"])

@@ -17,12 +17,8 @@ from torch import Tensor
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.layers import Norm
 from genodiff.backbones.mamba import Mamba
-from genodiff.hub.caduceus_names import (
-    from_published,
-    map_of,
-    published_complement,
-    published_shape,
-)
+from genodiff.hub.caduceus_names import from_published, map_state_names, read_published_complement
+from genodiff.hub.mixer_names import published_shape
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.scan import selective_scan
 
@@ -190,7 +186,7 @@ def _model(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
     state = {name: x for name, x in case.params.items() if name != "score.weight"}
     config = case.meta["config"]
     settings, ours = from_published(state, config)
-    complement = published_complement(config, ours["embedding"].shape[0])
+    complement = read_published_complement(config, ours["embedding"].shape[0])
     if complement is None and "complement_map" in case.inputs:
         complement = tuple(case.inputs["complement_map"].tolist())
     model = settings.build(ours["embedding"].shape[0], complement).eval().to(dtype)
@@ -199,7 +195,7 @@ def _model(case: Case, dtype: torch.dtype) -> tuple[Caduceus, dict[str, str]]:
         model.residual_dtype = (
             torch.float32
         )  # the reference stores it so even in a float64 run (12)
-    return model, map_of(state, settings)
+    return model, map_state_names(state, settings)
 
 
 def _gradients(

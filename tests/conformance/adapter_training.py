@@ -19,7 +19,7 @@ from genodiff.diffusion.masked import MaskedDiffusion, times
 from genodiff.diffusion.objectives.mdlm import log_mask_chance
 from genodiff.diffusion.objectives.sedd import score_entropy
 from genodiff.diffusion.schedule import LogLinear
-from genodiff.hub.mdlm_names import prefix_of
+from genodiff.hub.mdlm_config import find_prefix
 from genodiff.hub.mixer_names import published_shape
 from genodiff.runs.sections import OptimSettings
 from genodiff.train.optimizer import adamw, average_of
@@ -49,7 +49,7 @@ def run(case: Case) -> Tensors:
 def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
     model, names = (
         adapter_mdlm.build(case, dtype)
-        if prefix_of(case.params) is not None
+        if find_prefix(case.params) is not None
         else adapter_networks._model(case, dtype)
     )
     settings = _optimizer(case)

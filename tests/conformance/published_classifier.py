@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.backbones.layers import Draws
+from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.strand import both_strands, flip_positions
 from genodiff.errors import UsageError
 
@@ -84,7 +84,7 @@ class SequenceClassifier(nn.Module):
         self.register_buffer(
             "complement", None if complement is None else torch.tensor(complement), persistent=False
         )
-        self.score = nn.Parameter(Draws(seed).normal(n_classes, width, std=_STD).float())
+        self.score = nn.Parameter(InitialValues(seed).normal(n_classes, width, std=_STD).float())
 
     @property
     def conjoins(self) -> bool:

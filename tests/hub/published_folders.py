@@ -12,7 +12,8 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.hub.caduceus_names import name_map, published_settings, published_shape
+from genodiff.hub.caduceus_names import map_names, read_published_settings
+from genodiff.hub.mixer_names import published_shape
 from tests.commands import exit_code
 
 COMPLEMENT = DNA.complement or ()
@@ -42,7 +43,7 @@ def network(
     seed: int = 0,
 ) -> Caduceus:
     """The network of a published config, every weight random."""
-    model = published_settings(config).build(rows, complement, seed=seed).eval()
+    model = read_published_settings(config).build(rows, complement, seed=seed).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -58,7 +59,7 @@ def state_of(
 ) -> dict[str, Tensor]:
     """The network's tensors as its authors would save them, buffers included."""
     paired = bool(config.get("rcps"))
-    names = name_map(
+    names = map_names(
         model.settings, prefix, submodules=paired and not config.get("fused_add_norm", True)
     )
     state = {

@@ -14,11 +14,11 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus_names import (
     from_published,
-    name_map,
-    published_complement,
-    published_settings,
-    published_shape,
+    map_names,
+    read_published_complement,
+    read_published_settings,
 )
+from genodiff.hub.mixer_names import published_shape
 
 CONFIG: dict[str, Any] = {
     "d_model": 12, "n_layer": 2, "vocab_size": 12, "rcps": True, "fused_add_norm": True,
@@ -29,7 +29,7 @@ CONFIG: dict[str, Any] = {
 
 def as_published(model: Caduceus, *, submodules: bool = False) -> dict[str, Tensor]:
     """The network as its authors would save it: tied tensors left out."""
-    names = name_map(model.settings, submodules=submodules)
+    names = map_names(model.settings, submodules=submodules)
     return {
         names[here]: published_shape(names[here], p.detach().clone())
         for here, p in model.named_parameters()
@@ -44,7 +44,7 @@ def test_files_as_the_reference_writes_them_give_its_logits(name: str, shared: P
         load_file(folder / "io.safetensors"),
     )  # fmt: skip
     settings, ours = from_published(state, config)
-    model = settings.build(16, published_complement(config, 16))
+    model = settings.build(16, read_published_complement(config, 16))
     model.load_state_dict(ours)
     ids = next(x for key, x in io.items() if "ids" in key)
     wanted = {key: x for key, x in io.items() if key.endswith(("logits", "logits_f64"))}
@@ -86,7 +86,7 @@ def test_files_as_the_reference_writes_them_give_its_logits(name: str, shared: P
 def test_a_network_survives_the_way_to_the_published_names_and_back(
     config: dict[str, Any], submodules: bool
 ) -> None:
-    settings = published_settings(CONFIG | config)
+    settings = read_published_settings(CONFIG | config)
     model = network(**settings.model_dump())
     back, ours = from_published(as_published(model, submodules=submodules), CONFIG | config)
     assert back == settings
@@ -98,29 +98,29 @@ def test_a_network_survives_the_way_to_the_published_names_and_back(
 
 
 def test_the_fused_path_on_both_strands_alternates_them_and_no_other_does() -> None:
-    assert published_settings(CONFIG).alternate_strands
-    assert published_settings(
+    assert read_published_settings(CONFIG).alternate_strands
+    assert read_published_settings(
         {k: v for k, v in CONFIG.items() if k != "fused_add_norm"}
     ).alternate_strands
-    assert not published_settings(CONFIG | {"fused_add_norm": False}).alternate_strands
-    assert not published_settings(CONFIG | {"rcps": False}).alternate_strands
+    assert not read_published_settings(CONFIG | {"fused_add_norm": False}).alternate_strands
+    assert not read_published_settings(CONFIG | {"rcps": False}).alternate_strands
 
 
 def test_the_complement_map_is_read_by_number_whatever_the_order_of_its_keys() -> None:
     scrambled = dict(sorted({str(i): COMPLEMENT[i] for i in range(16)}.items()))
     assert list(scrambled)[:3] == ["0", "1", "10"]
-    assert published_complement({"complement_map": scrambled}, 16) == COMPLEMENT
+    assert read_published_complement({"complement_map": scrambled}, 16) == COMPLEMENT
     assert (
-        published_complement({"complement_map": {"7": 10, "10": 7, "8": 9, "9": 8}}, 16)
+        read_published_complement({"complement_map": {"7": 10, "10": 7, "8": 9, "9": 8}}, 16)
         == COMPLEMENT
     )
-    assert published_complement({}, 16) is None
+    assert read_published_complement({}, 16) is None
     with pytest.raises(CheckpointError, match="own inverse"):
-        published_complement({"complement_map": {"7": 10}}, 16)
+        read_published_complement({"complement_map": {"7": 10}}, 16)
 
 
 def test_tied_tensors_may_be_there_if_they_agree() -> None:
-    state = as_published(network(**published_settings(CONFIG).model_dump()))
+    state = as_published(network(**read_published_settings(CONFIG).model_dump()))
     mixer = "caduceus.backbone.layers.1.mixer.submodule"
     twins = {
         "lm_head.lm_head.weight": "caduceus.backbone.embeddings.word_embeddings.embedding.weight",
@@ -138,13 +138,13 @@ def test_tied_tensors_may_be_there_if_they_agree() -> None:
 def test_half_precision_weights_become_float32() -> None:
     state = {
         name: x.half()
-        for name, x in as_published(network(**published_settings(CONFIG).model_dump())).items()
+        for name, x in as_published(network(**read_published_settings(CONFIG).model_dump())).items()
     }
     assert {x.dtype for x in from_published(state, CONFIG)[1].values()} == {torch.float32}
 
 
 def test_missing_foreign_and_misshapen_tensors_and_other_mixers_are_refused() -> None:
-    state = as_published(network(**published_settings(CONFIG).model_dump()))
+    state = as_published(network(**read_published_settings(CONFIG).model_dump()))
     first = next(iter(state))
     with pytest.raises(CheckpointError, match="no embedding"):
         from_published({name: x for name, x in state.items() if name != first}, CONFIG)

@@ -24,11 +24,11 @@ from tiny_run import NETWORK, genome_text, save_run, write_run
 
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import adopt
+from genodiff.hub.caduceus_layout import exchange_form
 from genodiff.hub.export import export
-from genodiff.hub.layout import exchanged
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 
 
 def round_trip(source: Path, folder: Path) -> Path:
@@ -123,7 +123,7 @@ def test_the_fused_and_the_unfused_form_have_the_same_logits(
     ids = sample_ids()
     with torch.no_grad():
         torch.testing.assert_close(again.double()(ids), theirs(ids), rtol=0, atol=1e-10)
-    back = exchanged(*exchanged(other.settings, other.tensors))
+    back = exchange_form(*exchange_form(other.settings, other.tensors))
     assert back[0] == other.settings
     assert all(torch.equal(back[1][n], x) for n, x in other.tensors.items())
 
@@ -146,7 +146,7 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(
         "backbone": NETWORK | {"n_layer": 2},
         "data": {"seq_len": 64},
     }
-    run = save_run(tmp_path / "run", resolve(given))
+    run = save_run(tmp_path / "run", resolve_config(given))
     entry = {
         "checkpoint": load_model(run).digest, "bits_per_base": 1.9368, "ci95_bits": [1.9339,
         1.9398], "perplexity": 3.829, "tokens": 1234,

@@ -20,10 +20,11 @@ from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import adopt
 from genodiff.hub.export import export
-from genodiff.hub.mdlm import hyper_parameters
-from genodiff.hub.mdlm_names import mdlm_config, mdlm_names, to_published_mdlm
+from genodiff.hub.mdlm import read_hyper_parameters
+from genodiff.hub.mdlm_config import make_mdlm_config
+from genodiff.hub.mdlm_names import map_mdlm_names, to_published_mdlm
 from genodiff.hub.source import read_source
-from genodiff.hub.weights import open_weights
+from genodiff.hub.weight_files import open_weights
 from genodiff.runs.model import load_model
 
 DIT = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
@@ -66,7 +67,7 @@ def state_of(model: Any) -> dict[str, Tensor]:
 def write(folder: Path, model: Any, **changes: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(
-        json.dumps(mdlm_config(model.settings, model.vocab_size, 64) | changes)
+        json.dumps(make_mdlm_config(model.settings, model.vocab_size, 64) | changes)
     )
     save_file(state_of(model), folder / "model.safetensors", metadata={"format": "pt"})
     return folder
@@ -138,8 +139,8 @@ def lightning(path: Path, raw: Any, average: Any, **changes: Any) -> None:
     for name in [n for n in state if "mamba_fwd.in_proj" in n or "mamba_fwd.out_proj" in n]:
         state[name.replace("_fwd", "_rev")] = state[name]
     if isinstance(raw.settings, DiMambaSettings) and raw.settings.tie_head:
-        state["backbone.model.lm_head.weight"] = state[mdlm_names(raw.settings)["embedding"]]
-    config = mdlm_config(raw.settings, raw.vocab_size, 64)
+        state["backbone.model.lm_head.weight"] = state[map_mdlm_names(raw.settings)["embedding"]]
+    config = make_mdlm_config(raw.settings, raw.vocab_size, 64)
     nested = {
         "backbone": "dit",
         "parameterization": "subs",
@@ -207,7 +208,7 @@ def test_a_lightning_file_says_what_its_network_is_without_its_classes_being_mad
     tmp_path: Path,
 ) -> None:
     lightning(tmp_path / "last.ckpt", network(DIT), network(DIT))
-    told = hyper_parameters(open_weights([tmp_path / "last.ckpt"]).extra)
+    told = read_hyper_parameters(open_weights([tmp_path / "last.ckpt"]).extra)
     assert told["model"] == {"hidden_size": 24, "n_heads": 3, "length": 64}
     assert told["time_conditioning"] is True
 

@@ -14,15 +14,12 @@ from test_dit import dit
 from torch import Tensor
 
 from genodiff.errors import CheckpointError
+from genodiff.hub.mdlm_config import TABLE, find_mdlm_settings, find_prefix, make_mdlm_config
 from genodiff.hub.mdlm_names import (
-    TABLE,
     from_published_mdlm,
-    mdlm_config,
-    mdlm_names,
-    mdlm_settings,
-    parameter_names,
-    prefix_of,
-    rotary_table,
+    list_parameters,
+    make_rotary_table,
+    map_mdlm_names,
     to_published_mdlm,
 )
 
@@ -52,14 +49,18 @@ def published(
             f"{prefix}sigma_map.mlp.2.weight": torch.zeros(6, 6),
         }
         state |= {f"{prefix}sigma_map.mlp.{i}.bias": torch.zeros(6) for i in (0, 2)}
-    return model, state, json.loads(json.dumps(mdlm_config(model.settings, model.vocab_size, 16)))
+    return (
+        model,
+        state,
+        json.loads(json.dumps(make_mdlm_config(model.settings, model.vocab_size, 16))),
+    )
 
 
 @pytest.mark.parametrize("prefix", ["backbone.", ""])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_survives_the_way_to_the_published_names_and_back(name: str, prefix: str) -> None:
     model, state, config = published(name, prefix)
-    assert prefix_of(state) == prefix
+    assert find_prefix(state) == prefix
     settings, tensors = from_published_mdlm(state, config)
     shape = {"d_state": 4} if name.startswith("dimamba") else {}
     assert settings == model.settings.model_copy(
@@ -86,11 +87,13 @@ def test_tied_tensors_of_a_lightning_file_must_agree_and_averages_are_of_paramet
     words = next(n for n in state if n.endswith("word_embeddings.weight"))
     state["backbone.model.lm_head.weight"] = state[words]
     assert from_published_mdlm(state, config)[1].keys() == dict(model.named_parameters()).keys()
-    assert set(parameter_names(state, tied_head=True)) == set(mdlm_names(model.settings).values())
+    assert set(list_parameters(state, tied_head=True)) == set(
+        map_mdlm_names(model.settings).values()
+    )
     with pytest.raises(CheckpointError, match="should equal"):
         from_published_mdlm(state | {"backbone.model.lm_head.weight": state[words] + 1}, config)
     _, of_dit, _ = published("dit {}")
-    assert set(parameter_names(of_dit)) == set(of_dit) - {f"backbone.{TABLE}"}
+    assert set(list_parameters(of_dit)) == set(of_dit) - {f"backbone.{TABLE}"}
 
 
 def test_what_contradicts_the_config_or_itself_is_refused() -> None:
@@ -133,7 +136,7 @@ def test_forms_that_were_never_published_have_no_published_config() -> None:
         dimamba(conditioning="add"),
     ):
         with pytest.raises(CheckpointError):
-            mdlm_config(model.settings, 9, 16)
+            make_mdlm_config(model.settings, 9, 16)
 
 
 def test_a_folder_of_the_reference_gives_its_logits_and_its_bytes_back(shared: Path) -> None:
@@ -146,10 +149,10 @@ def test_a_folder_of_the_reference_gives_its_logits_and_its_bytes_back(shared: P
     back = to_published_mdlm(settings, tensors)
     assert back.keys() == state.keys()
     assert all(torch.equal(back[name], state[name]) for name in state)
-    assert torch.equal(rotary_table(settings), state[f"backbone.{TABLE}"])  # type: ignore[arg-type]
-    given = mdlm_config(settings, 12, 16)
+    assert torch.equal(make_rotary_table(settings), state[f"backbone.{TABLE}"])  # type: ignore[arg-type]
+    given = make_mdlm_config(settings, 12, 16)
     assert given == {key: config[key] for key in given}
-    assert mdlm_settings(state, config).time_conditioning
+    assert find_mdlm_settings(state, config).time_conditioning
     with torch.no_grad():
         logits = model(io["in/input_ids"], io["in/timesteps_sigma"], labels=io["in/cond"])
     torch.testing.assert_close(logits, io["out/logits"], rtol=0, atol=2e-4)

@@ -16,10 +16,10 @@ from tiny_run import genome_text
 from genodiff.errors import CheckpointError
 from genodiff.hub.adopt import adopt
 from genodiff.hub.source import read_source
-from genodiff.hub.start import warm_start
+from genodiff.hub.warm_start import read_warm_start
 from genodiff.runs.checkpoint import restore_state
 from genodiff.runs.model import collect_tensors, load_model
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.train.run import train
 
 FLAGS = (
@@ -72,7 +72,7 @@ def test_training_begins_from_the_weights(
     for name, tensor in collect_tensors(theirs).items():
         torch.testing.assert_close(collect_tensors(model.backbone)[name], tensor, rtol=0, atol=1e-9)
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
-    assert config["init_sha256"] == warm_start(init).digest
+    assert config["init_sha256"] == read_warm_start(init).digest
     session = json.loads((tmp_path / "run" / "provenance.json").read_text())["sessions"][0]
     assert session["init"]["sha256"] == config["init_sha256"]
     assert session["init"]["logits_differ"] <= 1e-6
@@ -130,7 +130,9 @@ def test_the_weights_are_part_of_the_runs_identity(
         "--max-steps",
         "2",
     )
-    config = resolve({"recipe": "own", "fasta": str(fasta), "init": "x", "init_sha256": "0" * 64})
+    config = resolve_config(
+        {"recipe": "own", "fasta": str(fasta), "init": "x", "init_sha256": "0" * 64}
+    )
     with pytest.raises(CheckpointError, match="init_sha256"):
         train(config, tmp_path / "new")
 
@@ -156,9 +158,9 @@ def test_another_network_is_one_clear_line(
 
 def test_weights_that_do_not_arrive_are_never_trained_from(tmp_path: Path, fasta: Path) -> None:
     write_published(tmp_path / "hf")
-    start = warm_start(tmp_path / "hf")
+    start = read_warm_start(tmp_path / "hf")
     wrong = start._replace(tensors={n: x + 0.01 for n, x in start.tensors.items()})
-    config = resolve(
+    config = resolve_config(
         {
             "recipe": "own", "fasta": str(fasta), "init": start.path, "init_sha256": start.digest,
             "backbone": start.settings.model_dump(), "data": {"seq_len": 64},

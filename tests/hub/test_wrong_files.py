@@ -26,7 +26,7 @@ from genodiff.cli import main
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Opaque
 from genodiff.hub.source import read_source
-from genodiff.hub.weights import open_weights
+from genodiff.hub.weight_files import open_weights
 
 WORD = "caduceus.backbone.embeddings.word_embeddings.embedding.weight"
 LAYER = "caduceus.backbone.layers.0.mixer.submodule.mamba_fwd"

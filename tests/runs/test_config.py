@@ -13,7 +13,7 @@ from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
 from genodiff.runs.config import RunConfig, leaves
-from genodiff.runs.resolve import DEFAULT_STEPS, read_config, resolve, short_names
+from genodiff.runs.resolve import DEFAULT_STEPS, list_short_names, read_config, resolve_config
 from genodiff.settings import to_yaml
 
 
@@ -30,57 +30,68 @@ def test_a_written_configuration_is_read_back_unchanged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_resolves_and_keeps_its_name(preset: str) -> None:
     one_way = {"objective": "ar"} if PRESETS[preset].causal else {}
-    config = resolve({"recipe": "toy", "preset": preset} | one_way)
+    config = resolve_config({"recipe": "toy", "preset": preset} | one_way)
     assert (config.preset, config.backbone) == (preset, PRESETS[preset])
-    assert resolve(yaml.safe_load(to_yaml(config))).preset == preset
-    assert resolve({"recipe": "toy", "preset": preset, "n_layer": 3} | one_way).preset is None
+    assert resolve_config(yaml.safe_load(to_yaml(config))).preset == preset
+    assert (
+        resolve_config({"recipe": "toy", "preset": preset, "n_layer": 3} | one_way).preset is None
+    )
 
 
 def test_short_names_mean_one_place_each() -> None:
-    assert short_names()["lr"] == ("optim", "lr")
-    assert short_names()["steps"] == ("train", "max_steps")
-    places = [place for name, place in short_names().items() if name not in ("steps", "model")]
+    assert list_short_names()["lr"] == ("optim", "lr")
+    assert list_short_names()["steps"] == ("train", "max_steps")
+    places = [place for name, place in list_short_names().items() if name not in ("steps", "model")]
     assert len(places) == len(set(places))
-    assert resolve({"recipe": "toy", "lr": 0.5}) == resolve({"recipe": "toy", "optim": {"lr": 0.5}})
-    assert resolve({"recipe": "toy", "optim.lr": 0.5}) == resolve({"recipe": "toy", "lr": 0.5})
+    assert resolve_config({"recipe": "toy", "lr": 0.5}) == resolve_config(
+        {"recipe": "toy", "optim": {"lr": 0.5}}
+    )
+    assert resolve_config({"recipe": "toy", "optim.lr": 0.5}) == resolve_config(
+        {"recipe": "toy", "lr": 0.5}
+    )
 
 
 def test_flags_go_over_the_file_and_a_preset_among_them_replaces_its_network() -> None:
-    config = resolve({"recipe": "toy", "d_model": 20, "lr": 0.5}, over={"optim": {"lr": 0.25}})
+    config = resolve_config(
+        {"recipe": "toy", "d_model": 20, "lr": 0.5}, over={"optim": {"lr": 0.25}}
+    )
     assert (config.backbone.d_model, config.optim.lr) == (20, 0.25)
-    config = resolve(
+    config = resolve_config(
         {"recipe": "toy", "d_model": 20, "lr": 0.5}, over={"preset": "caduceus-ph-tiny"}
     )
     assert (config.backbone, config.optim.lr) == (PRESETS["caduceus-ph-tiny"], 0.5)
 
 
 def test_the_kind_of_network_brings_its_own_settings() -> None:
-    config = resolve({"recipe": "toy"}, over={"backbone": {"kind": "dit"}})
+    config = resolve_config({"recipe": "toy"}, over={"backbone": {"kind": "dit"}})
     assert (config.preset, config.backbone) == ("dit-470k", PRESETS["dit-470k"])
-    config = resolve({"recipe": "toy", "model": "dit", "n_layer": 2})
+    config = resolve_config({"recipe": "toy", "model": "dit", "n_layer": 2})
     assert isinstance(config.backbone, DiTSettings)
     assert (config.preset, config.backbone.n_layer) == (None, 2)
     written = yaml.safe_load(to_yaml(config))
-    assert resolve(written) == config
+    assert resolve_config(written) == config
     assert (
-        resolve(written, over={"backbone": {"kind": "caduceus"}}).backbone
+        resolve_config(written, over={"backbone": {"kind": "caduceus"}}).backbone
         == PRESETS["caduceus-ps-470k"]
     )
     assert (
-        resolve(written, over={"preset": "caduceus-ph-tiny"}).backbone
+        resolve_config(written, over={"preset": "caduceus-ph-tiny"}).backbone
         == PRESETS["caduceus-ph-tiny"]
     )
-    assert resolve(written, over={"backbone": {"kind": "dit", "n_layer": 3}}).backbone.n_layer == 3
+    assert (
+        resolve_config(written, over={"backbone": {"kind": "dit", "n_layer": 3}}).backbone.n_layer
+        == 3
+    )
 
 
 def test_only_networks_of_one_strand_see_both_at_random() -> None:
-    assert resolve({"recipe": "toy", "preset": "dit-470k"}).rc_augment
-    assert not resolve({"recipe": "toy", "preset": "caduceus-ps-470k"}).rc_augment
+    assert resolve_config({"recipe": "toy", "preset": "dit-470k"}).rc_augment
+    assert not resolve_config({"recipe": "toy", "preset": "caduceus-ps-470k"}).rc_augment
 
 
 def test_without_a_limit_there_is_a_default_one() -> None:
-    assert resolve({"recipe": "toy"}).train.max_steps == DEFAULT_STEPS
-    assert resolve({"recipe": "toy", "max_minutes": 3}).train.max_steps is None
+    assert resolve_config({"recipe": "toy"}).train.max_steps == DEFAULT_STEPS
+    assert resolve_config({"recipe": "toy", "max_minutes": 3}).train.max_steps is None
 
 
 @pytest.mark.parametrize(
@@ -120,18 +131,18 @@ def test_what_cannot_be_meant_is_refused_with_file_and_name(
     given: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(UsageError, match=f"run.yaml: .*{named}"):
-        resolve({"recipe": "toy"} | given, file="run.yaml")
+        resolve_config({"recipe": "toy"} | given, file="run.yaml")
 
 
 @pytest.mark.parametrize("given", [None, [], "text", 3])
 def test_a_file_that_is_no_mapping_is_refused(given: object) -> None:
     with pytest.raises(UsageError, match=r"run.yaml: expected keys and values"):
-        resolve(given, file="run.yaml")  # type: ignore[arg-type]
+        resolve_config(given, file="run.yaml")  # type: ignore[arg-type]
 
 
 def test_the_flags_fault_is_not_laid_on_the_file() -> None:
     with pytest.raises(UsageError) as caught:
-        resolve({"recipe": "toy"}, file="run.yaml", over={"lr": -1})
+        resolve_config({"recipe": "toy"}, file="run.yaml", over={"lr": -1})
     assert "run.yaml" not in str(caught.value)
 
 
@@ -160,7 +171,7 @@ def test_each_setting_but_the_free_ones_changes_the_digest() -> None:
         if key.split(".")[-1] not in TINY
     }
     digests |= {
-        resolve({**TINY, key.split(".")[-1]: value}).digest()
+        resolve_config({**TINY, key.split(".")[-1]: value}).digest()
         for key, value in changed.items()
         if key.split(".")[-1] in TINY
     }

@@ -21,7 +21,7 @@ from genodiff.alphabet import DNA, reverse_complement
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import load_model
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.score.embed import Window, embed, reading, windows_of
 from genodiff.score.embedding_files import write_embeddings
 from tests.commands import exit_code
@@ -358,7 +358,7 @@ def test_other_networks_embed_too(tmp_path: Path, preset: str) -> None:
     (tmp_path / "genome.fa").write_text(genome_text())
     run = save_run(
         tmp_path / "run",
-        resolve({"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "preset": preset}),
+        resolve_config({"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "preset": preset}),
     )
     model, windows = load_model(run), sequences(6)
     for given, one in zip(

@@ -22,7 +22,7 @@ from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.feed import recipe_of
 from genodiff.runs.model import Model, load_model
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.score import lines
 from genodiff.score.eval_data import open_data
 from genodiff.score.eval_options import EvalOptions
@@ -286,7 +286,7 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
 ) -> None:
     fasta = tmp_path / "pieces.fa"
     fasta.write_text(f">c0\n{'N' * 400_000}\n" + genome_text())
-    config = resolve(
+    config = resolve_config(
         {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
     )
     recipe = recipe_of(config)

@@ -23,7 +23,7 @@ from genodiff.finetune.fit import raw_scores
 from genodiff.finetune.head import Classifier
 from genodiff.finetune.sentences import SentenceEncoder, shorten
 from genodiff.finetune.text_baselines import fit_text
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import load_cached
 from genodiff.tasks.examples import Examples
@@ -292,7 +292,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "seq_len": 32,
         "max_steps": 2,
     }
-    train(resolve(given), folder / "text", argv=["test"])
+    train(resolve_config(given), folder / "text", argv=["test"])
     return folder
 
 

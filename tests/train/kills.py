@@ -33,12 +33,12 @@ def session(config: dict[str, Any], out: Path, crash_at: int | None, log: Path) 
         if crash_at is not None:
             os.environ["GENODIFF_CRASH_AT"] = str(crash_at)
         from genodiff.errors import GenodiffError
-        from genodiff.runs.resolve import resolve
+        from genodiff.runs.resolve import resolve_config
         from genodiff.train.run import train
 
         logging.basicConfig(level=logging.INFO, stream=sys.stderr)
         try:
-            train(resolve(config), out, argv=["kills"])
+            train(resolve_config(config), out, argv=["kills"])
             code = 0
         except GenodiffError as error:
             print(f"error: {error}", file=sys.stderr)

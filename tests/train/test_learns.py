@@ -11,14 +11,14 @@ import pytest
 from tiny_training import TINY
 
 from genodiff.runs.model import load_model
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.score.evaluation import evaluate
 from genodiff.train.run import train
 
 
 @pytest.mark.slow
 def test_a_trained_model_passes_the_markov_lines_and_never_the_source(tmp_path: Path) -> None:
-    config = resolve(
+    config = resolve_config(
         {
             "recipe": "toy",
             "preset": "caduceus-ps-tiny",
@@ -90,7 +90,7 @@ def losses(run: Path) -> list[float]:
 
 @pytest.mark.slow
 def test_two_ranks_train_as_one_does_stop_together_and_go_on(tmp_path: Path) -> None:
-    one = train(resolve(TINY | {"steps": 30}), tmp_path / "one")
+    one = train(resolve_config(TINY | {"steps": 30}), tmp_path / "one")
     assert one.step == 30
     two = start(tmp_path / "two", 2, 29531)
     _, said = two.communicate(timeout=300)

@@ -13,7 +13,7 @@ from genodiff.cli.settings_flags import SettingsFlags, chosen
 from genodiff.data.recipe import load_recipe
 from genodiff.data.text_recipe import domain_of, load_text_recipe
 from genodiff.runs.config import RunConfig
-from genodiff.runs.resolve import resolve
+from genodiff.runs.resolve import resolve_config
 from genodiff.settings import read_yaml, to_yaml
 
 config = App(name="config")
@@ -38,7 +38,7 @@ def show(
         over["recipe"] = recipe
         if domain_of(recipe) == "text":
             over["domain"] = "text"
-    found = resolve(given, file=config, over=over)
+    found = resolve_config(given, file=config, over=over)
     print(found.model_dump_json(indent=2) if json else to_yaml(found), end="\n" if json else "")
 
 
@@ -55,7 +55,7 @@ def check(
     """
     given = read_yaml(file)
     named = isinstance(given, dict) and "recipe" in given
-    found = resolve(given, file=file, over=None if named else {"recipe": "toy"})
+    found = resolve_config(given, file=file, over=None if named else {"recipe": "toy"})
     if named and found.recipe != "own":
         (load_text_recipe if found.domain == "text" else load_recipe)(found.recipe)
     if json:

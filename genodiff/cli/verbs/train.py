@@ -17,7 +17,7 @@ from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
 from genodiff.runs.folder import explain_no_run
 from genodiff.runs.lock import check_lock_free
-from genodiff.runs.resolve import read_config, resolve
+from genodiff.runs.resolve import read_config, resolve_config
 from genodiff.settings import read_yaml
 
 _log = logging.getLogger("genodiff")
@@ -138,7 +138,7 @@ def train(
         ):
             fix = "name one, such as `genodiff train hg38`, or give --fasta FILE or --text FILE"
             raise UsageError("no recipe", fix=fix)
-        resolved = resolve(given, file=config, over=over)
+        resolved = resolve_config(given, file=config, over=over)
     folder = resume or out or Path("runs") / run_name(resolved)
     if fresh and (folder / "config.yaml").exists():
         raise UsageError(
@@ -157,9 +157,9 @@ def train(
     from genodiff.train.run import train as run
 
     if start is None and resolved.init is not None and not list_steps(folder):
-        from genodiff.hub.start import warm_start
+        from genodiff.hub.warm_start import read_warm_start
 
-        start = warm_start(resolved.init)
+        start = read_warm_start(resolved.init)
     done = run(resolved, folder, device=device, offline=common.offline, argv=sys.argv, start=start)
     if not done.already_done:
         bound = (
@@ -177,19 +177,19 @@ def begun_from(
 
     The weights are None where the run in `folder` remembers them: they may be gone by then.
     """
-    from genodiff.hub.start import below, remembered, warm_start
+    from genodiff.hub.warm_start import find_remembered_config, put_network_below, read_warm_start
 
-    known = remembered(folder, init)
+    known = find_remembered_config(folder, init)
     if known is not None:
         return (
             None,
-            below(known.backbone, given),
+            put_network_below(known.backbone, given),
             {**over, "init": known.init, "init_sha256": known.init_sha256},
         )
-    start = warm_start(init)
+    start = read_warm_start(init)
     return (
         start,
-        below(start.settings, given),
+        put_network_below(start.settings, given),
         {**over, "init": start.path, "init_sha256": start.digest},
     )
 

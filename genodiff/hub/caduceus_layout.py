@@ -15,8 +15,9 @@ from torch import Tensor
 
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
-from genodiff.hub.caduceus_names import name_map, published_shape
-from genodiff.hub.vocabulary import Vocabulary
+from genodiff.hub.caduceus_names import map_names
+from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.vocabulary import PublishedVocabulary
 
 MASKED_LM, CLASSIFIER, BARE = "CaduceusForMaskedLM", "CaduceusForSequenceClassification", "Caduceus"
 
@@ -35,7 +36,7 @@ _TIME_STEPS = {
 }
 
 
-def exchanged(
+def exchange_form(
     settings: CaduceusSettings, tensors: Mapping[str, Tensor]
 ) -> tuple[CaduceusSettings, dict[str, Tensor]]:
     """The same function with `alternate_strands` the other way round. Raises `CheckpointError`
@@ -84,10 +85,10 @@ def _mirrored(name: str, x: Tensor, tied: bool) -> tuple[str, Tensor]:
     return f"{block}.mixer.{part}.{kind}", flipped.contiguous()
 
 
-def published_state(
+def make_published_state(
     settings: CaduceusSettings,
     tensors: Mapping[str, Tensor],
-    vocabulary: Vocabulary,
+    vocabulary: PublishedVocabulary,
     architecture: str = MASKED_LM,
     score: Tensor | None = None,
 ) -> dict[str, Tensor]:
@@ -96,7 +97,7 @@ def published_state(
     """
     paired = settings.strands == "paired"
     prefix = "backbone." if architecture == BARE else "caduceus.backbone."
-    names = name_map(settings, prefix, submodules=paired and not settings.alternate_strands)
+    names = map_names(settings, prefix, submodules=paired and not settings.alternate_strands)
     state = {}
     for here, theirs in names.items():
         x = vocabulary.outwards(tensors[here]) if here in ("embedding", "head") else tensors[here]
@@ -111,9 +112,9 @@ def published_state(
     return state
 
 
-def published_config(
+def make_published_config(
     settings: CaduceusSettings,
-    vocabulary: Vocabulary,
+    vocabulary: PublishedVocabulary,
     given: Mapping[str, Any],
     architecture: str,
     fused: bool,

@@ -17,7 +17,9 @@ _EVAL = "eval.json"
 _UNKNOWN = "other"
 
 
-def card(model: Model, layout: str, found: dict[str, Any], licence: str | None = None) -> str:
+def format_card(
+    model: Model, layout: str, found: dict[str, Any], licence: str | None = None
+) -> str:
     """The text of the card. What is not known is said to be not known."""
     source = model.data.get("source") if isinstance(model.data.get("source"), dict) else None
     parts = [

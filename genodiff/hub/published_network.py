@@ -14,8 +14,8 @@ from torch import Tensor
 
 from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, GenodiffError
-from genodiff.hub.vocabulary import Vocabulary, tokens_of
-from genodiff.hub.weights import Weights, json_of
+from genodiff.hub.vocabulary import PublishedVocabulary, read_tokens
+from genodiff.hub.weight_files import Weights, read_json_file
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 BELONG = "check that config and weights belong together"
@@ -23,13 +23,13 @@ BELONG = "check that config and weights belong together"
 _log = logging.getLogger("genodiff")
 
 
-class Source(NamedTuple):
+class PublishedNetwork(NamedTuple):
     """A published network, read and judged."""
 
     layout: str  # "caduceus" or "mdlm"
     settings: BackboneSettings
     tensors: dict[str, Tensor]  # under our names, float32, rows in the order of our ids
-    vocabulary: Vocabulary
+    vocabulary: PublishedVocabulary
     config: dict[str, Any]  # as published, without what names code
     score: Tensor | None  # (classes, D): the classifier of a sequence-classification network
     files: list[dict[str, Any]]  # name, bytes, sha256
@@ -57,14 +57,14 @@ class Source(NamedTuple):
         }
 
 
-def stand_ins(weights: Weights, names: list[str]) -> dict[str, Tensor]:
+def make_stand_ins(weights: Weights, names: list[str]) -> dict[str, Tensor]:
     """Tensors of the right shapes that hold one number each: what names and shapes are judged by
     before anything is read.
     """
     return {name: torch.zeros(()).expand(weights.entries[name].shape) for name in names}
 
 
-def at(file: Path, work: Callable[[], Any], more: str = "") -> Any:
+def blame_file(file: Path, work: Callable[[], Any], more: str = "") -> Any:
     """`work()`, with `file` in the message of its error."""
     try:
         return work()
@@ -76,14 +76,18 @@ def at(file: Path, work: Callable[[], Any], more: str = "") -> Any:
         raise CheckpointError(fault.what, file=file, fix=fault.fix) from None
 
 
-def culprit(weights: Weights, config_file: Path) -> Path:
+def find_culprit(weights: Weights, config_file: Path) -> Path:
     """The file to name where a tensor does not fit."""
     return weights.files[0] if len(weights.files) == 1 else config_file.parent
 
 
-def listed_tokens(folder: Path) -> list[str] | None:
+def read_listed_tokens(folder: Path) -> list[str] | None:
     """The tokens of the folder's `tokenizer.json`, by id; None where it has none."""
-    return tokens_of(json_of(folder / TOKENIZER)) if os.path.lexists(folder / TOKENIZER) else None
+    return (
+        read_tokens(read_json_file(folder / TOKENIZER))
+        if os.path.lexists(folder / TOKENIZER)
+        else None
+    )
 
 
 def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: str) -> None:
@@ -97,7 +101,7 @@ def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: st
         )
 
 
-def say_types(weights: Weights) -> None:
+def log_dtypes(weights: Weights) -> None:
     """A word in the log where weights are not float32."""
     others = {
         entry.dtype for entry in weights.entries.values() if entry.dtype.is_floating_point

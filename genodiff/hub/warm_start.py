@@ -15,12 +15,12 @@ from genodiff.runs.checkpoint import CARD
 from genodiff.runs.config import RunConfig
 from genodiff.runs.folder import CONFIG
 from genodiff.runs.model import collect_tensors, fill_module, load_model
-from genodiff.runs.resolve import merge, read_config, spread
+from genodiff.runs.resolve import expand_names, merge_settings, read_config
 from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.train.start import WarmStart
 
 
-def warm_start(path: str | Path) -> WarmStart:
+def read_warm_start(path: str | Path) -> WarmStart:
     """The weights at `path`, read and judged. Raises `CheckpointError`."""
     path = Path(path)
     if (path / CARD).exists() or (path / CONFIG).exists():
@@ -57,15 +57,15 @@ def warm_start(path: str | Path) -> WarmStart:
     )
 
 
-def below(network: BackboneSettings, given: Any) -> Any:
+def put_network_below(network: BackboneSettings, given: Any) -> Any:
     """`given` (the settings of a file) over the network of the weights."""
     if not isinstance(given, dict):
         return given
-    under = spread(given)
-    return merge({} if under.get("preset") else {"backbone": network.model_dump()}, under)
+    under = expand_names(given)
+    return merge_settings({} if under.get("preset") else {"backbone": network.model_dump()}, under)
 
 
-def remembered(folder: Path | None, init: str) -> RunConfig | None:
+def find_remembered_config(folder: Path | None, init: str) -> RunConfig | None:
     """The configuration of a run in `folder` that began from `init`, which may be gone by now."""
     if os.path.lexists(init) or folder is None or not (folder / CONFIG).is_file():
         return None

@@ -28,7 +28,7 @@ _LARGEST = 1 << 31
 _BELONG = "check that config and weights belong together"
 
 
-def judge(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The config without what could lead outside. Raises `CheckpointError` naming the file and the
     key.
 
@@ -91,7 +91,7 @@ def _flat(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return out
 
 
-def complement_of(values: Mapping[str, Any], path: Path) -> dict[int, int] | None:
+def read_complement(values: Mapping[str, Any], path: Path) -> dict[int, int] | None:
     """`complement_map` with its keys as numbers, in whatever order they stand. Raises
     `CheckpointError`.
     """
@@ -106,7 +106,7 @@ def complement_of(values: Mapping[str, Any], path: Path) -> dict[int, int] | Non
         ) from None
 
 
-def letters_of(values: Mapping[str, Any], path: Path) -> list[str] | None:
+def read_letters(values: Mapping[str, Any], path: Path) -> list[str] | None:
     """Tokens by id where the config lists them (`vocab`). Raises `CheckpointError` where the list
     is none.
     """

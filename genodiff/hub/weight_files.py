@@ -66,7 +66,7 @@ class Weights:
                 }
                 continue
             try:
-                with safe_open(real(path), framework="pt") as file:
+                with safe_open(resolve_file(path), framework="pt") as file:
                     found |= {name: file.get_tensor(name) for name in here}
             except (SafetensorError, ValueError, RuntimeError, OSError) as fault:
                 raise CheckpointError(
@@ -88,7 +88,7 @@ def _stored(entry: Entry) -> Stored:
     return entry.stored
 
 
-def real(path: Path) -> Path:
+def resolve_file(path: Path) -> Path:
     """The regular file behind `path`. A link may lead within its folder, or into the blobs of a hub
     cache; else it is refused.
 
@@ -121,15 +121,15 @@ def real(path: Path) -> Path:
     return found
 
 
-def json_of(path: Path) -> dict[str, Any]:
+def read_json_file(path: Path) -> dict[str, Any]:
     """The JSON object in `path`, or behind it. Raises `CheckpointError`."""
     try:
-        return read_json(real(path))
+        return read_json(resolve_file(path))
     except CheckpointError as fault:
         raise CheckpointError(fault.what, file=path, fix=fault.fix) from None
 
 
-def weight_files(folder: Path) -> list[Path]:
+def find_weight_files(folder: Path) -> list[Path]:
     """What of a folder's weights is read: safetensors before pickles, one file or all shards of its
     index. Empty: there are none.
     """
@@ -147,7 +147,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def _shards(index: Path) -> list[Path]:
-    table = json_of(index).get("weight_map")
+    table = read_json_file(index).get("weight_map")
     if (
         not isinstance(table, dict)
         or not table
@@ -171,8 +171,8 @@ def open_weights(files: list[Path]) -> Weights:
     entries: dict[str, Entry] = {}
     archives: dict[Path, Archive] = {}
     for path in files:
-        if _is_zip(real(path)):
-            archives[path] = Archive(path, real(path))
+        if _is_zip(resolve_file(path)):
+            archives[path] = Archive(path, resolve_file(path))
             found = _state_dict(archives[path])
         else:
             found = _header(path)
@@ -192,14 +192,14 @@ def _is_zip(path: Path) -> bool:
 
 def _header(path: Path) -> dict[str, Entry]:
     try:
-        with safe_open(real(path), framework="pt") as file:
+        with safe_open(resolve_file(path), framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {
                 name: (tuple(part.get_shape()), str(part.get_dtype()))
                 for name, part in slices.items()
             }
     except (SafetensorError, ValueError, OSError, OverflowError) as fault:
-        with real(path).open("rb") as file:
+        with resolve_file(path).open("rb") as file:
             head = file.read(512)
         if (
             head[:1] == b"\x80"
@@ -246,7 +246,7 @@ def _state_dict(archive: Archive) -> dict[str, Entry]:
     }
 
 
-def stamp(path: Path) -> dict[str, Any]:
+def stamp_file(path: Path) -> dict[str, Any]:
     """Name, size and sha256 of a file, for the provenance."""
-    file = real(path)
+    file = resolve_file(path)
     return {"name": path.name, "bytes": file.stat().st_size, "sha256": sha256_file(file)}
