@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.data.store import build_store
+from genodiff.data.dna_store import build_dna_store
 from genodiff.runs.checkpoint import State, save_checkpoint
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import recipe_of
@@ -55,7 +55,7 @@ def save_run(run: Path, config: RunConfig, seed: int = 0) -> Path:
     torch.nn.init.normal_(
         next(p for n, p in backbone.named_parameters() if "embed" in n.lower()), std=0.5
     )
-    store = build_store(recipe_of(config), config.fasta)
+    store = build_dna_store(recipe_of(config), config.fasta)
     run.mkdir(parents=True)
     write_config(run, config)
     write_provenance(run, config, store.identity(), {"started": "now"})

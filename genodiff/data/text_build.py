@@ -19,7 +19,6 @@ from typing import IO
 
 import numpy as np
 
-from genodiff.alphabet import Vocabulary
 from genodiff.data.archive import unpack
 from genodiff.data.documents import Piece, pieces_of
 from genodiff.data.fetch import fetch
@@ -30,6 +29,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_file
 from genodiff.io.source import open_source
+from genodiff.vocabulary import Vocabulary
 
 log = logging.getLogger("genodiff")
 

@@ -39,7 +39,9 @@ _HELD_OUT = 0.05
 
 
 class TextStore(Store):
-    """A built text, open for reading; picklable (a loader's worker maps the same file)."""
+    """A built text, open for reading."""
+
+    ids_file = "tokens.ids"
 
     def __init__(
         self, path: Path, recipe: TextRecipe, source: StoreSource, tokenizer: Tokenizer
@@ -47,28 +49,11 @@ class TextStore(Store):
         """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit
         the recipe.
         """
-        self.path, self.source, self.vocabulary = path, source, tokenizer.vocabulary
-        self.manifest = _read_manifest(path)
-        self.contigs = {part["name"]: part["tokens"] for part in self.manifest["parts"]}
-        self.names = tuple(self.contigs)
-        self.lengths = np.array([*self.contigs.values()], np.int64)
-        self.offsets = np.concatenate(([0], np.cumsum(self.lengths)))
-        self.token_bytes = tokenizer.token_bytes()
+        manifest = _read_manifest(path)
+        contigs = {part["name"]: part["tokens"] for part in manifest["parts"]}
+        super().__init__(path, source, manifest, contigs, recipe.digest())
+        self.vocabulary, self.token_bytes = tokenizer.vocabulary, tokenizer.token_bytes()
         self.splits = self._split(recipe)
-        self.recipe_digest = recipe.digest()
-        self.fingerprint = sha256_json(
-            {"recipe": self.recipe_digest, "content": self.manifest["key"]}, compact=True
-        )
-
-    @cached_property
-    def flat(self) -> NDArray[Any]:
-        """The tokens of all documents, one after another, mapped from the file."""
-        return np.memmap(self.path / "tokens.ids", self.manifest["dtype"], "r")
-
-    @property
-    def n_runs(self) -> NDArray[np.int64]:
-        """Text has no N."""
-        return np.zeros((0, 2), np.int64)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -94,24 +79,6 @@ class TextStore(Store):
         )
         return found
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            k: v
-            for k, v in self.__dict__.items()
-            if k not in ("flat", "starts", "document_bytes", "hashes")
-        }
-
-    def verify(self) -> None:
-        """Read all of the store and compare its sha256 with the manifest's. Raises `DataError`."""
-        found = sha256_file(self.path / "tokens.ids")
-        if found != self.manifest["ids_sha256"]:
-            what = f"has sha256 {found}, but was built as {self.manifest['ids_sha256']}"
-            raise DataError(
-                what,
-                file=self.path / "tokens.ids",
-                fix="remove the folder; it is built again from the source",
-            )
-
     def identity(self) -> dict[str, Any]:
         """As `Store.identity`, with the tokenizer."""
         vocabulary = self.vocabulary
@@ -120,20 +87,14 @@ class TextStore(Store):
             "tokenizer_sha256": vocabulary.tokenizer_sha256,
         }
 
-    def check_same(self, remembered: dict[str, Any]) -> None:
-        """Raise `DataError` naming both hashes unless this store is the data that `remembered`
-        describes.
-        """
-        if remembered.get("fingerprint") == self.fingerprint:
-            return
-        refuse_changed(self.source, remembered)
+    def _describe_change(self, remembered: dict[str, Any]) -> DataError:
         fix = "bring it back as it was, or begin a new run with another --out"
         if remembered.get("tokenizer_sha256") != self.vocabulary.tokenizer_sha256:
             was, now = (
                 str(remembered.get("tokenizer_sha256"))[:12],
                 self.vocabulary.tokenizer_sha256[:12],
             )
-            raise DataError(
+            return DataError(
                 f"the tokenizer has changed since the run began: sha256 {now}, but was {was}",
                 fix=fix,
             )
@@ -141,7 +102,7 @@ class TextStore(Store):
             f"the recipe has changed since the run began: {self.recipe_digest}, but was "
             f"{remembered.get('recipe_digest')}"
         )
-        raise DataError(what, file=self.source.path, fix=fix)
+        return DataError(what, file=self.source.path, fix=fix)
 
     def documents(self, split: str) -> NDArray[np.int64]:
         """The numbers of the documents that begin in a split, ascending."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.recipe import SPLITS
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.text_store import TextStore
+from genodiff.data.tiling import TiledWindows
 from genodiff.data.windows import Ints, Tokens, Windows
 from genodiff.errors import DataError, UsageError
 
@@ -25,10 +25,11 @@ log = logging.getLogger("genodiff")
 Ids = NDArray[Any]
 
 
-class PackedWindows(Windows):
+class PackedWindows(TiledWindows):
     """All windows of one split, each of `seq_len` consecutive tokens of its documents."""
 
     store: TextStore
+    units = "tokens"
 
     def __init__(
         self,
@@ -48,7 +49,8 @@ class PackedWindows(Windows):
         self.by_document = by_document
         self.pad_id = store.vocabulary.pad_id
         self._is_target = target_table(store)
-        super().__init__(store, recipe, split, seq_len, max_n_fraction=1.0)  # type: ignore[arg-type]
+        super().__init__(store, split, seq_len)
+        log.info("%s: %s", split, self.summary())
 
     def tokens(self, data: Ids, length: Ints) -> Tokens:
         """See `Windows.tokens`; nothing is soft-masked."""
@@ -92,14 +94,11 @@ class PaddedWindows(Windows):
 
     def __init__(self, store: TextStore, recipe: TextRecipe, split: str, seq_len: int) -> None:
         """Raises `UsageError`, `DataError`."""
-        if split not in SPLITS:
-            raise UsageError(f"no split '{split}'", fix=f"choose {', '.join(SPLITS)}")
+        super().__init__(store, split, seq_len)
         if seq_len < 2:
             raise UsageError(
                 f"a window of {seq_len} tokens cannot hold a document", fix="give 2 or more"
             )
-        self.store, self.split, self.seq_len, self.stride = store, split, seq_len, seq_len
-        self.legacy, self.max_n_fraction, self._subset = False, 1.0, None
         self.pad_id = store.vocabulary.pad_id
         self._is_target = target_table(store)
         documents = store.documents(split)
@@ -108,13 +107,13 @@ class PaddedWindows(Windows):
         begin, size = starts[documents], starts[documents + 1] - starts[documents]
         begin, size = begin[size > 0], size[size > 0]
         length = np.minimum(size, seq_len - self.lead)
-        self._tiling = Documents(begin, length)
+        self._tiling = DocumentTiling(begin, length)
         self.dropped = {"tokens_beyond_window": int((size - length).sum())}
         self.intervals = store.splits.intervals[split]
         refuse_short(store, split, int(size.sum()), 1, seq_len)
         log.info("%s: %s", split, self.summary())
 
-    def tiling(self, phase: int) -> "Documents":  # type: ignore[override]
+    def tiling(self, phase: int) -> "DocumentTiling":
         """The same at every phase."""
         return self._tiling
 
@@ -150,7 +149,7 @@ class PaddedWindows(Windows):
 
 
 @dataclass(frozen=True, eq=False)
-class Documents:
+class DocumentTiling:
     """A tiling whose windows are documents."""
 
     start: Ints
@@ -158,11 +157,6 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.start)
-
-    @property
-    def dropped(self) -> int:
-        """None is."""
-        return 0
 
     def at(self, rank: Ints) -> tuple[Ints, Ints]:
         """Flat start and length of the windows of these ranks."""

@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 from torch import nn
 
-from genodiff.alphabet import BYTES, Alphabet
 from genodiff.alphabet import DNA as DNA_ALPHABET
+from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.domain import DOMAINS, TEXT, DomainName
@@ -31,6 +31,7 @@ from genodiff.io.identity import canonical_json
 from genodiff.runs.model import Model, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.settings import Settings, did_you_mean
+from genodiff.vocabulary import BYTES
 
 SCRATCH = "scratch"
 _ALPHABETS: dict[str, Alphabet] = {alphabet.domain: alphabet for alphabet in (DNA_ALPHABET, BYTES)}

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
-from genodiff.data.tokenizer import FileTokenizer, open_tokenizer
+from genodiff.data.file_tokenizer import FileTokenizer
+from genodiff.data.tokenizer_sources import open_tokenizer
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Opaque, Stored
 from genodiff.hub.mdlm_config import TABLE, MdlmSettings, find_prefix, make_mdlm_config

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from genodiff import domain
-from genodiff.alphabet import BYTES, DNA
+from genodiff.alphabet import DNA
 from genodiff.generate.scorecard import Summary
 from genodiff.report.comparison import Comparison
 from genodiff.report.figures import BitsLine
 from genodiff.report.findings import BASES, gap_closed
 from genodiff.report.folder import Evaluation, Group, RunParts, SampleRecord, dump
 from genodiff.report.sample_figures import Series
+from genodiff.vocabulary import BYTES
 
 MOST_CONTIGS = 40
 MOST_SAMPLES = 4

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
+from genodiff.data.dna_store import DnaStore, build_dna_store
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, Recipe
-from genodiff.data.store import Store, build_store
 from genodiff.data.toy import ToySource
-from genodiff.data.windows import Windows
 from genodiff.errors import GenodiffError
 from genodiff.report.comparison import Comparison, Ids, compare_sequences
 from genodiff.report.folder import RunParts
@@ -38,7 +38,7 @@ class ReferenceData(NamedTuple):
     """The data of a run, open for reading."""
 
     recipe: Recipe
-    store: Store
+    store: DnaStore
     config: RunConfig
 
     def windows(self) -> list[tuple[str, str]]:
@@ -102,9 +102,9 @@ class ReferenceData(NamedTuple):
         share = shared_cover(codes, shared_kmers(codes, train))
         return float(np.average(share, weights=[max(len(c), 1) for c in codes]))
 
-    def _windows(self, split: str, length: int) -> Windows:
+    def _windows(self, split: str, length: int) -> DnaWindows:
         legacy = self.config.data.legacy_caduceus_tiling
-        return Windows(self.store, self.recipe, split, length, legacy_caduceus_tiling=legacy)
+        return DnaWindows(self.store, self.recipe, split, length, legacy_caduceus_tiling=legacy)
 
 
 def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[ReferenceData | None, str]:
@@ -121,7 +121,7 @@ def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[Reference
     try:
         recipe = recipe_of(config)
         fasta = None if config.fasta is None else Path(config.fasta)
-        return ReferenceData(recipe, build_store(recipe, fasta, offline=offline), config), ""
+        return ReferenceData(recipe, build_dna_store(recipe, fasta, offline=offline), config), ""
     except (GenodiffError, OSError) as fault:
         return (
             None,

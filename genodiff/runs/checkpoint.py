@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from genodiff import __version__
-from genodiff.alphabet import ALPHABETS, Alphabet, Vocabulary
+from genodiff.alphabet import ALPHABETS, Alphabet
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
@@ -37,6 +37,7 @@ from genodiff.runs.sealed_files import (
     seal,
     to_utf8,
 )
+from genodiff.vocabulary import Vocabulary
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
 STATE, STATE_CARD, MANIFEST = "trainer.safetensors", "trainer.json", "manifest.json"

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.alphabet import ALPHABETS, Alphabet
+from genodiff.data.dna_store import build_dna_store
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.file_tokenizer import FileTokenizer
 from genodiff.data.loader import EvalBatches, TrainBatches
 from genodiff.data.recipe import Recipe, load_recipe, user_recipe
-from genodiff.data.store import Store, build_store
+from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe, load_text_recipe, own_text_recipe
 from genodiff.data.text_store import build_text_store
 from genodiff.data.text_windows import text_windows
-from genodiff.data.tokenizer import (
-    FileTokenizer,
-    Tokenizer,
-    name_of,
-    open_tokenizer,
-    vocabulary_of,
-)
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.data.tokenizer_sources import open_tokenizer, tokenizer_name, vocabulary_of
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.config import OWN, RunConfig
@@ -134,13 +132,13 @@ def text_recipe_of(config: RunConfig) -> TextRecipe:
 
 def _open_dna(request: _Request) -> RunData:
     config, recipe = request.config, recipe_of(request.config)
-    store = build_store(
+    store = build_dna_store(
         recipe, config.fasta, offline=request.offline, remembered=request.remembered
     )
 
     def cut(split: str) -> Windows:
         legacy = config.data.legacy_caduceus_tiling
-        return Windows(store, recipe, split, config.data.seq_len, legacy_caduceus_tiling=legacy)
+        return DnaWindows(store, recipe, split, config.data.seq_len, legacy_caduceus_tiling=legacy)
 
     return RunData(recipe, store, ALPHABETS[config.domain], cut)
 
@@ -175,7 +173,7 @@ def _find_tokenizer(request: _Request) -> Tokenizer:
         return model_tokenizer(run, request.alphabet)
     files = read_tokenizer(run) if run is not None else {}
     if run is not None and files:
-        return FileTokenizer(files, name_of(files), run / TOKENIZER)
+        return FileTokenizer(files, tokenizer_name(files), run / TOKENIZER)
     return open_tokenizer(request.config.data.tokenizer, offline=request.offline)
 
 

@@ -4,11 +4,14 @@ that nothing else is needed.
 
 from pathlib import Path
 
-from genodiff.alphabet import Alphabet, Vocabulary
-from genodiff.data.tokenizer import JSON, MERGES, VOCAB, WORDS, Tokenizer, tokenizer_from
+from genodiff.alphabet import Alphabet
+from genodiff.data.file_tokenizer import JSON, MERGES, VOCAB, WORDS
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.data.tokenizer_sources import tokenizer_from
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.io import atomic
 from genodiff.runs.sealed_files import read_bytes
+from genodiff.vocabulary import Vocabulary
 
 FOLDER = "tokenizer"
 _LARGEST = 256 << 20

@@ -79,6 +79,7 @@ from typing import Any
 
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.streaming import stream
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import EvalBatches
 from genodiff.data.toy import ToySource
 from genodiff.diffusion.objectives.mdlm import Mdlm
@@ -105,9 +106,10 @@ def evaluate_dna(
     """
     _check_context(model, options)
     began = time.monotonic()
-    recipe, store, windows, total, _ = open_data(model, options)
+    recipe, store, all_windows, total, _ = open_data(model, options)
     device = next(model.backbone.parameters()).device
-    windows = chosen_windows(model, windows, options)
+    windows = chosen_windows(model, all_windows, options)
+    assert isinstance(windows, DnaWindows)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
     if options.context == "contig" and isinstance(backbone, Caduceus):

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import SOFT
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.splits import stretched
 from genodiff.data.store import Store
 from genodiff.data.toy import ToySource
-from genodiff.data.windows import Windows
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.score.markov import (
@@ -63,7 +63,7 @@ class MarkovLines(NamedTuple):
     )
 
 
-def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
+def markov_lines(windows: DnaWindows, mixture: bool | None = None) -> MarkovLines:
     """The Markov lines of the store's train split on these windows.
 
     The fitted line may be of any order that the train split has a base for each (order + 1)-mer
@@ -86,7 +86,7 @@ def markov_lines(windows: Windows, mixture: bool | None = None) -> MarkovLines:
     return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo, mixed)
 
 
-def mixture_nats(windows: Windows) -> NDArray[np.float64]:
+def mixture_nats(windows: DnaWindows) -> NDArray[np.float64]:
     """−ln P of each window's bases under the mixture of context orders (see `mixture`), nats: (2,
     windows).
     """
@@ -132,7 +132,7 @@ def _pieces(stretches: list[Coded]) -> Codes:
     return out
 
 
-def _passes(windows: Windows) -> int:
+def _passes(windows: DnaWindows) -> int:
     return 1 + -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
 
 
@@ -173,7 +173,7 @@ def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = Fal
     return counts
 
 
-def markov_nats(markov: Markov, windows: Windows) -> NDArray[np.float64]:
+def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
     """−ln P_k of each window's bases, nats: (order + 1, 2, windows); [:, 0] is upper case, [:, 1]
     soft-masked.
     """
@@ -188,7 +188,7 @@ def markov_nats(markov: Markov, windows: Windows) -> NDArray[np.float64]:
     return out
 
 
-def train_cover(windows: Windows) -> NDArray[np.float64]:
+def train_cover(windows: DnaWindows) -> NDArray[np.float64]:
     """For each window, the share of its bases in 24-mers that the train split has too, on either
     strand.
     """
@@ -196,7 +196,7 @@ def train_cover(windows: Windows) -> NDArray[np.float64]:
     return shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
 
 
-def source_nats(source: ToySource, windows: Windows) -> NDArray[np.float64]:
+def source_nats(source: ToySource, windows: DnaWindows) -> NDArray[np.float64]:
     """−ln P of each window under the source that it was drawn from, nats: what no model beats on
     average.
     """
@@ -206,13 +206,13 @@ def source_nats(source: ToySource, windows: Windows) -> NDArray[np.float64]:
     return out
 
 
-def _codes(windows: Windows) -> Iterator[Codes]:
+def _codes(windows: DnaWindows) -> Iterator[Codes]:
     for _, data, _ in _chunks(windows, 0):
         yield from base_codes(data)
 
 
 def _chunks(
-    windows: Windows, before: int, bases: int = _BASES_AT_A_TIME
+    windows: DnaWindows, before: int, bases: int = _BASES_AT_A_TIME
 ) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
     """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left;
     0 where none is.

@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from genodiff.alphabet import ALPHABETS, BYTES, TEXT8, Alphabet
+from genodiff.alphabet import ALPHABETS, Alphabet
 from genodiff.backbones.backbone import Backbone
-from genodiff.data.tokenizer import vocabulary_of
+from genodiff.data.tokenizer_sources import vocabulary_of
 from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.train.optimizer import adamw
+from genodiff.vocabulary import BYTES, TEXT8
 
 _FILES = (
     "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/",

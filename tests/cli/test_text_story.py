@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from genodiff.data.tokenizer import ByteTokenizer, train_bpe
+from genodiff.data.file_tokenizer import train_bpe
+from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.text_output import TextTemplate, draft, filled, prompted, read_template
 from genodiff.runs.model import load_model

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.data.dna_store import DnaStore, build_dna_store
 from genodiff.data.recipe import Recipe, SplitRule
-from genodiff.data.store import Store, build_store
 
 
 def random_dna(length: int, seed: int = 0, letters: str = "ACGT") -> str:
@@ -34,13 +34,13 @@ def recipe_of(
 
 def store_of(
     folder: Path, contigs: dict[str, str], recipe: Recipe | None = None
-) -> tuple[Store, Recipe]:
+) -> tuple[DnaStore, Recipe]:
     recipe = recipe or recipe_of(contigs)
-    return build_store(recipe, write_fasta(folder / "in.fa", contigs)), recipe
+    return build_dna_store(recipe, write_fasta(folder / "in.fa", contigs)), recipe
 
 
 def covered(
-    store: Store, starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    store: DnaStore, starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """How often each base of the store lies in a window."""
     count = np.zeros(len(store.flat) + 1, np.int64)

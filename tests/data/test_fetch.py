@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from genodiff.data import fetch
+from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import Recipe, Source, load_recipe
-from genodiff.data.store import build_store
 from genodiff.errors import DataError
 
 FASTA = b">a\n" + b"ACGT" * 500 + b"\n"
@@ -152,7 +152,7 @@ def test_no_server_is_told_as_no_connection(server: Server) -> None:
 
 def test_offline_says_what_is_missing_and_how_to_give_it(server: Server) -> None:
     with pytest.raises(DataError) as told:
-        build_store(load_recipe("hg38"), offline=True)
+        build_dna_store(load_recipe("hg38"), offline=True)
     for part in ("hg38.fa.gz of the recipe hg38", "--offline", "https://", "--fasta hg38.fa.gz"):
         assert part in str(told.value)
 
@@ -174,12 +174,12 @@ def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgot
     server: Server,
 ) -> None:
     recipe = recipe_for(server.url, None)
-    assert build_store(recipe).contigs == {"a": 2000}
+    assert build_dna_store(recipe).contigs == {"a": 2000}
     server.plan = ("wrong",)
-    build_store(recipe)  # still the file that was fetched
+    build_dna_store(recipe)  # still the file that was fetched
     other = recipe.model_copy(update={"contigs": {"a": 2001}})
     with pytest.raises(DataError, match="another assembly"):
-        build_store(other)
+        build_dna_store(other)
     assert not fetch.present(other.sources[0])
 
 

@@ -15,6 +15,8 @@ from torch.utils.data import DataLoader
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, uniform_rows, uniforms
+from genodiff.data.dna_build import N_ID
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import (
     Batch,
     EvalBatches,
@@ -23,7 +25,6 @@ from genodiff.data.loader import (
     _golden_stride,
     other_strand,
 )
-from genodiff.data.store import N_ID
 from genodiff.data.windows import Windows
 from genodiff.errors import UsageError
 from genodiff.runs.inputs import inputs_of
@@ -42,7 +43,7 @@ def windows(tmp_path_factory: pytest.TempPathFactory) -> Windows:
         patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
         recipe = recipe_of(CONTIGS, valid=("v",))
         store, recipe = store_of(tmp_path_factory.mktemp("l"), CONTIGS, recipe)
-    return Windows(store, recipe, "train", 32)
+    return DnaWindows(store, recipe, "train", 32)
 
 
 def same(one: Batch, two: Batch) -> bool:
@@ -284,7 +285,7 @@ def test_the_loader_takes_less_than_a_fiftieth_of_a_cpu_training_step(
 ) -> None:
     """A step costs about 50 µs a base on one core: 2 % are 1 µs a base."""
     store, recipe = store_of(tmp_path, {"a": random_dna(300_000)})
-    batches = TrainBatches(Windows(store, recipe, "train", 1024), 1, 32, rc_augment=True)
+    batches = TrainBatches(DnaWindows(store, recipe, "train", 1024), 1, 32, rc_augment=True)
     batches.batch(0)
     start = time.process_time()
     for k in range(20):

@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA, SOFT
+from genodiff.data.dna_build import encoding_table
+from genodiff.data.dna_store import DnaStore, build_dna_store
 from genodiff.data.recipe import Recipe, load_recipe
-from genodiff.data.store import Store, build_store, encoding_table
 from genodiff.errors import DataError
 
 LETTER = dict.fromkeys(range(128), "A")
@@ -69,12 +70,12 @@ def test_a_run_of_n_ends_with_its_contig(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["plain", "gzip", "crlf"])
 def test_the_same_bases_come_out_of_gzip_and_of_dos_line_ends(tmp_path: Path, form: str) -> None:
     path = write_fasta(tmp_path / "in.fa", CONTIGS)
-    reference = build_store(recipe_of(CONTIGS), path)
+    reference = build_dna_store(recipe_of(CONTIGS), path)
     data = path.read_bytes()
     (tmp_path / "other").write_bytes(
         {"plain": data, "gzip": gzip.compress(data), "crlf": data.replace(b"\n", b"\r\n")}[form]
     )
-    other = build_store(recipe_of(CONTIGS), tmp_path / "other")
+    other = build_dna_store(recipe_of(CONTIGS), tmp_path / "other")
     assert (np.asarray(other.flat) == reference.flat).all()
     assert other.manifest["ids_sha256"] == reference.manifest["ids_sha256"]
     assert (other.fingerprint == reference.fingerprint) == (form == "plain")
@@ -85,7 +86,7 @@ def test_a_store_is_built_once_and_found_again_under_any_name(tmp_path: Path) ->
     stamp = (one.path / "genome.ids").stat().st_mtime_ns
     moved = tmp_path / "moved.fa"
     (tmp_path / "in.fa").rename(moved)
-    two = build_store(recipe, moved)
+    two = build_dna_store(recipe, moved)
     assert two.path == one.path
     assert (two.path / "genome.ids").stat().st_mtime_ns == stamp
     assert two.source.path == str(moved)
@@ -138,8 +139,8 @@ def test_a_damaged_store_is_built_again(tmp_path: Path, damage: str) -> None:
     else:
         np.save(store.path / "n_runs.npy", np.concatenate((store.n_runs, [[300, 301]])))
     with pytest.raises(DataError, match="not a whole store"):
-        Store(store.path, recipe, store.source)
-    assert (np.asarray(build_store(recipe, tmp_path / "in.fa").flat) == good).all()
+        DnaStore(store.path, recipe, store.source)
+    assert (np.asarray(build_dna_store(recipe, tmp_path / "in.fa").flat) == good).all()
 
 
 def test_a_flipped_bit_is_found_by_verify_and_cured_by_force(tmp_path: Path) -> None:
@@ -149,8 +150,8 @@ def test_a_flipped_bit_is_found_by_verify_and_cured_by_force(tmp_path: Path) -> 
     data[100] ^= 1
     (store.path / "genome.ids").write_bytes(data)
     with pytest.raises(DataError, match="was built as"):
-        build_store(recipe, tmp_path / "in.fa").verify()
-    build_store(recipe, tmp_path / "in.fa", force=True).verify()
+        build_dna_store(recipe, tmp_path / "in.fa").verify()
+    build_dna_store(recipe, tmp_path / "in.fa", force=True).verify()
 
 
 def test_a_store_travels_to_a_worker_by_its_path(tmp_path: Path) -> None:
@@ -178,9 +179,9 @@ def test_a_resumed_run_refuses_a_source_that_was_changed_naming_both_hashes(
     else:
         os.truncate(path, 1000)
     with pytest.raises(DataError, match="has changed since the run began"):
-        build_store(recipe, path, remembered=remembered)
+        build_dna_store(recipe, path, remembered=remembered)
     with pytest.raises(DataError, match="has changed since the run began") as fault:
-        build_store(recipe, path).check_same(remembered)
+        build_dna_store(recipe, path).check_same(remembered)
     assert remembered["source_sha256"] in str(fault.value)
     assert str(path) in str(fault.value)
 
@@ -212,7 +213,7 @@ def test_reading_goes_on_when_the_source_is_changed_while_in_use(
 def test_a_touched_but_equal_source_is_no_change(tmp_path: Path) -> None:
     store, recipe = store_of(tmp_path, {"chr1": random_dna(2000)})
     os.utime(tmp_path / "in.fa", (1, 1))
-    build_store(recipe, tmp_path / "in.fa").check_same(store.identity())
+    build_dna_store(recipe, tmp_path / "in.fa").check_same(store.identity())
 
 
 def test_a_clock_that_runs_backwards_does_not_hide_another_genome(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_a_clock_that_runs_backwards_does_not_hide_another_genome(tmp_path: Path
     stat = os.stat(tmp_path / "in.fa")
     write_fasta(tmp_path / "in.fa", {"chr1": random_dna(2000, 1)})
     os.utime(tmp_path / "in.fa", ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert build_store(recipe, tmp_path / "in.fa").fingerprint != one.fingerprint
+    assert build_dna_store(recipe, tmp_path / "in.fa").fingerprint != one.fingerprint
 
 
 def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, own_cache: Path) -> None:
@@ -228,7 +229,7 @@ def test_a_build_that_fails_leaves_nothing_behind(tmp_path: Path, own_cache: Pat
     (tmp_path / "in.fa").write_text(">a\nACGT\n>b\nACQT\n")
     before = {p for p in stores.glob("*") if p.suffix != ".lock"}
     with pytest.raises(DataError, match=r"in\.fa"):
-        build_store(Recipe(name="x"), tmp_path / "in.fa")
+        build_dna_store(Recipe(name="x"), tmp_path / "in.fa")
     assert {p for p in stores.glob("*") if p.suffix != ".lock"} == before
 
 
@@ -236,11 +237,11 @@ def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path) -> N
     os.mkfifo(tmp_path / "pipe.fa")
     for name in ("pipe.fa", "none.fa", "."):
         with pytest.raises(DataError):
-            build_store(Recipe(name="x"), tmp_path / name)
+            build_dna_store(Recipe(name="x"), tmp_path / name)
 
 
 def test_the_toy_store_needs_no_file_and_no_network() -> None:
-    store = build_store(load_recipe("toy"), offline=True)
+    store = build_dna_store(load_recipe("toy"), offline=True)
     assert store.source.path is None
     assert sum(store.contigs.values()) == 655_360
 
@@ -248,9 +249,9 @@ def test_the_toy_store_needs_no_file_and_no_network() -> None:
 BUILD = """
 import sys, time
 from genodiff.data.recipe import Recipe
-from genodiff.data.store import build_store
+from genodiff.data.dna_store import build_dna_store
 time.sleep(max(0, float(sys.argv[2]) - time.time()))
-store = build_store(Recipe(name="x"), sys.argv[1])
+store = build_dna_store(Recipe(name="x"), sys.argv[1])
 store.verify()
 print(store.fingerprint)
 """
@@ -274,5 +275,5 @@ def test_building_keeps_up_with_a_hundred_million_bases_a_second_or_near_it(tmp_
     line = (random_dna(5_000_000, 3) + "\n").encode()
     path.write_bytes(b"".join(b">c%d\n" % i + line for i in range(4)))
     start = time.process_time()
-    build_store(Recipe(name="x"), path)
+    build_dna_store(Recipe(name="x"), path)
     assert 20e6 / (time.process_time() - start) > 25e6

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genodiff.alphabet import BYTES
 from genodiff.data import text_build
 from genodiff.data.archive import unpack
 from genodiff.data.recipe import SPLITS
@@ -29,6 +28,7 @@ from genodiff.data.text_recipe import (
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError, UsageError
+from genodiff.vocabulary import BYTES
 from tests.texts import SONG, VERSES, store_of, write_rows, write_song
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from genodiff.alphabet import BYTES
 from genodiff.data.loader import EvalBatches, TrainBatches
 from genodiff.data.text_recipe import own_text_recipe
 from genodiff.data.text_windows import PackedWindows, PaddedWindows, text_windows
-from genodiff.data.tokenizer import open_tokenizer
+from genodiff.data.tokenizer_sources import open_tokenizer
 from genodiff.errors import DataError, UsageError
+from genodiff.vocabulary import BYTES
 from tests.texts import store_of, write_rows, write_song
 
 

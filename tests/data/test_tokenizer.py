@@ -11,19 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.alphabet import BYTES, DNA, TEXT8, Vocabulary
+from genodiff.alphabet import DNA
 from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.tokenizer import (
-    ByteTokenizer,
-    FileTokenizer,
-    LetterTokenizer,
-    name_of,
+from genodiff.data.file_tokenizer import FileTokenizer, train_bpe
+from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer
+from genodiff.data.tokenizer_sources import (
     open_tokenizer,
     tokenizer_from,
-    train_bpe,
+    tokenizer_name,
     vocabulary_of,
 )
 from genodiff.errors import CheckpointError, DataError, MachineError, UsageError
+from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 from tests.texts import SONG, VERSES
 
 tokenizers = pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
@@ -142,7 +141,7 @@ def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe: Path, tmp_path: Pa
         tokenizer_from(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary
         == tokenizer.vocabulary
     )
-    assert name_of(tokenizer.files) == tokenizer.vocabulary.name
+    assert tokenizer_name(tokenizer.files) == tokenizer.vocabulary.name
     changed = {"tokenizer.json": tokenizer.files["tokenizer.json"] + b"\n"}
     with pytest.raises(UsageError, match="is not the tokenizer that the model was trained with"):
         tokenizer_from(changed, tokenizer.vocabulary, tmp_path)

@@ -8,11 +8,11 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
+from genodiff.data.dna_store import build_dna_store
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import Batch, EvalBatches, TrainBatches
 from genodiff.data.recipe import load_recipe
-from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
-from genodiff.data.windows import Windows
 from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion, counts, times
@@ -26,8 +26,8 @@ def test_a_tiny_network_closes_a_third_of_the_gap_in_sixty_steps_and_never_beats
     None
 ):
     recipe = load_recipe("toy")
-    store = build_store(recipe)
-    train, test = (Windows(store, recipe, split, LENGTH) for split in ("train", "test"))
+    store = build_dna_store(recipe)
+    train, test = (DnaWindows(store, recipe, split, LENGTH) for split in ("train", "test"))
     net = PRESETS["caduceus-ps-tiny"].build(DNA.padded_size, DNA.complement)
     process = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
     optimizer = torch.optim.AdamW(net.parameters(), lr=8e-3, betas=(0.9, 0.95), weight_decay=0.0)

@@ -8,9 +8,11 @@ from genomes import covered, random_dna, recipe_of, store_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from genodiff.data.dna_build import N_ID, joined, runs_of_n
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, SplitRule
-from genodiff.data.store import N_ID, joined, runs_of_n
-from genodiff.data.windows import PHASES, Windows, _dropped
+from genodiff.data.tiling import dropped_windows
+from genodiff.data.windows import PHASES
 from genodiff.errors import DataError, UsageError
 
 
@@ -42,7 +44,7 @@ def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_dr
 ) -> None:
     genome, starts, lengths, counts, stride, most = case
     first = np.concatenate(([0], np.cumsum(counts)))
-    ranges = _dropped(
+    ranges = dropped_windows(
         np.array(starts),
         np.array(lengths),
         np.array(counts),
@@ -98,7 +100,7 @@ def test_an_epochs_windows_share_no_base_and_stay_inside_their_intervals_at_ever
     recipe = recipe_of(contigs, valid=("c0",), max_n_fraction=0.2)
     store, recipe = store_of(tmp_path_factory.mktemp("w"), contigs, recipe)
     try:
-        windows = Windows(store, recipe, "train", seq_len)
+        windows = DnaWindows(store, recipe, "train", seq_len)
     except DataError:
         return
     allowed = covered(
@@ -118,7 +120,7 @@ def test_an_epochs_windows_share_no_base_and_stay_inside_their_intervals_at_ever
 
 def test_phases_move_the_windows_of_a_long_interval_over_all_places(tmp_path: Path) -> None:
     store, recipe = store_of(tmp_path, {"a": random_dna(64 * 40)})
-    windows = Windows(store, recipe, "train", 32)
+    windows = DnaWindows(store, recipe, "train", 32)
     starts = {int(windows.tiling(p).at(np.array([3]))[0][0]) % 32 for p in range(PHASES)}
     assert len(starts) == PHASES
 
@@ -128,7 +130,7 @@ def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_st
 ) -> None:
     contigs = {"a": random_dna(70), "b": random_dna(35), "c": random_dna(9)}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
-    windows = Windows(store, recipe, "train", 16, stride=20)
+    windows = DnaWindows(store, recipe, "train", 16, stride=20)
     assert [store.names[i] for i in windows.contig_index] == ["a", "a", "a", "b"]
     assert windows.start.tolist() == [0, 20, 40, 0]
     assert windows.length.tolist() == [16] * 4
@@ -138,7 +140,7 @@ def test_evaluation_windows_lie_at_phase_zero_in_genome_order_with_contig_and_st
 def test_overlapping_windows_come_with_a_small_stride(tmp_path: Path) -> None:
     contigs = {"a": random_dna(40), "b": "A" * 20}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("b",)))
-    assert Windows(store, recipe, "train", 16, stride=8).start.tolist() == [0, 8, 16, 24]
+    assert DnaWindows(store, recipe, "train", 16, stride=8).start.tolist() == [0, 8, 16, 24]
 
 
 def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_away(
@@ -151,7 +153,7 @@ def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_a
         "v": random_dna(40),
     }
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
-    windows = Windows(store, recipe, "train", 32)
+    windows = DnaWindows(store, recipe, "train", 32)
     assert windows.length.tolist() == [32, 32, 20]
     assert windows.dropped == {"windows_too_much_n": 0, "intervals_too_short": 1, "tail_bases": 3}
     rows = windows.gather(windows.flat_start, windows.length, 4)
@@ -162,7 +164,7 @@ def test_a_short_interval_is_one_right_padded_window_and_a_tiny_one_is_counted_a
 def test_the_windows_at_a_contigs_end_do_not_run_into_the_next(tmp_path: Path) -> None:
     contigs = {"a": "A" * 33, "b": "C" * 32, "c": "G" * 8}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("c",)))
-    windows = Windows(store, recipe, "train", 16)
+    windows = DnaWindows(store, recipe, "train", 16)
     rows = windows.gather(windows.flat_start, windows.length, 4)
     assert all(len(set(row)) == 1 for row in rows.tolist())
     assert windows.dropped["tail_bases"] == 1
@@ -172,11 +174,11 @@ def test_windows_of_mostly_n_are_dropped_counted_and_told(tmp_path: Path) -> Non
     sequence = "A" * 16 + "N" * 9 + "C" * 7 + "N" * 8 + "G" * 8 + "N" * 64
     contigs = {"a": sequence, "v": "ACGT" * 8}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
-    windows = Windows(store, recipe, "train", 16)
+    windows = DnaWindows(store, recipe, "train", 16)
     assert windows.start.tolist() == [0, 32]
     assert windows.dropped["windows_too_much_n"] == 5
     assert "5 windows with more than 50% N" in windows.summary()
-    assert len(Windows(store, recipe, "train", 16, max_n_fraction=0.6)) == 3
+    assert len(DnaWindows(store, recipe, "train", 16, max_n_fraction=0.6)) == 3
 
 
 def test_no_window_of_train_touches_a_held_out_base(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_no_window_of_train_touches_a_held_out_base(tmp_path: Path) -> None:
     store, recipe = store_of(tmp_path, contigs, recipe)
     counts = []
     for split in SPLITS:
-        windows = Windows(store, recipe, split, 16)
+        windows = DnaWindows(store, recipe, split, 16)
         counts.append(covered(store, windows.flat_start, windows.length))
     assert (sum(np.minimum(c, 1) for c in counts) <= 1).all()
 
@@ -196,15 +198,15 @@ def test_legacy_tiling_walks_into_held_out_bases_and_only_on_request(tmp_path: P
     bed.write_text("a\t0\t64\ttrain\na\t64\t128\ttest\n")
     contigs = {"a": random_dna(256)}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs).with_bed(bed))
-    assert Windows(store, recipe, "train", 32).start.tolist() == [0, 32]
-    legacy = Windows(store, recipe, "train", 32, legacy_caduceus_tiling=True)
+    assert DnaWindows(store, recipe, "train", 32).start.tolist() == [0, 32]
+    legacy = DnaWindows(store, recipe, "train", 32, legacy_caduceus_tiling=True)
     assert legacy.start.tolist() == list(range(0, 256, 32))
 
 
 def test_a_subset_is_spread_evenly_and_lists_its_own_windows(tmp_path: Path) -> None:
     contigs = {"a": random_dna(320), "v": random_dna(32)}
     store, recipe = store_of(tmp_path, contigs, recipe_of(contigs, valid=("v",)))
-    windows = Windows(store, recipe, "train", 16)
+    windows = DnaWindows(store, recipe, "train", 16)
     part = windows.spread(4)
     assert part.start.tolist() == [0, 80, 160, 240]
     assert len(part) == 4
@@ -216,7 +218,7 @@ def test_every_contig_shorter_than_the_window_is_refused_with_both_lengths(tmp_p
     contigs = {"s1": random_dna(40), "s2": random_dna(99)}
     store, recipe = store_of(tmp_path, contigs)
     with pytest.raises(DataError) as fault:
-        Windows(store, recipe, "train", 128)
+        DnaWindows(store, recipe, "train", 128)
     for part in ("in.fa", "seq_len of 128", "s2", "99", "--seq-len"):
         assert part in str(fault.value)
 
@@ -224,15 +226,15 @@ def test_every_contig_shorter_than_the_window_is_refused_with_both_lengths(tmp_p
 def test_a_genome_of_only_n_is_refused_naming_file_and_record(tmp_path: Path) -> None:
     store, recipe = store_of(tmp_path, {"gap": "N" * 5000})
     with pytest.raises(DataError, match=r"in\.fa \(record gap\): no usable window.* N;"):
-        Windows(store, recipe, "train", 128)
+        DnaWindows(store, recipe, "train", 128)
 
 
 def test_islands_in_n_give_only_windows_with_bases(tmp_path: Path) -> None:
     contigs = {"gap": ("N" * 5940 + random_dna(60)) * 3}
     store, recipe = store_of(tmp_path, contigs)
     with pytest.raises(DataError, match="no usable window"):
-        Windows(store, recipe, "train", 128)
-    windows = Windows(store, recipe, "train", 64)
+        DnaWindows(store, recipe, "train", 128)
+    windows = DnaWindows(store, recipe, "train", 64)
     rows = windows.gather(windows.flat_start, windows.length, 4)
     assert len(windows)
     assert ((rows != N_ID).sum(1) >= 32).all()
@@ -246,18 +248,18 @@ def test_sizes_and_names_that_cannot_be_meant_are_usage_errors(
 ) -> None:
     store, recipe = store_of(tmp_path, {"a": random_dna(100)})
     with pytest.raises(UsageError):
-        Windows(store, recipe, **{"split": "train", **values})
+        DnaWindows(store, recipe, **{"split": "train", **values})
 
 
 def test_the_sparse_human_genome_gives_train_valid_and_test_windows_quickly(shared: Path) -> None:
+    from genodiff.data.dna_store import build_dna_store
     from genodiff.data.recipe import load_recipe
-    from genodiff.data.store import build_store
 
     recipe = load_recipe("hg38")
-    store = build_store(recipe, shared / "data/genomes/hg38_sparse.fa.gz")
-    counts = {split: len(Windows(store, recipe, split, 1024)) for split in SPLITS}
+    store = build_dna_store(recipe, shared / "data/genomes/hg38_sparse.fa.gz")
+    counts = {split: len(DnaWindows(store, recipe, split, 1024)) for split in SPLITS}
     assert counts == {"train": 7188, "valid": 195, "test": 1144}
     for split in SPLITS:
-        windows = Windows(store, recipe, split, 1024)
+        windows = DnaWindows(store, recipe, split, 1024)
         rows = windows.gather(windows.flat_start[:50], windows.length[:50], 4)
         assert ((rows & 0x7F) == N_ID).mean(1).max() <= 0.5

@@ -7,8 +7,8 @@ import pytest
 from synthetic_run import CONFIG, make_run
 
 from genodiff.alphabet import DNA, reverse_complement
+from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import load_recipe
-from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
 from genodiff.report import html
 from genodiff.report.folder import read_folder
@@ -85,7 +85,7 @@ def test_samples_longer_than_any_held_out_interval_still_have_their_page(tmp_pat
 
 
 def test_copies_of_the_train_split_are_found_on_either_strand(tmp_path: Path) -> None:
-    store = build_store(load_recipe("toy"), None, offline=True)
+    store = build_dna_store(load_recipe("toy"), None, offline=True)
     genome = "".join(
         f">{c}\n{DNA.decode(np.asarray(store.ids(c))[:20_000])}\n" for c in ("toy1", "toy2")
     )

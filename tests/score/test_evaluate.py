@@ -15,10 +15,10 @@ from worlds import dna_like
 from yeast import yeast_codes
 
 from genodiff.alphabet import DNA, SOFT
+from genodiff.data.dna_store import build_dna_store
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import load_recipe
-from genodiff.data.store import build_store
 from genodiff.data.toy import ToySource
-from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.feed import recipe_of
 from genodiff.runs.model import Model, load_model
@@ -245,8 +245,8 @@ def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_rec
 ) -> None:
     yeast_codes()
     recipe = load_recipe("sacCer3")
-    store = build_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
-    windows = Windows(store, recipe, "test", 1024)
+    store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
+    windows = DnaWindows(store, recipe, "test", 1024)
     nats = markov_nats(fit(train_counts(store, 8)), windows).sum(1)
     bases = windows.length.sum()
     assert bases == 765 * 1024
@@ -271,8 +271,8 @@ def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_
 ) -> None:
     yeast_codes()
     recipe = load_recipe("sacCer3")
-    store = build_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
-    windows = Windows(store, recipe, "test", 1024).spread(200)
+    store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
+    windows = DnaWindows(store, recipe, "test", 1024).spread(200)
     found = markov_lines(windows)
     assert found.fitted is not None
     assert found.fitted.sum() < found.fixed.sum((1, 2)).min()
@@ -290,7 +290,7 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
         {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
     )
     recipe = recipe_of(config)
-    windows = Windows(build_store(recipe, fasta), recipe, "test", SEQ_LEN)
+    windows = DnaWindows(build_dna_store(recipe, fasta), recipe, "test", SEQ_LEN)
     assert windows.store.splits.intervals["train"].n_bases > 300_000
     monkeypatch.setattr(lines, "_MIXTURE_WORTH", 40_000)  # there are 14,301 bases, read twice
     assert markov_lines(windows).mixture is not None

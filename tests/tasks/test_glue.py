@@ -13,7 +13,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.alphabet import BYTES, Vocabulary
 from genodiff.backbones.dit import DiTSettings
 from genodiff.cli import main
 from genodiff.data.tokenizer import ByteTokenizer
@@ -31,6 +30,7 @@ from genodiff.tasks.layouts.glue import read_glue
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, load_task, subsample_train
 from genodiff.train.run import train
+from genodiff.vocabulary import BYTES, Vocabulary
 from tests.commands import command
 from tests.finetune.test_sweep import rows_of
 from tests.texts import NETWORK, write_song

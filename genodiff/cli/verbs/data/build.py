@@ -8,13 +8,14 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.cli.sources import resolve_source
+from genodiff.data.dna_store import build_dna_store
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, load_recipe
-from genodiff.data.store import Store, build_store
+from genodiff.data.store import Store
 from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.text_windows import text_windows
-from genodiff.data.tokenizer import open_tokenizer
-from genodiff.data.windows import Windows
+from genodiff.data.tokenizer_sources import open_tokenizer
 from genodiff.errors import DataError
 
 
@@ -61,7 +62,7 @@ def build(
         )
     else:
         chosen = load_recipe(recipe, bed=bed)
-        store = build_store(chosen, fasta, offline=common.offline, force=force)
+        store = build_dna_store(chosen, fasta, offline=common.offline, force=force)
     store.verify()
     splits: dict[str, Any] = {}
     for split in SPLITS:
@@ -69,7 +70,7 @@ def build(
             windows = (
                 text_windows(store, texts, split, seq_len, packing=packing)
                 if isinstance(store, TextStore)
-                else Windows(store, chosen, split, seq_len)
+                else DnaWindows(store, chosen, split, seq_len)
             )
             unit = "tokens" if meant == "text" else "bases"
             splits[split] = {

@@ -8,9 +8,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from genodiff.cli.common import Common, whole
+from genodiff.data.file_tokenizer import train_bpe
 from genodiff.data.text_build import dealt, sources_of
 from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
-from genodiff.data.tokenizer import train_bpe
 from genodiff.errors import UsageError, printable
 from genodiff.io import atomic
 

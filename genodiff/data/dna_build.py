@@ -1,0 +1,180 @@
+"""How a genome becomes a store: encoded in pieces, its runs of N listed on the way."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import AMBIGUOUS, DNA, SOFT
+from genodiff.data.recipe import Recipe
+from genodiff.data.splits import kept_contigs
+from genodiff.data.store import MANIFEST, StoreSource
+from genodiff.data.toy import ToySource
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.fasta import Header, scan
+from genodiff.io.source import open_source
+
+log = logging.getLogger("genodiff")
+
+FORMAT = 1
+N_ID = DNA.tokens.index("N")
+
+Content = str | tuple[NDArray[np.uint8], int]
+"""The start of a contig (its name), or a piece of it: stored bytes, and how many of its letters
+were ambiguity codes.
+"""
+
+
+def encoding_table() -> bytes:
+    """256 bytes: a letter's `id | SOFT`; 0xFF for what is no letter of DNA. For `bytes.translate`."""
+    table = bytearray(b"\xff" * 256)
+    for letter in "ACGTN" + AMBIGUOUS:
+        table[ord(letter)] = int(DNA.encode(letter)[0])
+        table[ord(letter.lower())] = table[ord(letter)] | SOFT
+    return bytes(table)
+
+
+def runs_of_n(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """(runs, 2): start and end of every run of N in stored bytes."""
+    is_n = np.concatenate(([False], (ids & ~np.uint8(SOFT)) == N_ID, [False]))
+    return np.flatnonzero(is_n[1:] != is_n[:-1]).reshape(-1, 2)
+
+
+def joined(runs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Runs of one contig, found piece by piece, with those that touch as one."""
+    apart = runs[1:, 0] != runs[:-1, 1]
+    first, last = np.concatenate(([True], apart)), np.concatenate((apart, [True]))
+    return np.column_stack(
+        (runs[first[: len(runs)], 0], runs[last[-len(runs) :] if len(runs) else [], 1])
+    )
+
+
+class GenomeWriter:
+    """The bytes of a store in the making, and what the manifest says of each contig."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.sha, self.bases = file, hashlib.sha256(), 0
+        self.contigs: list[dict[str, Any]] = []
+        self.runs: list[NDArray[np.int64]] = []
+        self._open: list[NDArray[np.int64]] = []
+
+    def begin(self, name: str) -> None:
+        self.end()
+        self.contigs.append({"name": name, "length": 0, "n": 0, "soft": 0, "ambiguous": 0})
+
+    def add(self, ids: NDArray[np.uint8], ambiguous: int) -> None:
+        self.file.write(ids.data)
+        self.sha.update(ids.data)
+        runs = runs_of_n(ids)
+        self._open.append(runs + self.bases)
+        self.bases += len(ids)
+        contig = self.contigs[-1]
+        contig["length"] += len(ids)
+        contig["n"] += int((runs[:, 1] - runs[:, 0]).sum())
+        contig["soft"] += int(np.count_nonzero(ids >= SOFT))
+        contig["ambiguous"] += ambiguous
+
+    def end(self) -> None:
+        if self._open:
+            self.runs.append(joined(np.concatenate(self._open)))
+            self._open = []
+
+
+def build_folder(folder: Path, key: str, contents: Iterable[Content], source: StoreSource) -> None:
+    """Write the store of `contents` to `folder`, whole or not at all. Raises `DataError`."""
+    with atomic.atomic_directory(folder) as temporary:
+        with open(temporary / "genome.ids", "wb") as file:
+            writer = GenomeWriter(file)
+            for piece in contents:
+                if isinstance(piece, str):
+                    writer.begin(piece)
+                else:
+                    writer.add(*piece)
+            writer.end()
+        if not writer.bases:
+            raise DataError(
+                "holds no sequence",
+                file=source.path,
+                fix="give a FASTA file with at least one base",
+            )
+        runs = np.concatenate(writer.runs)
+        np.save(temporary / "n_runs.npy", runs)
+        manifest = {
+            "format": FORMAT,
+            "key": key,
+            "alphabet": DNA.fingerprint(),
+            "ids_sha256": writer.sha.hexdigest(),
+            "bases": writer.bases,
+            "n_runs": len(runs),
+            "contigs": writer.contigs,
+            "source": {"path": source.path, "size": source.size, "sha256": source.sha256},
+        }
+        (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    ambiguous = sum(c["ambiguous"] for c in writer.contigs)
+    n_contigs = len(writer.contigs)
+    log.info(
+        "built the store of %s: %d contigs, %d bases",
+        source.path or "the toy genome",
+        n_contigs,
+        writer.bases,
+    )
+    if ambiguous:
+        log.warning("%s: %d ambiguity codes (R, Y, …) are read as N", source.path, ambiguous)
+
+
+def file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
+    """The contigs that the recipe keeps, in pieces: memory for one block of the file."""
+    table, exact = encoding_table(), b"ACGTNacgtn\r\n"
+    for path in paths:
+        with open_source(path) as opened:
+            kept = True
+            for event in scan(opened):
+                if isinstance(event, Header):
+                    kept = kept_contigs(recipe, event.name)
+                    if kept:
+                        yield event.name
+                elif kept:
+                    ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
+                    yield ids, len(event.data.translate(None, exact))
+
+
+def toy_contents(toy: ToySource) -> Iterator[Content]:
+    """The contigs of the toy genome."""
+    for name, ids in toy.contigs():
+        yield name
+        yield ids, 0
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of the store in `folder`. Raises `DataError` where a part is missing."""
+    try:
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        whole = (
+            (folder / "genome.ids").stat().st_size
+            == manifest["bases"]
+            == sum(c["length"] for c in manifest["contigs"])
+        )
+        rows = np.load(folder / "n_runs.npy", mmap_mode="r", allow_pickle=False).shape[0]
+        if whole and manifest["format"] == FORMAT and rows == manifest["n_runs"]:
+            return manifest
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        pass
+    raise DataError(
+        "is not a whole store",
+        file=folder,
+        fix="remove the folder; it is built again from the source",
+    )
+
+
+def is_whole(folder: Path, key: str) -> bool:
+    """Whether `folder` holds the whole store of this key."""
+    try:
+        return bool(read_manifest(folder)["key"] == key)
+    except DataError:
+        return False

@@ -1,0 +1,138 @@
+"""The store of a genome, and how it is built or found again.
+
+    genome.ids     one byte for each base: `id | SOFT` (SOFT = 0x80 where the FASTA has lower case);
+                   contigs stand one after another in file order
+    n_runs.npy     runs of N, so that windows are chosen without touching the sequence
+    manifest.json  what it was made from
+
+The key is the sha256 of (format, alphabet, content of the source, contigs left out).
+"""
+
+import logging
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import DNA
+from genodiff.data.dna_build import (
+    FORMAT,
+    build_folder,
+    file_contents,
+    is_whole,
+    read_manifest,
+    toy_contents,
+)
+from genodiff.data.fetch import fetch, forget
+from genodiff.data.recipe import Recipe
+from genodiff.data.splits import resolve
+from genodiff.data.store import (
+    Store,
+    StoreSource,
+    file_stamp,
+    refuse_changed,
+    regular_file,
+    source_of,
+)
+from genodiff.data.toy import ToySource
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.identity import sha256_json
+
+log = logging.getLogger("genodiff")
+
+
+class DnaStore(Store):
+    """A built genome, open for reading."""
+
+    ids_file = "genome.ids"
+
+    def __init__(
+        self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False
+    ) -> None:
+        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit
+        the recipe.
+        """
+        manifest = read_manifest(path)
+        contigs = {c["name"]: c["length"] for c in manifest["contigs"]}
+        super().__init__(path, source, manifest, contigs, recipe.digest())
+        self.splits = resolve(recipe, contigs, source.path or recipe.name, exact=exact)
+
+    @cached_property
+    def n_runs(self) -> NDArray[np.int64]:  # type: ignore[override]
+        """See `Store.n_runs`; a run never crosses a contig's end."""
+        return np.load(self.path / "n_runs.npy", allow_pickle=False)
+
+    def _describe_change(self, remembered: dict[str, Any]) -> DataError:
+        return DataError(
+            f"the splits have changed since the run began: the recipe's digest is "
+            f"{self.recipe_digest}, "
+            f"but was {remembered.get('recipe_digest')}",
+            file=self.source.path,
+            fix="use the same recipe and --bed, or begin a new run with another --out",
+        )
+
+
+def build_dna_store(
+    recipe: Recipe,
+    fasta: str | Path | None = None,
+    *,
+    offline: bool = False,
+    force: bool = False,
+    remembered: dict[str, Any] | None = None,
+) -> DnaStore:
+    """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once,
+    then found again.
+
+    Safe to call from many processes at once. `force` builds it again. With the `identity` that a
+    run remembered, a source that has changed since is refused before it is read. What the splits
+    had to leave out or make up is logged. Raises `DataError`: the source is missing, is no exact
+    FASTA, or is not the recipe's genome.
+    """
+    fetched = fasta is None and recipe.generator is None
+    paths: list[Path] = []
+    if fasta is not None or fetched:
+        paths = fetch(recipe, offline=offline) if fetched else [regular_file(Path(str(fasta)))]
+        source, contents = source_of(paths), file_contents(paths, recipe)
+    else:
+        toy = ToySource()
+        source, contents = StoreSource(None, 0, toy.fingerprint()), toy_contents(toy)
+    if remembered is not None:
+        refuse_changed(source, remembered)
+    key = sha256_json(
+        {
+            "format": FORMAT,
+            "alphabet": DNA.fingerprint(),
+            "source": source.sha256,
+            "ignore": recipe.ignore,
+        },
+        compact=True,
+    )
+    folder = cache_dir() / "stores" / key[:32]
+    with lock_folder(folder, "builds the same store"):
+        try:
+            if force or not is_whole(folder, key):
+                if folder.exists():
+                    log.info("building again: %s", folder)
+                    shutil.rmtree(folder)
+                atomic.clear_leftovers(folder.parent)
+                build_folder(folder, key, contents, source)
+                if paths and file_stamp(paths[0]) != source.stamp:
+                    shutil.rmtree(folder)
+                    raise DataError(
+                        "changed while it was read",
+                        file=source.path,
+                        fix="try again when it is complete",
+                    )
+            store = DnaStore(folder, recipe, source, exact=fetched)
+        except DataError:
+            if fetched:
+                forget(recipe)
+            raise
+    for note in store.splits.notes:
+        log.warning("%s: %s", source.path or recipe.name, note)
+    return store

@@ -1,0 +1,197 @@
+"""Tokenizers made from files: tokenizer.json, or vocab.json with merges.txt (byte-level BPE as
+GPT-2's), or vocab.txt (WordPiece as BERT's).
+
+The package `tokenizers` does the work. Where a tokenizer lacks a token that diffusion needs (GPT-2
+has no mask), a new id stands after the last.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.data.tokenizer import Ids, Tokenizer
+from genodiff.errors import MachineError, UsageError
+from genodiff.io.identity import sha256_json
+from genodiff.vocabulary import Vocabulary
+
+JSON, VOCAB, MERGES, WORDS = "tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"
+
+_MASKS = ("[MASK]", "<mask>", "<|mask|>")
+_PADS = ("[PAD]", "<pad>", "<|pad|>")
+_ENDS = ("<|endoftext|>", "[SEP]", "</s>", "<eos>", "[EOS]")
+_STARTS = ("[CLS]", "<s>", "<bos>", "[BOS]")
+_UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
+
+
+class FileTokenizer(Tokenizer):
+    """A tokenizer of the package `tokenizers`, made from its files. Raises `UsageError` where they
+    make none.
+    """
+
+    def __init__(self, files: dict[str, bytes], name: str, origin: str | Path) -> None:
+        self.files = files
+        tokenizers = _import_package(name)
+        try:
+            self._inner, self.lossless = _assemble(tokenizers, files)
+            tokens: dict[str, int] = self._inner.get_vocab(with_added_tokens=True)
+        except Exception as fault:  # the package raises bare Exceptions
+            what = f"is no tokenizer ({type(fault).__name__}: {str(fault)[:120]})"
+            raise UsageError(what, file=origin, fix="give its own files, unchanged") from None
+        self.vocabulary = vocabulary_from(name, tokens, tokenizer_sha256(files))
+        self._special = {
+            self.vocabulary.mask_id,
+            self.vocabulary.pad_id,
+            self.vocabulary.end_id,
+            self.vocabulary.start_id,
+        }
+        self._tokens = tokens
+
+    def encode(self, texts: Sequence[str]) -> list[Ids]:
+        kind = np.uint16 if self.vocabulary.padded_size <= 1 << 16 else np.uint32
+        return [
+            np.array(e.ids, kind)
+            for e in self._inner.encode_batch(list(texts), add_special_tokens=False)
+        ]
+
+    def decode(self, ids: Ids) -> bytes:
+        kept = [
+            int(i) for i in ids if int(i) not in self._special and int(i) < self.vocabulary.n_tokens
+        ]
+        if not self.lossless:
+            text: str = self._inner.decode(kept, skip_special_tokens=False)
+            return text.encode()
+        return b"".join(self._bytes_of(i) for i in kept)
+
+    def _bytes_of(self, token: int) -> bytes:
+        text = self._inner.id_to_token(token)
+        return b"" if text is None else bytes(_BYTE_OF.get(c, 0x3F) for c in text)
+
+    def token_bytes(self) -> NDArray[np.uint16] | None:
+        if not self.lossless:
+            return None
+        size = np.zeros(self.vocabulary.padded_size, np.uint16)
+        for token, i in self._tokens.items():
+            if i not in self._special:
+                size[i] = len(token)
+        return size
+
+
+def tokenizer_sha256(files: dict[str, bytes]) -> str:
+    """sha256 (hex) of the names and contents of a tokenizer's files."""
+    return sha256_json(
+        {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    )
+
+
+def train_bpe(texts: Iterable[str], vocab_size: int) -> bytes:
+    """The tokenizer.json of a byte-level BPE of `vocab_size` tokens, with pad, mask and end among
+    them.
+    """
+    tokenizers = _import_package("of your own")
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE())
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=["<|pad|>", "<|mask|>", "<|endoftext|>"],
+        initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    inner.train_from_iterator(texts, trainer)
+    text: str = inner.to_str(pretty=True)
+    return text.encode()
+
+
+def _import_package(name: str) -> Any:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns in every forked worker
+    try:
+        import tokenizers
+        import tokenizers.decoders
+        import tokenizers.models
+        import tokenizers.normalizers
+        import tokenizers.pre_tokenizers
+        import tokenizers.trainers
+    except ImportError:
+        what = f"the tokenizer {name} needs the package 'tokenizers', which is not installed"
+        raise MachineError(
+            what, fix="pip install 'genodiff[text]', or use --tokenizer bytes"
+        ) from None
+    return tokenizers
+
+
+def _assemble(tokenizers: Any, files: dict[str, bytes]) -> tuple[Any, bool]:
+    """The package's tokenizer, and whether it keeps every byte (byte-level, nothing normalised)."""
+    if JSON in files:
+        inner = tokenizers.Tokenizer.from_str(files[JSON].decode())
+        inner.encode_special_tokens = True  # the text "[MASK]" is six letters
+        inner.no_truncation()
+        inner.no_padding()
+        parts = json.loads(files[JSON])
+        return inner, parts.get("normalizer") is None and _is_byte_level(parts.get("pre_tokenizer"))
+    if VOCAB in files:
+        merges = [
+            tuple(line.split(" "))
+            for line in files[MERGES].decode().split("\n")
+            if line and not line.startswith("#version")
+        ]
+        inner = tokenizers.Tokenizer(tokenizers.models.BPE(json.loads(files[VOCAB]), merges))
+        inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        inner.decoder = tokenizers.decoders.ByteLevel()
+        return inner, True
+    words = files[WORDS].decode().removesuffix("\n").split("\n")
+    cased = any(w != w.lower() for w in words if not w.startswith("["))
+    ids = {word.removesuffix("\r"): i for i, word in enumerate(words)}
+    inner = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
+    )
+    inner.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=not cased)
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    inner.decoder = tokenizers.decoders.WordPiece()
+    return inner, False
+
+
+def _is_byte_level(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    if part.get("type") == "Sequence":
+        return any(_is_byte_level(p) for p in part.get("pretokenizers", []))
+    return part.get("type") == "ByteLevel" and not part.get("add_prefix_space", False)
+
+
+def vocabulary_from(
+    name: str, tokens: dict[str, int], sha256: str, n: int | None = None
+) -> Vocabulary:
+    """The vocabulary of a tokenizer's `tokens`, with new ids for a mask and an end it lacks."""
+    n = 1 + max(tokens.values()) if n is None else n
+
+    def found(names: tuple[str, ...]) -> int | None:
+        return next((tokens[t] for t in names if t in tokens), None)
+
+    mask, end, pad = found(_MASKS), found(_ENDS), found(_PADS)
+    if mask is None:
+        mask, n = n, n + 1
+    if end is None:
+        end, n = n, n + 1
+    start, unk = found(_STARTS), found(_UNKNOWN)
+    return Vocabulary.of(
+        name, n, mask_id=mask, pad_id=end if pad is None else pad, end_id=end, start_id=start,
+        unk_id=-1 if unk is None else unk, tokenizer_sha256=sha256,
+    )  # fmt: skip
+
+
+def _byte_letters() -> dict[str, int]:
+    """The letter that byte-level BPE writes for each byte: printable ones as they are, the others
+    from U+0100 on.
+    """
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in plain]
+    return {chr(b): b for b in plain} | {chr(0x100 + i): b for i, b in enumerate(others)}
+
+
+_BYTE_OF = _byte_letters()

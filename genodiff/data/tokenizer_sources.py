@@ -1,0 +1,177 @@
+"""Where a tokenizer comes from: a built-in or published name, a folder, or the files of a run.
+
+A tokenizer is named by a word ("bytes", "text8", "gpt2", "bert-base-uncased") or by the folder or
+file that holds it. The files of the two published names are fetched once and known by their sha256.
+A run carries the files that it was trained with.
+"""
+
+import hashlib
+from pathlib import Path
+
+from genodiff.data.fetch import fetch_file
+from genodiff.data.file_tokenizer import (
+    JSON,
+    MERGES,
+    VOCAB,
+    WORDS,
+    FileTokenizer,
+    tokenizer_sha256,
+    vocabulary_from,
+)
+from genodiff.data.recipe import Source
+from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer, Tokenizer
+from genodiff.errors import DataError, UsageError
+from genodiff.io.identity import sha256_json
+from genodiff.settings import did_you_mean
+from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
+
+_LARGEST = 256 << 20
+_HUB = "https://huggingface.co"
+PUBLISHED: dict[str, tuple[Source, ...]] = {
+    "gpt2": (
+        Source(
+            url=f"{_HUB}/openai-community/gpt2/resolve/main/vocab.json",
+            filename=VOCAB,
+            sha256="196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
+            licence="MIT (modified), OpenAI",
+        ),
+        Source(
+            url=f"{_HUB}/openai-community/gpt2/resolve/main/merges.txt",
+            filename=MERGES,
+            sha256="1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
+            licence="MIT (modified), OpenAI",
+        ),
+    ),
+    "bert-base-uncased": (
+        Source(
+            url=f"{_HUB}/google-bert/bert-base-uncased/resolve/main/vocab.txt",
+            filename=WORDS,
+            sha256="07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+            licence="Apache-2.0, Google",
+        ),
+    ),
+}
+
+
+def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
+    """The tokenizer of a name, or of the folder or file at a path. Raises `UsageError`, `DataError`
+    or `MachineError`.
+    """
+    if name == BYTES.name:
+        return ByteTokenizer()
+    if name == TEXT8.name:
+        return LetterTokenizer()
+    path = Path(name)
+    if name in PUBLISHED and not path.exists():
+        return FileTokenizer(_fetch_published(name, offline), name, name)
+    if not path.exists():
+        near = did_you_mean(name, [BYTES.name, TEXT8.name, *PUBLISHED])
+        raise UsageError(
+            f"no tokenizer '{name}', and no such folder; {near}",
+            fix="give a folder with tokenizer.json",
+        )
+    files = _read_files(path)
+    return FileTokenizer(files, tokenizer_name(files), path)
+
+
+def tokenizer_name(files: dict[str, bytes]) -> str:
+    """The published name of a tokenizer's files, or one made from their hash."""
+    known = next((n for n, sources in PUBLISHED.items() if _has_hashes(files, sources)), None)
+    return known or f"tokenizer-{tokenizer_sha256(files)[:8]}"
+
+
+def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
+    """The tokenizer of a vocabulary, from the files that a run carries. Raises `UsageError` where
+    they are others.
+    """
+    if vocabulary == BYTES:
+        return ByteTokenizer()
+    if vocabulary == TEXT8:
+        return LetterTokenizer()
+    if not files:
+        raise UsageError(
+            f"holds no tokenizer for the vocabulary '{vocabulary.name}'",
+            file=origin,
+            fix="restore the run's files",
+        )
+    if tokenizer_sha256(files) != vocabulary.tokenizer_sha256:
+        what = (
+            f"is not the tokenizer that the model was trained with (sha256 "
+            f"{tokenizer_sha256(files)[:12]}"
+        )
+        raise UsageError(
+            f"{what}, not {vocabulary.tokenizer_sha256[:12]})",
+            file=origin,
+            fix="restore the run's files",
+        )
+    return FileTokenizer(files, vocabulary.name, origin)
+
+
+def vocabulary_of(name: str, *, offline: bool = True) -> Vocabulary:
+    """The vocabulary of a tokenizer; of the published ones without their files. For plans."""
+    if name in PUBLISHED and not Path(name).exists():
+        sha = sha256_json({s.filename: str(s.sha256) for s in PUBLISHED[name]})
+        tokens = (
+            {"<|endoftext|>": 50256}
+            if name == "gpt2"
+            else {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
+        )
+        return vocabulary_from(name, tokens, sha, 50257 if name == "gpt2" else 30522)
+    return open_tokenizer(name, offline=offline).vocabulary
+
+
+def _fetch_published(name: str, offline: bool) -> dict[str, bytes]:
+    try:
+        found = {
+            s.filename: fetch_file(s, f"the tokenizer {name}", "--tokenizer", offline=offline)
+            for s in PUBLISHED[name]
+        }
+    except DataError as fault:
+        urls = " and ".join(s.url for s in PUBLISHED[name])
+        raise DataError(
+            fault.what, fix=f"get {urls} and give the folder with --tokenizer FOLDER"
+        ) from None
+    return {filename: path.read_bytes() for filename, path in found.items()}
+
+
+def _read_files(path: Path) -> dict[str, bytes]:
+    folder = path if path.is_dir() else path.parent
+    if path.is_dir():
+        there = {p.name for p in path.iterdir()}
+        names = next((n for n in ((JSON,), (VOCAB, MERGES), (WORDS,)) if set(n) <= there), None)
+        if names is None:
+            raise UsageError(
+                "holds no tokenizer",
+                file=path,
+                fix=f"give a folder with {JSON}, {VOCAB} and {MERGES}, or {WORDS}",
+            )
+        given = {name: folder / name for name in names}
+    else:
+        names = (
+            (VOCAB, MERGES)
+            if path.name in (VOCAB, MERGES)
+            else (WORDS,)
+            if path.suffix == ".txt"
+            else (JSON,)
+        )
+        given = {name: folder / name if len(names) > 1 else path for name in names}
+    try:
+        for file in given.values():
+            if file.stat().st_size > _LARGEST:
+                raise UsageError(
+                    f"is larger than {_LARGEST:,} bytes: no tokenizer",
+                    file=file,
+                    fix="give a tokenizer's file",
+                )
+        return {name: file.read_bytes() for name, file in given.items()}
+    except OSError as fault:
+        raise UsageError(
+            f"cannot be read ({fault.strerror})",
+            file=fault.filename,
+            fix="give a tokenizer's files",
+        ) from None
+
+
+def _has_hashes(files: dict[str, bytes], sources: tuple[Source, ...]) -> bool:
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    return hashes == {s.filename: s.sha256 for s in sources}
