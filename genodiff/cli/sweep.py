@@ -211,10 +211,10 @@ def run_sweep(
         flags.grid,
     )
     if flags.plan:
-        from genodiff.finetune.estimate import estimate, lines
+        from genodiff.finetune.estimate import estimate, plan_lines
 
         found = estimate(plan, device, flags.jobs)
-        print(json_module.dumps(found, indent=2) if flags.json else "\n".join(lines(found)))
+        print(json_module.dumps(found, indent=2) if flags.json else "\n".join(plan_lines(found)))
         return
     out = flags.out or Path("runs") / f"finetune-{name or request.suite}"
     rows = sweep(

@@ -127,7 +127,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
         "seconds": seconds / jobs,
         "memory_bytes": jobs * max((row.get("memory_bytes") or 0 for row in rows), default=0),
         "disk_bytes": sum((row.get("disk_bytes") or 0) * row["units"] for row in rows),
-        "rows": rows, "downloads": downloads(plan, sizes),
+        "rows": rows, "downloads": list_downloads(plan, sizes),
     }  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def _of_network(
     pace = seconds_per_base(classifier, size.task, size.length, settings)
     average = 2 if classifier.strands == "average" else 1
     ahead = _FORWARD * pace * average * size.length
-    found["memory_bytes"] = memory(classifier, size.task, size.longest, settings)
+    found["memory_bytes"] = estimate_memory(classifier, size.task, size.longest, settings)
     if settings.method == "probe":
         found["seconds"] = ahead * (size.n_train + size.n_test)
         return found
@@ -219,7 +219,7 @@ def seconds_per_base(
     return (min(took[1:]) + update * rows / settings.batch_size) / (rows * length)
 
 
-def memory(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> int:
+def estimate_memory(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> int:
     """Bytes of weights, gradients, moments, the best epoch's copy, and activations.
 
     Activations are what autograd keeps of the largest pass.
@@ -253,7 +253,7 @@ def memory(classifier: Classifier, task: Task, length: int, settings: FitSetting
     )
 
 
-def downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str]]:
+def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str]]:
     """What would have to be fetched or given: {"what", "url"} of each file that is not here."""
     if plan.request.table is not None:
         return []
@@ -282,7 +282,7 @@ def downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str]]:
     return list({row["url"]: row for row in found}.values())
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def plan_lines(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
     out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]

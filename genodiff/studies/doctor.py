@@ -46,7 +46,7 @@ def report(checks: Iterable[Check], scan: str | None) -> dict[str, Any]:
     return {"checks": [asdict(c) for c in checks], "scan": scan}
 
 
-def look(*, offline: bool = False) -> list[Check]:
+def check_machine(*, offline: bool = False) -> list[Check]:
     """All checks that need no torch."""
     return [
         python(sys.version_info[:2]), *packages(), *optional(), processor(), memory(), disk(),

@@ -29,7 +29,7 @@ from genodiff.studies.doctor import Check
 TOLERANCE = 1e-4
 
 
-def look() -> tuple[list[Check], str | None]:
+def check_torch() -> tuple[list[Check], str | None]:
     """All checks that need torch, and the name of the scan that runs here, if one does."""
     scan, name = scans()
     return [build(), device(), *scan, numbers("auto"), bound(), strands()], name

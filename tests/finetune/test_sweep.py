@@ -14,7 +14,7 @@ import pytest
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
 from genodiff.finetune.baselines import BASELINES
-from genodiff.finetune.estimate import estimate, lines
+from genodiff.finetune.estimate import estimate, plan_lines
 from genodiff.finetune.model_spec import parse_models
 from genodiff.finetune.protocol import FitSettings, grid_settings, protocol_settings
 from genodiff.finetune.results import FILE, TIMES, add_rows, read_results, same_value
@@ -326,7 +326,7 @@ def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home: Path) 
     assert majority.get("seconds") is None
     assert found["downloads"] == []
     assert found["memory_bytes"] > 5 * 4 * ours["parameters"]
-    assert lines(found)[-1] == "fetch    nothing"
+    assert plan_lines(found)[-1] == "fetch    nothing"
 
 
 def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
@@ -341,9 +341,9 @@ def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
     assert found["rows"][0]["n_train"] == 20_843
     assert found["rows"][0]["steps"] == 10 * math.ceil((20_843 - 2_084) / 256)
     assert any("hg38" in row["what"] for row in found["downloads"])
-    assert any(line.startswith("fetch    genome hg38: https://") for line in lines(found))
+    assert any(line.startswith("fetch    genome hg38: https://") for line in plan_lines(found))
     assert (
-        sum("human_enhancers_cohn ·" in line for line in lines(found)) == 2
+        sum("human_enhancers_cohn ·" in line for line in plan_lines(found)) == 2
     )  # the network's, and one of all baselines
     assert found["seconds"] == pytest.approx(found["cpu_seconds"] / 4)
 

@@ -12,8 +12,8 @@ from genodiff.studies.doctor import Check
 
 
 def test_here_everything_that_is_needed_works() -> None:
-    checks, scan = selftest.look()
-    found = [*doctor.look(), *checks]
+    checks, scan = selftest.check_torch()
+    found = [*doctor.check_machine(), *checks]
     assert [c for c in found if c.status == "fail"] == []
     assert scan is not None
     assert scan.split("-")[0] == select_provider().name
@@ -35,7 +35,7 @@ def test_here_everything_that_is_needed_works() -> None:
 
 
 def test_names_are_unique_and_every_fault_has_a_remedy() -> None:
-    found = doctor.look()
+    found = doctor.check_machine()
     assert len({c.name for c in found}) == len(found)
     assert all(c.fix for c in found if c.status != "ok")
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from genodiff.cli.common import Common
 from genodiff.errors import MachineError, printable
-from genodiff.studies.doctor import Check, look, report
+from genodiff.studies.doctor import Check, check_machine, report
 
 _COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -22,12 +22,12 @@ def doctor(
     common: Common = Common(),
 ) -> None:
     """What runs on this machine, and why; exit code 5 where something needed does not."""
-    checks, scan = look(offline=common.offline), None
+    checks, scan = check_machine(offline=common.offline), None
     try:
         common.apply()
         from genodiff.studies import selftest
 
-        more, scan = selftest.look()
+        more, scan = selftest.check_torch()
         checks += more
     except ImportError as fault:
         checks.append(
