@@ -17,8 +17,8 @@ from genodiff.data.store import MANIFEST, StoreSource
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError
 from genodiff.io import atomic
-from genodiff.io.fasta import Header, scan
-from genodiff.io.source import open_source
+from genodiff.io.fasta import Header, scan_fasta
+from genodiff.io.input_file import open_input
 
 log = logging.getLogger("genodiff")
 
@@ -132,9 +132,9 @@ def file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
     """The contigs that the recipe keeps, in pieces: memory for one block of the file."""
     table, exact = encoding_table(), b"ACGTNacgtn\r\n"
     for path in paths:
-        with open_source(path) as opened:
+        with open_input(path) as opened:
             kept = True
-            for event in scan(opened):
+            for event in scan_fasta(opened):
                 if isinstance(event, Header):
                     kept = kept_contigs(recipe, event.name)
                     if kept:

@@ -2,7 +2,7 @@
 document at most.
 
 A whole file that is one document is read in pieces, so that it may be of any size. Text is kept as
-it stands (see `genodiff.io.text`), but for what the recipe's detokeniser changes; a blank document
+it stands (see `genodiff.io.text_file`), but for what the recipe's detokeniser changes; a blank document
 is passed over.
 """
 
@@ -17,8 +17,8 @@ import polars as pl
 from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.text_recipe import ROWS, TextRecipe, bare
 from genodiff.errors import DataError
-from genodiff.io.source import open_source
-from genodiff.io.text import json_texts, text_pieces
+from genodiff.io.input_file import open_input
+from genodiff.io.text_file import read_json_texts, read_text_pieces
 
 MOST_CHARACTERS = 1 << 28
 """Of a document that is no whole file: beyond, it is taken for a damaged file."""
@@ -54,7 +54,7 @@ def pieces_of(recipe: TextRecipe, path: Path) -> Iterator[Piece]:
 def _file(path: Path) -> Iterator[Piece]:
     held: str | None = None
     blank = True
-    for text in text_pieces(path):
+    for text in read_text_pieces(path):
         if held:
             yield Piece(held, False)
         held, blank = text, blank and not text.strip()
@@ -63,7 +63,7 @@ def _file(path: Path) -> Iterator[Piece]:
 
 
 def _whole(path: Path) -> Iterator[str]:
-    yield "".join(text_pieces(path))
+    yield "".join(read_text_pieces(path))
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _lines(path: Path) -> Iterator[str]:
     them.
     """
     rest, number = "", 1
-    for text in text_pieces(path):
+    for text in read_text_pieces(path):
         *whole, rest = (rest + text).split("\n")
         for line in whole:
             yield line.removesuffix("\r")
@@ -129,7 +129,7 @@ def _rows(recipe: TextRecipe, path: Path, name: str) -> Iterator[str]:
         return _parquet(path, recipe.fields)
     if name.endswith((".csv", ".tsv")):
         return _table(recipe, path, "\t" if name.endswith(".tsv") else ",")
-    return json_texts(path, recipe.fields)
+    return read_json_texts(path, recipe.fields)
 
 
 def _table(recipe: TextRecipe, path: Path, separator: str) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _table(recipe: TextRecipe, path: Path, separator: str) -> Iterator[str]:
 
 
 def _parquet(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
-    with open_source(path):
+    with open_input(path):
         pass  # what is wrong with the file itself is said in our words
     try:
         frame = pl.scan_parquet(path)

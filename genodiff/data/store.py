@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from genodiff.data.splits import Splits
 from genodiff.errors import DataError
 from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.io.source import STDIN, open_source
+from genodiff.io.input_file import STDIN, open_input
 
 log = logging.getLogger("genodiff")
 
@@ -138,7 +138,7 @@ def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
 
 def regular_file(path: Path) -> Path:
     """`path`. Raises `DataError` where it is a stream, which cannot be read again."""
-    with open_source(path) as opened:
+    with open_input(path) as opened:
         if str(path) == STDIN or not stat.S_ISREG(opened.stat.st_mode):
             raise DataError(
                 "is a stream",

@@ -28,7 +28,7 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_file
-from genodiff.io.source import open_source
+from genodiff.io.input_file import open_input
 from genodiff.vocabulary import Vocabulary
 
 log = logging.getLogger("genodiff")
@@ -50,7 +50,7 @@ def sources_of(
     if text is not None:
         given = Path(text)
         if not given.is_dir():
-            with open_source(given):
+            with open_input(given):
                 pass
         return files_of(recipe, given)
     fetched = fetch(recipe, offline=offline)

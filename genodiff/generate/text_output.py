@@ -25,8 +25,8 @@ from genodiff.errors import DataError, UsageError
 from genodiff.generate.output import WrittenSamples, steps_of
 from genodiff.generate.sample import Sampling, infill, settled, stride_of
 from genodiff.io.atomic import open_atomic, write_json
-from genodiff.io.source import shown_as
-from genodiff.io.text import text_pieces
+from genodiff.io.input_file import name_input
+from genodiff.io.text_file import read_text_pieces
 from genodiff.runs.model import Model
 
 END = b"<|endoftext|>"
@@ -68,7 +68,7 @@ def read_template(path: str) -> TextTemplate:
     """The template in a text file (- for stdin). Raises `DataError` where it is no text or has no
     gap.
     """
-    text = "".join(text_pieces(path))
+    text = "".join(read_text_pieces(path))
     parts: list[str | int] = []
     for i, part in enumerate(GAP.split(text)):
         if i % 2:
@@ -78,7 +78,7 @@ def read_template(path: str) -> TextTemplate:
     if not any(isinstance(part, int) for part in parts):
         raise DataError(
             "has no gap to fill",
-            file=shown_as(path),
+            file=name_input(path),
             fix="write [[20]] where 20 tokens are to be filled in",
         )
     return TextTemplate(tuple(parts))
@@ -235,5 +235,5 @@ def _gap(digits: str, path: str) -> int:
     size = int(digits) if len(digits) < 10 else LONGEST + 1
     if not 1 <= size <= LONGEST:
         what = f"has a gap of {digits} tokens, which is not between 1 and {LONGEST:,}"
-        raise DataError(what, file=shown_as(path), fix="write a smaller number")
+        raise DataError(what, file=name_input(path), fix="write a smaller number")
     return size

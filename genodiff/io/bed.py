@@ -14,9 +14,9 @@ from typing import NoReturn
 import polars as pl
 
 from genodiff.errors import DataError
-from genodiff.io.lines import text_lines
-from genodiff.io.regions import contig_hint
-from genodiff.io.source import shown_as
+from genodiff.io.input_file import name_input
+from genodiff.io.regions import suggest_contig
+from genodiff.io.text_lines import read_text_lines
 from genodiff.settings import did_you_mean
 
 log = logging.getLogger("genodiff")
@@ -50,7 +50,7 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
     """
     rows: list[_Row] = []
     columns = empty = 0
-    for number, text in text_lines(path, "BED"):
+    for number, text in read_text_lines(path, "BED"):
         line = text.rstrip(" \t")
         if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
             continue
@@ -73,7 +73,7 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
             f"holds no interval with any base ({empty} empty)" if empty else "is empty: no interval"
         )
         raise DataError(
-            what, file=shown_as(path), fix="give rows of CONTIG, START and END, separated by tabs"
+            what, file=name_input(path), fix="give rows of CONTIG, START and END, separated by tabs"
         )
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     again = table.height - table.n_unique(subset=["contig", "start", "end", "name", "strand"])
@@ -102,7 +102,7 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
     if "train" not in names:
         raise DataError(
             "has no interval of the split train",
-            file=shown_as(path),
+            file=name_input(path),
             fix="write train in some rows' 4th column",
         )
     reach: dict[str, tuple[str, int, int]] = {}  # split → contig, furthest end, line
@@ -142,7 +142,7 @@ def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, in
                 path,
                 number,
                 f"unknown contig '{contig}': not in the FASTA",
-                contig_hint(contig, contigs),
+                suggest_contig(contig, contigs),
             )
         length = contigs[contig]
         if end > length:
@@ -214,4 +214,4 @@ def _refuse(path: str | Path, number: int, what: str, fix: str) -> NoReturn:
 
 
 def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:
-    return DataError(what, file=shown_as(path), line=number, fix=fix)
+    return DataError(what, file=name_input(path), line=number, fix=fix)

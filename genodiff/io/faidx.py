@@ -15,7 +15,7 @@ import pyfaidx
 
 from genodiff.errors import DataError
 from genodiff.io.fasta_index import ContigPlace, FastaIndex, file_stamp, open_index
-from genodiff.io.regions import contig_hint
+from genodiff.io.regions import suggest_contig
 
 
 class Genome:
@@ -53,7 +53,7 @@ class Genome:
         length = self.contigs.get(contig)
         if length is None:
             raise DataError(
-                f"no contig '{contig}'", file=self.path, fix=contig_hint(contig, self.contigs)
+                f"no contig '{contig}'", file=self.path, fix=suggest_contig(contig, self.contigs)
             )
         if not 0 <= start <= end <= length:
             what = f"{start}-{end} (0-based) is not within {contig} (length {length})"

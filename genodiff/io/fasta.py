@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
-from genodiff.io.foreign import file_format, stranger
-from genodiff.io.genbank import FlatFormat, flat_format, flat_records
-from genodiff.io.lines import split_lines
-from genodiff.io.source import Source, open_source
+from genodiff.io.diagnosis import describe_letter, find_file_format
+from genodiff.io.genbank import FlatFormat, find_flat_format, parse_flat_records
+from genodiff.io.input_file import InputFile, open_input
+from genodiff.io.text_lines import split_lines
 
 IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PLAIN = b"ACGTNacgtn\n"
@@ -64,7 +64,7 @@ class Header(NamedTuple):
     offset: int
 
 
-class Piece(NamedTuple):
+class RecordLines(NamedTuple):
     """A stretch of a record's lines, judged good; `raw` is False where blanks were cut from it."""
 
     data: bytes
@@ -84,9 +84,9 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
     """
     header: Header | None = None
     pieces: list[bytes] = []
-    with open_source(path) as source:
-        for event in scan(source, extra):
-            if isinstance(event, Piece):
+    with open_input(path) as source:
+        for event in scan_fasta(source, extra):
+            if isinstance(event, RecordLines):
                 pieces.append(event.letters())
                 continue
             if header is not None:
@@ -96,11 +96,11 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
             yield Record(header.name, header.description, b"".join(pieces), header.line)
 
 
-def digests(path: str | Path) -> Iterator[Digest]:
+def read_digests(path: str | Path) -> Iterator[Digest]:
     """Digest of every record, judged as by `read_fasta`; memory for one block only."""
     name, length, sha = "", 0, None
-    with open_source(path) as source:
-        for event in scan(source):
+    with open_input(path) as source:
+        for event in scan_fasta(source):
             if isinstance(event, Header):
                 if sha is not None:
                     yield Digest(name, length, sha.hexdigest())
@@ -113,12 +113,12 @@ def digests(path: str | Path) -> Iterator[Digest]:
         yield Digest(name, length, sha.hexdigest())
 
 
-def contig_lengths(path: str | Path) -> dict[str, int]:
+def read_contig_lengths(path: str | Path) -> dict[str, int]:
     """Name → length of every record, in the file's order, judged as by `read_fasta`."""
     lengths: dict[str, int] = {}
     name = ""
-    with open_source(path) as source:
-        for event in scan(source):
+    with open_input(path) as source:
+        for event in scan_fasta(source):
             if isinstance(event, Header):
                 name = event.name
                 lengths[name] = 0
@@ -131,11 +131,11 @@ def check_letters(sequence: bytes, name: str, file: str | None = None) -> None:
     """Raise `DataError` unless all of `sequence` are IUPAC letters of DNA, of either case."""
     if sequence.translate(None, IUPAC):
         at = len(sequence) - len(sequence.lstrip(IUPAC))
-        what, fix = stranger(sequence[: at + 80], at)
+        what, fix = describe_letter(sequence[: at + 80], at)
         raise DataError(f"base {at + 1:,}: {what}", file=file, record=name, fix=fix)
 
 
-def scan(source: Source, extra: bytes = b"") -> Iterator[Header | Piece]:
+def scan_fasta(source: InputFile, extra: bytes = b"") -> Iterator[Header | RecordLines]:
     """The file as headers and good stretches of sequence. Raises `DataError` at the first fault."""
     return _Scanner(source, extra).events()
 
@@ -143,7 +143,7 @@ def scan(source: Source, extra: bytes = b"") -> Iterator[Header | Piece]:
 class _Scanner:
     """Where the reading stands: line, column, the record that is open and what it has so far."""
 
-    def __init__(self, source: Source, extra: bytes = b"") -> None:
+    def __init__(self, source: InputFile, extra: bytes = b"") -> None:
         self.source = source
         self.plain, self.letters_known = _PLAIN + extra, IUPAC + extra
         self.head = b""  # for a diagnosis
@@ -156,8 +156,8 @@ class _Scanner:
         self.letters = self.ambiguous = self.first_ambiguous = 0  # of the open record
         self.total = 0
 
-    def events(self) -> Iterator[Header | Piece]:
-        """What the module's `scan` gives."""
+    def events(self) -> Iterator[Header | RecordLines]:
+        """What the module's `scan_fasta` gives."""
         rest = b""
         for block in self._blocks():
             rest = yield from self._judge(rest + block if rest else block, last=False)
@@ -172,7 +172,7 @@ class _Scanner:
                 break
         start = self.head
         self.head = self.head[:_HEAD]
-        flat = flat_format(start)
+        flat = find_flat_format(start)
         if flat is not None:
             yield from self._convert(flat, chain([start], blocks))
             return
@@ -185,7 +185,7 @@ class _Scanner:
         """Each record of a GenBank or EMBL file as FASTA, to be judged like any other."""
         self.source.format = flat.name
         lines = split_lines(blocks, flat.name, self.source.shown)
-        for record in flat_records(lines, flat, self.source.shown):
+        for record in parse_flat_records(lines, flat, self.source.shown):
             self.starts.append(record.line)
             header = f">{record.name} {record.parsed.description}".replace("\n", " ")
             yield header.encode() + b"\n" + record.sequence + b"\n"
@@ -194,7 +194,7 @@ class _Scanner:
         """`line`, which of a converted record is that of its beginning."""
         return self.starts[(line - 1) // 2] if self.starts else line
 
-    def _judge(self, data: bytes, *, last: bool) -> Generator[Header | Piece, None, bytes]:
+    def _judge(self, data: bytes, *, last: bool) -> Generator[Header | RecordLines, None, bytes]:
         """Events of `data`; returns the tail that can only be judged together with what follows."""
         at = 0
         while at < len(data):
@@ -226,12 +226,12 @@ class _Scanner:
             if stretch and self.record is None:
                 self._preamble(stretch)
             elif stretch:
-                yield self._piece(stretch, last=last and end < 0)
+                yield self._judge_lines(stretch, last=last and end < 0)
             if end < 0:
                 return data[at:]
         return b""
 
-    def _piece(self, data: bytes, *, last: bool) -> Piece:
+    def _judge_lines(self, data: bytes, *, last: bool) -> RecordLines:
         newlines, size, raw, returns = data.count(b"\n"), len(data), True, 0
         strange = data.translate(None, self.plain)
         if strange:
@@ -244,7 +244,7 @@ class _Scanner:
                 data, raw, returns = self._cut_blanks(data, last=last), False, 0
         self.letters += len(data) - newlines - returns
         self._advance(size, newlines, data)
-        return Piece(data, raw)
+        return RecordLines(data, raw)
 
     def _advance(self, size: int, newlines: int, data: bytes) -> None:
         self.offset += size
@@ -259,7 +259,7 @@ class _Scanner:
             lines[i] = body = body.rstrip(b" \t")
             if body.translate(None, self.letters_known):
                 at = len(body) - len(body.lstrip(self.letters_known))
-                what, fix = stranger(line, at)
+                what, fix = describe_letter(line, at)
                 column = at + 1 + (self.column if i == 0 else 0)
                 place = "base" if self.starts else "column"
                 raise self._fault(f"{place} {column:,}: {what}", fix, line=self.line + i)
@@ -274,7 +274,11 @@ class _Scanner:
             found = line[:40].decode("utf-8", "backslashreplace")
             what = f"no FASTA header: expected a line that starts with '>', found '{found}'"
             fix = "put a line '>name' above the sequence"
-            known = stranger(line, 0) if line.lstrip().startswith(b">") else file_format(self.head)
+            known = (
+                describe_letter(line, 0)
+                if line.lstrip().startswith(b">")
+                else find_file_format(self.head)
+            )
             if known:
                 what, fix = f"{what}; this is {known[0]}", known[1] or _NOTHING
             raise self._fault(what, fix)
@@ -284,11 +288,11 @@ class _Scanner:
         self._finish_record(last=False)
         raw = raw.removesuffix(b"\r")
         if b"\x00" in raw:
-            known = file_format(self.head)
+            known = find_file_format(self.head)
             what = "NUL byte in a header" + (f"; this is {known[0]}" if known else "")
             raise self._fault(what, known[1] if known and known[1] else _NOTHING, record=None)
         if b"\r" in raw:
-            what, fix = stranger(b"\r", 0)
+            what, fix = describe_letter(b"\r", 0)
             raise self._fault(f"{what} in a header", fix, record=None)
         words = raw.split(None, 1)
         if not words:

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.fasta import Header, Piece, scan
+from genodiff.io.fasta import Header, RecordLines, scan_fasta
 from genodiff.io.identity import sha256_json
-from genodiff.io.source import STDIN, open_source
+from genodiff.io.input_file import STDIN, open_input
 
 log = logging.getLogger("genodiff")
 
-FORMAT = 1
+FORMAT = 2
 # ns: a file changed within this time of being read may change again under the same times
 _YOUNG = 2_000_000_000
 _SAMPLES, _SAMPLE = 64, 4096
@@ -92,7 +92,7 @@ def _read_index(home: Path, path: str) -> dict[str, Any] | None:
         index["copy"] = copy and str(copy)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    with open_source(path, digest=True) as source:
+    with open_input(path, digest=True) as source:
         young = index["read_ns"] - max(index["stamp"][1:3]) < _YOUNG
         if (
             source.stat.st_size != index["stamp"][0]
@@ -119,12 +119,12 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
     can be written.
     """
     now = time.time_ns()
-    with open_source(path, digest=True) as source:
+    with open_input(path, digest=True) as source:
         if not stat.S_ISREG(source.stat.st_mode):
             raise DataError("a pipe cannot be read at random", file=path, fix="give a file")
         layouts: dict[str, LineLayout] = {}
         layout = LineLayout(0)
-        for event in scan(source):
+        for event in scan_fasta(source):
             if isinstance(event, Header):
                 layout = layouts[event.name] = LineLayout(event.offset)
             else:
@@ -172,9 +172,9 @@ def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple
     """
     log.info("%s cannot be read at random as it is: writing a plain copy to %s", path, copy)
     places: list[list[Any]] = []
-    with open_source(path, digest=True) as source, atomic.open_atomic(copy) as out:
+    with open_input(path, digest=True) as source, atomic.open_atomic(copy) as out:
         at = 0
-        for event in scan(source):
+        for event in scan_fasta(source):
             if isinstance(event, Header):
                 header = f"{chr(10) * bool(places)}>{event.name}\n".encode()
                 at += out.write(header)
@@ -208,7 +208,7 @@ class LineLayout:
         letters = self.letters or self.length
         return ContigPlace(self.length, self.offset, letters, letters + (self.end or 1))
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: RecordLines) -> None:
         """Take the record's next stretch into account. Wrongly finding lines uneven costs a copy,
         no more.
         """
@@ -243,6 +243,8 @@ class LineLayout:
             even = False
         self.column = (self.column + len(body)) % stride
         if tail:
+            if self.end == 2 and self.column == self.letters and not tail.startswith(b"\r\n"):
+                even = False  # pyfaidx would read a byte of the next header
             full = self.column == self.letters and tail == (b"\r\n" if self.end == 2 else b"\n")
             self.closed, self.column = not full, 0
         self.even = even and self.column <= self.letters

@@ -11,7 +11,7 @@ from Bio import bgzf
 from genodiff.errors import UsageError
 from genodiff.io.atomic import open_atomic
 from genodiff.io.fasta import Record
-from genodiff.io.source import STDIN
+from genodiff.io.input_file import STDIN
 
 _STEP = 1 << 15
 
@@ -34,7 +34,7 @@ def write_fasta(
         zipped = isinstance(target, str | Path) and str(target).lower().endswith(".gz")
         sink = bgzf.BgzfWriter(fileobj=_StaysOpen(out)) if zipped else out
         for record in records:
-            text = to_fasta(record, line_width)
+            text = format_fasta(record, line_width)
             for at in range(
                 0, len(text), _STEP
             ):  # Bio's writer copies all that it is given once per 64 KiB
@@ -44,7 +44,7 @@ def write_fasta(
         out.flush()
 
 
-def to_fasta(record: Record, line_width: int = 60) -> bytes:
+def format_fasta(record: Record, line_width: int = 60) -> bytes:
     """One record as FASTA bytes. Raises `UsageError` for a name or description that breaks it."""
     name, description, sequence = record.name, record.description, record.sequence
     if (

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import check_letters
-from genodiff.io.genbank import FlatRecord, SeqRecord, flat_format, flat_records
-from genodiff.io.lines import split_lines
-from genodiff.io.source import open_source
+from genodiff.io.genbank import FlatRecord, SeqRecord, find_flat_format, parse_flat_records
+from genodiff.io.input_file import open_input
+from genodiff.io.text_lines import split_lines
 from genodiff.settings import did_you_mean
 
 log = logging.getLogger("genodiff")
@@ -92,17 +92,17 @@ def _records(given: str | Path | SeqRecord | Sequence[SeqRecord]) -> Iterator[Fl
                 )
             yield FlatRecord(record.id, bytes(record.seq).upper(), 0, record)
         return
-    with open_source(given) as source:
+    with open_input(given) as source:
         blocks = source.blocks()
         head = next(blocks, b"")
-        flat = flat_format(head)
+        flat = find_flat_format(head)
         if flat is None:
             what = "has no features: it is neither GenBank nor EMBL"
             raise DataError(
                 what, file=source.shown, fix="give such a file, or intervals with --bed"
             )
         lines = split_lines(chain([head], blocks), flat.name, source.shown)
-        yield from flat_records(lines, flat, source.shown)
+        yield from parse_flat_records(lines, flat, source.shown)
 
 
 def _read(record: FlatRecord, feature: SeqRecord, name: str, shown: str | None) -> Feature | None:

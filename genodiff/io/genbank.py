@@ -48,13 +48,13 @@ class FlatRecord(NamedTuple):
     parsed: SeqRecord
 
 
-def flat_format(head: bytes) -> FlatFormat | None:
+def find_flat_format(head: bytes) -> FlatFormat | None:
     """The format of a file that starts with `head`, or None."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     return next((kind for kind in FORMATS if start.startswith(kind.first.encode())), None)
 
 
-def flat_records(
+def parse_flat_records(
     lines: Iterable[tuple[int, str]], kind: FlatFormat, shown: str
 ) -> Iterator[FlatRecord]:
     """The records in numbered lines of a file that messages call `shown`. Raises `DataError`."""

@@ -30,12 +30,16 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
             return braced, 0, contigs[braced]
         if ":" in text and text.rsplit(":", 1)[0] in contigs:
             raise UsageError(f"region '{text}' has no range that can be read", fix=_FORM)
-        raise UsageError(f"region '{text}': no contig of that name", fix=contig_hint(text, contigs))
+        raise UsageError(
+            f"region '{text}': no contig of that name", fix=suggest_contig(text, contigs)
+        )
     contig = found["contig"]
     if contig.startswith("{") and contig.endswith("}") and contig not in contigs:
         contig = contig[1:-1]
     if contig not in contigs:
-        raise UsageError(f"region '{text}': no contig '{contig}'", fix=contig_hint(contig, contigs))
+        raise UsageError(
+            f"region '{text}': no contig '{contig}'", fix=suggest_contig(contig, contigs)
+        )
     length = contigs[contig]
     start = _number(found["start"], text)
     end = _number(found["end"], text) if found["end"] else length if found["dash"] else start
@@ -49,7 +53,7 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
     return contig, start - 1, end
 
 
-def contig_hint(name: str, contigs: dict[str, int]) -> str:
+def suggest_contig(name: str, contigs: dict[str, int]) -> str:
     """What to do about an unknown contig: the same contig under the other naming habit, or the
     nearest name.
     """

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from genodiff.errors import DataError
-from genodiff.io.foreign import binary_format
-from genodiff.io.source import open_source
+from genodiff.io.diagnosis import find_binary_format
+from genodiff.io.input_file import open_input
 from genodiff.tasks.examples import Examples, checked_sequence
 
 PARTS = ("train", "test")
@@ -109,7 +109,7 @@ def _read_part(tree: _Tree, part: str, classes: tuple[str, ...]) -> Examples:
 
 
 def _sequence(raw: bytes, shown: str) -> bytes:
-    known = binary_format(raw[:4096])
+    known = find_binary_format(raw[:4096])
     if known:
         raise DataError(
             f"not a sequence: this is {known[0]}",
@@ -141,7 +141,7 @@ def _has_tables(folder: Path) -> bool:
 
 def _folder(path: Path) -> _Tree:
     if not path.exists():
-        with open_source(path):  # says what is wrong with it, with the nearest name
+        with open_input(path):  # says what is wrong with it, with the nearest name
             pass
     root = _root(path)
     if root is None:
@@ -193,7 +193,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
-        with open_source(path) as source:  # the same fault again, in words
+        with open_input(path) as source:  # the same fault again, in words
             return b"".join(source.blocks())
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError
-from genodiff.io.foreign import stranger
+from genodiff.io.diagnosis import describe_letter
 
 IUPAC = b"ACGTNRYSWKMBDHV"
 
@@ -121,7 +121,7 @@ def checked_sequence(
         )
     if sequence.translate(None, IUPAC):
         at = len(sequence) - len(sequence.lstrip(IUPAC))
-        what, fix = stranger(raw.strip(b" \t\r\n"), at)
+        what, fix = describe_letter(raw.strip(b" \t\r\n"), at)
         raise DataError(
             f"position {at + 1:,}: {what}", file=file, line=line, record=record, fix=fix
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from genodiff.errors import DataError, UsageError
-from genodiff.io.source import open_source
+from genodiff.io.input_file import open_input
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders
 from genodiff.tasks.examples import Examples, Parts, class_counts, concatenate
 from genodiff.tasks.labelled_file import TableColumns, read_examples
@@ -80,7 +80,7 @@ def _parts(
     kind: Kind | None,
 ) -> tuple[Parts, Kind, tuple[str, ...]]:
     if test is None and not path.exists():
-        with open_source(path):  # says what is wrong with it, with the nearest name
+        with open_input(path):  # says what is wrong with it, with the nearest name
             pass
     if (
         test is None

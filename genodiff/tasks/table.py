@@ -14,8 +14,8 @@ import polars as pl
 
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import read_fasta
-from genodiff.io.lines import text_lines
-from genodiff.io.source import open_source
+from genodiff.io.input_file import open_input
+from genodiff.io.text_lines import read_text_lines
 from genodiff.settings import did_you_mean
 
 _ENDINGS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
@@ -69,7 +69,7 @@ def read_table(path: str | Path) -> TextTable:
     if ending in _FASTA:
         return _fasta(path)
     if ending not in _ENDINGS:
-        with open_source(path):
+        with open_input(path):
             pass
         raise DataError(
             f"is no table that is known ('{ending}')",
@@ -99,7 +99,7 @@ def select_rows(table: TextTable, wanted: tuple[tuple[str, str], ...]) -> TextTa
 
 
 def _delimited(path: Path, separator: str) -> TextTable:
-    lines = text_lines(path, "a table")
+    lines = read_text_lines(path, "a table")
     first = next(((number, line) for number, line in lines if line.strip()), None)
     if first is None:
         raise DataError(
@@ -163,7 +163,7 @@ def _fields(path: Path, number: int, line: str, separator: str) -> list[str]:
 
 
 def _parquet(path: Path) -> TextTable:
-    with open_source(path):
+    with open_input(path):
         pass
     try:
         frame = pl.read_parquet(path)

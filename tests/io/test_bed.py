@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.errors import DataError, UsageError
-from genodiff.io import source
+from genodiff.io import input_file
 from genodiff.io.bed import SCHEMA, check_splits, read_bed
 from genodiff.io.regions import parse_region
 
@@ -84,7 +84,7 @@ def test_sound_rows_are_read_exactly_wherever_blocks_end(
     path = tmp_path_factory.mktemp("bed") / "in.bed"
     path.write_bytes(end.join(f"{c}\t{a}\t{b}".encode() for c, a, b in rows))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "BLOCK", block)
+        patch.setattr(input_file, "BLOCK", block)
         table = read_bed(path, CONTIGS)
     assert table.select("contig", "start", "end", "line").rows() == [
         (*row, n) for n, row in enumerate(rows, 1)
@@ -175,8 +175,8 @@ def test_a_file_that_is_no_bed_is_refused(bed: Path, data: bytes, words: str) ->
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     bed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("genodiff.io.lines._LONGEST", 1000)
-    monkeypatch.setattr(source, "BLOCK", 400)
+    monkeypatch.setattr("genodiff.io.text_lines._LONGEST", 1000)
+    monkeypatch.setattr(input_file, "BLOCK", 400)
     bed.write_bytes(b"chr1\t0\t1\nchr1" + b"x" * 5000)
     with pytest.raises(DataError, match="line 2: a line is longer than 1,000 bytes"):
         read_bed(bed)

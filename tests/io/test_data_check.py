@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from genodiff.errors import DataError
-from genodiff.io.text import text_digest
+from genodiff.io.text_file import digest_text
 from tests.commands import command
 
 GOOD = b">a x\nACGTNryk\n>b\nacgt\n"
@@ -136,9 +136,9 @@ def test_a_byte_that_is_no_text_is_named_at_its_offset_wherever_blocks_end(tmp_p
         ):
             path.write_bytes(good.encode() + b"b\xff" + good.encode())
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("genodiff.io.source.BLOCK", size)
+                patch.setattr("genodiff.io.input_file.BLOCK", size)
                 with pytest.raises(DataError) as caught:
-                    text_digest(path)
+                    digest_text(path)
             assert caught.value.line == good.count("\n") + 1
             assert f"byte 0xFF at offset {len(good.encode()) + 1} is not UTF-8" in caught.value.what
 

@@ -63,7 +63,7 @@ def test_every_range_is_the_slice_of_what_the_reader_gives(
     path.write_bytes(gzip.compress(data) if zipped else data)
     records = {r.name: r.sequence for r in read_fasta(path)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("genodiff.io.source.BLOCK", block)
+        patch.setattr("genodiff.io.input_file.BLOCK", block)
         patch.setattr("genodiff.io.fasta._HEAD", 3)
         genome = Genome(path)
     assert genome.contigs == {name: len(sequence) for name, sequence in records.items()}
@@ -94,6 +94,7 @@ def test_even_files_are_read_in_place_and_uneven_ones_through_a_copy(
               "short": b">a\nAC\nACGT\n",
               "mixed": b">a\nACGT\r\nACGT\nACGT\n", "swapped": b">a\nACGT\r\nACGTA\nACGT\r\n",
               "long_crlf": b">a\nACGT\r\nACGTA", "blanks": b">a\nACGT \nACGT \nACGT\n",
+              "short_end": b">a\nACGT\r\nACGT\n>b\nA\n",
               "swapped2": b">a\nACGTA\nACGT\r\nACGT\n", "zip": gzip.compress(even)}  # fmt: skip
     for n, (name, data) in enumerate(uneven.items(), 1):
         (tmp_path / name).write_bytes(data)

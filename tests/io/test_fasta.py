@@ -1,6 +1,4 @@
-"""The FASTA reader against an obvious one, at every block boundary; each stranger named at its line
-and column.
-"""
+"""The FASTA reader against an obvious one, at every block boundary; each fault at its place."""
 
 import gzip
 import hashlib
@@ -19,15 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.errors import DataError, GenodiffError, MachineError, UsageError
-from genodiff.io import fasta, source
-from genodiff.io.fasta import Record, contig_lengths, digests, read_fasta
+from genodiff.io import fasta, input_file
+from genodiff.io.fasta import Record, read_contig_lengths, read_digests, read_fasta
 from genodiff.io.fasta_writer import write_fasta
 
 LETTERS = "ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 FASTA = b">a one\nACGT\nNN\n>b\nacgtRYKM\n"
 
 
-class Blocks(source.Source):
+class Blocks(input_file.InputFile):
     """A source that hands out the bytes in blocks of a given size, whatever they cut in two."""
 
     def __init__(self, data: bytes, size: int) -> None:
@@ -42,7 +40,7 @@ def read(data: bytes, size: int = 1 << 20) -> list[tuple[str, bytes]]:
     records: list[tuple[str, bytes]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fasta, "_HEAD", min(max(size, 3), 4096))
-        for event in fasta.scan(Blocks(data, size)):
+        for event in fasta.scan_fasta(Blocks(data, size)):
             if isinstance(event, fasta.Header):
                 records.append((event.name, b""))
             else:
@@ -141,11 +139,11 @@ def test_layout_and_compression_change_nothing(
     path = tmp_path_factory.mktemp("layout") / "in.txt"
     path.write_bytes(data)
     assert [(r.name, r.sequence) for r in read_fasta(path)] == records
-    assert [(d.name, d.length, d.sha) for d in digests(path)] == [
+    assert [(d.name, d.length, d.sha) for d in read_digests(path)] == [
         (n, len(s), hashlib.sha256(s.upper().translate(bytes.maketrans(b"R", b"N"))).hexdigest())
         for n, s in records
     ]
-    assert contig_lengths(path) == {n: len(s) for n, s in records}
+    assert read_contig_lengths(path) == {n: len(s) for n, s in records}
 
 
 def zipped(data: bytes, block: int = 60000) -> bytes:
@@ -163,11 +161,11 @@ def zipped(data: bytes, block: int = 60000) -> bytes:
 def test_one_stranger_is_named_at_its_line_column_and_record(data: st.DataObject) -> None:
     width, length = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 200))
     at = data.draw(st.integers(0, length - 1))
-    stranger = data.draw(
+    foreign = data.draw(
         st.sampled_from([b"-", b"U", b"E", b"*", b"1", b"\x00", b"\x0c", b"\xff", b"X", b"~"])
     )
     sequence = b"ACGT" * 50
-    sequence = sequence[:at] + stranger + sequence[at + 1 : length]
+    sequence = sequence[:at] + foreign + sequence[at + 1 : length]
     start = (at // width) * width
     starts = range(0, len(sequence), width)
     lines = [sequence[i : i + width] for i in starts]
@@ -382,7 +380,7 @@ def test_bytes_after_compressed_data_are_named_as_such(tmp_path: Path, tail: byt
 
 
 def source_blocks(path: Path) -> Iterator[bytes]:
-    with source.open_source(path) as opened:
+    with input_file.open_input(path) as opened:
         yield from opened.blocks()
 
 
@@ -395,7 +393,8 @@ def test_memory_stays_bounded_while_a_gzip_bomb_is_checked(tmp_path: Path) -> No
         file.write(pack.flush())
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (300 << 20,) * 2)\n"
-        "from genodiff.io.fasta import digests; print([d.length for d in digests('bomb.fa.gz')])"
+        "from genodiff.io.fasta import read_digests\n"
+        "print([d.length for d in read_digests('bomb.fa.gz')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
@@ -408,7 +407,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change:
     path = tmp_path / "in.fa"
     path.write_bytes(b">a\n" + b"ACGT\n" * 100_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "BLOCK", 1000)
+        patch.setattr(input_file, "BLOCK", 1000)
         blocks = source_blocks(path)
         next(blocks)
         if change == "append":

@@ -17,7 +17,7 @@ from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import user_recipe
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.fasta import Record, contig_lengths, digests, read_fasta
+from genodiff.io.fasta import Record, read_contig_lengths, read_digests, read_fasta
 from tests.commands import command
 
 FORMATS = ["genbank", "embl"]
@@ -55,8 +55,8 @@ def test_the_records_are_those_of_the_same_fasta(tmp_path: Path, form: str, chan
         Record("U00001.1", "a test", SEQUENCES["U00001.1"].encode(), first + shift),
         Record("U00002.1", "a test", SEQUENCES["U00002.1"].encode(), second + shift),
     ]
-    assert list(digests(path)) == list(digests(plain))
-    assert contig_lengths(path) == {"U00001.1": 160, "U00002.1": 126}
+    assert list(read_digests(path)) == list(read_digests(plain))
+    assert read_contig_lengths(path) == {"U00001.1": 160, "U00002.1": 126}
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -113,7 +113,7 @@ def test_a_broken_flat_file_is_one_line_with_file_place_and_remedy(
     assert "\n" not in str(caught.value)
     assert caught.value.fix
     with pytest.raises(DataError, match=words):
-        list(digests(path))
+        list(read_digests(path))
 
 
 def test_a_record_without_sequence_or_name_and_bytes_that_are_no_text_are_refused(

@@ -14,7 +14,7 @@ from rich.table import Table
 from genodiff.cli.common import Common
 from genodiff.generate.text_output import END
 from genodiff.io.fasta import read_fasta
-from genodiff.io.text import text_pieces
+from genodiff.io.text_file import read_text_pieces
 from genodiff.runs.model import Model, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.score.eval_data import open_data
@@ -88,7 +88,7 @@ def judge(
 def _read(path: str, model: Model) -> list[Any]:
     if model.alphabet.domain == "dna":
         return [model.alphabet.encode(record.sequence) for record in read_fasta(path)]
-    tokenizer, whole = model_tokenizer(model.run, model.alphabet), "".join(text_pieces(path))
+    tokenizer, whole = model_tokenizer(model.run, model.alphabet), "".join(read_text_pieces(path))
     return [
         np.asarray(ids, np.int64) for ids in tokenizer.encode(_texts(whole, Path(f"{path}.json")))
     ]

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genodiff.errors import DataError
-from genodiff.io.text import text_pieces
+from genodiff.io.text_file import read_text_pieces
 from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples, Parts, concatenate
 from genodiff.tasks.suite import LAYOUTS, TaskFiles
@@ -150,7 +150,7 @@ def has_labels(path: Path | None, name: str) -> bool:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number and text of every line. Control characters stay: CoLA's own file has one."""
-    for number, line in enumerate("".join(text_pieces(path)).split("\n"), 1):
+    for number, line in enumerate("".join(read_text_pieces(path)).split("\n"), 1):
         yield number, line.removesuffix("\r")
 
 

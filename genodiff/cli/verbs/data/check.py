@@ -21,9 +21,9 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
-from genodiff.io.fasta import contig_lengths, digests
-from genodiff.io.source import STDIN
-from genodiff.io.text import text_digest
+from genodiff.io.fasta import read_contig_lengths, read_digests
+from genodiff.io.input_file import STDIN
+from genodiff.io.text_file import digest_text
 
 _SPOOL = 1 << 26  # bytes of the answer that stay in memory
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
@@ -73,13 +73,13 @@ def check(
         )
     rows: Iterator[dict[str, Any]]
     if kind == "FASTA":
-        rows = ({"name": d.name, "length": d.length, "sha": d.sha} for d in digests(file))
+        rows = ({"name": d.name, "length": d.length, "sha": d.sha} for d in read_digests(file))
         _answer(file, rows, json, "record", "base", seq_len)
     elif kind == "BED":
-        contigs = None if fasta is None else contig_lengths(fasta)
+        contigs = None if fasta is None else read_contig_lengths(fasta)
         _answer(file, _read_intervals(file, contigs), json, "interval", "base", None)
     elif kind == "text":
-        found = text_digest(file)
+        found = digest_text(file)
         rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
         _answer(file, rows, json, "text", "character", seq_len)
     else:

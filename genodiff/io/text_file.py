@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
-from genodiff.io.foreign import binary_format
-from genodiff.io.lines import text_lines
-from genodiff.io.source import open_source, shown_as
+from genodiff.io.diagnosis import find_binary_format
+from genodiff.io.input_file import name_input, open_input
+from genodiff.io.text_lines import read_text_lines
 
 _BOM = b"\xef\xbb\xbf"
 _FIX = "save it as UTF-8 (iconv -t UTF-8)"
@@ -29,13 +29,13 @@ class TextDigest(NamedTuple):
     sha: str
 
 
-def text_digest(path: str | Path) -> TextDigest:
+def digest_text(path: str | Path) -> TextDigest:
     """Size and checksum of all the text in a file, read in blocks. Raises `DataError` with the line
     of the fault.
     """
     characters = length = 0
     digest, blank = hashlib.sha256(), True
-    for piece in json_texts(path) if _is_jsonl(path) else text_pieces(path):
+    for piece in read_json_texts(path) if _is_jsonl(path) else read_text_pieces(path):
         data = piece.encode()
         characters, length, blank = (
             characters + len(piece),
@@ -45,7 +45,7 @@ def text_digest(path: str | Path) -> TextDigest:
         digest.update(data)
     if blank:
         what = "holds only white space: no text" if length else "is empty: no text"
-        raise DataError(what, file=shown_as(path), fix="give a file with text")
+        raise DataError(what, file=name_input(path), fix="give a file with text")
     return TextDigest(characters, length, digest.hexdigest())
 
 
@@ -54,15 +54,15 @@ def _is_jsonl(path: str | Path) -> bool:
     return name.endswith((".jsonl", ".ndjson"))
 
 
-def text_pieces(path: str | Path) -> Iterator[str]:
+def read_text_pieces(path: str | Path) -> Iterator[str]:
     """The text of a file in pieces of any size, cut anywhere between characters. Raises `DataError`
     with the line.
     """
     decoder, line, done, first = codecs.getincrementaldecoder("utf-8")(), 1, 0, True
-    with open_source(path) as source:
+    with open_input(path) as source:
         for block in source.blocks():
             if first:
-                known = binary_format(block[:4096])
+                known = find_binary_format(block[:4096])
                 if known:
                     raise DataError(
                         f"not UTF-8 text: this is {known[0]}",
@@ -96,12 +96,12 @@ def text_pieces(path: str | Path) -> Iterator[str]:
             )
 
 
-def json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
+def read_json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
     """The text of each JSON line: its `fields`, joined by a blank. Raises `DataError` with the
     line.
     """
-    shown, named = shown_as(path), " and ".join(f"'{f}'" for f in fields)
-    for number, line in text_lines(path, "JSON lines"):
+    shown, named = name_input(path), " and ".join(f"'{f}'" for f in fields)
+    for number, line in read_text_lines(path, "JSON lines"):
         if not line.strip():
             continue
         try:

@@ -74,7 +74,7 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
 )
 
 
-def binary_format(head: bytes) -> Diagnosis | None:
+def find_binary_format(head: bytes) -> Diagnosis | None:
     """What a file that starts with `head` is, where it is no text in UTF-8 at all, and the remedy
     (may be empty).
     """
@@ -91,11 +91,11 @@ def binary_format(head: bytes) -> Diagnosis | None:
     return None
 
 
-def file_format(head: bytes) -> Diagnosis | None:
+def find_file_format(head: bytes) -> Diagnosis | None:
     """What a file that starts with `head` probably is if it is no FASTA, the remedy (may be empty);
     None: unknown.
     """
-    known = binary_format(head)
+    known = find_binary_format(head)
     if known:
         return known
     if b"\x00" in head:
@@ -118,7 +118,7 @@ def file_format(head: bytes) -> Diagnosis | None:
     return None
 
 
-def stranger(line: bytes, at: int) -> Diagnosis:
+def describe_letter(line: bytes, at: int) -> Diagnosis:
     """What the byte at `at` of a sequence line is, and the remedy. `line` has no line end."""
     byte = line[at : at + 1]
     before, bare = line[:at], line.strip(b" \t")

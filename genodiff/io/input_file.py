@@ -30,7 +30,7 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)$")
 _AGAIN = "copy or download the file again (`gzip -t FILE` tests it)"
 
 
-class Source:
+class InputFile:
     """One opened input. `blocks()` gives its decompressed bytes once; `compression` is known after
     the first block.
 
@@ -214,23 +214,23 @@ def _bgzf_size(data: bytes, at: int) -> int | None:
     return 0
 
 
-def shown_as(path: str | Path) -> str:
+def name_input(path: str | Path) -> str:
     """`path` as messages name it."""
     return "<stdin>" if str(path) == STDIN else str(path) or "''"
 
 
 @contextmanager
-def open_source(path: str | Path, *, digest: bool = False) -> Iterator[Source]:
+def open_input(path: str | Path, *, digest: bool = False) -> Iterator[InputFile]:
     """`path` opened for reading ("-" is stdin). Raises `DataError` for what is no readable regular
     file.
 
     Named pipes are refused, since without a writer they block for ever; stdin and `/dev/fd/N` may
     be pipes.
     """
-    shown = shown_as(path)
+    shown = name_input(path)
     descriptor = _open(path, shown)
     try:
-        yield Source(descriptor, shown, digest=digest)
+        yield InputFile(descriptor, shown, digest=digest)
     finally:
         os.close(descriptor)
 

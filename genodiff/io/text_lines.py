@@ -5,17 +5,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from genodiff.errors import DataError
-from genodiff.io.foreign import binary_format
-from genodiff.io.source import open_source
+from genodiff.io.diagnosis import find_binary_format
+from genodiff.io.input_file import open_input
 
 _BOM = b"\xef\xbb\xbf"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _LONGEST = 1 << 26
 
 
-def text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
+def read_text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of every line of a file, as `split_lines` gives them."""
-    with open_source(path) as source:
+    with open_input(path) as source:
         yield from split_lines(source.blocks(), kind, source.shown)
 
 
@@ -29,7 +29,7 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
     for block in blocks:
         data = rest + block
         if first:
-            known = binary_format(data[:4096])
+            known = find_binary_format(data[:4096])
             if known:
                 what, fix = f"not {kind}: this is {known[0]}", known[1] or f"give {kind}"
                 raise DataError(what, file=shown, line=1, fix=fix)
