@@ -1,5 +1,6 @@
-# Two commands:  make demo   (set up, train the embedded default, sample, report)
-#                make test   (set up, run the tests)
+# make demo   set up, train the embedded default, sample, report
+# make test   set up, run the tests
+# make check  lint and the quick tests of every room: the habit before a commit
 PYTHON ?= python3
 VENV   ?= .venv
 TORCH  ?= 2.13.0
@@ -7,19 +8,38 @@ CPU    := https://download.pytorch.org/whl/cpu
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install -q
 
-.PHONY: demo test test-all lint bench clean
+TESTS   = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
+# The quick tests: some files of every room, none of which takes more than a few seconds.
+QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/test_*.py)) \
+  $(addprefix tests/, \
+    backbones/test_strand.py backbones/test_mamba.py cli/test_eval_cli.py \
+    cli/test_finetune_data_cli.py conformance/test_golden.py data/test_loader.py \
+    data/test_splits.py data/test_windows.py diffusion/test_loss.py diffusion/test_masked.py \
+    diffusion/test_objectives.py diffusion/test_schedule.py finetune/test_baselines.py \
+    generate/test_infill.py hub/test_caduceus_names.py io/test_atomic.py io/test_bed.py \
+    kernels/test_conv.py kernels/test_norm.py report/test_comparison.py report/test_figures.py \
+    runs/test_checkpoint.py runs/test_config.py score/test_interval.py score/test_markov.py \
+    score/test_steps.py studies/test_compare.py tasks/test_metrics_of_tasks.py \
+    train/test_head_rows.py train/test_optimizer.py)
+
+.PHONY: demo test test-all check lint bench clean
 
 demo: $(VENV)/.run
 	$(BIN)/genodiff demo
 
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --durations 12
+	$(TESTS) --durations 12
 
 test-all: $(VENV)/.test lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not gpu"
+	$(TESTS) -m "not gpu"
+
+check: lint
+	$(TESTS) $(QUICK)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 bench: $(VENV)/.run
