@@ -8,7 +8,7 @@ CPU    := https://download.pytorch.org/whl/cpu
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install -q
 
-TESTS   = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+TESTS   = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # The quick tests: some files of every room, none of which takes more than a few seconds.
 QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/test_*.py)) \
