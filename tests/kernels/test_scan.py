@@ -118,7 +118,7 @@ def test_blocks_of_rows_and_times_leave_no_seam(
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_the_gradients_of_the_torch_scan_are_those_of_finite_differences(reverse: bool) -> None:
-    p = Problem(2, 5, 2, 3, z=True, h0=True, reverse=reverse)
+    p = Problem(2, 3, 2, 2, z=True, h0=True, reverse=reverse)
     names = list(p.inputs)
 
     def f(*values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -129,18 +129,21 @@ def test_the_gradients_of_the_torch_scan_are_those_of_finite_differences(reverse
     assert torch.autograd.gradcheck(f, tuple(x.requires_grad_() for x in p.inputs.values()))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps(provider: str) -> None:
-    for decay, bound in ((0.02, 1e-6), (0.002, 3e-6)):  # a memory of some 300, some 3,000 steps
-        p = Problem(1, 16384, 2, 16, decay=decay)
-        with torch.no_grad():
-            y, state = naive_scan(**p.inputs, delta_softplus=True)
-            x = {name: value.float() for name, value in p.inputs.items()}
-            got, last = selective_scan(
-                **x, delta_softplus=True, return_state=True, provider=provider
-            )
-        assert float((got.double() - y).norm() / y.norm()) < bound
-        assert float((last.double() - state).norm() / state.norm()) < bound
+@torch.no_grad()
+def test_decays_near_one_do_not_drift_over_sixteen_thousand_steps() -> None:
+    p = Problem(1, 16384, 4, 16)
+    # Two channels with a memory of some 300 steps, and two with one of some 3,000.
+    p.inputs["A"] = (p.inputs["A"] * torch.tensor([[0.02]] * 2 + [[0.002]] * 2)).float().double()
+    x = {name: value.float() for name, value in p.inputs.items()}
+    y, state = naive_scan(**p.inputs, delta_softplus=True)
+    for provider in PROVIDERS:
+        got, last = selective_scan(**x, delta_softplus=True, return_state=True, provider=provider)
+        for channels, bound in ((slice(0, 2), 1e-6), (slice(2, 4), 3e-6)):
+            for a, b in (
+                (got[:, :, channels], y[:, :, channels]),
+                (last[:, channels], state[:, channels]),
+            ):
+                assert float((a.double() - b).norm() / b.norm()) < bound, provider
 
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, "naive"])
