@@ -1,8 +1,8 @@
 """Folds measurements into results.jsonl and writes RESULTS.md from it.
 
     python benchmarks/gpu/sass.py --json > sass.jsonl
-    python benchmarks/gpu/fold.py --sass sass.jsonl ...    counts: one file for each Triton, any machine
-    python benchmarks/gpu/fold.py FOLDER                   measurements: what run.sh brought back
+    python benchmarks/gpu/fold.py --sass sass.jsonl    counts of one Triton, from any machine
+    python benchmarks/gpu/fold.py FOLDER               measurements: what run.sh brought back
 
 A count replaces those of its Triton, a measurement that of its device.
 """
@@ -19,22 +19,27 @@ HERE = Path(__file__).resolve().parent
 MEASURED = "3.6.0"  # the Triton of the GPU machine (torch 2.11), whose counts stand in full
 HEAD = """# GPU
 
-The Triton kernels of the selective scan, the convolution and the mixer (`genodiff/kernels/triton/`). Counts come from machine code,
-compiled for sm_90 and taken apart on a machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in one call on the GPU.
-All figures: `results.jsonl`. Written by `benchmarks/gpu/fold.py`.
+The Triton kernels of the selective scan, the convolution and the mixer
+(`genodiff/kernels/triton/`). Counts come from machine code, compiled for sm_90 and taken apart on a
+machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in one call on the GPU. All
+figures: `results.jsonl`. Written by `benchmarks/gpu/fold.py`.
 """
 QUEUE = """
 ## Not measured yet
 
-No GPU was at hand when these kernels were written. What is known of them: every output and gradient agrees with the naive scan under
-Triton's interpreter and as compiled sm_90 PTX in an emulated warp (`tests/kernels/test_triton*.py`), and the counts above. In the queue,
-with `fetch.sh` and then `run.sh` on an H100 or H200:
+No GPU was at hand when these kernels were written. What is known of them: every output and gradient
+agrees with the naive scan under Triton's interpreter and as compiled sm_90 PTX in an emulated warp
+(`tests/kernels/test_triton*.py`), and the counts above. In the queue, with `fetch.sh` and then
+`run.sh` on an H100 or H200:
 
-- the GPU tests (`pytest -m gpu tests/kernels`), errors in float32 and bfloat16, the same bits twice (`parity.py`);
-- the scan beside mamba-ssm's, and the alternatives for `genodiff/kernels/triton/choices.json`: unrolling, a cap on registers (`scan.py`);
-- whether float32 needs the exact 2^x, which costs it a factor of 2 in instructions (`parity.py`, "fast exp");
-- the whole step beside the two-call structure at 470 k, 1.9 M and 7.7 M, lengths 1 k, 8 k and 131 k, and the fraction of the
-  roofline (`step.py`);
+- the GPU tests (`pytest -m gpu tests/kernels`), errors in float32 and bfloat16, the same bits twice
+  (`parity.py`);
+- the scan beside mamba-ssm's, and the alternatives for `genodiff/kernels/triton/choices.json`:
+  unrolling, a cap on registers (`scan.py`);
+- whether float32 needs the exact 2^x, which costs it a factor of 2 in instructions (`parity.py`,
+  "fast exp");
+- the whole step beside the two-call structure at 470 k, 1.9 M and 7.7 M, lengths 1 k, 8 k and 131
+  k, and the fraction of the roofline (`step.py`);
 - a training run on yeast, and its resumption to the same bits (`train.py`).
 """
 
@@ -83,12 +88,13 @@ def sass(counts: list[dict[str, Any]]) -> str:
     text = f"""
 ## Counts: sm_90 machine code
 
-Commit {rows[0]["commit"]}; `python benchmarks/gpu/sass.py`, Triton {rows[0]["triton"]} and its ptxas; tiles of 16 steps, 16 states,
-a warp per program.
+Commit {rows[0]["commit"]}; `python benchmarks/gpu/sass.py`, Triton {rows[0]["triton"]} and its
+ptxas; tiles of 16 steps, 16 states, a warp per program.
 
-A step is one time of one channel; a warp does 32 at once. `slots` are the instructions that a scheduler issues for them; MUFU (2^x) and
-SHFL are cycles for which their units are busy; the largest of the three bounds the kernel. `bound` is that for 528 schedulers at
-1.755 GHz, in G steps/s, without memory.{"" if any(row["spills"] for row in rows) else " No kernel spills."}
+A step is one time of one channel; a warp does 32 at once. `slots` are the instructions that a
+scheduler issues for them; MUFU (2^x) and SHFL are cycles for which their units are busy; the
+largest of the three bounds the kernel. `bound` is that for 528 schedulers at 1.755 GHz, in G
+steps/s, without memory.{"" if any(row["spills"] for row in rows) else " No kernel spills."}
 
 """
     keys = ["kernel", "dtype", "d_inner", "registers", "spills", "slots_per_step",
@@ -115,19 +121,24 @@ SHFL are cycles for which their units are busy; the largest of the three bounds 
         for row in rows
         if row["kernel"] == "scan_backward" and row["dtype"] == "bf16"
     )
+    instructions = ", ".join(f"{v} {k}" for k, v in list(inner.items())[:8])
     text += f"""
 What the counts of commit afb835a said, which chose the kernels' form:
 
-- Forward in bfloat16 is bound by its expensive functions, as aimed at: 16 2^x of the decays and one of the softplus, 136 cycles a step.
-  At d_inner 256 the bound is 0.85 G tokens/s per direction and layer.
-- Backward is bound by issue. Its inner loop, 16 steps of one state: {", ".join(f"{v} {k}" for k, v in list(inner.items())[:8])}.
-- Sums of ∂B and ∂C over lanes by the matrix unit (8 HMMA and 7 SHFL for 32 sums) instead of Triton's own (`SUMS=plain`: 160 SHFL)
-  double the bound. In bfloat16 they take the products with 10 bits of fraction; in float32 in two parts, with 21.
-- float32 takes 2^x by a polynomial, exact at 0 (decays near 1 compound), on the FMA pipes: no MUFU at all, 2.4 times the slots.
-- Registers allow 18 warps a multiprocessor in forward, 8 in backward; a cap of 168 (12 warps) spills 40 words. Which is faster only
-  a GPU can tell.
-- The convolution is not fused into the scan: its output has to be written for x_proj anyway, so that the scan would read x instead of
-  c, byte for byte the same, and compute the convolution again. It is recomputed in the backward pass instead of kept.
+- Forward in bfloat16 is bound by its expensive functions, as aimed at: 16 2^x of the decays and one
+  of the softplus, 136 cycles a step. At d_inner 256 the bound is 0.85 G tokens/s per direction and
+  layer.
+- Backward is bound by issue. Its inner loop, 16 steps of one state: {instructions}.
+- Sums of ∂B and ∂C over lanes by the matrix unit (8 HMMA and 7 SHFL for 32 sums) instead of
+  Triton's own (`SUMS=plain`: 160 SHFL) double the bound. In bfloat16 they take the products with 10
+  bits of fraction; in float32 in two parts, with 21.
+- float32 takes 2^x by a polynomial, exact at 0 (decays near 1 compound), on the FMA pipes: no MUFU
+  at all, 2.4 times the slots.
+- Registers allow 18 warps a multiprocessor in forward, 8 in backward; a cap of 168 (12 warps)
+  spills 40 words. Which is faster only a GPU can tell.
+- The convolution is not fused into the scan: its output has to be written for x_proj anyway, so
+  that the scan would read x instead of c, byte for byte the same, and compute the convolution
+  again. It is recomputed in the backward pass instead of kept.
 """
     return text + (compared(counts, releases) if len(releases) > 1 else "")
 
@@ -151,13 +162,16 @@ def compared(counts: list[dict[str, Any]], releases: list[str]) -> str:
     return f"""
 ### The same with other releases of Triton
 
-Commit {", ".join(commits)}; `python benchmarks/gpu/sass.py --d-inner 256` under each. Slots a step, registers in brackets. Spills in
-all of them: {sum(row["spills"] for row in counts)}; through shared memory: {", ".join(f"`{name}`" for name in sorted(through)) or "none"}.
+Commit {", ".join(commits)}; `python benchmarks/gpu/sass.py --d-inner 256` under each. Slots a step,
+registers in brackets. Spills in all of them: {sum(row["spills"] for row in counts)}; through shared
+memory: {", ".join(f"`{name}`" for name in sorted(through)) or "none"}.
 
 {table(["kernel", "dtype", "d_inner", *releases], rows)}
-- Of two axes equally contiguous Triton 3.7 and later lay the other one over the lanes. The kernels used to call channels no more
-  contiguous than times: there time went over the lanes, with 1216 shuffles and 13 barriers in `scan_forward` (bf16), and the inline PTX
-  met tiles of another shape than it is written for. Now channels lie side by side, at multiples of one element, which is unambiguous.
+- Of two axes equally contiguous Triton 3.7 and later lay the other one over the lanes. The kernels
+  used to call channels no more contiguous than times: there time went over the lanes, with 1216
+  shuffles and 13 barriers in `scan_forward` (bf16), and the inline PTX met tiles of another shape
+  than it is written for. Now channels lie side by side, at multiples of one element, which is
+  unambiguous.
 """
 
 
@@ -170,8 +184,9 @@ def measured(found: dict[str, Any]) -> str:
     text = f"""
 ## Measured: {machine.get("device", "a GPU")}
 
-Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torch")}, Triton {machine.get("triton")}, driver and clocks
-{machine.get("driver")}; copies {copies:.2f} TB/s, bfloat16 products {products:.0f} TFLOP/s.
+Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torch")}, Triton
+{machine.get("triton")}, driver and clocks {machine.get("driver")}; copies {copies:.2f} TB/s,
+bfloat16 products {products:.0f} TFLOP/s.
 """
     steps = found.get("step", {}).get("rows", [])
     if steps:
@@ -203,12 +218,18 @@ Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torc
     rows = [r for r in found.get("parity", {}).get("rows", []) if "float32" in r]
     if rows:
         passed = found["parity"]["self_test"] or "passed"
-        text += (f"\nErrors against float64, the largest over outputs and gradients; self-test: " f"{passed}.\n\n") + table(
-            ["batch", "length", "channels", "decay", "reverse", "segments", "float32", "fast exp", "unsplit", "bfloat16", "same bits"],
-            [[r["batch"], r["length"], r["channels"], r["decay"], r["reverse"], r["segments"],
-              *(f"{max(r[k].values()):.1e}" if k in r else "" for k in ("float32", "float32, fast exp", "float32, unsplit", "bfloat16")),
-              r["float32 repeats"] and r["bfloat16 repeats"]] for r in rows],
-        )  # fmt: skip
+        text += "\nErrors against float64, the largest over outputs and gradients; self-test: "
+        shapes = ["batch", "length", "channels", "decay", "reverse", "segments"]
+        errors = ["float32", "float32, fast exp", "float32, unsplit", "bfloat16"]
+        text += f"{passed}.\n\n" + table(
+            [*shapes, *(name.removeprefix("float32, ") for name in errors), "same bits"],
+            [
+                [r[k] for k in shapes]
+                + [f"{max(r[k].values()):.1e}" if k in r else "" for k in errors]
+                + [r["float32 repeats"] and r["bfloat16 repeats"]]
+                for r in rows
+            ],
+        )
     if "train" in found:
         t = found["train"]
         text += (

@@ -27,7 +27,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def save(path: Path, value: Any) -> None:
-    """`value` as JSON; called after every figure, so that a run that is cut off leaves what it has."""
+    """Write `value` as JSON, after every figure: a run that is cut off keeps what it has."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, value)
 
@@ -105,7 +105,8 @@ def describe(dry: bool = False) -> dict[str, Any]:
             return ""
 
     found: dict[str, Any] = {
-        "device": torch.cuda.get_device_name() if DEVICE == "cuda" else platform.processor() or platform.machine(), "dry": dry,
+        "device": torch.cuda.get_device_name() if DEVICE == "cuda"
+        else platform.processor() or platform.machine(), "dry": dry,
         "torch": torch.__version__, "triton": version("triton") if find_spec("triton") else None,
         "cuda": torch.version.cuda,
         "python": platform.python_version(),

@@ -62,7 +62,7 @@ def chosen(name: str, dtype: str) -> dict[str, Any]:
 
 
 def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> Any:
-    """The kernel as `triton/scan.py` launches it on contiguous tensors of a length that T divides."""
+    """The kernel as `triton/scan.py` launches it: contiguous tensors, a length that T divides."""
     kernel = getattr(kernels, name)
     kind = CHOICES[LONG[dtype]]
     constants: dict[str, Any] = dict(
@@ -72,10 +72,17 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
     ) | {f"{x}_l": d_inner for x in ("u", "delta", "y", "dy")} | chosen(name,
     dtype) | changes  # fmt: skip
     names = [p.name for p in kernel.params]
-    signature = {
-        p.name: "constexpr" if p.is_constexpr else "*fp32" if p.name in FLOATS else "i32" if p.name in ("L", "tiles", "segments")
-        else "i64" if p.name.endswith("_b") or p.name.startswith("out_") else f"*{dtype}" for p in kernel.params
-    }  # fmt: skip
+
+    def kind_of(parameter: Any) -> str:
+        if parameter.is_constexpr:
+            return "constexpr"
+        if parameter.name in ("L", "tiles", "segments"):
+            return "i32"
+        if parameter.name.endswith("_b") or parameter.name.startswith("out_"):
+            return "i64"
+        return "*fp32" if parameter.name in FLOATS else f"*{dtype}"
+
+    signature = {p.name: kind_of(p) for p in kernel.params}
     odd = [n for n in names if signature[n] == "constexpr" or n in ("tiles", "segments")]
     aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n not in odd}
     source = ASTSource(
@@ -188,10 +195,10 @@ def main() -> int:
                 code, resources = disassembled(cubin)
                 spills = sum(opcode(text) in ("LDL", "STL") for _, text in code)
                 spilt |= bool(spills or resources["STACK"] or resources["LOCAL"])
-                row = {"triton": triton.__version__, "kernel": label, "dtype": dtype, "d_inner": d_inner, "arch": arguments.arch,
-                       "registers": resources["REG"], "stack": resources["STACK"],
-                           "spills": spills, "shared": resources["SHARED"],
-                       "instructions": len(code)}  # fmt: skip
+                row = {"triton": triton.__version__, "kernel": label, "dtype": dtype}
+                row |= {"d_inner": d_inner, "arch": arguments.arch, "registers": resources["REG"]}
+                row |= {"stack": resources["STACK"], "spills": spills}
+                row |= {"shared": resources["SHARED"], "instructions": len(code)}
                 row |= counted(code, chosen(name, dtype).get("UNROLL", 1))
                 if arguments.json:
                     print(json.dumps(row), flush=True)

@@ -34,7 +34,8 @@ int main(int count, char **given) {
     for (int64_t i = 0; i < pointers; i++)
         if (((uint64_t *)all)[i]) ((uint64_t *)all)[i] += (uint64_t)all;
     int backward = atoi(given[5]), threads = atoi(given[6]);
-#define RUN(name) if (!strcmp(given[3], #name)) return genodiff_##name((void *)all, backward, threads);
+#define RUN(name) \\
+    if (!strcmp(given[3], #name)) return genodiff_##name((void *)all, backward, threads);
     RUN(scan) RUN(conv) RUN(gate) RUN(norm) RUN(linear)
     return 2;
 }

@@ -43,8 +43,15 @@ class Emulated:
             names = [p.name for p in self.kernel.params]
             constants.pop("num_stages", None)
             given = dict(zip([n for n in names if n not in constants], arguments, strict=True))
-            signature = {n: "constexpr" if n in constants else POINTERS[given[n].dtype] if isinstance(given[n], Tensor) else "i64"
-                         if n.endswith("_b") or n.startswith("out_") else "i32" for n in names}  # fmt: skip
+
+            def kind_of(name: str) -> str:
+                if name in constants:
+                    return "constexpr"
+                if isinstance(given[name], Tensor):
+                    return POINTERS[given[name].dtype]
+                return "i64" if name.endswith("_b") or name.startswith("out_") else "i32"
+
+            signature = {n: kind_of(n) for n in names}
             aligned = {
                 (i,): [["tt.divisibility", 16]]
                 for i, n in enumerate(names)

@@ -16,7 +16,9 @@ from genodiff.kernels import library
 
 ROOT = Path(__file__).parents[2]
 COMPILER = """#!/bin/sh
-for word; do case $word in -fopenmp) echo "cc: error: unsupported option '-fopenmp'" >&2; exit 1;; esac; done
+for word; do
+    case $word in -fopenmp) echo "cc: error: unsupported option '-fopenmp'" >&2; exit 1;; esac
+done
 exec {} "$@"
 """
 

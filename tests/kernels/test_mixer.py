@@ -131,7 +131,7 @@ def test_every_number_of_states_gives_the_outputs_and_gradients_of_the_parts(
 def test_every_rank_of_the_step_sizes_gives_the_outputs_and_gradients_of_the_parts(
     rank: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A group of channels for each task where sequences are few, all of them where they are many."""
+    """A group of channels for each task if sequences are few, all channels if they are many."""
     assert_agrees(problem(1, 70, 150, 16, rank=rank), monkeypatch)
     assert_agrees(problem(9, 70, 20, 16, rank=rank, padding=30), monkeypatch)
 

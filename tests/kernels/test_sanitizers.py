@@ -32,9 +32,11 @@ for threads in (1, 3):
     for length in (1, 2, 63, 65, 130):
         for channels in (1, 7, 15, 16, 17, 40):
             for states, batch in ((1, 1), (5, 2), (16, 9), (24, 3)):
-                Problem(batch, length, channels, states, h0=True, z=True, reverse=states == 5).solve("native", torch.float32)
+                p = Problem(batch, length, channels, states, h0=True, z=True, reverse=states == 5)
+                p.solve("native", torch.float32)
             for taps, rank in ((1, 1), (4, 8), (9, 19)):
-                run(problem(2, length, channels, 16, taps=taps, rank=rank, padding=taps - 1, in_bias=taps == 4), torch.float32)
+                odd = {"padding": taps - 1, "in_bias": taps == 4}
+                run(problem(2, length, channels, 16, taps=taps, rank=rank, **odd), torch.float32)
             x = torch.randn(length, channels, requires_grad=True)
             rms_norm(x, torch.ones(channels), 1e-5).sum().backward()
     for taps in (3, 4):

@@ -1,4 +1,4 @@
-"""What a scan saves for the backward pass, and that its cost grows with the length and no faster."""
+"""What a scan saves for the backward pass, and that its cost grows no faster than the length."""
 
 import time
 from typing import Any

@@ -224,9 +224,7 @@ def test_on_a_gpu_decays_near_one_do_not_drift() -> None:
 
 @needs_triton
 @pytest.mark.slow
-def test_the_compiled_kernels_spill_no_registers_and_forward_is_bound_by_its_expensive_functions() -> (
-    None
-):
+def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_functions() -> None:
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "benchmarks/gpu/sass.py", "--json", "--d-inner", "256"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())

@@ -156,9 +156,7 @@ def test_the_whole_mixer_agrees_with_its_definition_in_every_gradient(
 
 
 @on_cpu
-def test_under_autocast_the_mixer_computes_in_bfloat16_and_its_gradients_have_the_dtypes_of_the_weights() -> (
-    None
-):
+def test_under_autocast_the_mixer_is_bfloat16_and_gradients_have_the_weights_dtypes() -> None:
     given = problem(5, 9, 2, 2, 1, 5, True)
     x = {k: None if v is None else v.clone().requires_grad_() for k, v in given.items()}
     gy = normal(1, 5, 5, seed=7)
