@@ -163,7 +163,7 @@ class Alphabet:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """The alphabet that `to_json` wrote. Raises `CheckpointError` where the values make none."""
+        """The alphabet that `to_json` wrote. Raises `CheckpointError` for impossible values."""
         try:
             tokens, complement, targets = values["tokens"], values["complement"], values["targets"]
             return cls(

@@ -124,7 +124,7 @@ class Vocabulary(Alphabet):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """The vocabulary that `to_json` wrote. Raises `CheckpointError` where the values make none."""
+        """The vocabulary that `to_json` wrote. Raises `CheckpointError` for impossible values."""
         try:
             start = values["start_id"]
             if values["domain"] != TEXT.name or int(values["n_tokens"]) > MOST_TOKENS:
@@ -146,6 +146,12 @@ class Vocabulary(Alphabet):
                 f"does not describe a vocabulary ({type(fault).__name__}: {fault})",
                 fix="use an undamaged checkpoint",
             ) from None
+
+
+def alphabet_from_json(values: dict[str, Any]) -> Alphabet:
+    """The alphabet or vocabulary that `to_json` wrote. Raises `CheckpointError`."""
+    kind = Vocabulary if values.get("domain") == TEXT.name else Alphabet
+    return kind.from_json(values)
 
 
 def _characters(name: str, letters: int, padded_size: int) -> Vocabulary:

@@ -32,7 +32,7 @@ were ambiguity codes.
 
 
 def encoding_table() -> bytes:
-    """256 bytes: a letter's `id | SOFT`; 0xFF for what is no letter of DNA. For `bytes.translate`."""
+    """256 bytes for `bytes.translate`: `id | SOFT` of a letter of DNA, 0xFF for all others."""
     table = bytearray(b"\xff" * 256)
     for letter in "ACGTN" + AMBIGUOUS:
         table[ord(letter)] = int(DNA.encode(letter)[0])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA
+from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_build import (
     FORMAT,
     build_folder,
@@ -61,6 +61,10 @@ class DnaStore(Store):
         contigs = {c["name"]: c["length"] for c in manifest["contigs"]}
         super().__init__(path, source, manifest, contigs, recipe.digest())
         self.splits = resolve(recipe, contigs, source.path or recipe.name, exact=exact)
+
+    def read_ids(self, start: int, end: int) -> NDArray[np.int64]:
+        """See `Store.read_ids`: without the soft mask."""
+        return super().read_ids(start, end) & ~SOFT
 
     @cached_property
     def n_runs(self) -> NDArray[np.int64]:  # type: ignore[override]

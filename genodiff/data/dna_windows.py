@@ -100,8 +100,9 @@ class DnaWindows(TiledWindows):
     def _refuse_empty(self) -> None:
         contigs = np.unique(self.intervals.contig)
         raise DataError(
-            f"no usable window in the split {self.split}: each of the {self.tiling(0).dropped:,} windows "
-            f"of {self.seq_len} bases has more than {self.max_n_fraction:.0%} N",
+            f"no usable window in the split {self.split}: each of the "
+            f"{self.tiling(0).dropped:,} windows of {self.seq_len} bases has more than "
+            f"{self.max_n_fraction:.0%} N",
             file=self.store.source.path,
             record=self.store.names[int(contigs[0])] if len(contigs) == 1 else None,
             fix="give a file with more known sequence, or a smaller --seq-len",

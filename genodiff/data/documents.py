@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(recipe: TextRecipe, path: Path) -> Iterator[Piece]:
-    """The documents of a file. Raises `DataError` naming the file, and the line where there is one."""
+    """The documents of a file. Raises `DataError` naming the file, and the line if there is one."""
     clean = DETOKENIZERS[recipe.detokenizer] if recipe.detokenizer else None
     name = bare(path).lower()
     if name.endswith(ROWS):
@@ -88,7 +88,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _groups(path: Path, begins: Callable[[str], bool], keep: bool) -> Iterator[str]:
-    """Lines joined until one that begins the next document; that line is part of it where `keep`."""
+    """Lines joined until one that begins the next document, which keeps that line if `keep`."""
     held: list[str] = []
     size = 0
     for number, line in enumerate(_lines(path), 1):

@@ -24,6 +24,7 @@ from filelock import FileLock
 
 from genodiff.data.recipe import Recipe, Source
 from genodiff.data.text_recipe import TextRecipe
+from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
@@ -56,7 +57,7 @@ def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
     """The recipe's files on this machine, fetched where needed. Raises `DataError` in one line with
     the remedy.
     """
-    flag = "--fasta" if recipe.domain == "dna" else "--text"
+    flag = DOMAINS[recipe.domain].input_flag
     if not recipe.sources:
         raise DataError(
             f"the recipe {recipe.name} has no public source", fix=f"give your own file with {flag}"

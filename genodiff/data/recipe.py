@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import DataError, UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings, did_you_mean, read_yaml
@@ -119,7 +120,7 @@ def _read(path: str) -> bytes:
 
 
 def recipe_dirs() -> list[Path]:
-    """The folders that hold recipes: inside an installed package, and at the top of a source tree."""
+    """The folders that hold recipes: in an installed package, and at the top of a source tree."""
     found = importlib.util.find_spec("genodiff.data_recipes")
     inside = [Path(p) for p in (found.submodule_search_locations or ())] if found else []
     tree = Path(__file__).resolve().parents[2] / "data_recipes"
@@ -161,6 +162,12 @@ def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> R
     return _read_recipe(named_recipe(name_or_path), str(name_or_path)).with_bed(bed)
 
 
+def stated_domain(values: object) -> Domain:
+    """The domain that the content of a recipe's file states; DNA where it states none."""
+    stated = values.get("domain") if isinstance(values, dict) else None
+    return TEXT if stated == TEXT.name else DNA
+
+
 def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
     """A recipe of a user's own FASTA: every contig, split by the BED or else by coordinates."""
     stem = re.sub(r"(\.(fa|fasta|fna|gz|bgz))+$", "", Path(fasta).name)
@@ -170,7 +177,7 @@ def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
 
 def _read_recipe(path: Path, name: str) -> Recipe:
     values = read_yaml(path)
-    if isinstance(values, dict) and values.get("domain") == "text":
+    if stated_domain(values) != DNA:
         raise UsageError(
             f"'{name}' is a recipe of text, not of DNA", fix="give --domain text, without --fasta"
         )

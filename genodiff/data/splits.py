@@ -288,7 +288,7 @@ def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
 
 
 def merge(intervals: Intervals) -> Intervals:
-    """Intervals that overlap, as one; those that only touch stay apart. Sorted by contig and start."""
+    """Overlapping intervals merged, sorted by contig and start; those that touch stay apart."""
     if len(intervals) == 0:
         return intervals
     sorted_ = intervals.take(np.lexsort((intervals.start, intervals.contig)))

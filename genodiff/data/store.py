@@ -1,9 +1,9 @@
 """Stores: the ids of a data set in one file to map into memory, whatever its domain.
 
-A store is a folder with the ids and a manifest that says what they were made from. It is found again
-by its key, the sha256 of all that decides its content; nothing about it depends on names, times or
-the recipe's splits. The fingerprint that a run remembers adds the recipe's digest. DNA is in
-dna_store.py, text in text_store.py.
+A store is a folder with the ids and a manifest that says what they were made from. It is found
+again by its key, the sha256 of all that decides its content. Names, times and the recipe's splits
+do not enter the key. The fingerprint that a run remembers adds the recipe's digest.
+DNA: dna_store.py; text: text_store.py.
 """
 
 import logging
@@ -79,9 +79,13 @@ class Store(ABC):
             raise KeyError(contig)
         return self.flat[self.offsets[i] : self.offsets[i + 1]]
 
+    def read_ids(self, start: int, end: int) -> NDArray[np.int64]:
+        """The ids of flat positions `start` to `end`, without what a store adds to them."""
+        return np.asarray(self.flat[start:end]).astype(np.int64)
+
     @property
     def n_runs(self) -> NDArray[np.int64]:
-        """(runs, 2): start and end of every run of N in `flat`, sorted; none where there is no N."""
+        """(runs, 2): start and end of every run of N in `flat`, sorted; empty for text."""
         return np.zeros((0, 2), np.int64)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,7 +118,7 @@ class Store(ABC):
         }
 
     def check_same(self, remembered: dict[str, Any]) -> None:
-        """Raises `DataError` naming both hashes unless this store is what `remembered` describes."""
+        """Raises `DataError` naming both hashes where `remembered` describes other data."""
         if remembered.get("fingerprint") != self.fingerprint:
             refuse_changed(self.source, remembered)
             raise self._describe_change(remembered)
@@ -125,7 +129,7 @@ class Store(ABC):
 
 
 def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
-    """Raise `DataError` naming both hashes where the source is not the one that a run remembered."""
+    """Raises `DataError` naming both hashes where the source is not the remembered one."""
     if remembered.get("source_sha256") != source.sha256:
         raise DataError(
             f"the file has changed since the run began: its sha256 is {source.sha256} "

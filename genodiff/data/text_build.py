@@ -25,6 +25,7 @@ from genodiff.data.fetch import fetch
 from genodiff.data.store import StoreSource
 from genodiff.data.text_recipe import BUCKETS, TextRecipe, files_of
 from genodiff.data.tokenizer import Tokenizer
+from genodiff.domain import TEXT
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_file
@@ -170,7 +171,7 @@ def build(
         manifest = {
             "format": FORMAT,
             "key": key,
-            "domain": "text",
+            "domain": TEXT.name,
             "vocabulary": vocabulary.to_json(),
             "dtype": dtype,
             "ids_sha256": sha256_file(temporary / "tokens.ids"),

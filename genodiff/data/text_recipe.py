@@ -9,13 +9,23 @@ needs no recipe.
 
 import fnmatch
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.recipe import SPLITS, Recipe, Source, load_recipe, named_recipe, recipe_names
+from genodiff.data.recipe import (
+    SPLITS,
+    Recipe,
+    Source,
+    load_recipe,
+    named_recipe,
+    recipe_names,
+    stated_domain,
+)
+from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings, did_you_mean, read_yaml
@@ -109,7 +119,7 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
     """
     path = named_recipe(name_or_path)
     values = read_yaml(path)
-    if isinstance(values, dict) and values.get("domain", "dna") != "text":
+    if isinstance(values, dict) and stated_domain(values) != TEXT:
         what = f"'{name_or_path}' is a recipe of DNA, not of text"
         raise UsageError(
             what, fix=f"leave --domain text out, or name one of {', '.join(text_recipe_names())}"
@@ -121,22 +131,23 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
 
 def load_any_recipe(name_or_path: str | Path) -> Recipe | TextRecipe:
     """The recipe of that name, whatever its domain. Raises `UsageError`."""
-    return (
-        load_text_recipe(name_or_path)
-        if domain_of(name_or_path) == "text"
-        else load_recipe(name_or_path)
-    )
+    return RECIPE_LOADERS[domain_of(name_or_path)](name_or_path)
 
 
-def domain_of(name_or_path: str | Path) -> str:
-    """ "dna" or "text": what a recipe holds. Raises `UsageError` for an unknown recipe."""
-    values = read_yaml(named_recipe(name_or_path))
-    return "text" if isinstance(values, dict) and values.get("domain") == "text" else "dna"
+RECIPE_LOADERS: dict[str, Callable[[str | Path], Recipe | TextRecipe]] = {
+    DNA.name: load_recipe,
+    TEXT.name: load_text_recipe,
+}
+
+
+def domain_of(name_or_path: str | Path) -> DomainName:
+    """What a recipe holds. Raises `UsageError` for an unknown recipe."""
+    return stated_domain(read_yaml(named_recipe(name_or_path))).name
 
 
 def text_recipe_names() -> list[str]:
     """The names of the text recipes, sorted."""
-    return [name for name in recipe_names() if domain_of(name) == "text"]
+    return [name for name in recipe_names() if domain_of(name) == TEXT.name]
 
 
 def own_text_recipe(path: str | Path) -> TextRecipe:
@@ -187,7 +198,7 @@ def files_of(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]], l
 
 
 def _parts(source: Any) -> list[Any]:
-    """A source of `parts: n` files, whose URL and name hold `{part}` (five digits), as n sources."""
+    """A source of `parts: n` files as n sources; `{part}` in URL and name is five digits."""
     if not isinstance(source, dict) or "parts" not in source:
         return [source]
     n = source["parts"]

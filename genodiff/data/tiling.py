@@ -71,7 +71,7 @@ class TiledWindows(Windows):
         max_n_fraction: float = 1.0,
         legacy_caduceus_tiling: bool = False,
     ) -> None:
-        """Raises `UsageError` for sizes that cannot be meant, `DataError` for too little sequence."""
+        """Raises `UsageError` for impossible sizes, `DataError` for too little sequence."""
         super().__init__(store, split, seq_len)
         if seq_len < 1 or (stride is not None and stride < 1):
             raise UsageError(

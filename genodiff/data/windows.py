@@ -1,7 +1,7 @@
 """Windows: the rows of `seq_len` positions that a split is cut into, whatever its domain.
 
-A window is a stretch of the store's flat ids: a start and a length, at most `seq_len`. DNA is cut in
-dna_windows.py, text in text_windows.py. Nothing here reads sequence before `gather`.
+A window is a stretch of the store's flat ids: a start and a length, at most `seq_len`. Only
+`gather` reads ids. DNA: dna_windows.py; text: text_windows.py.
 """
 
 import copy

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
+from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.output import WrittenSamples, steps_of
 from genodiff.generate.sample import Sampling, infill, settled, stride_of
@@ -211,7 +212,7 @@ def write_texts(
     if sidecar is not None:
         values = {
             "genodiff": __version__,
-            "domain": "text",
+            "domain": TEXT.name,
             "seed": seed,
             "sampler": how.sampler,
             "steps": steps_of(how),

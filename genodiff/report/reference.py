@@ -17,6 +17,7 @@ from genodiff.data.dna_store import DnaStore, build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.data.toy import ToySource
+from genodiff.domain import TEXT
 from genodiff.errors import GenodiffError
 from genodiff.report.comparison import Comparison, Ids, compare_sequences
 from genodiff.report.folder import RunParts
@@ -116,7 +117,7 @@ def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[Reference
             "cannot be read.",
         )
     config = folder.settings
-    if config.domain == "text":
+    if config.domain == TEXT.name:
         return None, ""
     try:
         recipe = recipe_of(config)

@@ -37,7 +37,7 @@ from genodiff.runs.sealed_files import (
     seal,
     to_utf8,
 )
-from genodiff.vocabulary import Vocabulary
+from genodiff.vocabulary import Vocabulary, alphabet_from_json
 
 WEIGHTS, CARD = "model.safetensors", "model.json"
 STATE, STATE_CARD, MANIFEST = "trainer.safetensors", "trainer.json", "manifest.json"
@@ -127,19 +127,19 @@ def read_card(folder: Path) -> Card:
 def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:
     if not isinstance(values["alphabet"], dict):
         raise CheckpointError("the vocabulary is not an object: invalid", file=path, fix=AGAIN)
-    is_text = values["alphabet"].get("domain") == "text"
     try:
-        alphabet = (Vocabulary if is_text else Alphabet).from_json(values["alphabet"])
+        alphabet = alphabet_from_json(values["alphabet"])
     except GenodiffError as fault:
         raise CheckpointError(f"the vocabulary {fault.what}", file=path, fix=AGAIN) from None
-    if values["domain"] != alphabet.domain or (not is_text and alphabet.name not in ALPHABETS):
+    own = alphabet if isinstance(alphabet, Vocabulary) else ALPHABETS.get(alphabet.name)
+    if own is None or values["domain"] != alphabet.domain:
         raise CheckpointError(
             f"domain '{values['domain']}' with vocabulary '{alphabet.name}' is none that this "
             f"genodiff knows",
             file=path,
             fix=AGAIN,
         )
-    known = (alphabet if is_text else ALPHABETS[alphabet.name]).fingerprint()
+    known = own.fingerprint()
     if alphabet.fingerprint() != known or values["alphabet_sha256"] != known:
         raise CheckpointError(
             f"the vocabulary or its complement differs from '{alphabet.name}' (fingerprint "

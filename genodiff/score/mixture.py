@@ -111,7 +111,7 @@ def look_up(codes: Codes, where: NDArray[np.bool_], tables: Counts, train: Train
 def _count_contexts(
     wanted: NDArray[np.uint64], k: int, train: Iterable[Stretch]
 ) -> NDArray[np.int64]:
-    """(len(wanted), 4): how often each base follows each of the sorted contexts, on either strand."""
+    """(len(wanted), 4): how often each base follows each sorted context, on either strand."""
     bits = max(int(8 * len(wanted) - 1).bit_length(), 10)
     shift = np.uint64(64 - min(bits, 30))
     flags = np.zeros(1 << min(bits, 30), np.bool_)
@@ -184,7 +184,7 @@ def _blend(seen: Seen, k: int, below: Floats, lam: float) -> Floats:
 
 
 def _maximise(p: Floats, weights: Floats, prior: Floats, strength: float) -> Floats:
-    """Mixing weights by expectation maximisation, with `strength` pseudo-observations of `prior`."""
+    """Mixing weights by expectation maximisation; `strength` counts of `prior` are added."""
     for _ in range(_ROUNDS if len(p) else 0):
         mixed = p @ weights
         share = weights * (p / mixed[:, None]).sum(0)

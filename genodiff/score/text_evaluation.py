@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from genodiff.data.loader import EvalBatches
 from genodiff.data.text_store import TextStore
 from genodiff.data.text_windows import PackedWindows, PaddedWindows
+from genodiff.domain import TEXT
 from genodiff.runs.model import Model
 from genodiff.score import ngram
 from genodiff.score.bound import Progress, bound_of, chosen_windows
@@ -77,7 +78,7 @@ def evaluate_text(
     curve = rate_curve(by_repeat, tokens, found.rate)[0] if found.rate is not None else []
     ngrams = ngram_nats(store, windows) if options.baselines else None
     return {
-        "domain": "text",
+        "domain": TEXT.name,
         **request_keys(model, options),
         "recipe": data.recipe.name,
         "text": options.text or (model.config.text if options.recipe is None else None),

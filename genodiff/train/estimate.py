@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from genodiff.alphabet import ALPHABETS, Alphabet
+from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
-from genodiff.data.tokenizer_sources import vocabulary_of
 from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
+from genodiff.runs.feed import alphabet_of
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.train.optimizer import adamw
-from genodiff.vocabulary import BYTES, TEXT8
+from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
 _FILES = (
     "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/",
@@ -38,8 +38,8 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
 
     What an objective's loss asks of the network twice, a reconstruction, counts twice.
     """
-    is_text = config.domain == "text"
-    alphabet = vocabulary_of(config.data.tokenizer) if is_text else ALPHABETS[config.domain]
+    alphabet = alphabet_of(config)
+    has_tokenizer = isinstance(alphabet, Vocabulary)
     parameters = config.backbone.n_parameters(alphabet.padded_size)
     rows = config.train.batch_size // config.train.accumulate
     tokens = config.train.batch_size * config.data.seq_len
@@ -63,9 +63,12 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "memory_bytes": None,
         "disk_bytes": (config.train.keep + 1) * 4 * weights + 2 * weights,
         "goes_on_from_step": next(iter(list_steps(out)), None),
-        "files": [*_FILES, *(["tokenizer/"] if is_text and alphabet not in (BYTES, TEXT8) else [])],
+        "files": [
+            *_FILES,
+            *(["tokenizer/"] if has_tokenizer and alphabet not in (BYTES, TEXT8) else []),
+        ],
     }
-    if is_text:
+    if has_tokenizer:
         found |= {
             "tokenizer": alphabet.name,
             "vocabulary_size": alphabet.size,

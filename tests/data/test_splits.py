@@ -164,7 +164,10 @@ def test_bed_intervals_are_honoured_exactly(tmp_path: Path) -> None:
 def test_rows_that_overlap_within_a_split_are_merged_and_counted_and_rows_that_touch_stay_apart(
     tmp_path: Path,
 ) -> None:
-    text = "a\t0\t100\ttrain\na\t0\t100\ttrain\na\t50\t200\ttrain\na\t200\t300\ttrain\na\t400\t500\tvalid\n"
+    text = (
+        "a\t0\t100\ttrain\na\t0\t100\ttrain\na\t50\t200\ttrain\n"
+        "a\t200\t300\ttrain\na\t400\t500\tvalid\n"
+    )
     splits = bed_splits(tmp_path, text, {"a": 5000})
     assert rows(splits, "train") == [(0, 0, 200), (0, 200, 300)]
     assert "2 rows of train" in splits.notes[0]

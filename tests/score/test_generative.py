@@ -24,7 +24,7 @@ TRANSITION = torch.tensor(
 
 
 class Chain(nn.Module):
-    """Next-base logits of a Markov chain; after anything that is no base, all are equally likely."""
+    """Next-base logits of a Markov chain; all are equally likely after what is no base."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -82,9 +82,7 @@ def drawn(world: LongChain, n: int, seed: int) -> NDArray[np.uint8]:
     return world.draw(u).numpy().astype(np.uint8)
 
 
-def test_a_denoiser_that_knows_nothing_costs_two_bits_a_base_exactly_whatever_the_n_and_the_padding() -> (
-    None
-):
+def test_a_denoiser_that_knows_nothing_costs_exactly_two_bits_a_base() -> None:
     rng = np.random.default_rng(0)
     rows = rng.choice([*DNA.targets, N, DNA.targets[1] | SOFT, N | SOFT], (7, 33)).astype(np.uint8)
     rows[3] = N
@@ -291,9 +289,7 @@ def _add_up(summary: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     assert fitted == pytest.approx(summary["markov_fitted"]["bits"])
 
 
-def test_without_the_soft_masked_the_figure_is_that_of_the_others_and_the_source_is_not_compared() -> (
-    None
-):
+def test_without_soft_masked_bases_the_figure_is_that_of_the_others() -> None:
     world = dna_like(40)
     rows = drawn(world, 30, 9)
     rows[:, :10] |= SOFT

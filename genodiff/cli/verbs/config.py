@@ -10,8 +10,8 @@ from cyclopts import App, Parameter
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
 from genodiff.cli.settings_flags import SettingsFlags, chosen
-from genodiff.data.recipe import load_recipe
-from genodiff.data.text_recipe import domain_of, load_text_recipe
+from genodiff.data.text_recipe import RECIPE_LOADERS, domain_of
+from genodiff.domain import TEXT
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import resolve_config
 from genodiff.settings import read_yaml, to_yaml
@@ -36,8 +36,8 @@ def show(
     given = {} if config is None else read_yaml(config)
     if not (isinstance(given, dict) and "recipe" in given):
         over["recipe"] = recipe
-        if domain_of(recipe) == "text":
-            over["domain"] = "text"
+        if domain_of(recipe) == TEXT.name:
+            over["domain"] = TEXT.name
     found = resolve_config(given, file=config, over=over)
     print(found.model_dump_json(indent=2) if json else to_yaml(found), end="\n" if json else "")
 
@@ -57,7 +57,7 @@ def check(
     named = isinstance(given, dict) and "recipe" in given
     found = resolve_config(given, file=file, over=None if named else {"recipe": "toy"})
     if named and found.recipe != "own":
-        (load_text_recipe if found.domain == "text" else load_recipe)(found.recipe)
+        RECIPE_LOADERS[found.domain](found.recipe)
     if json:
         print(
             jsonlib.dumps(

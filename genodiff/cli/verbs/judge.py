@@ -114,12 +114,10 @@ def _real(model: Model, lengths: list[int], offline: bool) -> list[Any]:
     """
     data = open_data(model, EvalOptions(offline=offline))
     size = min(model.config.data.seq_len, max(lengths))
-    windows: Any = data.windows.spread(-(-sum(lengths) // size))
-    flat, start = windows.store.flat, windows.flat_start
-    mask = 0x7F if model.alphabet.domain == "dna" else -1
+    windows = data.windows.spread(-(-sum(lengths) // size))
     return [
-        np.asarray(flat[a : a + min(n, size)]).astype(np.int64) & mask
-        for a, n in zip(start.tolist(), windows.length.tolist(), strict=True)
+        windows.store.read_ids(a, a + min(n, size))
+        for a, n in zip(windows.flat_start.tolist(), windows.length.tolist(), strict=True)
     ]
 
 

@@ -16,6 +16,7 @@ from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.text_windows import text_windows
 from genodiff.data.tokenizer_sources import open_tokenizer
+from genodiff.domain import DNA, TEXT
 from genodiff.errors import DataError
 
 
@@ -51,7 +52,7 @@ def build(
     common.apply()
     named, text, meant = resolve_source(recipe, fasta, text, domain, None)
     store: Store | TextStore
-    if meant == "text":
+    if meant == TEXT.name:
         texts = own_text_recipe(str(text)) if named == "own" else load_text_recipe(recipe)
         store = build_text_store(
             texts,
@@ -72,7 +73,7 @@ def build(
                 if isinstance(store, TextStore)
                 else DnaWindows(store, chosen, split, seq_len)
             )
-            unit = "tokens" if meant == "text" else "bases"
+            unit = TEXT.units if meant == TEXT.name else DNA.units
             splits[split] = {
                 "windows": len(windows),
                 unit: windows.intervals.n_bases,
