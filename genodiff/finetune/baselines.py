@@ -1,10 +1,10 @@
-"""Baselines that stand beside every network in the same table, on the same seeds and splits.
+"""Baselines in the same table as the networks, on the same seeds and splits.
 
   majority         the shares of the classes in train (values: their mean)
   length-tree      a decision tree on the length alone
   kmer-lr          logistic (values: ridge) regression on GC content and the counts of 3- and 6-mers
   cnn              the benchmark's own convolutional network (see `cnn`)
-  lookup-same      the label of the same interval in train, if it is there: the leak itself
+  lookup-same      the label of the same interval in train, if train has it
   lookup-overlap   the labels of the train intervals that share a base
   bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
 

@@ -259,10 +259,10 @@ def fit(
 ) -> FitResult:
     """Train on `train`, keep the epoch whose metric on `valid` is best (the first of equals).
 
-    With `state`, go on from that file where it is there, and keep it up to date; `identity` says
-    whose state it is. `watch` is called after every step and may raise `Interrupted` to save and
-    stop. Raises `GenodiffError` for a loss that is not finite, `CheckpointError` for a foreign or
-    corrupt state.
+    With `state`, go on from that file if it exists, and keep it up to date. `identity` names the
+    fit that a state belongs to. `watch` is called after every step and may raise `Interrupted` to
+    save and stop. Raises `GenodiffError` for a loss that is not finite, `CheckpointError` for a
+    foreign or corrupt state.
     """
     settings, seed = options.settings, options.seed
     scale = _scale(options.kind, train.labels)

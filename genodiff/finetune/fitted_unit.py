@@ -205,7 +205,7 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
 def _fit_or_begin_again(
     unit: Unit, inputs: _EncodedUnit, state: Path, watch: Watch | None
 ) -> FitResult:
-    """A fit that goes on from `state`; where that file is of no use, a new one."""
+    """A fit that goes on from `state`, or a new one if that file cannot be used."""
 
     options = FitOptions(inputs.task.kind, inputs.task.metrics[0], unit.settings, unit.seed)
 

@@ -21,6 +21,7 @@ from pydantic import Field, field_validator
 
 from genodiff.errors import UsageError
 from genodiff.finetune.head import Strands
+from genodiff.runs.sections import Betas
 from genodiff.settings import Settings, did_you_mean
 
 
@@ -48,7 +49,7 @@ class FitSettings(Settings):
     weight_decay: Annotated[
         float, Field(ge=0, le=10, description="not applied to norms, biases, A_log, D")
     ] = 0.1
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: Betas = (0.9, 0.999)
     clip: Annotated[float, Field(gt=0, description="largest gradient norm")] = 1.0
     dropout: Annotated[
         float, Field(ge=0, lt=1, description="share of pooled features dropped in training")
@@ -71,13 +72,6 @@ class FitSettings(Settings):
         Field(description="strengths (inverse) that a probe's regularisation tries")] = (
         0.01, 0.1, 1.0, 10.0,
     )  # fmt: skip
-
-    @field_validator("betas")
-    @classmethod
-    def _betas_are_rates(cls, betas: tuple[float, float]) -> tuple[float, float]:
-        if not all(0 <= b < 1 for b in betas):
-            raise ValueError("must be two numbers of at least 0 and below 1")
-        return betas
 
     @field_validator("probe_c")
     @classmethod

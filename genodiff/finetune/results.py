@@ -1,4 +1,4 @@
-"""`results.jsonl`: one row per (task, model, setting, seed), and what stands in a row.
+"""`results.jsonl`: one row per (task, model, setting, seed), and the keys of a row.
 
 The whole file is written again under a lock for every new row, sorted by task, model, method,
 setting and seed. So it is never half written, and several processes may add to it. A sweep leaves

@@ -44,7 +44,7 @@ class Sealed:
 def run_unit(
     unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", watch: Watch | None = None
 ) -> dict[str, Any]:
-    """The row of a unit: fitted, or gone on with, and scored; only read where it is done."""
+    """The row of a unit. It is fitted (or its fit resumed) and scored, or read if it is done."""
     folder = unit.folder(out)
     if (folder / RESULT).exists():
         return dict(read_json(folder / RESULT)["row"])

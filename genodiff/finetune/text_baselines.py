@@ -1,11 +1,11 @@
-"""Baselines that read a text without any network, beside those that do not read it at all.
+"""Baselines that read a text without any network.
 
   bow-lr       logistic regression on the words and pairs of words of a text (tf-idf, scaled to
                length 1)
   char-lr      the same on its 1 to 5 characters, inside words
 
-Of two sentences, each has features of its own, and words that both have are features too:
-entailment shows in what they share. The strength of the regularisation is chosen on the validation
+Each of two sentences has its own features, and so have the words that both share, because
+entailment depends on them. The strength of the regularisation is chosen on the validation
 part.
 """
 

@@ -114,24 +114,27 @@ def _cycle(n: int) -> list[str]:
     return [_COLOURS[i % len(_COLOURS)] for i in range(n)]
 
 
+def _plot_model(ax: Axes, i: int, label: str, x: Sequence[float], y: Sequence[float]) -> None:
+    """Model number `i` as a line of its own colour and dashes."""
+    ax.plot(
+        x,
+        y,
+        color=_COLOURS[i % len(_COLOURS)],
+        marker="o",
+        markersize=3,
+        linestyle=_DASHES[i % 4],
+        label=label,
+    )
+
+
 def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
     """Share of right decisions by confidence; a calibrated model lies on the diagonal."""
     with canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
-        for i, (colour, (model, found)) in enumerate(
-            zip(_cycle(len(models)), models.items(), strict=True)
-        ):
+        for i, (model, found) in enumerate(models.items()):
             label = f"{model} (error {found['ece']:.3f})"
-            ax.plot(
-                found["confidence"],
-                found["accuracy"],
-                color=colour,
-                marker="o",
-                markersize=3,
-                linestyle=_DASHES[i % 4],
-                label=label,
-            )
+            _plot_model(ax, i, label, found["confidence"], found["accuracy"])
         low = min((min(found["confidence"], default=0.5) for found in models.values()), default=0.5)
         ax.set_xlim(max(0, low - 0.05), 1.02)
         ax.set_ylim(0, 1.05)
@@ -147,19 +150,9 @@ def by_length(
     """The metric in groups of sequences of like length, which is in `unit`."""
     with canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
-        for i, (colour, (model, groups)) in enumerate(
-            zip(_cycle(len(models)), models.items(), strict=True)
-        ):
+        for i, (model, groups) in enumerate(models.items()):
             at = [(g["from"] + g["to"]) / 2 for g in groups]
-            ax.plot(
-                at,
-                [g["value"] for g in groups],
-                color=colour,
-                marker="o",
-                markersize=3,
-                linestyle=_DASHES[i % 4],
-                label=model,
-            )
+            _plot_model(ax, i, model, at, [g["value"] for g in groups])
         ax.set_xlabel(f"length, {unit}")
         ax.set_ylabel(metric)
         ax.legend(loc="best")

@@ -1,6 +1,6 @@
 """The tables of a sweep's results as text: RESULTS.md, and the rows of the page's tables.
 
-Published values stand beside the official split only. Under every table stands the audit.
+Published values are shown for the official split only. The audit follows every table.
 """
 
 from collections.abc import Sequence

@@ -100,7 +100,7 @@ def context(
 def _figures(
     folder: RunParts, comparison: Comparison | None, lines: list[figures.BitsLine]
 ) -> dict[str, str]:
-    """The figures that the parts at hand allow; the others are empty strings."""
+    """The figures that these parts allow; the others are empty strings."""
     drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
     evaluation = folder.evaluation
     anchors = [x for x in lines if x.role != "model"] or [

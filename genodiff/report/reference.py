@@ -109,7 +109,7 @@ class ReferenceData(NamedTuple):
 
 
 def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[ReferenceData | None, str]:
-    """The data of the run in `folder`; where they are not at hand, None and why, in words."""
+    """The data of the run in `folder`, or None and the reason in words."""
     if folder.settings is None:
         return (
             None,

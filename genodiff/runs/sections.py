@@ -2,9 +2,19 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from genodiff.settings import Settings
+
+
+def _check_rates(betas: tuple[float, float]) -> tuple[float, float]:
+    if not all(0 <= b < 1 for b in betas):
+        raise ValueError("must be two numbers of at least 0 and below 1")
+    return betas
+
+
+Betas = Annotated[tuple[float, float], AfterValidator(_check_rates)]
+"""AdamW's two decay rates."""
 
 
 class DataSettings(Settings):
@@ -70,7 +80,7 @@ class OptimSettings(Settings):
     weight_decay: Annotated[
         float, Field(ge=0, le=10, description="Not applied to norms, biases, A_log, D.")
     ] = 0.01
-    betas: Annotated[tuple[float, float], Field(description="AdamW's two decay rates.")] = (
+    betas: Annotated[Betas, Field(description="AdamW's two decay rates.")] = (
         0.9,
         0.999,
     )
@@ -84,13 +94,6 @@ class OptimSettings(Settings):
             description="Decay of the weights' average, warmed up as min(decay, (1+n)/(10+n)).",
         ),
     ] = 0.9999
-
-    @field_validator("betas")
-    @classmethod
-    def _betas_are_rates(cls, betas: tuple[float, float]) -> tuple[float, float]:
-        if not all(0 <= b < 1 for b in betas):
-            raise ValueError("must be two numbers of at least 0 and below 1")
-        return betas
 
 
 class TrainSettings(Settings):

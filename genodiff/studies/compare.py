@@ -19,8 +19,8 @@ A spec is a YAML file:
     schedules: [linear, cosine]         estimate the bound of the first MDLM row under each, for
                                         mean and variance
 
-Each (row, seed) is a run folder OUT/runs/NAME-seedN, trained by the ordinary `train`: a comparison
-that was stopped goes on where it was. Its nats on every window are kept in OUT/scores, so that
+Each (row, seed) is a run folder OUT/runs/NAME-seedN, trained by the ordinary `train`, so a
+comparison that was stopped can be resumed. Its nats on every window are kept in OUT/scores, so that
 differences are taken window by window.
 """
 

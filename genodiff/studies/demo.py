@@ -1,11 +1,10 @@
 """The default network from end to end: train on the toy genome, evaluate, sample, report.
 
-The toy genome is drawn from a source whose likelihood is known exactly, so the demo can check what
-it claims: that the bound has gone most of the way from the order-0 line to the source, and that it
-has not gone beyond, which nobody can.
+The toy genome is drawn from a source whose likelihood is known exactly. So the demo can check its
+claims: the bound closes most of the gap between the order-0 line and the source, and does not pass
+the source, which no model can.
 
-Every stage is found again where it has been done with the same weights: the same command goes on
-where it stopped.
+A stage that was done with the same weights is not done again, so the same command resumes the demo.
 """
 
 import json

@@ -1,12 +1,11 @@
 """Audit of a benchmark: what its test part shares with train, and what needs no sequence at all.
 
-Per class of the test part: sequences that train has too (as they are, or as reverse complements),
-intervals that train has exactly or shares bases with, and sequences half of whose 24-mers stand in
-train. Beside it the accuracy of predictors that read no sequence: the commonest class, a tree on
-the length, and looking up the place in the train part. The split that is audited is the one that
-was loaded, so that `dedup` and `chrom-holdout` can be seen to be clean. Text has one strand and no
-k-mers: of it, only equal sentences (their letters' case and blanks aside), repeats and conflicts
-count.
+Counted per class of the test part: sequences that train has too, as they are or as reverse
+complements; intervals that train has or overlaps; sequences with half of their 24-mers in train.
+Beside the counts stands the accuracy of predictors that read no sequence: the commonest class, a
+tree on the length, and a lookup of the interval in train. The audited split is the one that was
+loaded, so an audit shows whether `dedup` and `chrom-holdout` are clean. Text has one strand and no
+k-mers. Of text, equal sentences (whatever their case and blanks), repeats and conflicts count.
 """
 
 from collections.abc import Callable
@@ -148,7 +147,7 @@ def _repeats(
 def _conflicts(
     train: Examples, test: Examples, known: Callable[[list[bytes]], list[bytes]]
 ) -> int | None:
-    """How many different sequences stand with different labels, over both parts together."""
+    """How many sequences have different labels, in both parts together."""
     if not train.sequences or not test.sequences:
         return None
     labels: dict[bytes, set[bytes]] = {}

@@ -21,7 +21,7 @@ IUPAC = b"ACGTNRYSWKMBDHV"
 
 
 class Coordinates(NamedTuple):
-    """Where n sequences stand in a genome; four arrays of n."""
+    """The intervals of n sequences in a genome: four arrays of n."""
 
     contig: NDArray[np.str_]
     start: NDArray[np.int64]

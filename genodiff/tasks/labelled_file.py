@@ -1,7 +1,7 @@
 """Labelled sequences in one file: CSV, TSV, parquet or FASTA, plain or gzip.
 
 A table needs a column of sequences and one of labels. They are found by their usual names, or the
-user names them. Columns for a name and for coordinates are read where they are there.
+user names them. Columns of names and of coordinates are read if they exist.
 """
 
 from pathlib import Path
@@ -42,9 +42,9 @@ def read_examples(
     """(examples, kind, classes) of one file.
 
     `classes` gives the labels their numbers: a label is the name or the number of a class. Without
-    `kind` and `classes` they are told by the labels: numeric labels in numeric order, others
-    alphabetically. Raises `DataError` for an empty or foreign sequence, a missing label, or a label
-    that `classes` lack.
+    `kind` and `classes` the labels decide: numeric labels are classes in numeric order, others in
+    alphabetical order. Raises `DataError` for an empty or foreign sequence, a missing label, or a
+    label that `classes` lack.
     """
     table = select_rows(read_table(path), layout.where)
     if not table.line:

@@ -186,9 +186,8 @@ def measure_spread(
     interval = None
     if len(truth) > 1 and np.isfinite(values).all():
         draw = generator(seed, Purpose.BOOTSTRAP, 0)
-        drawn = (_by_counts if metric in DECISIONS and kind != "multilabel" else _by_examples)(
-            metric, kind, truth, seeds, draw, resamples
-        )
+        resample = _by_counts if metric in DECISIONS and kind != "multilabel" else _by_examples
+        drawn = resample(_Predictions(metric, kind, truth, seeds), draw, resamples)
         defined = np.isfinite(drawn)
         if defined.mean() > 0.5:
             low, high = np.quantile(drawn[defined], [0.025, 0.975])
@@ -196,14 +195,18 @@ def measure_spread(
     return Spread(float(values.mean()), float(np.ptp(values)), interval, len(seeds))
 
 
-def _by_counts(
-    metric: str,
-    kind: str,
-    truth: NDArray[Any],
-    seeds: Sequence[Floats],
-    draw: np.random.Generator,
-    resamples: int,
-) -> Floats:
+class _Predictions(NamedTuple):
+    """The predictions of several seeds on the same test examples, and what measures them."""
+
+    metric: str
+    kind: str
+    truth: NDArray[Any]
+    seeds: Sequence[Floats]
+
+
+def _by_counts(found: _Predictions, draw: np.random.Generator, resamples: int) -> Floats:
+    """Bootstrap from a table of counts: one multinomial draw for each resample."""
+    metric, kind, truth, seeds = found
     n_classes = seeds[0].shape[-1]
     patterns, counts = np.unique(
         np.stack([truth.astype(np.int64), *(decide(kind, p) for p in seeds)], 1), axis=0,
@@ -218,18 +221,13 @@ def _by_counts(
     return total / len(seeds)
 
 
-def _by_examples(
-    metric: str,
-    kind: str,
-    truth: NDArray[Any],
-    seeds: Sequence[Floats],
-    draw: np.random.Generator,
-    resamples: int,
-) -> Floats:
+def _by_examples(found: _Predictions, draw: np.random.Generator, resamples: int) -> Floats:
     """Bootstrap for metrics without a table of counts.
 
     Each of `resamples` / 5 draws of examples is computed in full.
     """
+
+    metric, kind, truth, seeds = found
 
     def of(index: NDArray[np.int64]) -> float:
         return float(np.mean([measure(metric, kind, truth[index], p[index]) for p in seeds]))

@@ -33,11 +33,11 @@ class Task(Settings):
     `classes` names label 0, 1, ..., or the yes/no answers; it is empty for regression. `holdout`
     names the contigs that test under chrom-holdout, where those of the references would not do.
     `metrics[0]` is the one that the published table reports. Longer sequences are cut to their
-    first `max_length` bases, texts to so many tokens. `oriented` says that every sequence stands in
-    the direction of its gene, so that its reverse complement is no equal example; `parts`, of how
-    many stretches the head reads the means: more than 1 where what decides stands at a known place.
-    `counts` gives, per part, the published number of examples of each class; data that differ are
-    not the official ones.
+    first `max_length` bases, texts to so many tokens. `oriented`: every sequence is in the
+    direction of its gene, so its reverse complement is not the same example. `parts`: the head
+    reads the means of so many stretches, more than 1 if the signal is at a known position. `counts`
+    gives, per part, the published number of examples of each class; data that differ are not the
+    official ones.
     """
 
     suite: str

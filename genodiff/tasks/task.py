@@ -96,8 +96,8 @@ def load_task(
     `source` is the folder (or file) with the suite's data; None looks into the cache. `references`
     gives the user's own genome files by reference name; with `sequences=False` coordinates stay
     without sequences. Splits: `official`; `chrom-holdout` (whole chromosomes test); `dedup` (train
-    loses what equals or overlaps test); for Genomic Benchmarks also `local` and `partial`, as far
-    as such files are there. Raises `UsageError` for an unknown name and `DataError` for data that
+    loses what equals or overlaps test); for Genomic Benchmarks also `local` and `partial`, if
+    the files exist. Raises `UsageError` for an unknown name and `DataError` for data that
     are missing, broken or not the task's.
     """
     found = load_suite(suite)

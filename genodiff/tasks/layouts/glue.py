@@ -27,10 +27,10 @@ from genodiff.errors import DataError
 from genodiff.io.text_file import read_text_pieces
 from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples, Parts, concatenate
+from genodiff.tasks.layouts.parts import find_part
 from genodiff.tasks.suite import LAYOUTS, TaskFiles
 
 TAB = b"\t"
-_ENDINGS = (".tsv", ".tsv.gz")
 _TEXTS = ("sentence", "sentence1", "sentence2")
 _FIX = "give the task's official files, unchanged"
 
@@ -205,13 +205,4 @@ def _home(folder: Path, name: str) -> Path:
 
 
 def _file(home: Path, part: str) -> Path | None:
-    found = [
-        home / f"{part}{ending}" for ending in _ENDINGS if (home / f"{part}{ending}").is_file()
-    ]
-    if len(found) > 1:
-        raise DataError(
-            f"holds {found[0].name} and {found[1].name}: which is the {part} part?",
-            file=home,
-            fix="remove one",
-        )
-    return found[0] if found else None
+    return find_part(home, part, (".tsv",))

@@ -13,11 +13,11 @@ ENDINGS = (".csv", ".tsv", ".parquet", ".fna", ".fa", ".fasta")
 VALID = ("dev", "valid", "val")
 
 
-def find_part(folder: Path, part: str) -> Path | None:
+def find_part(folder: Path, part: str, endings: tuple[str, ...] = ENDINGS) -> Path | None:
     """`part` as a table or FASTA file, or None. Raises `DataError` where there are two."""
     found = [
         p
-        for ending in ENDINGS
+        for ending in endings
         for p in (folder / f"{part}{ending}", folder / f"{part}{ending}.gz")
         if p.is_file()
     ]
@@ -32,10 +32,10 @@ def find_part(folder: Path, part: str) -> Path | None:
 
 @LAYOUTS.register("parts")
 def read_parts(files: TaskFiles) -> Parts:
-    """`train`, `test` and, where it is there, `dev` of a task.
+    """`train`, `test` and, if it exists, `dev` of a task.
 
-    They are in a folder called as the task, or in the given one. The dev part is put behind the
-    train part, and `valid_index` holds its rows. Raises `DataError` where a part is missing.
+    They are in a folder named after the task, or in the given one. The dev part follows the train
+    part, and `valid_index` holds its rows. Raises `DataError` where a part is missing.
     """
     task, folder = files.task, files.folder
     home = folder / task.name if (folder / task.name).is_dir() else folder
