@@ -1,5 +1,4 @@
-"""Self-attention over heads with rotary positions, through torch's own kernels, and the cache of a
-causal decoder.
+"""Self-attention over heads with rotary positions, and the cache of a causal decoder.
 
     q_i → R(i) q_i, k_j → R(j) k_j: what a query and a key say to one another depends on i − j
     alone. R(i) turns the pair (x_m, x_{m + h/2}) by the angle i · 10000^(−2m/h), h the width of a
@@ -39,11 +38,11 @@ class Rotation(NamedTuple):
 
 
 def rotation(start: int, length: int, width: int, like: Tensor) -> Rotation:
-    """The angles of the positions start .. start + length − 1 for heads of `width`, on the device
-    of `like`.
+    """The angles of the positions start .. start + length − 1.
 
-    Frequencies are made in float32, as published weights have seen them, angles in the precision of
-    `like`, at least float32.
+    The heads have the width `width`; the tensors are on the device of `like`. Frequencies are made
+    in float32, as published weights have seen them, angles in the precision of `like`, at least
+    float32.
     """
     dtype = torch.promote_types(like.dtype, torch.float32)
     frequencies = 1.0 / (
@@ -67,9 +66,7 @@ def visible(
     segments: Int[Tensor, "B L"] | None,
     causal: bool,
 ) -> Bool[Tensor, "B 1 _ {length}"] | None:
-    """Which keys each query sees; None where all (or, if causal, all before it) are seen and no
-    mask is needed.
-    """
+    """Which keys each query sees; None where no mask is needed."""
     if lengths is None and segments is None:
         return None
     device = next(x.device for x in (lengths, segments) if x is not None)
@@ -86,9 +83,7 @@ def visible(
 
 @dataclass
 class KeyValueCache:
-    """Keys and values of what a causal network has read so far, of all layers; `length` positions
-    are filled.
-    """
+    """Keys and values of the `length` positions that a causal network has read, of all layers."""
 
     capacity: int
     length: int = 0
@@ -98,7 +93,7 @@ class KeyValueCache:
     def extend(
         self, layer: int, k: Float[Tensor, "B H n h"], v: Float[Tensor, "B H n h"]
     ) -> tuple[Tensor, Tensor]:
-        """Put in the next n positions of `layer` and return all of its keys and values up to them."""
+        """Add the next n positions of `layer`; returns all of its keys and values so far."""
         until = self.length + k.shape[2]
         if until > self.capacity:
             raise UsageError(
@@ -123,12 +118,12 @@ class KeyValueCache:
 
 
 def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
-    """Biases of queries and keys that make head n look at the position 1, 1, 2, 2, ... before and
-    behind in turn (causal: 1, 2, ...).
+    """Biases of queries and keys by which the heads look at near positions first.
 
-    q = a e, k = a R(d) e, e having a 1 in the first half of each fast pair, so that the logit of
-    position j for position i is a² Σ cos((i − j − d) θ_m) / √h, which is largest, `_SHARPNESS`, at
-    j = i − d.
+    Head n looks at the position 1, 1, 2, 2, ... before and behind in turn; a causal one 1, 2, ...
+    before. q = a e, k = a R(d) e, e having a 1 in the first half of each fast pair, so that the
+    logit of position j for position i is a² Σ cos((i − j − d) θ_m) / √h, which is largest,
+    `_SHARPNESS`, at j = i − d.
     """
     angle = 1.0 / (_BASE ** (torch.arange(0, width, 2) / width))
     fast = (angle >= _FAST).float()
@@ -142,8 +137,9 @@ def near(n_head: int, width: int, causal: bool) -> Float[Tensor, "2 H 1 h"]:
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention (B, L, D) → (B, L, D); with `qk_bias`, (2, H, 1, h), queries and
-    keys have biases.
+    """Multi-head self-attention (B, L, D) → (B, L, D).
+
+    With `qk_bias`, (2, H, 1, h), queries and keys have biases.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """What every network has, and the registries of the kinds of networks and of their presets.
 
-A backbone is one file. It holds the settings of its kind, the network and its presets, and registers
-both:
+A backbone is one file: the settings of its kind, the network, and its presets. It registers the
+settings and the presets:
 
     @BACKBONES.register("dit")
     class DiTSettings(BackboneSettings): ...

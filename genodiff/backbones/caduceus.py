@@ -1,5 +1,4 @@
-"""Caduceus: blocks of pre-norm bidirectional Mamba, on one strand ("single", Ph) or on both with a
-vote at the head ("paired", PS).
+"""Caduceus: blocks of pre-norm bidirectional Mamba, on one strand or on both.
 
     s ← s + M_i(N_i(s)) per block, then a last norm, and logits = s Eᵀ with the embedding E.
 
@@ -148,8 +147,9 @@ class Block(nn.Module):
 
 
 def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
-    """The block's output, of which the backward pass keeps the input alone; a few rows at a time,
-    since rows are strangers.
+    """The block's output; the backward pass keeps its input alone and computes it again.
+
+    Rows do not depend on one another, so a few are taken at a time.
     """
     rows = max(1, _AT_A_TIME // max(residual.shape[1], 1))
     masks = repeat(None) if mask is None else mask.split(rows)
@@ -162,7 +162,7 @@ def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrore
 
 @dataclass
 class StateCache:
-    """What each block of a one-way network carries on from the `length` positions that it has read."""
+    """What each block of a one-way network has carried over from `length` positions."""
 
     length: int = 0
     edges: list[DirectionState] = field(default_factory=list)
@@ -225,8 +225,7 @@ class Caduceus(Backbone):
         *,
         rows: Bool[Tensor, "B L"] | None = None,
     ) -> Float[Tensor, "*positions {self.vocab_size}"]:
-        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading
-        order.
+        """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
 
         `lengths` gives each row's length where rows are padded on the right; padding then changes
         nothing.
@@ -244,8 +243,9 @@ class Caduceus(Backbone):
         sigma: Tensor | None = None,
         lengths: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "B L {self.d_out}"]:
-        """What the head reads; with paired strands [s(x), R s(rc x)] side by side, R flipping
-        positions and channels.
+        """What the head reads.
+
+        With paired strands it is [s(x), R s(rc x)] side by side; R flips positions and channels.
         """
         rows = take_last(self._stream(xt, lengths))
         return side_by_side(rows, lengths) if self.paired else rows
@@ -256,8 +256,9 @@ class Caduceus(Backbone):
         sigma: Tensor | None = None,
         lengths: Int[Tensor, " B"] | None = None,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors laid out as `features`: the embedding, each mixer's output but the
-        last, and the features.
+        """n_layer + 1 tensors, laid out as `features`.
+
+        They are the embedding, the output of each mixer but the last, and the features.
         """
         states = []
         for i, rows in enumerate(self._stream(xt, lengths, every=True)):
@@ -267,10 +268,11 @@ class Caduceus(Backbone):
         return states
 
     def _stream(self, xt: Tensor, lengths: Tensor | None, every: bool = False) -> Iterator[Tensor]:
-        """The input of each block without the residual, then the output of the last norm; rows are
-        strands.
+        """The input of each block without the residual, then the output of the last norm.
 
-        Without `every`, only the last one is sure to come."""
+        With paired strands, the strands are rows. Without `every`, only the last one is sure to
+        come.
+        """
         mask = None
         if self.complement is not None:
             xt = both_strands(xt, self.complement, lengths)

@@ -1,5 +1,4 @@
-"""What a network is told beside the tokens: the noise level and a class, and how that reaches its
-layers (adaLN).
+"""What a network is told beside the tokens: a noise level and a class (adaLN).
 
     c = silu(MLP(sinusoid(sigma))) + silu(E[label])
     sinusoid(s) = [cos(s f_0) .. cos(s f_h-1), sin(s f_0) .. sin(s f_h-1)]
@@ -28,11 +27,10 @@ _LABEL_STD = 0.02
 
 
 def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}"]:
-    """[cos | sin] of sigma at width // 2 frequencies from 1 down to 1/10000, and a zero at the end
-    where width is odd.
+    """[cos | sin] of sigma at width // 2 frequencies, from 1 down to 1/10000.
 
-    The table of frequencies is made in float32, as published weights have seen it; the rest has the
-    precision of `sigma`.
+    An odd width ends with a zero. The table of frequencies is made in float32, as published weights
+    have seen it; the rest has the precision of `sigma`.
     """
     half = width // 2
     table = torch.exp(
@@ -76,8 +74,9 @@ class Condition(nn.Module):
         self.label = Label(n_classes, d_cond, draws) if n_classes else None
 
     def forward(self, n: int, sigma: Tensor | None, labels: Tensor | None) -> Float[Tensor, "B D"]:
-        """For `n` rows. A network without time conditioning, and one that is told no sigma, reads
-        sigma = 0.
+        """The condition of `n` rows.
+
+        A network without time conditioning, and one that is given no sigma, reads sigma = 0.
         """
         weight = self.level.first.weight
         zero = weight.new_zeros(n)

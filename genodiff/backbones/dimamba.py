@@ -198,7 +198,7 @@ class Block(nn.Module):
 
 
 class DiMamba(Backbone):
-    """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`."""
+    """A denoiser `(xt, sigma) -> logits` of partly masked sequences."""
 
     settings: DiMambaSettings
     selects_rows = True
@@ -235,7 +235,7 @@ class DiMamba(Backbone):
 
     @property
     def n_logits(self) -> int:
-        """Logits of a position: the vocabulary, and the spare rows where the head is the embedding."""
+        """Logits of a position: the vocabulary, and spare rows where the head is tied."""
         return self.vocab_size + (self.settings.spare_rows if self.settings.tie_head else 0)
 
     def forward(
@@ -247,8 +247,7 @@ class DiMamba(Backbone):
         rows: Bool[Tensor, "B L"] | None = None,
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "*positions {self.n_logits}"]:
-        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading
-        order.
+        """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
 
         xt       ids, or weights of the ids (one-hot, or a mixture), through which a gradient flows
         lengths  each row's length where rows are padded on the right; padding then changes nothing
@@ -284,8 +283,10 @@ class DiMamba(Backbone):
         *,
         labels: Int[Tensor, " B"] | None = None,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors: the first block's input, the stream after each block but the last,
-        and the features.
+        """n_layer + 1 tensors of the residual stream.
+
+        They are the first block's input, the stream after each block but the last, and the
+        features.
         """
         return list(self._stream(xt, sigma, lengths, labels))
 

@@ -1,5 +1,4 @@
-"""DiT: a pre-norm transformer over a partly masked (or, causal, a growing) sequence, with rotary
-positions.
+"""DiT: a pre-norm transformer with rotary positions, for masked or causal modelling.
 
     h ← h + g_1 ⊙ attention(modulate(N_1(h); b_1, a_1))
     h ← h + g_2 ⊙ W_2 gelu(W_1 modulate(N_2(h); b_2, a_2))
@@ -170,9 +169,7 @@ class Block(nn.Module):
 
 
 class DiT(Backbone):
-    """Logits for every position of a partly masked sequence, `(xt, sigma) -> logits`; causal, of
-    the next token.
-    """
+    """A denoiser `(xt, sigma) -> logits`; a causal one gives the logits of the next token."""
 
     settings: DiTSettings
     selects_rows = True
@@ -210,8 +207,7 @@ class DiT(Backbone):
         rows: Bool[Tensor, "B L"] | None = None,
         labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "*positions {self.vocab_size}"]:
-        """Logits (B, L, V), or with `rows` those of its true positions alone, (n, V), in reading
-        order.
+        """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
 
         lengths   each row's length where rows are padded on the right; padding then changes nothing
         segments  the document of each position where several are packed into a row; they do not see
@@ -248,8 +244,9 @@ class DiT(Backbone):
         *,
         labels: Int[Tensor, " B"] | None = None,
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
-        """n_layer + 1 tensors: the embedding, the residual stream after each block but the last,
-        and the features.
+        """n_layer + 1 tensors of the residual stream.
+
+        They are the embedding, the stream after each block but the last, and the features.
         """
         return list(self._stream(xt, sigma, lengths, segments, labels))
 

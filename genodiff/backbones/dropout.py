@@ -1,5 +1,4 @@
-"""Dropout without a random state: whether an element is dropped is a function of (seed, sample,
-layer, place).
+"""Dropout without a random state: a function of (seed, sample, layer, position).
 
 A row of a batch has a key, drawn from the counter for its sample; place and layer are hashed, mixed
 with the key, and the element is dropped where the hash is among the lowest p. So a step that is
@@ -26,8 +25,9 @@ def dropout_keys(seed: int, samples: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
 def drop(
     x: Float[Tensor, "B L D"], p: float, keys: Int[Tensor, " B"] | None, layer: int
 ) -> Float[Tensor, "B L D"]:
-    """x / (1 − p) with a share p of its elements at zero; x itself where p is 0 or there are no
-    keys.
+    """x / (1 − p) with a share p of its elements at zero.
+
+    It is x itself where p is 0 or there are no keys.
     """
     if p == 0 or keys is None:
         return x

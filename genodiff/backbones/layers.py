@@ -1,5 +1,4 @@
-"""Small layers: norms that can look at their channels from the other end, and parameters drawn from
-the counter.
+"""Small layers: norms, also with mirrored channels, and initial values of parameters.
 
 RMSNorm: y = w ⊙ x / √(mean(x²) + ε). LayerNorm: y = w ⊙ (x − mean) / √(var + ε) + b.
 """
@@ -17,10 +16,10 @@ from genodiff.kernels.norm import rms_norm
 
 
 class Norm(nn.Module):
-    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis; `mirrored` reverses the order of
-    the channels' weights.
+    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis.
 
-    `bias` False: a LayerNorm has a weight only.
+    `mirrored` reverses the order of the channels' weights. `bias` False: a LayerNorm has a weight
+    only.
     """
 
     def __init__(self, kind: str, width: int, eps: float, bias: bool = True) -> None:
@@ -48,8 +47,9 @@ def take_last(states: Iterable[Tensor]) -> Tensor:
 
 
 class InitialValues:
-    """The initial values of a network's parameters: the i-th tensor asked for depends on (seed, i)
-    alone.
+    """The initial values of a network's parameters.
+
+    The i-th tensor that is asked for depends on (seed, i) alone.
     """
 
     def __init__(self, seed: int) -> None:

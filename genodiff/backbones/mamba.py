@@ -1,5 +1,6 @@
-"""The bidirectional Mamba-1 mixer: one input projection, two directions of convolution and scan,
-one gate, one output projection.
+"""The bidirectional Mamba-1 mixer.
+
+One input projection, two directions of convolution and scan, one gate, one output projection.
 
     [x, z] = W_in h        c_d = silu(conv_d(x))        [r, B, C] = W_x,d c_d
     y_d = scan(c_d, W_dt,d r, A_d, B, C, D_d)
@@ -43,7 +44,7 @@ class Linear(nn.Module):
 
 
 class Direction(nn.Module):
-    """What a direction of reading has to itself: convolution, the projections to (dt, B, C), A, D."""
+    """What each direction has of its own: convolution, projections to (dt, B, C), A, D."""
 
     def __init__(
         self,

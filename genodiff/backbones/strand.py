@@ -1,5 +1,4 @@
-"""Both strands of DNA as a batch of two: rows [x; rc x] through one network, and a vote at the
-head.
+"""Both strands of DNA as rows [x; rc x] of one batch, with a vote at the head.
 
 Rows hold the strands one after the other: the first B rows the given ones, the last B their reverse
 complements, each reversed within its own length so that padding stays on the right. R is the flip
@@ -43,8 +42,9 @@ def vote(
 def side_by_side(
     rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
 ) -> Float[Tensor, "B L 2*D"]:
-    """[s(x), R s(rc x)] over channels: on rc x, it is the same tensor flipped in positions and
-    channels.
+    """[s(x), R s(rc x)] over channels.
+
+    For rc x it is the same tensor, flipped in positions and channels.
     """
     given, other = rows.chunk(2)
     return torch.cat([given, flip_positions(other, lengths).flip(2)], 2)

@@ -1,5 +1,4 @@
-"""A Caduceus over a sequence of any length, piece by piece, with the result of one pass over the
-whole.
+"""A Caduceus over a sequence of any length, in pieces, equal to one pass over the whole.
 
 A bidirectional layer needs what its two directions carry into a piece, from the left and from the
 right: the last d_conv − 1 inputs of the convolution and the state h of the scan. They are found
@@ -35,8 +34,7 @@ KEEP = 2 << 30
 def stream(
     network: Caduceus, xt: Int[Tensor, " L"], *, piece: int = PIECE, keep: int = KEEP
 ) -> Iterator[tuple[int, Float[Tensor, "n V"]]]:
-    """(start, logits of the bases from there on) of pieces of at most `piece` bases, from left to
-    right.
+    """(start, logits from there on) of pieces of at most `piece` bases, from left to right.
 
     Equal to `network(xt[None])[0]` up to float error, for the ids `xt` of one sequence. `keep` is
     how many bytes of intermediate results may be held. Raises `ValueError` for a piece of no bases.
@@ -143,7 +141,7 @@ class _Strand:
         return mixed
 
     def _carried(self, layer: int, backward: bool) -> list[DirectionState]:
-        """What comes into each piece, in the order of the sweep: from the left, or from the right."""
+        """What comes into each piece from the left, or from the right, in the order read."""
         block, mirrored = self._block(layer)
         found = [zero_state(block.mixer.ahead.weights())]
 

@@ -1,5 +1,4 @@
-"""A published network as a run folder of our own: what `eval`, `sample`, `embed`, `finetune` and
-`train --init` take.
+"""A published network as a run folder of our own.
 
     RUN/config.yaml  model.safetensors  model.json  provenance.json
 
@@ -71,8 +70,7 @@ def adopt(
     seed: int = 1,
     tokenizer: str | None = None,
 ) -> dict[str, Any]:
-    """Write the run folder `out`, whole or not at all, after a look at the network; return what was
-    found.
+    """Write the run folder `out`, whole or not at all, after a probe; returns what was found.
 
     Raises `UsageError` where `out` exists, `CheckpointError` where the network's logits are not
     finite or its strands disagree.

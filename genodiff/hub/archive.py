@@ -1,5 +1,4 @@
-"""PyTorch's zip archives (`pytorch_model.bin`, Lightning's `.ckpt`) read as data: the pickle inside
-is interpreted, never run.
+"""PyTorch's zip archives read as data: the pickle inside is interpreted, never run.
 
 A pickle is a program for a stack machine. The machine here knows plain values, tensors and nothing
 else: whatever class or function the program names becomes an inert `Opaque` that keeps its
@@ -58,9 +57,7 @@ class Stored(NamedTuple):
 
 
 class Opaque:
-    """What the pickle wanted made of a class or function that is not known here: its name and what
-    it was given.
-    """
+    """A class or function that the pickle names and that is not known here, with its arguments."""
 
     def __init__(self, name: str, args: Any = ()) -> None:
         self.name, self.args = name, args
@@ -76,13 +73,12 @@ _MARK = _Mark()
 
 
 class Archive:
-    """A judged archive: its content as plain values with `Stored` tensors, and the tensors on
-    demand.
-    """
+    """A judged archive: plain values with `Stored` tensors, which are read on demand."""
 
     def __init__(self, path: Path, real: Path) -> None:
-        """Read the names, sizes and the pickle of the archive at `real`, which messages call
-        `path`. Raises `CheckpointError`.
+        """Read names, sizes and pickle of the archive at `real`; messages call it `path`.
+
+        Raises `CheckpointError`.
         """
         self.path, self._real = path, real
         try:
@@ -140,8 +136,9 @@ class Archive:
         return members
 
     def stored(self, storage: Any, offset: Any, shape: Any, stride: Any) -> Stored:
-        """The tensor of these numbers, as far as it lies within its storage. Raises
-        `CheckpointError`.
+        """The tensor of these numbers, if it lies within its storage.
+
+        Raises `CheckpointError`.
         """
         key, dtype, numel = storage
         numbers = [offset, *shape, *stride]
@@ -180,8 +177,9 @@ class Archive:
 
 
 def _interpret(raw: bytes, archive: Archive) -> Any:
-    """The value that the pickle describes. Raises `CheckpointError` for what is no pickle of plain
-    values and tensors.
+    """The value that the pickle describes.
+
+    Raises `CheckpointError` for what is no pickle of plain values and tensors.
     """
     try:
         return _Machine(archive).run(pickletools.genops(raw))

@@ -1,5 +1,6 @@
-"""Published Caduceus: for masked language modelling, for classification, or bare; DNA of 12 to 16
-ids, or of PlantCaduceus' 8.
+"""Published Caduceus: for masked language modelling, for classification, or bare.
+
+The vocabulary is DNA of 12 to 16 ids, or PlantCaduceus' 8.
 """
 
 import re

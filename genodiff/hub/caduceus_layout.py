@@ -1,5 +1,4 @@
-"""A Caduceus of ours as its authors would have saved it: key names, shapes, config, and the fused
-or the unfused form.
+"""A Caduceus of ours as its authors would have saved it, fused or unfused.
 
 On both strands, published `fused_add_norm: true` means that every other block reads the strands
 exchanged. With R the flip of positions and channels, R M R is again a mixer: its two directions
@@ -39,8 +38,9 @@ _TIME_STEPS = {
 def exchange_form(
     settings: CaduceusSettings, tensors: Mapping[str, Tensor]
 ) -> tuple[CaduceusSettings, dict[str, Tensor]]:
-    """The same function with `alternate_strands` the other way round. Raises `CheckpointError`
-    where there is none.
+    """The same function with `alternate_strands` the other way round.
+
+    Raises `CheckpointError` where there is none.
     """
     if settings.strands != "paired":
         raise CheckpointError(
@@ -92,8 +92,9 @@ def make_published_state(
     architecture: str = MASKED_LM,
     score: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """The tensors of a published file: tied ones left out, buffers there, rows in the published
-    order.
+    """The tensors of a published file, with buffers and without tied ones.
+
+    Rows stand in the published order.
     """
     paired = settings.strands == "paired"
     prefix = "backbone." if architecture == BARE else "caduceus.backbone."
@@ -119,9 +120,7 @@ def make_published_config(
     architecture: str,
     fused: bool,
 ) -> dict[str, Any]:
-    """The published config of a network: that of its source, where it has one (`given`), in the
-    form that is written.
-    """
+    """The published config of a network; `given` is that of its source, where it has one."""
     s = settings
     complement = vocabulary.complement() or range(vocabulary.size)
     ssm = {

@@ -1,5 +1,4 @@
-"""Caduceus weights as their authors publish them, and back: names, shapes, tied tensors that the
-files leave out.
+"""Names and shapes of Caduceus weights as their authors publish them, and back.
 
 A published network is a flat state dict and a config. Its conv1d.weight is (E, 1, K), here (E, K).
 With tied directions the file holds in_proj and out_proj once, under mamba_fwd; the head is tied to
@@ -26,8 +25,9 @@ _BUFFERS = ("complement_map",)
 
 
 def read_published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
-    """The settings that a published config stands for. Raises `CheckpointError` for what genodiff
-    does not build.
+    """The settings that a published config stands for.
+
+    Raises `CheckpointError` for what genodiff does not build.
     """
     ssm = dict(config.get("ssm_cfg") or {})
     if ssm.get("layer", "Mamba1") != "Mamba1":
@@ -60,11 +60,10 @@ def read_published_settings(config: Mapping[str, Any]) -> CaduceusSettings:
 
 
 def read_published_complement(config: Mapping[str, Any], vocab_size: int) -> tuple[int, ...] | None:
-    """The complement of each id, or None where the config has none; ids beyond its map, the
-    padding, are their own.
+    """The complement of each id, or None where the config has none.
 
-    JSON has turned the map's keys into strings, and saving again sorts them as text: they are read
-    as numbers.
+    Ids beyond its map, the padding, are their own complement. JSON has turned the map's keys into
+    strings, and saving again sorts them as text: they are read as numbers.
     """
     found = config.get("complement_map")
     if not found:
@@ -81,8 +80,9 @@ def read_published_complement(config: Mapping[str, Any], vocab_size: int) -> tup
 def map_names(
     settings: CaduceusSettings, prefix: str = "caduceus.backbone.", submodules: bool = False
 ) -> dict[str, str]:
-    """Parameter name here → name in a published file. `submodules`: norms are wrapped too, as in
-    files saved without fusion.
+    """Parameter name here → name in a published file.
+
+    `submodules`: norms are wrapped too, as in files saved without fusion.
     """
     s = settings
     paired, norm = s.strands == "paired", ".submodule" if submodules else ""

@@ -1,5 +1,4 @@
-"""A run as a folder that others read: the published layout of its network, or our own, each with a
-model card.
+"""A run as a folder that others read, with a model card.
 
     caduceus      config.json  model.safetensors  tokenizer_config.json  special_tokens_map.json
                   README.md
@@ -131,8 +130,9 @@ def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
 
 
 def origin_of(model: Model) -> Origin:
-    """The published form that a run has, or would have: that of its source where it was imported,
-    else Caduceus' own.
+    """The published form that a run has, or would have.
+
+    That is the form of its source where it was imported, else Caduceus' own.
     """
     source = model.data.get("source")
     if not isinstance(source, dict) or "vocabulary" not in source:
@@ -237,9 +237,7 @@ def _tokenizer(folder: Path, model: Model, vocabulary: PublishedVocabulary) -> N
 
 
 def _read_back(model: Model, folder: Path) -> None:
-    """What stands in `folder`, read as anyone's, must answer the probe as the run does. Raises
-    `CheckpointError`.
-    """
+    """Raises `CheckpointError` where `folder`, read again, differs from the run on the probe."""
     source = read_source(folder)
     config = model.config.model_copy(update={"backbone": source.settings})
     again = build_backbone(config, model.alphabet)

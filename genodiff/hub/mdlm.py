@@ -1,5 +1,4 @@
-"""Networks of the MDLM family: DiT and DiMamba, as Hugging Face folders and as the Lightning files
-that training writes.
+"""Networks of the MDLM family (DiT, DiMamba): Hugging Face folders and Lightning files.
 
 A Lightning file holds the raw weights by name and their averages as a list. The list has the
 parameters in the order in which the modules were made, which is the order of the state dict without
@@ -98,9 +97,7 @@ def read_mdlm(
 
 
 def inwards(name: str, x: Tensor, vocabulary: PublishedVocabulary, rows: int) -> Tensor:
-    """A tensor with its rows, where it has one for each token, in the order of our ids; spare rows
-    stay at the end.
-    """
+    """A tensor with its rows of tokens in the order of our ids; spare rows stay at the end."""
     if name not in ("embedding", "head", "head_bias"):
         return x
     return torch.cat([vocabulary.inwards(x[:rows]), x[rows:]])
@@ -162,8 +159,9 @@ def _judge_table(state: Mapping[str, Tensor], settings: MdlmSettings, file: Path
 def _averages(
     weights: Weights, names: list[str], averaged: bool
 ) -> tuple[dict[str, Tensor] | None, str]:
-    """The averaged weights under the names of the raw ones; None where they are not there, or not
-    asked for.
+    """The averaged weights under the names of the raw ones.
+
+    None where they are missing, or not asked for.
     """
     found = weights.extra.get("ema")
     if not isinstance(found, dict) or not isinstance(found.get("shadow_params"), list):
@@ -222,8 +220,9 @@ def _aliases(weights: Weights) -> dict[str, str]:
 
 
 def _parameters(weights: Weights, n: int) -> list[str]:
-    """The state dict's parameters in order, each tied tensor once: known by their storage, or else
-    by their names.
+    """The state dict's parameters in order, each tied tensor once.
+
+    Tied ones are known by their storage, or else by their names.
     """
     aliases = _aliases(weights)
     names = [
@@ -255,8 +254,9 @@ def read_hyper_parameters(extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_plain(value: Any, depth: int = 0) -> Any:
-    """A pickled configuration as plain values: the classes of omegaconf keep theirs under
-    `_content` and `_val`.
+    """A pickled configuration as plain values.
+
+    The classes of omegaconf keep theirs under `_content` and `_val`.
     """
     if depth > _DEEPEST:
         return None

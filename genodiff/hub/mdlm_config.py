@@ -44,8 +44,9 @@ def find_prefix(names: Iterable[str]) -> str | None:
 def find_mdlm_settings(
     state: Mapping[str, Tensor], config: Mapping[str, Any] | None = None
 ) -> MdlmSettings:
-    """The settings of the network whose tensors these are. Raises `CheckpointError` for what does
-    not fit together.
+    """The settings of the network whose tensors these are.
+
+    Raises `CheckpointError` for what does not fit together.
     """
     prefix = find_prefix(state)
     if prefix is None:
@@ -63,8 +64,9 @@ def find_mdlm_settings(
 
 
 def make_mdlm_config(settings: MdlmSettings, vocab_size: int, length: int) -> dict[str, Any]:
-    """The config of a published folder: flat for a DiT, nested for a DiMamba. Raises
-    `CheckpointError` for what has no published form.
+    """The config of a published folder: flat for a DiT, nested for a DiMamba.
+
+    Raises `CheckpointError` for what has no published form.
     """
     s = settings
     if isinstance(s, DiMambaSettings):

@@ -101,8 +101,9 @@ def to_published_mdlm(
 def map_mdlm_names(
     settings: MdlmSettings, prefix: str = "backbone.", *, classifier: bool = False
 ) -> dict[str, str]:
-    """Parameter name here → published name. `classifier`: a DiMamba that scores sequences; it has
-    no head of tokens, and no weights for one here (`tie_head`).
+    """Parameter name here → published name.
+
+    `classifier`: a DiMamba that scores sequences; it has no head of tokens (`tie_head`).
     """
     s = settings
     kinds = ["weight", "bias"]
@@ -146,8 +147,9 @@ def map_mdlm_names(
 
 
 def list_parameters(names: Iterable[str], *, tied_head: bool = False) -> list[str]:
-    """Of a state dict's names, in its order, those of its parameters, each tied tensor once: what a
-    list of averages (EMA) is of.
+    """The names of a state dict's parameters in its order, each tied tensor once.
+
+    A list of averages (EMA) is of these.
     """
     names = list(names)
     return [

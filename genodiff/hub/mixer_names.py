@@ -1,5 +1,4 @@
-"""Tensors of a published file under our names: what all published networks share, the Mamba mixer
-first.
+"""Tensors of a published file under our names: what all published networks share.
 
 A published conv1d.weight is (E, 1, K), here it is (E, K). With tied directions in_proj and out_proj
 are published under mamba_fwd.
@@ -77,8 +76,9 @@ def mixer_shape(here: str, s: MixerShape, width: int) -> tuple[int, ...]:
 
 
 def other_direction(name: str) -> str | None:
-    """The name that a tied projection of the backward direction stands under; None for any other
-    tensor.
+    """The name that a tied projection of the backward direction is stored under.
+
+    None for any other tensor.
     """
     twin = name.replace(".mamba_rev.", ".mamba_fwd.")
     return twin if twin != name and (".in_proj." in name or ".out_proj." in name) else None

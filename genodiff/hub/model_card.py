@@ -1,6 +1,4 @@
-"""A model card (README.md) from what a run knows about itself: `model.json`, `provenance.json` and
-`eval.json`, and nothing else.
-"""
+"""A model card (README.md) from `model.json`, `provenance.json` and `eval.json`."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,6 @@
-"""A look at a network before anyone trusts it: finite logits, strands that agree, and what it pays
-for a base of a known sequence.
+"""A probe of a network before anyone trusts it.
+
+Logits must be finite, strands must agree; the bits that it pays for a known sequence are measured.
 
 The probe is the consensus of the human repeat AluY, which a model of the human genome knows by
 heart and any model of DNA should not pay much more than 2 bits a base for. Weights that are random,
@@ -54,8 +55,9 @@ def logits_on_probe(backbone: nn.Module, alphabet: Alphabet) -> Tensor:
 
 
 def look(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
-    """The probe's figures. Raises `CheckpointError` for logits that are not finite, or strands that
-    disagree where they may not.
+    """The probe's figures.
+
+    Raises `CheckpointError` for logits that are not finite, or strands that disagree.
     """
     logits = logits_on_probe(backbone, alphabet)
     if not bool(torch.isfinite(logits).all()):

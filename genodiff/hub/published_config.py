@@ -1,6 +1,4 @@
-"""A published `config.json`, judged: numbers that are numbers, sizes that can be meant, no path and
-no code that is followed.
-"""
+"""A published `config.json`, judged: types, sizes, and no path or code that is followed."""
 
 import logging
 from collections.abc import Mapping
@@ -29,10 +27,10 @@ _BELONG = "check that config and weights belong together"
 
 
 def judge_config(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The config without what could lead outside. Raises `CheckpointError` naming the file and the
-    key.
+    """The config without what could lead outside.
 
-    Remote code is named in a warning, and never followed.
+    Raises `CheckpointError` naming the file and the key. Remote code is named in a warning, and
+    never followed.
     """
     version = values.get("format_version", 1)
     if not isinstance(version, int) or version > 1:
@@ -92,8 +90,9 @@ def _flat(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def read_complement(values: Mapping[str, Any], path: Path) -> dict[int, int] | None:
-    """`complement_map` with its keys as numbers, in whatever order they stand. Raises
-    `CheckpointError`.
+    """`complement_map` with its keys as numbers, in any order.
+
+    Raises `CheckpointError`.
     """
     found = values.get("complement_map")
     if not found:
@@ -107,8 +106,9 @@ def read_complement(values: Mapping[str, Any], path: Path) -> dict[int, int] | N
 
 
 def read_letters(values: Mapping[str, Any], path: Path) -> list[str] | None:
-    """Tokens by id where the config lists them (`vocab`). Raises `CheckpointError` where the list
-    is none.
+    """Tokens by id where the config lists them (`vocab`).
+
+    Raises `CheckpointError` where the value is no list.
     """
     found = values.get("vocab")
     if found is None:

@@ -1,6 +1,4 @@
-"""A published network as one value: its settings, its weights under our names, which ids they are
-of, and where they came from.
-"""
+"""A published network as one value: settings, weights, vocabulary and origin."""
 
 import hashlib
 import logging
@@ -58,8 +56,9 @@ class PublishedNetwork(NamedTuple):
 
 
 def make_stand_ins(weights: Weights, names: list[str]) -> dict[str, Tensor]:
-    """Tensors of the right shapes that hold one number each: what names and shapes are judged by
-    before anything is read.
+    """Tensors of the right shapes that hold one number each.
+
+    Names and shapes are judged by them before anything is read.
     """
     return {name: torch.zeros(()).expand(weights.entries[name].shape) for name in names}
 
@@ -91,9 +90,7 @@ def read_listed_tokens(folder: Path) -> list[str] | None:
 
 
 def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: str) -> None:
-    """Raises `CheckpointError` where the config says another number of tokens than the embedding
-    `name` has rows.
-    """
+    """Raises `CheckpointError` where the config and the embedding `name` differ in tokens."""
     size, multiple = config.get("vocab_size", rows), config.get("pad_vocab_size_multiple") or 1
     if rows not in (size, -(-size // multiple) * multiple):
         raise CheckpointError(

@@ -1,5 +1,4 @@
-"""What a folder or a file of others holds: seen from the names of its tensors, never from its own
-name.
+"""What a published folder or file holds, seen from the names of its tensors.
 
 Nothing is allocated before the config and the headers of the weights have been compared.
 """
@@ -22,9 +21,7 @@ _READABLE = "give a published folder of Caduceus, or a network of MDLM"
 
 
 def is_published(path: str | Path) -> bool:
-    """Whether a folder holds a published config or bare weights, and is no run or checkpoint of
-    ours.
-    """
+    """Whether a folder holds a published config or weights, and is no run of ours."""
     path = Path(path)
     ours = any(os.path.lexists(path / name) for name in (CARD, RUN_CONFIG)) or bool(
         list_steps(path)
@@ -100,9 +97,7 @@ def read_source(
 
 
 def _judge_together(config: dict[str, Any], config_file: Path, weights: Weights) -> None:
-    """What the config says of sizes, beside the headers: before anything knows the architecture,
-    and before any allocation.
-    """
+    """Compare the sizes in the config with the headers, before any allocation."""
     tables = {
         name: entry
         for name, entry in weights.entries.items()

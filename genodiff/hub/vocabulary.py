@@ -21,9 +21,7 @@ TEXT = "text"
 
 
 class PublishedVocabulary(NamedTuple):
-    """Published ids by the rows of `alphabet`: `rows[i]` is the published row of our row i, or -1
-    where there is none.
-    """
+    """Published ids: `rows[i]` is the published row of our row i, or -1 where there is none."""
 
     name: str
     alphabet: Alphabet
@@ -38,8 +36,9 @@ class PublishedVocabulary(NamedTuple):
         return ours
 
     def outwards(self, table: Tensor) -> Tensor:
-        """The published table of one of ours; where two of our rows stand for one of theirs, the
-        first counts.
+        """The published table of one of ours.
+
+        Where two of our rows stand for one of theirs, the first counts.
         """
         theirs = table.new_zeros(self.size, *table.shape[1:])
         for ours in reversed(range(len(self.rows))):
@@ -60,9 +59,7 @@ class PublishedVocabulary(NamedTuple):
 
 
 def _caduceus(rows: int) -> PublishedVocabulary:
-    """The ids of published Caduceus are ours; a table that is not padded to 16 rows, or to more,
-    differs in padding only.
-    """
+    """The ids of published Caduceus are ours; only the number of padding rows may differ."""
     return PublishedVocabulary(
         "caduceus", DNA, tuple(i if i < rows else -1 for i in range(DNA.padded_size)), rows
     )
@@ -78,11 +75,11 @@ _PLANT_TOKENS = ("[PAD]", "[MASK]", "[UNK]", "A", "C", "G", "T")
 def find_vocabulary(
     rows: int, complement: Mapping[int, int] | None, tokens: list[str] | None = None
 ) -> PublishedVocabulary:
-    """The vocabulary of a table of `rows` rows, known by its size, its complement map and, where
-    they are given, its tokens.
+    """The vocabulary of a table of `rows` rows.
 
-    Raises `CheckpointError` for one that is not known: ids that mean something else make wrong DNA
-    without a word.
+    It is known by its size, its complement map and, where they are given, its tokens. Raises
+    `CheckpointError` for one that is not known: ids that mean something else make wrong DNA without
+    a word.
     """
     if DNA.size <= rows <= DNA.padded_size:
         found, names = _caduceus(rows), DNA.tokens
@@ -123,8 +120,9 @@ def find_vocabulary(
 
 
 def make_text_vocabulary(alphabet: Alphabet, rows: int) -> PublishedVocabulary:
-    """The vocabulary of a network of text with this many rows. Raises `CheckpointError` where the
-    tokenizer has others.
+    """The vocabulary of a network of text with this many rows.
+
+    Raises `CheckpointError` where the tokenizer has another number.
     """
     if not alphabet.size <= rows <= alphabet.padded_size and rows not in (
         alphabet.size,
@@ -141,8 +139,9 @@ def make_text_vocabulary(alphabet: Alphabet, rows: int) -> PublishedVocabulary:
 
 
 def find_vocabulary_by_name(name: str, size: int, alphabet: Alphabet) -> PublishedVocabulary:
-    """The vocabulary of a name that an earlier import has recorded, for a run of `alphabet`. Raises
-    `CheckpointError`.
+    """The vocabulary that an earlier import recorded by name, for a run of `alphabet`.
+
+    Raises `CheckpointError`.
     """
     if name == TEXT:
         return make_text_vocabulary(alphabet, size)

@@ -1,6 +1,4 @@
-"""`train --init`: a run folder, a checkpoint folder, a published folder or a weight file as the
-start of a run.
-"""
+"""`train --init`: a run, a checkpoint, a published folder or a weight file as a start."""
 
 import os
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Weight files of others, opened without being believed: names, shapes and types first, numbers
-only once those are judged.
+"""Weight files of others: names, shapes and types are judged before numbers are read.
 
 `Weights` looks the same over one safetensors file, over shards with an index, and over an archive
 of torch.save.
@@ -38,9 +37,7 @@ class Entry(NamedTuple):
 
 
 class Weights:
-    """The named tensors of one or several files, and what else an archive holds beside its state
-    dict.
-    """
+    """The named tensors of one or several files, and what else an archive holds."""
 
     def __init__(
         self, entries: dict[str, Entry], files: list[Path], archives: dict[Path, Archive]
@@ -89,10 +86,10 @@ def _stored(entry: Entry) -> Stored:
 
 
 def resolve_file(path: Path) -> Path:
-    """The regular file behind `path`. A link may lead within its folder, or into the blobs of a hub
-    cache; else it is refused.
+    """The regular file behind `path`.
 
-    Raises `CheckpointError` also where there is no file.
+    A link may lead within its folder or into the blobs of a hub cache, and nowhere else. Raises
+    `CheckpointError` also where there is no file.
     """
     try:
         found = Path(os.path.realpath(path, strict=True))
@@ -130,8 +127,9 @@ def read_json_file(path: Path) -> dict[str, Any]:
 
 
 def find_weight_files(folder: Path) -> list[Path]:
-    """What of a folder's weights is read: safetensors before pickles, one file or all shards of its
-    index. Empty: there are none.
+    """The files of a folder's weights that are read; none where there are none.
+
+    Safetensors go before pickles, one file before the shards of an index.
     """
     for name in (SAFETENSORS, BIN):
         if os.path.lexists(folder / name):

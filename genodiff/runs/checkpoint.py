@@ -82,8 +82,9 @@ def describe_model(
 
 
 def read_card(folder: Path) -> Card:
-    """`model.json` of `folder`, judged. Raises `CheckpointError`, naming the file and the value at
-    fault.
+    """`model.json` of `folder`, after every check.
+
+    Raises `CheckpointError`, naming the file and the value at fault.
     """
     path = folder / CARD
     values = read_json(path)
@@ -180,11 +181,10 @@ def list_steps(run: Path) -> list[int]:
 def save_checkpoint(
     run: Path, state: State, config: RunConfig, alphabet: Alphabet, data: dict[str, Any]
 ) -> Path:
-    """Write the checkpoint of `state.step`, whole or not at all; one that stands there already is
-    kept if it is sound.
+    """Write the checkpoint of `state.step`, whole or not at all.
 
-    `data` names the data (fingerprint, source). Raises `MachineError` where the disk is full; older
-    checkpoints stay.
+    One that exists already is kept if it is sound. `data` names the data (fingerprint, source).
+    Raises `MachineError` where the disk is full; older checkpoints stay.
     """
     target = checkpoint_path(run, state.step)
     if os.path.lexists(target):
@@ -209,8 +209,9 @@ def save_checkpoint(
 
 
 def prune_checkpoints(run: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints. A folder loses its name first, so that none is
-    ever half there.
+    """Remove all but the newest `keep` checkpoints.
+
+    A folder loses its name first, so that no half of one is ever found.
     """
     for step in list_steps(run)[keep:]:
         folder = checkpoint_path(run, step)
@@ -222,10 +223,10 @@ def prune_checkpoints(run: Path, keep: int) -> None:
 
 
 def read_state(folder: Path) -> State:
-    """The state in a checkpoint folder, after every check: manifest, hashes, description, shapes,
-    values.
+    """The state in a checkpoint folder, after every check.
 
-    Raises `CheckpointError` naming the file at fault.
+    Manifest, hashes, description, shapes and values are checked. Raises `CheckpointError` naming
+    the file at fault.
     """
     card, _ = verify_folder(folder)
     counters = read_json(folder / STATE_CARD)
@@ -240,9 +241,7 @@ def read_state(folder: Path) -> State:
 
 
 def verify_folder(folder: Path) -> tuple[Card, dict[str, Any]]:
-    """The description and the manifest of a checkpoint folder whose every file has its recorded
-    hash.
-    """
+    """The card and the manifest of a checkpoint folder whose files all have their hashes."""
     refuse_pickles(folder)
     manifest = read_json(folder / MANIFEST)
     check_version(manifest, folder / MANIFEST)
@@ -323,8 +322,9 @@ def set_aside(folder: Path, fault: CheckpointError) -> None:
 
 
 def publish_model(run: Path, step: int) -> None:
-    """Copy a checkpoint's model to the top of the run: weights, then the description that names
-    their hash.
+    """Copy a checkpoint's model to the top of the run.
+
+    The weights go first, then the card that names their hash.
     """
     for name in (WEIGHTS, CARD):
         atomic.write_bytes(run / name, read_bytes(checkpoint_path(run, step) / name))

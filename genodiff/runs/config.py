@@ -196,7 +196,7 @@ class RunConfig(Settings):
         objective(name, MaskedDiffusion(Linear(), 0, (1,)), **self.diffusion.own())
 
     def digest(self) -> str:
-        """sha256 (hex) of the run's identity: equal for configurations that may share a run folder."""
+        """sha256 (hex) of the run's identity: equal where a run folder may be shared."""
         kept = {
             place: value
             for place, value in leaves(self.model_dump(mode="json"))

@@ -1,5 +1,4 @@
-"""A run's folder: who may write into it, what is in it, and what it remembers of where it came
-from.
+"""A run's folder: its checkpoints, its configuration and its provenance.
 
 config.yaml  metrics.csv  plan.json  provenance.json  checkpoints/  model.safetensors + model.json
 .lock
@@ -74,8 +73,9 @@ def refuse_nonfinite(name: str, tensor: Tensor, step: int) -> None:
 
 
 def prepare_folder(path: Path) -> None:
-    """Make the folder. Raises `UsageError` where a file stands there, `MachineError` where it
-    cannot be made.
+    """Make the folder.
+
+    Raises `UsageError` where a file is in its place, `MachineError` where it cannot be made.
     """
     if path.exists() and not path.is_dir():
         raise UsageError(
@@ -96,8 +96,9 @@ def remove_unused_folder(path: Path) -> None:
 
 
 def check_config(path: Path, config: RunConfig) -> None:
-    """Raises `UsageError`, naming what differs, where the folder holds a run of another
-    configuration.
+    """Raises `UsageError` where the folder holds a run of another configuration.
+
+    The message names what differs.
     """
     there = path / CONFIG
     if not there.is_file():
@@ -125,8 +126,9 @@ def write_config(path: Path, config: RunConfig) -> None:
 
 
 def explain_no_run(path: Path) -> GenodiffError:
-    """What is in the way of going on in a folder without a `config.yaml`. Raises `CheckpointError`
-    where it carries a pickle.
+    """Why training cannot go on in a folder without a `config.yaml`.
+
+    Raises `CheckpointError` where the folder holds a pickle.
     """
     if not path.is_dir():
         return UsageError(
@@ -176,8 +178,9 @@ def has_model_of(path: Path, step: int) -> bool:
 def write_provenance(
     path: Path, config: RunConfig, data: dict[str, Any], session: dict[str, Any]
 ) -> None:
-    """Write `provenance.json`: this session in place of its own earlier record, beside those of
-    former sessions.
+    """Write `provenance.json`: this session beside those before it.
+
+    An earlier record of this session is replaced.
     """
     there = path / PROVENANCE
     try:
@@ -216,8 +219,9 @@ def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
 
 
 def find_git_revision() -> str | None:
-    """The commit of the source tree that this package runs from, with `+` where it is changed; None
-    outside of one.
+    """The commit of the source tree that this package runs from; None outside of one.
+
+    A `+` follows where the tree is changed.
     """
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():

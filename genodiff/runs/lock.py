@@ -1,5 +1,4 @@
-"""One run per folder: an exclusive lock that the system takes back when its holder dies, however it
-dies.
+"""One run per folder: an exclusive lock that the system frees when its holder dies.
 
 flock(2) on `RUN/.lock`, which says who holds it. On Linux it works over NFS too, where the mount
 does not say `nolock`. Imports no torch, so that a second run is refused at once.
@@ -27,8 +26,9 @@ _held: set[int] = set()
 
 @contextmanager
 def hold_lock(run: Path) -> Iterator[None]:
-    """Hold the run's lock. Raises `UsageError` naming its holder's pid, host and start, or
-    `MachineError`.
+    """Hold the run's lock.
+
+    Raises `UsageError` with the pid, host and start of its holder, or `MachineError`.
     """
     path = run / FILE
     try:
@@ -54,9 +54,7 @@ def hold_lock(run: Path) -> Iterator[None]:
 
 
 def check_lock_free(run: Path) -> None:
-    """Raises `UsageError`, as `hold_lock` does, where another process holds the run's lock; changes
-    nothing.
-    """
+    """Raises `UsageError` where another process holds the run's lock; changes nothing."""
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         descriptor = os.open(run / FILE, os.O_RDONLY)
         try:

@@ -1,5 +1,4 @@
-"""metrics.csv: one row per step, appended as it is made, synced before each checkpoint, cut back
-when a run goes on.
+"""metrics.csv: one row per step, synced before each checkpoint, cut back on resuming.
 
 step, tokens, seconds   steps done, bases seen (maskable ones), seconds of training, over all
                         sessions
@@ -33,8 +32,9 @@ COLUMNS = (
 
 
 class Metrics:
-    """The open file of a run that goes on after `step`: rows beyond it, and a torn last one, are
-    gone.
+    """The open file of a run that goes on after `step`.
+
+    Rows beyond that step, and a torn last row, are removed.
     """
 
     def __init__(self, run: Path, step: int) -> None:

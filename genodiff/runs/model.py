@@ -141,7 +141,7 @@ def check_folder(path: Path) -> dict[str, Any]:
 
 
 def _find_candidates(path: Path) -> Iterator[Path]:
-    """Folders that may hold the model of `path`: the newest first, the top of a run before its copy."""
+    """Folders that may hold the model of `path`, newest first; a run's top before its copy."""
     steps = list_steps(path)
     top = any((path / name).exists() or (path / name).is_symlink() for name in (WEIGHTS, CARD))
     if top and (not steps or read_card(path).step >= steps[0]):

@@ -23,9 +23,7 @@ ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
 
 
 def list_sections() -> dict[str, dict[str, FieldInfo]]:
-    """The nested parts of a `RunConfig` and the settings of each; `backbone` has those of every
-    kind of network.
-    """
+    """The settings of each section of a `RunConfig`; `backbone` has those of every kind."""
     parts: dict[str, dict[str, FieldInfo]] = {}
     for name, field in RunConfig.model_fields.items():
         kinds = kinds_of(field)
@@ -43,8 +41,9 @@ def list_sections() -> dict[str, dict[str, FieldInfo]]:
 
 
 def list_short_names() -> dict[str, tuple[str, ...]]:
-    """Place of every setting that may be written by its own name: those in one section only, and
-    the aliases.
+    """Place of every setting that may be written by its own name, and of the aliases.
+
+    Only names that stand in one section are among them.
     """
     places: dict[str, list[tuple[str, ...]]] = {}
     for section, settings in list_sections().items():
@@ -61,8 +60,9 @@ def list_short_names() -> dict[str, tuple[str, ...]]:
 def expand_names(
     values: Any, *, file: str | Path | None = None, error: type[GenodiffError] = UsageError
 ) -> dict[str, Any]:
-    """`values` with every short name moved to its place. Raises `error` for unknown and repeated
-    names.
+    """`values` with every short name moved to its place.
+
+    Raises `error` for unknown and repeated names.
     """
     if not isinstance(values, dict):
         raise error(
@@ -130,12 +130,11 @@ def resolve_config(
     over: dict[str, Any] | None = None,
     preset: str | None = None,
 ) -> RunConfig:
-    """The whole configuration: the preset, on top of it `given` (from `file`), on top of that
-    `over` (from flags).
+    """The whole configuration: a preset, over it `given`, over that `over`.
 
-    A preset or another kind of network named in `over` replaces the network of `given`. Where the
-    kind is named without a preset, its first preset lies below. Raises `UsageError` for whatever
-    cannot be meant.
+    `given` comes from `file`, `over` from flags. A preset or another kind of network named in
+    `over` replaces the network of `given`. Where the kind is named without a preset, its first
+    preset lies below. Raises `UsageError` for whatever cannot be meant.
     """
     under, top = expand_names(given, file=file), expand_names(over or {})
     kind = _kind(top)

@@ -28,9 +28,7 @@ _LARGEST_JSON = 16 << 20
 
 
 def refuse_pickles(folder: Path) -> None:
-    """Raises `CheckpointError` where a folder that is to be read carries a file that could be a
-    pickle.
-    """
+    """Raises `CheckpointError` where a folder holds a file that could be a pickle."""
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix.lower() in PICKLES:
             what = (
@@ -41,7 +39,7 @@ def refuse_pickles(folder: Path) -> None:
 
 
 def read_bytes(path: Path, largest: int | None = None) -> bytes:
-    """The content of a regular file, not through a link. Raises `CheckpointError` naming the file."""
+    """The content of a regular file that is no link. Raises `CheckpointError`."""
     try:
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode):
@@ -115,8 +113,9 @@ def check_version(values: dict[str, Any], path: Path) -> None:
 
 
 def to_utf8(value: Any) -> Any:
-    """`value` with names that this locale could not decode (a path in a "C" locale) as the UTF-8
-    that they are.
+    """`value` with names that this locale could not decode as the UTF-8 that they are.
+
+    Such a name is a path in a "C" locale.
     """
     if isinstance(value, dict):
         return {key: to_utf8(below) for key, below in value.items()}
@@ -144,11 +143,10 @@ def sha256_tensors(tensors: dict[str, Tensor]) -> str:
 def read_tensors(
     path: Path, wanted: dict[str, tuple[int, ...]] | None = None, sha256: str | None = None
 ) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, finite, in float32 or int64; with `wanted`, of those names
-    and shapes exactly.
+    """All tensors of a safetensors file: finite, in float32 or int64.
 
-    Names, shapes and types come from the header, before any tensor is made. Raises
-    `CheckpointError`.
+    With `wanted`, the file must have exactly these names and shapes. Names, shapes and types come
+    from the header, before any tensor is made. Raises `CheckpointError`.
     """
     raw = read_bytes(path)
     if sha256 is None or hashlib.sha256(raw).hexdigest() != sha256:

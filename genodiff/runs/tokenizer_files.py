@@ -1,6 +1,4 @@
-"""The tokenizer in a run folder: RUN/tokenizer/ holds the files that the run was trained with, so
-that nothing else is needed.
-"""
+"""The tokenizer in a run folder: RUN/tokenizer/ holds the files of the training."""
 
 from pathlib import Path
 
@@ -18,7 +16,7 @@ _LARGEST = 256 << 20
 
 
 def write_tokenizer(run: Path, files: dict[str, bytes]) -> None:
-    """Put a tokenizer's files into the run folder, unless they stand there. Raises `MachineError`."""
+    """Write a tokenizer's files into the run folder. Raises `MachineError`."""
     for name, content in files.items():
         path = run / FOLDER / name
         if not path.is_file() or path.read_bytes() != content:
@@ -27,8 +25,9 @@ def write_tokenizer(run: Path, files: dict[str, bytes]) -> None:
 
 
 def read_tokenizer(run: Path) -> dict[str, bytes]:
-    """The tokenizer's files in a run folder; none where it has no such folder. Raises
-    `CheckpointError`.
+    """The tokenizer's files in a run folder; none without such a folder.
+
+    Raises `CheckpointError`.
     """
     folder = run / FOLDER
     names = (
@@ -40,8 +39,9 @@ def read_tokenizer(run: Path) -> dict[str, bytes]:
 
 
 def model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
-    """The tokenizer of a trained model of text. Raises `CheckpointError` where the run lacks it or
-    has another.
+    """The tokenizer of a trained model of text.
+
+    Raises `CheckpointError` where the run lacks it or has another.
     """
     if not isinstance(alphabet, Vocabulary):
         raise CheckpointError(f"is a {alphabet.domain} model", file=run, fix="give a text run")

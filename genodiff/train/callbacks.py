@@ -129,8 +129,9 @@ class Boundary(pl.Callback):
             self.reporter.close()
 
     def _agree(self, trainer: pl.Trainer) -> int:
-        """The plan, decided by the first rank; the number of a signal that any rank has caught, or
-        0.
+        """The number of a signal that any rank has caught, or 0.
+
+        The first rank decides the plan, for all ranks.
         """
         if trainer.is_global_zero:
             self.plan.watch(self.counters.step, self.counters.seconds)

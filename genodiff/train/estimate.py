@@ -1,6 +1,4 @@
-"""What a run will take, before it is begun: parameters, tokens, memory, time, files. Writes
-nothing, reads no data.
-"""
+"""What a run will take: parameters, tokens, memory, time, files; reads no data."""
 
 import time
 from pathlib import Path
@@ -106,8 +104,9 @@ def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device
 def seconds_per_base(
     backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
 ) -> float:
-    """Seconds of forward, backward and update per base, from the faster of two small steps after a
-    warm-up one.
+    """Seconds of forward, backward and update per base.
+
+    The faster of two small steps counts, after one to warm up.
     """
     size = sum(p.numel() for p in backbone.parameters())
     probe = (

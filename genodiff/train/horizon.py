@@ -1,5 +1,4 @@
-"""How many steps a run has, where that is not simply given: decisions that are made once, written
-down, and kept.
+"""How many steps a run has, where a time is given: decisions that are written down.
 
 The learning rate needs the number of steps to come. Under `max_minutes` nobody knows it beforehand,
 and a rate that followed the clock could never be resumed exactly. So the clock is read at a few
@@ -42,7 +41,7 @@ class Plan:
     _warm: bool = False
 
     def horizon(self, step: int) -> int | None:
-        """The number of steps planned, as known after `step` steps; None before the first decision."""
+        """The planned steps, as known after `step` steps; None before the first decision."""
         known = [horizon for at, horizon in self.decisions if at <= step]
         return known[-1] if known else None
 
@@ -118,10 +117,10 @@ def parse(values: Any, path: Path) -> Plan:
 
 
 def open_plan(run: Path, settings: TrainSettings, step: int, seconds: float, saved: Any) -> Plan:
-    """The plan to follow from `step` on: the recorded one (`plan.json`, else the checkpoint's),
-    under today's limits.
+    """The plan to follow from `step` on: the recorded one, under today's limits.
 
-    Where a limit has changed since it was recorded, what was decided beyond `step` no longer holds.
+    The record is `plan.json`, else the checkpoint's. Where a limit has changed since it was
+    recorded, what was decided beyond `step` no longer holds.
     """
     path = run / FILE
     now = Plan(

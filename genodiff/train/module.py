@@ -1,5 +1,4 @@
-"""One optimiser step, as Lightning runs it: the loss of a micro-batch, and the check before the
-weights move.
+"""One optimiser step: the loss of a micro-batch, and the check before the weights move.
 
     loss = Σ_batch objective's nats (an estimate of the bound, for most), soft-masked bases weighted
     / (windows per step · seq_len)
@@ -33,8 +32,9 @@ _log = logging.getLogger("genodiff")
 def batch_loss(
     objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float
 ) -> tuple[LossTerms, Tensor]:
-    """The loss terms of a micro-batch and the sum of its weights; every draw comes from the batch's
-    own uniforms.
+    """The loss terms of a micro-batch and the sum of its weights.
+
+    Every draw comes from the uniforms of the batch.
     """
     inputs = inputs_of(batch, backbone, batch.x0.device, soft_weight)
     assert inputs.clean.weight is not None
@@ -42,7 +42,7 @@ def batch_loss(
 
 
 class Pretraining(pl.LightningModule):
-    """The network in training. `totals` and `grad_norm` describe the step that has just been taken."""
+    """The network in training. `totals` and `grad_norm` are those of the last step."""
 
     def __init__(
         self,
@@ -86,8 +86,9 @@ class Pretraining(pl.LightningModule):
         return terms.nats / self._bases
 
     def configure_gradient_clipping(self, *_: Any, **__: Any) -> None:
-        """Clip the gradient; where it or the loss is not finite, drop it: the optimiser then does
-        nothing.
+        """Clip the gradient; drop it where it or the loss is not finite.
+
+        The optimiser then does nothing.
         """
         parameters = [p for p in self.backbone.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)

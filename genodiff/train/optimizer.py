@@ -1,5 +1,4 @@
-"""AdamW with its two groups, the learning rate as a pure function of the step, and the average of
-the weights.
+"""AdamW, the learning rate as a function of the step, and the average of the weights.
 
 lr(i) = lr · i / w                                          for i < w, the warm-up
 lr(i) = lr · (r + (1 − r) (1 + cos(π (i − w) / (n − w))) / 2)
@@ -23,8 +22,9 @@ _EMBEDDINGS = ("embedding", "head")
 
 
 def decays(name: str, parameter: nn.Parameter) -> bool:
-    """Whether weight decay applies: to matrices, but not to A_log and D (`_no_weight_decay`) nor to
-    embeddings.
+    """Whether weight decay applies: to matrices that are no embeddings.
+
+    A_log and D (`_no_weight_decay`) have none.
     """
     if getattr(parameter, "_no_weight_decay", False) or name.split(".")[-1] in _EMBEDDINGS:
         return False
@@ -66,15 +66,14 @@ def learning_rate(step: int, settings: OptimSettings, horizon: int | None) -> fl
 
 
 def ema_decay(update: int, decay: float) -> float:
-    """The decay at the `update`-th update, from 1: small at first, so that the random start is
-    forgotten.
-    """
+    """The decay at the `update`-th update, from 1; small at first, to forget the start."""
     return min(decay, (1 + update) / (10 + update))
 
 
 def average_of(backbone: nn.Module, decay: float) -> AveragedModel:
-    """A copy of the network that `update_parameters(backbone)` moves; `n_averaged` − 1 updates are
-    done.
+    """A copy of the network that `update_parameters(backbone)` moves.
+
+    `n_averaged` − 1 updates are done.
     """
 
     @torch.no_grad()

@@ -100,14 +100,13 @@ def train(
     argv: list[str] | None = None,
     start: WarmStart | None = None,
 ) -> RunResult:
-    """Train into the folder `out` until the run's limit, from where it stands there; return how it
-    stands then.
+    """Train into the folder `out` until the run's limit, from where it stands.
 
-    A run that has no checkpoint yet begins from `start`, where one is given. Raises `UsageError`
-    where the folder is in use or holds another configuration's run, `DataError` where the data is
-    missing or has changed, `CheckpointError` where no checkpoint is usable or a start is not what
-    the configuration says, `Interrupted` (its state is saved) after a signal, and `GenodiffError`
-    where training fails.
+    Returns how the run stands then. A run that has no checkpoint yet begins from `start`, where one
+    is given. Raises `UsageError` where the folder is in use or holds another configuration's run,
+    `DataError` where the data is missing or has changed, `CheckpointError` where no checkpoint is
+    usable or a start is not what the configuration says, `Interrupted` (its state is saved) after a
+    signal, and `GenodiffError` where training fails.
     """
     if start is not None:
         start.check(config)
@@ -305,9 +304,7 @@ def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -
 
 
 def check_open_files(workers: int) -> None:
-    """Raises `MachineError` where the limit of open files is too low for so many workers, before
-    any is started.
-    """
+    """Raises `MachineError` where so many workers need more open files than allowed."""
     if workers and resource is not None:
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit != resource.RLIM_INFINITY and limit < 40 + 10 * workers:
@@ -335,9 +332,7 @@ def world_of() -> World:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Lightning's banners and tips, silenced; warnings of its own that do not apply here, by their
-    text.
-    """
+    """Silence Lightning's banners and tips, and those of its warnings that do not apply."""
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -11,8 +11,9 @@ _WATCHED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 
 
 class Signals:
-    """A context in which SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask the run to save and stop; ignored
-    ones stay so.
+    """A context in which signals ask the run to save and stop.
+
+    They are SIGINT, SIGTERM, SIGHUP and SIGUSR1; ignored ones stay ignored.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,4 @@
-"""A warm start: weights that a run begins from, handed in by whoever read them, and the proof that
-they arrived.
+"""A warm start: weights that a run begins from, and the proof that they arrived.
 
 The weights' hash is part of the run's identity (`init_sha256`), so that a run can be resumed
 without its source and never from another one. Averaging begins from the same weights; the moments
@@ -22,9 +21,7 @@ _OF_TRAINING = {"checkpointing", "dropout"}  # settings that change no weight an
 
 
 class WarmStart(NamedTuple):
-    """Weights under our names, what network they are of, and a comparison with the network that
-    they came from.
-    """
+    """Weights under our names, their network, and a comparison with its source."""
 
     path: str
     digest: str  # sha256 (hex)

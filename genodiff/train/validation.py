@@ -1,6 +1,4 @@
-"""The objective's figure on held-out windows during training: always the same windows and masks,
-averaged weights.
-"""
+"""The objective's figure during training: always the same windows and masks."""
 
 import math
 
@@ -16,8 +14,7 @@ from genodiff.runs.inputs import inputs_of
 def validate(
     objective: Objective, backbone: Backbone, batches: EvalBatches, device: torch.device | str
 ) -> tuple[float, float]:
-    """Bits per token (times or counts systematic over the windows) and its 95 % half-width over
-    windows.
+    """Bits per token and its 95 % half-width over windows.
 
     `backbone` is used as it is; hand in the averaged one. The half-width takes windows as
     independent draws.

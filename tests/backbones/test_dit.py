@@ -234,9 +234,7 @@ def test_a_fresh_published_network_gives_every_token_the_same_chance_and_learns_
     assert model.head_bias.grad.abs().sum() > 0
 
 
-def test_without_adaln_the_first_gradient_reaches_every_weight_and_the_chances_are_nearly_equal() -> (
-    None
-):
+def test_without_adaln_the_first_gradient_reaches_every_weight() -> None:
     model = DiTSettings.parse(
         {"d_model": 64, "n_layer": 2, "n_head": 4, "adaln": False, "qk_bias": True}
     ).build(V, None)

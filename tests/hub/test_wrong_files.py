@@ -91,22 +91,71 @@ def swap_words(folder: Path) -> None:
 WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
     "the config is missing": (lambda f: (f / "config.json").unlink(), "config.json", "missing"),
     "the config is empty": (lambda f: (f / "config.json").write_text(""), "config.json", "empty"),
-    "the config is cut": (lambda f: rebyte(f, lambda b: b[:99], "config.json"), "config.json", "JSON"),
-    "the config is a list": (lambda f: (f / "config.json").write_text("[]"), "config.json", "object"),
+    "the config is cut": (
+        lambda f: rebyte(f, lambda b: b[:99], "config.json"),
+        "config.json",
+        "JSON",
+    ),
+    "the config is a list": (
+        lambda f: (f / "config.json").write_text("[]"),
+        "config.json",
+        "object",
+    ),
     "the weights are missing": (lambda f: (f / "model.safetensors").unlink(), "", "no weights"),
     "the weights are empty": (lambda f: rebyte(f, lambda b: b""), "model.safetensors", "truncated"),
     "the header is cut": (lambda f: rebyte(f, lambda b: b[:50]), "model.safetensors", "header"),
-    "the numbers are cut": (lambda f: rebyte(f, lambda b: b[:-1]), "model.safetensors", "truncated"),
-    "something follows the numbers": (lambda f: rebyte(f, lambda b: b + b"PK\x03\x04"), "model.safetensors", "invalid"),
-    "the header is not UTF-8": (lambda f: rebyte(f, lambda b: b[:9] + b"\xff" + b[10:]), "model.safetensors", "header"),
-    "a shape overflows": (lambda f: rehead(f, lambda h: h[WORD].update(shape=[1 << 62, 8])), "model.safetensors", "header"),
-    "offsets overlap": (lambda f: rehead(f, lambda h: h[WORD].update(data_offsets=[0, 768])), "model.safetensors", "header"),
-    "a tensor is missing": (lambda f: reweigh(f, lambda s: s.pop(f"{LAYER}.A_log")), "model.safetensors", "A_log"),
-    "a tensor is too many": (lambda f: reweigh(f, lambda s: s.update({"x.weight": torch.zeros(1)})), "model.safetensors", "x.weight"),
-    "a tensor has another shape": (lambda f: reweigh(f, lambda s: s.update({f"{LAYER}.D": torch.ones(7)})), "model.safetensors", "(7,)"),
-    "a number is NaN": (lambda f: reweigh(f, lambda s: s[WORD].fill_(float("nan"))), "model.safetensors", "not finite"),
+    "the numbers are cut": (
+        lambda f: rebyte(f, lambda b: b[:-1]),
+        "model.safetensors",
+        "truncated",
+    ),
+    "something follows the numbers": (
+        lambda f: rebyte(f, lambda b: b + b"PK\x03\x04"),
+        "model.safetensors",
+        "invalid",
+    ),
+    "the header is not UTF-8": (
+        lambda f: rebyte(f, lambda b: b[:9] + b"\xff" + b[10:]),
+        "model.safetensors",
+        "header",
+    ),
+    "a shape overflows": (
+        lambda f: rehead(f, lambda h: h[WORD].update(shape=[1 << 62, 8])),
+        "model.safetensors",
+        "header",
+    ),
+    "offsets overlap": (
+        lambda f: rehead(f, lambda h: h[WORD].update(data_offsets=[0, 768])),
+        "model.safetensors",
+        "header",
+    ),
+    "a tensor is missing": (
+        lambda f: reweigh(f, lambda s: s.pop(f"{LAYER}.A_log")),
+        "model.safetensors",
+        "A_log",
+    ),
+    "a tensor is too many": (
+        lambda f: reweigh(f, lambda s: s.update({"x.weight": torch.zeros(1)})),
+        "model.safetensors",
+        "x.weight",
+    ),
+    "a tensor has another shape": (
+        lambda f: reweigh(f, lambda s: s.update({f"{LAYER}.D": torch.ones(7)})),
+        "model.safetensors",
+        "(7,)",
+    ),
+    "a number is NaN": (
+        lambda f: reweigh(f, lambda s: s[WORD].fill_(float("nan"))),
+        "model.safetensors",
+        "not finite",
+    ),
     "tied tensors differ": (
-        lambda f: reweigh(f, lambda s: s.update({f"{LAYER.replace('fwd', 'rev')}.in_proj.weight": torch.ones(48, 12)})),
+        lambda f: reweigh(
+            f,
+            lambda s: s.update(
+                {f"{LAYER.replace('fwd', 'rev')}.in_proj.weight": torch.ones(48, 12)}
+            ),
+        ),
         "model.safetensors",
         "should equal",
     ),
@@ -116,23 +165,51 @@ WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
         "complement",
     ),
     "the width is absurd": (lambda f: reconfigure(f, d_model=10**9), "config.json", "d_model"),
-    "the width is more than absurd": (lambda f: reconfigure(f, d_model=10**18), "config.json", "too large"),
+    "the width is more than absurd": (
+        lambda f: reconfigure(f, d_model=10**18),
+        "config.json",
+        "too large",
+    ),
     "the width is no number": (lambda f: reconfigure(f, d_model="12"), "config.json", "d_model"),
     "the depth is negative": (lambda f: reconfigure(f, n_layer=-1), "config.json", "at least 1"),
     "the depth is absurd": (lambda f: reconfigure(f, n_layer=10**9), "config.json", "n_layer"),
     "the depth is another": (lambda f: reconfigure(f, n_layer=3), "config.json", "2 layers"),
     "a switch is a word": (lambda f: reconfigure(f, rcps="false"), "config.json", "rcps"),
     "the strands are others": (lambda f: reconfigure(f, rcps=False), "model.safetensors", "lacks"),
-    "the states are others": (lambda f: reconfigure(f, ssm_cfg={"d_state": 5}), "model.safetensors", "shape"),
+    "the states are others": (
+        lambda f: reconfigure(f, ssm_cfg={"d_state": 5}),
+        "model.safetensors",
+        "shape",
+    ),
     "ssm_cfg is a word": (lambda f: reconfigure(f, ssm_cfg="x"), "config.json", "ssm_cfg"),
     "the mixer is another": (lambda f: reconfigure(f, ssm_cfg={"layer": "Mamba2"}), "", "Mamba2"),
-    "the vocabulary is another": (lambda f: reconfigure(f, vocab_size=20), "config.json", "vocab_size"),
+    "the vocabulary is another": (
+        lambda f: reconfigure(f, vocab_size=20),
+        "config.json",
+        "vocab_size",
+    ),
     "two letters are exchanged": (swap_words, "config.json", "vocab"),
-    "A is its own complement": (lambda f: reconfigure(f, complement_map={str(i): i for i in range(16)}), "config.json", "complement"),
-    "the complement is a word": (lambda f: reconfigure(f, complement_map={"a": "b"}), "config.json", "complement_map"),
-    "a path leads outside": (lambda f: reconfigure(f, tensors="/etc/passwd"), "config.json", "outside"),
+    "A is its own complement": (
+        lambda f: reconfigure(f, complement_map={str(i): i for i in range(16)}),
+        "config.json",
+        "complement",
+    ),
+    "the complement is a word": (
+        lambda f: reconfigure(f, complement_map={"a": "b"}),
+        "config.json",
+        "complement_map",
+    ),
+    "a path leads outside": (
+        lambda f: reconfigure(f, tensors="/etc/passwd"),
+        "config.json",
+        "outside",
+    ),
     "a path climbs outside": (lambda f: reconfigure(f, tensors="../x"), "config.json", "outside"),
-    "the version is of the future": (lambda f: reconfigure(f, format_version=999), "config.json", "upgrade"),
+    "the version is of the future": (
+        lambda f: reconfigure(f, format_version=999),
+        "config.json",
+        "upgrade",
+    ),
     "another architecture": (
         lambda f: save_file({"blk.0.A_log": torch.ones(2, 12)}, f / "model.safetensors"),
         "model.safetensors",
@@ -141,12 +218,14 @@ WRONG: dict[str, tuple[Callable[[Path], Any], str, str]] = {
     "an index that leads outside": (
         lambda f: (
             (f / "model.safetensors").unlink(),
-            (f / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "../../x.safetensors"}})),
+            (f / "model.safetensors.index.json").write_text(
+                json.dumps({"weight_map": {"x": "../../x.safetensors"}})
+            ),
         ),
         "model.safetensors.index.json",
         "outside",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("wrong", "file", "reason"), WRONG.values(), ids=WRONG)

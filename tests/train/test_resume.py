@@ -1,4 +1,4 @@
-"""The same command again: every loss and every bit of the final weights as if nothing had happened."""
+"""The same command again gives every loss and every bit of the final weights."""
 
 import json
 import os
