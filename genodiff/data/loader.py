@@ -33,17 +33,14 @@ _OTHER_STRAND[SOFT : SOFT + DNA.padded_size] = _OTHER_STRAND[: DNA.padded_size] 
 
 
 class Batch(NamedTuple):
-    """Windows, right-padded, and the uniforms that decide their masks and times. B windows of L
-    tokens.
+    """B windows of L tokens, right-padded, and the uniforms that decide their masks and times.
 
     `slot` and `n_slots` place each sample in the low-discrepancy set of times that `u_shared`
     shifts: the step's global batch in training, all windows and repeats in evaluation.
     """
 
     x0: Tensor  # (B, L) int64
-    maskable: (
-        Tensor  # (B, L) bool: A, C, G or T (of text every token); N, padding and specials never are
-    )
+    maskable: Tensor  # (B, L) bool: A, C, G, T (of text every token); not N, padding, specials
     soft: Tensor  # (B, L) bool: lower case in the FASTA
     lengths: Tensor  # (B,) int64
     u_mask: Tensor  # (B, L) float64 in [0, 1)
@@ -52,9 +49,8 @@ class Batch(NamedTuple):
     slot: Tensor  # (B,) int64
     n_slots: int
     index: Tensor  # type: ignore[assignment]  # (B,) int64: sample number
-    segments: Tensor | None = (
-        None  # (B, L) int64: documents that do not see one another (packed text, where asked for)
-    )
+    segments: Tensor | None = None
+    """(B, L) int64: documents that do not see one another (packed text, where asked for)."""
 
     def denoiser(self, backbone: Callable[..., Tensor]) -> Callable[..., Tensor]:
         """`backbone` as the denoiser of these rows: told their segments, where there are any."""

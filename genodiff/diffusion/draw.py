@@ -24,8 +24,8 @@ from torch import Tensor
 from genodiff.counter import Purpose, generator
 from genodiff.errors import GenodiffError, UsageError
 
-# double-precision values closer than this are equal: symmetry makes exact ties, rounding splits
-# them
+# Double-precision values closer than this are equal: symmetry makes exact ties, rounding splits
+# them.
 TIE = 1e-9
 MANY = 32  # tokens
 
@@ -69,8 +69,9 @@ class Draw:
                 fix="use a checkpoint from before the loss diverged",
             )
         if self.temperature > 0 and logits.shape[-1] > MANY:
-            return self._loudest(lead / self.temperature, u, 2 * tolerance / self.temperature)
+            return self._draw_by_noise(lead / self.temperature, u, 2 * tolerance / self.temperature)
         if self.temperature == 0:
+            # Uniform over the best tokens; the uniform then decides a tie, not rounding.
             scaled, slack = torch.where(lead >= -TIE, 0.0, -torch.inf), 0.0
             close = (lead >= -2 * tolerance).sum(-1) > 1
         else:
@@ -80,6 +81,7 @@ class Draw:
             keep, doubt = self._nucleus(scaled, slack)
             scaled, close = scaled.masked_fill(~keep, -torch.inf), close | doubt
         cdf = scaled.softmax(-1).cumsum(-1)
+        # Against the last column, which rounding may leave beside 1.
         token = (cdf[:, :-1] <= u.double()[:, None] * cdf[:, -1:]).sum(-1)
         if slack:
             close = close | (
@@ -87,7 +89,7 @@ class Draw:
             ).any(-1)
         return token, close
 
-    def _loudest(
+    def _draw_by_noise(
         self, scaled: Float[Tensor, "R K"], u: Float[Tensor, "R"], slack: float
     ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
         """The largest sum of log-weight and Gumbel noise, and whether the draw is close.
@@ -97,15 +99,13 @@ class Draw:
         loud = scaled + noise_of(u, scaled.shape[-1])
         sure = maybe = torch.ones_like(scaled, dtype=torch.bool)
         if self.top_p < 1:
-            sure, maybe = self._surely_kept(scaled, slack)
+            sure, maybe = self._bound_nucleus(scaled, slack)
         best = loud.masked_fill(~maybe, -torch.inf).topk(2)
-        token = best.indices[:, 0]
-        close = (best.values[:, 0] - best.values[:, 1] <= slack) | ~sure.gather(-1, token[:, None])[
-            :, 0
-        ]
+        token, lead = best.indices[:, 0], best.values[:, 0] - best.values[:, 1]
+        close = (lead <= slack) | ~sure.gather(-1, token[:, None])[:, 0]
         return token, close if slack else torch.zeros_like(close)
 
-    def _surely_kept(
+    def _bound_nucleus(
         self, scaled: Float[Tensor, "R K"], slack: float
     ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R K"]]:
         """The tokens that are surely in the nucleus, and those that may be.
@@ -117,21 +117,16 @@ class Draw:
             return keep, keep
         ranked = scaled.sort(-1, descending=True).values.contiguous()
         p = scaled.softmax(-1)
-        mass = torch.cat(
-            [torch.zeros_like(p[:, :1]), ranked.softmax(-1).cumsum(-1)], -1
-        )  # of the first 0, 1, ... tokens
-        larger, not_smaller = (
-            torch.searchsorted(-ranked, -(scaled + by), right=right)
-            for by, right in ((slack, False), (-slack, True))
-        )
-        least, most = (
-            mass.gather(-1, larger),
-            mass.gather(-1, not_smaller) - p,
-        )  # before it, at least and at most
+        # The chance of the first 0, 1, ... tokens.
+        mass = torch.cat([torch.zeros_like(p[:, :1]), ranked.softmax(-1).cumsum(-1)], -1)
+        # How many tokens stand before each: at least those larger by more than `slack`, at most
+        # all that are not smaller by more than `slack`, itself left out.
+        larger = torch.searchsorted(-ranked, -(scaled + slack), right=False)
+        not_smaller = torch.searchsorted(-ranked, -(scaled - slack), right=True)
+        least, most = mass.gather(-1, larger), mass.gather(-1, not_smaller) - p
         edge = math.log(self.top_p) - math.log1p(-self.top_p)
-        first = (
-            scaled >= ranked[:, :1] - slack
-        )  # may be the first, which is kept whatever its chance
+        # It may be the first, which is kept whatever its chance.
+        first = scaled >= ranked[:, :1] - slack
         surely = torch.logit(most.clamp(0, 1)) + slack < edge
         return surely, first | (torch.logit(least.clamp(0, 1)) - slack < edge)
 
@@ -142,6 +137,7 @@ class Draw:
 
         The token that crosses `top_p` is in it.
         """
+        # Rounded, so that tied tokens stay in the order of their ids.
         order = torch.round(scaled / TIE).argsort(dim=-1, descending=True, stable=True)
         ranked = scaled.gather(-1, order)
         p = ranked.softmax(-1)
@@ -153,10 +149,10 @@ class Draw:
             return keep, torch.zeros_like(kept[:, 0])
         edge = math.log(self.top_p) - math.log1p(-self.top_p)
         doubt = ((_log_odds(ranked) - edge).abs() <= slack).any(-1)
-        gap = scaled.masked_fill(~keep, torch.inf).amin(-1) - scaled.masked_fill(
-            keep, -torch.inf
-        ).amax(-1)
-        return keep, doubt | (gap <= slack)
+        # Errors may also swap the last token that is kept with the first that is not.
+        last_kept = scaled.masked_fill(~keep, torch.inf).amin(-1)
+        first_dropped = scaled.masked_fill(keep, -torch.inf).amax(-1)
+        return keep, doubt | (last_kept - first_dropped <= slack)
 
 
 def _log_odds(weights: Float[Tensor, "R K"]) -> Float[Tensor, "R J"]:

@@ -18,7 +18,14 @@ import numpy as np
 from genodiff import __version__
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import AUTO_STEPS, Sampling, fitting_batch, infill, settled, stride_of
+from genodiff.generate.sample import (
+    AUTO_STEPS,
+    Sampling,
+    choose_sampler,
+    fitting_batch,
+    infill,
+    stride_of,
+)
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
@@ -56,7 +63,7 @@ def write_samples(
     told after each call of the network how many windows it held. Raises `UsageError`,
     `MachineError`.
     """
-    how = settled(how, model.objective)
+    how = choose_sampler(how, model.objective)
     if how.batch_size is None and templates is None:
         how = replace(how, batch_size=fitting_batch(model, length))
     if sidecar is None and isinstance(target, str | Path):

@@ -12,7 +12,7 @@ from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.generate.infill import Template
 from genodiff.generate.output import WrittenSamples, write_samples
-from genodiff.generate.sample import Sampling, Workload, settled, workload
+from genodiff.generate.sample import Sampling, Workload, choose_sampler, workload
 from genodiff.generate.text_output import (
     TextTemplate,
     draft,
@@ -44,7 +44,7 @@ class SampleRequest(ABC):
                 fix=f"give a {self.domain.name} run, or another flag than "
                 f"{self.domain.output_flag}",
             )
-        self.model, self.how = model, settled(how, model.objective)
+        self.model, self.how = model, choose_sampler(how, model.objective)
         self.n = n or (1 if fills else self.domain.n_samples)
 
     @abstractmethod

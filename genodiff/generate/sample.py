@@ -87,17 +87,17 @@ class Sampling:
                 f"top-p {self.top_p} is not above 0 and at most 1",
                 fix="give 1 for the model's own law",
             )
-        at_least_one("steps", self.steps)
+        require_positive("steps", self.steps)
         if (self.steps or 0) > MOST_STEPS:
             raise UsageError(
                 f"steps {self.steps:,} are more than {MOST_STEPS:,}",
                 fix="give as many as there are bases",
             )
-        at_least_one("stride", self.stride)
-        at_least_one("batch size", self.batch_size)
+        require_positive("stride", self.stride)
+        require_positive("batch size", self.batch_size)
 
 
-def settled(how: Sampling | None, objective: Objective) -> Sampling:
+def choose_sampler(how: Sampling | None, objective: Objective) -> Sampling:
     """`how` with its sampler named. Raises `UsageError` for one that does not fit the objective."""
     how, known = how or Sampling(), objective.samplers
     if how.sampler is None:
@@ -110,7 +110,7 @@ def settled(how: Sampling | None, objective: Objective) -> Sampling:
     return how
 
 
-def at_least_one(what: str, value: int | None) -> None:
+def require_positive(what: str, value: int | None) -> None:
     """Raises `UsageError` where `value` is given and below 1."""
     if value is not None and value < 1:
         raise UsageError(f"{what} {value} is not positive", fix="give a number of at least 1")
@@ -137,8 +137,8 @@ def sample(
     A, C, G and T come out unless `allow_n`. `tick` is told after each call of the network how many
     windows it held. Raises `UsageError` for impossible settings, before any work.
     """
-    at_least_one("number of sequences", n)
-    at_least_one("length", length)
+    require_positive("number of sequences", n)
+    require_positive("length", length)
     size = fitting_batch(model, length) if batch_size is None else batch_size
     how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size)
     drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
@@ -157,7 +157,7 @@ def infill(
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
     """
-    how = settled(how, model.objective)
+    how = choose_sampler(how, model.objective)
     window = model.config.data.seq_len
     if how.stride is not None and how.stride > window:
         raise UsageError(
@@ -177,7 +177,7 @@ def workload(
 
     A gap is True where a base is to be drawn.
     """
-    how = settled(how, model.objective)
+    how = choose_sampler(how, model.objective)
     window, stride = model.config.data.seq_len, stride_of(model, how)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
     expected = SAMPLERS[str(how.sampler)].evaluations
@@ -272,6 +272,7 @@ class _Filler:
         for turn in range(max(map(len, plans), default=0)):
             rows = [i for i, plan in enumerate(plans) if turn < len(plan)]
             spans = [slice(*plans[i][turn]) for i in rows]
+            # Padded on the right to the widest; padding is no mask, so nothing is drawn there.
             width = max(span.stop - span.start for span in spans)
             xt = np.full((len(rows), width), self.alphabet.pad_id, np.int64)
             u = np.zeros((2, len(rows), width))
@@ -280,6 +281,7 @@ class _Filler:
                 u[:, row, : span.stop - span.start] = draws[i][:, span]
             x0, evaluations = self._call(xt, u)
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
+                # Only gaps are written: what was given stays even where a sampler would change it.
                 open_here = masked[i][span]
                 ids[i][span][open_here] = x0[row, : span.stop - span.start][open_here]
                 nfe[i] += int(evaluations[row])

@@ -24,7 +24,7 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.output import WrittenSamples, steps_of
-from genodiff.generate.sample import Sampling, infill, settled, stride_of
+from genodiff.generate.sample import Sampling, choose_sampler, infill, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.input_file import name_input
 from genodiff.io.text_file import read_text_pieces
@@ -169,7 +169,7 @@ def write_texts(
     it unless `sidecar` says where; an open binary file gets none unless it does. Raises
     `UsageError`, `MachineError`.
     """
-    how = settled(how, model.objective)
+    how = choose_sampler(how, model.objective)
     if sidecar is None and isinstance(target, str | Path):
         sidecar = f"{target}.json"
     whole = model.config.data.packing == "padded"

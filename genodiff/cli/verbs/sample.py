@@ -16,7 +16,7 @@ from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.generate.estimate import check_room, describe_plan
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.request import DnaRequest, SampleRequest, TextRequest
-from genodiff.generate.sample import Sampling, at_least_one
+from genodiff.generate.sample import Sampling, require_positive
 from genodiff.generate.sampling_progress import SamplingProgress
 from genodiff.io.target import check_target
 from genodiff.runs.folder import find_only_run
@@ -120,8 +120,8 @@ def sample(
     how = Sampling(
         sampler, None if steps == "auto" else steps, temperature, top_p, stride, allow_n, batch_size
     )
-    at_least_one("--n", n)
-    at_least_one("--length", length)
+    require_positive("--n", n)
+    require_positive("--length", length)
     target = _target(domain, fasta, out, prompt)
     is_text = target.domain is TEXT
     if is_text and (allow_n or line_width != 60):
