@@ -1,4 +1,4 @@
-"""A small run, a folder to work in, and `genodiff sample` in the process of the test."""
+"""Small runs of DNA and text, a folder to work in, and `genodiff sample` in the test's process."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,8 +8,12 @@ import torch
 from tiny_run import write_run
 
 from tests.commands import exit_code
+from tests.texts import write_song
 
 Command = Callable[..., tuple[int, str, str]]
+SMALL = (
+    "--d-model 16 --n-layer 1 --n-head 2 --batch-size 4 --validate-windows 4 --threads 1 -q"
+).split()
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +43,28 @@ def sample(capfdbinary: pytest.CaptureFixture[bytes], here: Path) -> Command:
         return code, out.decode(), err.decode()
 
     return called
+
+
+@pytest.fixture(scope="session")
+def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 6 steps on a song, in a folder with the song."""
+    folder = tmp_path_factory.mktemp("text")
+    song = write_song(folder)
+    out = folder / "run"
+    assert (
+        exit_code(
+            "train",
+            song,
+            "--domain",
+            "text",
+            "--seq-len",
+            32,
+            "--max-steps",
+            6,
+            "--out",
+            out,
+            *SMALL,
+        )
+        == 0
+    )
+    return out

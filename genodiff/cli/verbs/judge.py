@@ -1,6 +1,10 @@
-"""Generative perplexity of samples, with entropy and diversity beside it."""
+"""Generative perplexity of samples, with entropy and diversity beside it.
 
-import json as json_format
+The judge is an autoregressive model of yours. A low perplexity alone says little, as text that
+repeats itself has it too; so entropy and diversity are always shown.
+"""
+
+import json as json_module
 import logging
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,16 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.cli.common import Common
-from genodiff.generate.text_output import END
-from genodiff.io.fasta import read_fasta
-from genodiff.io.text_file import read_text_pieces
+from genodiff.generate.samples_file import read_samples
 from genodiff.runs.model import Model, load_model
-from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.score.eval_data import open_data
 from genodiff.score.eval_options import EvalOptions
 from genodiff.score.generative import check_judge, figures
 
-log = logging.getLogger("genodiff")
+_log = logging.getLogger("genodiff")
 _TOLD = ("sampler", "steps", "temperature", "top_p", "run", "checkpoint")
 
 
@@ -46,19 +47,17 @@ def judge(
     ] = False,
     common: Common = Common(),
 ) -> None:
-    """Perplexity of samples under an autoregressive model of yours, never without their entropy and
-    diversity.
-    """
+    """Print the perplexity of samples under an autoregressive model, entropy and diversity."""
     device = common.apply()
     model = load_model(judge, device=device)
     check_judge(model)
-    sequences = _read(samples, model)
+    sequences = read_samples(samples, model)
     found = {"samples": figures(model, sequences)}
     if reference:
         found["real"] = figures(
-            model, _real(model, [len(ids) for ids in sequences], common.offline)
+            model, _read_real(model, [len(ids) for ids in sequences], common.offline)
         )
-    told = _sidecar(Path(f"{samples}.json"))
+    told = _read_sidecar(Path(f"{samples}.json"))
     result = {
         "file": samples,
         "judge": model.digest,
@@ -67,16 +66,16 @@ def judge(
         **found,
     }
     if json:
-        print(json_format.dumps(result, allow_nan=False))
+        print(json_module.dumps(result, allow_nan=False))
         return
     Console().print(_table(found, model))
     if told is None:
-        log.warning(
-            "%s.json is not there: who drew these samples, and in which precision, is not known",
+        _log.warning(
+            "%s.json is not there: how these samples were drawn is not known",
             samples,
         )
     else:
-        log.info(
+        _log.info(
             "drawn in %s by %s, temperature %s, top-p %s",
             told["precision"],
             told["sampler"],
@@ -85,32 +84,10 @@ def judge(
         )
 
 
-def _read(path: str, model: Model) -> list[Any]:
-    if model.alphabet.domain == "dna":
-        return [model.alphabet.encode(record.sequence) for record in read_fasta(path)]
-    tokenizer, whole = model_tokenizer(model.run, model.alphabet), "".join(read_text_pieces(path))
-    return [
-        np.asarray(ids, np.int64) for ids in tokenizer.encode(_texts(whole, Path(f"{path}.json")))
-    ]
+def _read_real(model: Model, lengths: list[int], offline: bool) -> list[Any]:
+    """About as many tokens of the judge's test split, in windows that are evenly spread.
 
-
-def _texts(whole: str, sidecar: Path) -> list[str]:
-    """The samples of a file of text: as its sidecar cuts it, else at end lines (which may stand
-    inside a sample, too).
-    """
-    try:
-        records, raw = (
-            json_format.loads(sidecar.read_text(encoding="utf-8"))["records"],
-            whole.encode(),
-        )
-        return [raw[record["start"] :][: record["bytes"]].decode() for record in records]
-    except (OSError, ValueError, KeyError, TypeError):
-        return [text.removesuffix("\n") for text in whole.split(f"\n{END.decode()}\n")]
-
-
-def _real(model: Model, lengths: list[int], offline: bool) -> list[Any]:
-    """About as many tokens of the judge's test split: windows, evenly spread, no longer than the
-    longest sample.
+    None is longer than the longest sample.
     """
     data = open_data(model, EvalOptions(offline=offline))
     size = min(model.config.data.seq_len, max(lengths))
@@ -121,9 +98,9 @@ def _real(model: Model, lengths: list[int], offline: bool) -> list[Any]:
     ]
 
 
-def _sidecar(path: Path) -> dict[str, Any] | None:
+def _read_sidecar(path: Path) -> dict[str, Any] | None:
     try:
-        told = json_format.loads(path.read_text(encoding="utf-8"))
+        told = json_module.loads(path.read_text(encoding="utf-8"))
         return {"precision": "float64", **{name: told[name] for name in _TOLD}}
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,0 +1,42 @@
+"""Templates of text: what is kept and what is filled."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from genodiff.data.tokenizer import ByteTokenizer
+from genodiff.errors import DataError, UsageError
+from genodiff.generate.text_output import TextTemplate, draft, filled, prompted, read_template
+
+
+def test_templates_keep_text_and_gaps_in_order(tmp_path: Path) -> None:
+    tokenizer = ByteTokenizer()
+    (tmp_path / "t.txt").write_text("a[[3]]bc[[x]][[2]]")
+    template = read_template(str(tmp_path / "t.txt"))
+    assert template.parts == ("a", 3, "bc[[x]]", 2)
+    assert template.gaps == 5
+    made = draft(template, tokenizer, start=False)
+    ids = made.ids.copy()
+    assert (ids == 257).sum() == 5
+    ids[ids == 257] = [*b"xy", 256, 0xFF, *b"z"]
+    done = filled(template, made, ids, tokenizer)
+    assert done.text.decode() == "axy\n<|endoftext|>\nbc[[x]]�z"
+    assert done.invalid == 1
+    assert (
+        filled(
+            TextTemplate((5,)),
+            draft(TextTemplate((5,)), tokenizer, False),
+            ids[:5],
+            tokenizer,
+            whole=True,
+        ).text
+        == b"axy"
+    )
+    assert prompted("abc", 10, tokenizer).parts == ("abc", 7)
+    with pytest.raises(UsageError, match="the prompt has 3 tokens"):
+        prompted("abc", 3, tokenizer)
+    (tmp_path / "big.txt").write_text("[[99999999999999]]")
+    with pytest.raises(DataError, match="is not between 1 and"):
+        read_template(str(tmp_path / "big.txt"))
+    assert np.array_equal(draft(TextTemplate(("ab",)), tokenizer, True).ids, [97, 98])
