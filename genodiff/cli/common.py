@@ -38,7 +38,7 @@ def parse_references(words: Sequence[str] | None) -> dict[str, str]:
 
 
 class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to what `sys.stderr` is at that moment, so that a progress bar may stand in for it."""
+    """Writes to the `sys.stderr` of the moment, which a progress bar replaces with its own."""
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr

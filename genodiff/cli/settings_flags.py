@@ -1,6 +1,4 @@
-"""A flag for every setting of a run, made from the settings themselves: `--optim.lr 0.001`, for
-short `--lr 0.001`.
-"""
+"""A flag for every setting of a run, as `--optim.lr 0.001`, or `--lr 0.001` for short."""
 
 from typing import Annotated, Any, get_args, get_origin
 
@@ -21,9 +19,7 @@ _TITLES = {
 
 
 def _shape(annotation: Any) -> Any:
-    """What the command line reads: a switch, several numbers, or words that YAML's rules turn into
-    values.
-    """
+    """What the command line reads: a switch, several numbers, or words in YAML's notation."""
     kinds = [annotation, *get_args(annotation)]
     for kind in kinds:
         if get_origin(kind) is dict:
@@ -68,7 +64,7 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
     ]
 
 
-def _model() -> type[BaseModel]:
+def _make_model() -> type[BaseModel]:
     parts: dict[str, Any] = {}
     for section, settings in list_sections().items():
         fields: dict[str, Any] = {n: (_flag(section, n, f), None) for n, f in settings.items()}
@@ -77,11 +73,11 @@ def _model() -> type[BaseModel]:
     return create_model("SettingsFlags", **parts)
 
 
-SettingsFlags = _model()
+SettingsFlags = _make_model()
 
 
-def chosen(flags: BaseModel | None) -> dict[str, Any]:
-    """The settings that were given as flags, by section, for `train.config.resolve`."""
+def collect_settings(flags: BaseModel | None) -> dict[str, Any]:
+    """The settings that were given as flags, by section, for `resolve_config`."""
     given = flags.model_dump(exclude_unset=True) if flags is not None else {}
     return {
         section: {name: _value(value) for name, value in values.items()}

@@ -1,6 +1,6 @@
 """Check a run folder or checkpoint; read and write published weights."""
 
-import json as jsonlib
+import json as json_module
 import logging
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ def check(
     if is_published(path):
         source = read_source(path).record()
         if json:
-            print(jsonlib.dumps(source, indent=2))
+            print(json_module.dumps(source, indent=2))
         else:
             print(
                 f"{path}: sound, in a published layout; make a run folder of it: genodiff "
@@ -45,7 +45,7 @@ def check(
         return
     found = judge(path)
     if json:
-        print(jsonlib.dumps(found, indent=2))
+        print(json_module.dumps(found, indent=2))
     else:
         steps = ", ".join(str(step) for step in found["checkpoints"]) or "none"
         print(
@@ -98,7 +98,7 @@ def import_(
     read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=common.offline)
     if plan:
         print(
-            jsonlib.dumps(
+            json_module.dumps(
                 read.record()
                 | {"parameters": sum(x.numel() for x in read.tensors.values()), "out": str(out)},
                 indent=2,
@@ -107,7 +107,7 @@ def import_(
         return
     found = adopt(read, out, seq_len=seq_len, seed=common.seed, tokenizer=tokenizer)
     if json:
-        print(jsonlib.dumps(found, indent=2))
+        print(json_module.dumps(found, indent=2))
     probe = found["probe"]
     strands = (
         ""
@@ -162,7 +162,7 @@ def export(
 
     found = write(run, out or run / "export", layout=format, fused=fused, licence=license)
     if json:
-        print(jsonlib.dumps(found, indent=2))
+        print(json_module.dumps(found, indent=2))
     _log.info(
         "%s: step %d (%s) as %s: %s",
         found["out"],

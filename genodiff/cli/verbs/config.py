@@ -1,6 +1,6 @@
 """Show, check and document settings."""
 
-import json as jsonlib
+import json as json_module
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
-from genodiff.cli.settings_flags import SettingsFlags, chosen
+from genodiff.cli.settings_flags import SettingsFlags, collect_settings
 from genodiff.data.text_recipe import RECIPE_LOADERS, domain_of
 from genodiff.domain import TEXT
 from genodiff.runs.config import RunConfig
@@ -32,7 +32,7 @@ def show(
     json: Annotated[bool, Parameter(negative="", help="JSON instead of YAML.")] = False,
 ) -> None:
     """The whole configuration that `genodiff train` would use; `--config` takes it back."""
-    over = chosen(settings) | ({"preset": preset} if preset else {})
+    over = collect_settings(settings) | ({"preset": preset} if preset else {})
     given = {} if config is None else read_yaml(config)
     if not (isinstance(given, dict) and "recipe" in given):
         over["recipe"] = recipe
@@ -60,7 +60,7 @@ def check(
         RECIPE_LOADERS[found.domain](found.recipe)
     if json:
         print(
-            jsonlib.dumps(
+            json_module.dumps(
                 {"file": str(file), "ok": True, "recipe": found.recipe if named else None}
             )
         )
@@ -89,10 +89,10 @@ def presets(
             f"{name:<20} {settings.kind:<9} {settings.n_layer:>3} layers of "
             f"{settings.d_model:>5,} {row['parameters']:>12,} parameters"
         )
-        print(jsonlib.dumps(row) if json else shown)
+        print(json_module.dumps(row) if json else shown)
 
 
 @config.command
 def schema() -> None:
     """The JSON schema of the settings, on stdout."""
-    print(jsonlib.dumps(RunConfig.model_json_schema(), indent=2))
+    print(json_module.dumps(RunConfig.model_json_schema(), indent=2))

@@ -1,6 +1,6 @@
 """The embedded default end to end on a CPU in minutes: train, evaluate, sample, report."""
 
-import json as json_format
+import json as json_module
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -25,9 +25,7 @@ def demo(
     ] = False,
     common: Common = Common(),
 ) -> None:
-    """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html, on a CPU
-    in minutes.
-    """
+    """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html."""
     if not minutes > 0:
         raise UsageError(
             f"--minutes {minutes} is not above 0", fix="give a time in minutes, such as 3"
@@ -40,7 +38,7 @@ def demo(
         offline=common.offline,
         argv=sys.argv,
     )
-    print(json_format.dumps(outcome.json()) if json else summary(outcome))
+    print(json_module.dumps(outcome.json()) if json else summary(outcome))
     judge(outcome)
 
 

@@ -1,6 +1,9 @@
-"""What runs on this machine, and why."""
+"""What runs on this machine, and why.
 
-import json as json_format
+The exit code is 5 where something that is needed does not run.
+"""
+
+import json as json_module
 import sys
 from typing import Annotated
 
@@ -21,7 +24,7 @@ def doctor(
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     common: Common = Common(),
 ) -> None:
-    """What runs on this machine, and why; exit code 5 where something needed does not."""
+    """Check the machine and print what was found."""
     checks, scan = check_machine(offline=common.offline), None
     try:
         common.apply()
@@ -41,7 +44,7 @@ def doctor(
     except MachineError as fault:
         checks.append(Check("device", "fail", fault.what, fault.fix or ""))
     if json:
-        print(json_format.dumps(report(checks, scan), indent=1))
+        print(json_module.dumps(report(checks, scan), indent=1))
     else:
         _print(checks)
     failed = [c.name for c in checks if c.status == "fail"]
@@ -53,9 +56,7 @@ def doctor(
 
 
 def _print(checks: list[Check]) -> None:
-    """A table on a terminal, plain lines in a pipe. What is read off the machine is shown as it is,
-    never as markup.
-    """
+    """A table on a terminal, plain lines in a pipe; nothing in them is read as markup."""
     if not sys.stdout.isatty():
         for c in checks:
             print(

@@ -1,6 +1,6 @@
 """Embeddings of DNA windows to .npz, .parquet or .zarr."""
 
-import json as jsonlib
+import json as json_module
 import logging
 import sys
 import time
@@ -85,9 +85,7 @@ def embed(
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     common: Common = Common(),
 ) -> None:
-    """Embeddings of the windows of a FASTA, on both strands, in a file with its provenance beside
-    it.
-    """
+    """Write the embeddings of windows, with their provenance beside them."""
     device = common.apply()
     kind = format_of(out)
     if kind == ".zarr" and out.exists():
@@ -124,7 +122,7 @@ def embed(
     }  # fmt: skip
     atomic.write_json(f"{out}.json", summary)
     if json:
-        print(jsonlib.dumps(summary))
+        print(json_module.dumps(summary))
     _log.info(
         "%s: %s windows, %s bases in %s",
         out,
@@ -152,7 +150,7 @@ def _plan(
         "files": [str(out), f"{out}.json"],
     }
     print(
-        jsonlib.dumps(found)
+        json_module.dumps(found)
         if json
         else "\n".join(f"{key:<8} {value}" for key, value in found.items())
     )

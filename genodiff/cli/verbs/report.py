@@ -18,8 +18,6 @@ def report(
     ] = None,
     common: Common = Common(),
 ) -> None:
-    """Write a run's report.html again, from what the run folder holds; nothing is fetched. Prints
-    where it is.
-    """
+    """Write the page from what the run folder holds, and print its path."""
     common.apply()
     print(write_report(run, out))

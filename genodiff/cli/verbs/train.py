@@ -1,6 +1,6 @@
 """Train a model on a recipe (hg38, sacCer3, toy, ...) or on your own FASTA; run again to resume."""
 
-import json as jsonlib
+import json as json_module
 import logging
 import sys
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from genodiff.cli.common import Common
-from genodiff.cli.settings_flags import SettingsFlags, chosen
+from genodiff.cli.settings_flags import SettingsFlags, collect_settings
 from genodiff.cli.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
 from genodiff.runs.checkpoint import list_steps
@@ -26,7 +26,7 @@ _log = logging.getLogger("genodiff")
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TrainCommon(Common):
-    """The common flags; without `--seed` the configuration's stands."""
+    """The common flags; the seed is the configuration's unless `--seed` is given."""
 
     seed: Annotated[
         int | None, Parameter(help="Seed of every random draw [1].", show_default=False)
@@ -109,7 +109,7 @@ def train(
     if resume is None:
         recipe, text, meant = resolve_source(recipe, fasta, text, domain, given)
     own = (fasta is not None or text is not None) and config is None and resume is None
-    over = chosen(settings) | {
+    over = collect_settings(settings) | {
         key: value
         for key, value in {
             "recipe": recipe or ("own" if own else None),
@@ -124,7 +124,7 @@ def train(
     }
     start = None
     if init is not None:
-        start, given, over = begun_from(init, resume or out, given, over)
+        start, given, over = read_init(init, resume or out, given, over)
     if resume is not None:
         if not (resume / "config.yaml").is_file():
             raise explain_no_run(resume)
@@ -139,7 +139,7 @@ def train(
             fix = "name one, such as `genodiff train hg38`, or give --fasta FILE or --text FILE"
             raise UsageError("no recipe", fix=fix)
         resolved = resolve_config(given, file=config, over=over)
-    folder = resume or out or Path("runs") / run_name(resolved)
+    folder = resume or out or Path("runs") / name_run(resolved)
     if fresh and (folder / "config.yaml").exists():
         raise UsageError(
             "holds a run already",
@@ -152,7 +152,7 @@ def train(
         from genodiff.train.estimate import estimate, lines
 
         found = estimate(resolved, folder, device)
-        print(jsonlib.dumps(found, indent=2) if json else "\n".join(lines(found)))
+        print(json_module.dumps(found, indent=2) if json else "\n".join(lines(found)))
         return
     from genodiff.train.run import train as run
 
@@ -170,12 +170,12 @@ def train(
         _log.info("%s: done at step %d%s; next: genodiff eval %s", folder, done.step, bound, folder)
 
 
-def begun_from(
+def read_init(
     init: str, folder: Path | None, given: Any, over: dict[str, Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """The weights of `--init`, the settings below the flags and the flags.
+    """The weights of `--init`, the settings below the flags, and the flags.
 
-    The weights are None where the run in `folder` remembers them: they may be gone by then.
+    The weights are None where the run in `folder` remembers them: the file may be gone by then.
     """
     from genodiff.hub.warm_start import find_remembered_config, put_network_below, read_warm_start
 
@@ -194,7 +194,7 @@ def begun_from(
     )
 
 
-def run_name(config: RunConfig) -> str:
+def name_run(config: RunConfig) -> str:
     """RECIPE-PRESET, the default name of a run's folder."""
     file = config.fasta or config.text
     stem: Any = (
