@@ -1,6 +1,6 @@
 """Train a byte-level BPE tokenizer on text."""
 
-import json as json_format
+import json as json_module
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -52,5 +52,5 @@ def tokenizer(
 
     content = train_bpe(pieces(), vocab_size)
     atomic.write_bytes(out / "tokenizer.json", content)
-    size = len(json_format.loads(content)["model"]["vocab"])
+    size = len(json_module.loads(content)["model"]["vocab"])
     print(f"{printable(out / 'tokenizer.json')}: {size:,} tokens")
