@@ -9,7 +9,6 @@ import logging
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
