@@ -1,4 +1,4 @@
-"""The one writer: every file that genodiff leaves behind is complete, or it is not there.
+"""Atomic writes: every file that genodiff leaves behind is complete, or it is not there.
 
 Order: temporary name in the same folder → write → fsync → rename → fsync of the folder. A full disk
 or a missing permission is one `MachineError` that names the path; the file that stood there before
@@ -37,9 +37,7 @@ _operations = 0
 
 
 def crash_point() -> None:
-    """Count one I/O operation; callers that rename or remove files of their own count them here
-    too.
-    """
+    """Count one I/O operation; callers count here what they rename or remove themselves."""
     global _operations
     _operations += 1
     if os.environ.get("GENODIFF_CRASH_AT") == str(_operations):
@@ -47,9 +45,7 @@ def crash_point() -> None:
 
 
 def write_error(path: str | Path, fault: OSError) -> MachineError:
-    """The `MachineError` for a failed write at `path`: the reason, the free bytes where they
-    matter, a remedy.
-    """
+    """The `MachineError` of a failed write: the reason, free bytes where they matter, a remedy."""
     reason = "Not a directory" if fault.errno == errno.EEXIST else fault.strerror or str(fault)
     what = f"cannot be written: {reason}"
     if fault.errno in _NO_ROOM:
@@ -75,16 +71,16 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as readable, strict JSON atomically. Raises `MachineError`; `ValueError` for
-    NaN or infinity.
+    """Write `value` as indented JSON, atomically.
+
+    Raises `MachineError`; `ValueError` for NaN or infinity.
     """
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 @contextmanager
 def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[IO[Any]]:
-    """A file to write; it takes its name `path` when the block ends well and vanishes when the
-    block raises.
+    """A file to write: named `path` when the block ends well, removed when it raises.
 
     Missing parent folders are made. A link is followed. A device or a pipe (`/dev/stdout`) is
     written to directly, since renaming over it would replace it. Raises `MachineError` where the
@@ -144,8 +140,7 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
 
 @contextmanager
 def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Path]:
-    """A folder to fill; it takes its name `path`, files synced, when the block ends well, and
-    vanishes otherwise.
+    """A folder to fill: named `path`, synced, when the block ends well, removed when it raises.
 
     Where `path` already exists, the error is `MachineError`; with `exist_ok` the older folder stays
     and the new one is dropped, which is right where the name is a fingerprint of the content.
@@ -194,9 +189,7 @@ def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Pa
 
 
 def clear_leftovers(folder: str | Path) -> list[Path]:
-    """Remove what killed processes left in `folder` under temporary names; what living ones write
-    stays.
-    """
+    """Remove the temporary files that killed processes left in `folder`; returns them."""
     removed: list[Path] = []
     if fcntl is None:
         return removed

@@ -1,9 +1,8 @@
-"""BED intervals (0-based, half-open), read strictly: every row means exactly what it says, or it is
-an error.
+"""BED intervals (0-based, half-open), read strictly: a row that is not exact is an error.
 
 Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank
-lines, CRLF, blanks and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED and
-says nothing: it is dropped and counted.
+lines, CRLF, blanks and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED; it
+is dropped and counted.
 """
 
 import logging
@@ -25,9 +24,7 @@ SCHEMA = {
     "contig": pl.String, "start": pl.Int64, "end": pl.Int64, "name": pl.String,
     "score": pl.String, "strand": pl.String, "line": pl.Int64,
 }  # fmt: skip
-"""`name`, `score` and `strand` are null where the file has fewer columns; `line` is the row's line,
-from 1.
-"""
+"""Columns of the table. `name`, `score` and `strand` may be null; `line` counts from 1."""
 
 _SPLITS = {
     "train": "train",
@@ -85,8 +82,7 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
 
 
 def check_splits(table: pl.DataFrame, path: str | Path) -> None:
-    """Where column 4 names splits (train, valid, test): raise `DataError` for an unknown or missing
-    split or a leak.
+    """Raise `DataError` for an unknown or missing split in column 4, or for overlapping splits.
 
     Column 4 is taken to name splits if all its values are splits, or if one of them is `train`.
     """

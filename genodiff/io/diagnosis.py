@@ -1,8 +1,7 @@
-"""What a thing is that should not be there: foreign file formats by their first bytes, strangers
-among the letters.
+"""What a fault in an input file probably is, and what to do about it.
 
-Used only once a fault is found, to say what it probably is and what to do. Nothing here decides
-whether data are good.
+File formats are told by their first bytes, letters by themselves. This is asked only once a fault
+is found: nothing here decides whether data are good.
 """
 
 import re
@@ -75,9 +74,7 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
 
 
 def find_binary_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` is, where it is no text in UTF-8 at all, and the remedy
-    (may be empty).
-    """
+    """What a file that starts with `head` is, if it is no UTF-8 text; the remedy may be empty."""
     for magic, what, fix in _BINARY:
         if head.startswith(magic):
             return what, fix
@@ -92,9 +89,7 @@ def find_binary_format(head: bytes) -> Diagnosis | None:
 
 
 def find_file_format(head: bytes) -> Diagnosis | None:
-    """What a file that starts with `head` probably is if it is no FASTA, the remedy (may be empty);
-    None: unknown.
-    """
+    """What a file that starts with `head` probably is if it is no FASTA, or None."""
     known = find_binary_format(head)
     if known:
         return known
@@ -195,9 +190,7 @@ def describe_letter(line: bytes, at: int) -> Diagnosis:
 
 
 def _shown(tail: bytes) -> str:
-    """The first character of `tail` for a message: itself and its code point, or the byte where it
-    is not UTF-8.
-    """
+    """The first character of `tail` for a message, with its code point; else its first byte."""
     for length in range(1, 5):
         try:
             character = tail[:length].decode()

@@ -42,8 +42,7 @@ class Genome:
         self.contigs = {name: place.length for name, place in index.places.items()}
 
     def fetch(self, contig: str, start: int, end: int) -> bytes:
-        """The letters of contig[start:end] (0-based, half-open), case kept: exactly `end - start`
-        of them.
+        """The letters of contig[start:end] (0-based, half-open), case kept.
 
         Raises `DataError` for an unknown contig, a range outside it, or a file that has changed
         since it was opened.
@@ -92,7 +91,7 @@ class Genome:
 
 
 class _Faidx(pyfaidx.Faidx):
-    """pyfaidx over places that we know, in place of an index file that it would have to trust."""
+    """pyfaidx with an index that is given to it, not read from a file."""
 
     def __init__(self, path: str, places: dict[str, ContigPlace]) -> None:
         self._places = places

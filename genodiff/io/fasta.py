@@ -141,7 +141,7 @@ def scan_fasta(source: InputFile, extra: bytes = b"") -> Iterator[Header | Recor
 
 
 class _Scanner:
-    """Where the reading stands: line, column, the record that is open and what it has so far."""
+    """The state of a reader: line, column, the open record and what it has so far."""
 
     def __init__(self, source: InputFile, extra: bytes = b"") -> None:
         self.source = source

@@ -115,9 +115,7 @@ def _read_index(home: Path, path: str) -> dict[str, Any] | None:
 
 
 def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[str, Any]:
-    """Read the whole file, judge it, note where its contigs stand, and keep that in `home` if that
-    can be written.
-    """
+    """Read and judge the whole file, and keep its index in `home` if that can be written."""
     now = time.time_ns()
     with open_input(path, digest=True) as source:
         if not stat.S_ISREG(source.stat.st_mode):
@@ -167,8 +165,9 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
 
 
 def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple[int, ...]]:
-    """The file as plain FASTA with one line for each contig: places and stamp. The content must
-    still be `sha`.
+    """Write the file as plain FASTA, a line for each contig; returns places and stamp.
+
+    Raises `DataError` where the file no longer has the hash `sha`.
     """
     log.info("%s cannot be read at random as it is: writing a plain copy to %s", path, copy)
     places: list[list[Any]] = []
@@ -194,9 +193,7 @@ def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple
 
 
 class LineLayout:
-    """Whether all lines of a record but its last have the same length, so that a base's place can
-    be computed.
-    """
+    """Whether all lines of a record but its last are equally long, as random access needs."""
 
     def __init__(self, offset: int) -> None:
         self.offset, self.length = offset, 0
@@ -209,9 +206,7 @@ class LineLayout:
         return ContigPlace(self.length, self.offset, letters, letters + (self.end or 1))
 
     def add(self, piece: RecordLines) -> None:
-        """Take the record's next stretch into account. Wrongly finding lines uneven costs a copy,
-        no more.
-        """
+        """Add the record's next lines. Taking even lines for uneven ones costs a copy, no more."""
         self.length += len(piece.letters())
         data = piece.data
         if not self.column and not self.letters:
@@ -272,9 +267,7 @@ def _sha256_of(descriptor: int) -> str:
 
 
 def _check_of(index: dict[str, Any]) -> str:
-    """A checksum over the index itself: half a write by a foreign hand must not be taken for a
-    whole one.
-    """
+    """A checksum over the index itself, which shows damage to its file."""
     content = {k: v for k, v in index.items() if k != "check"}
     return sha256_json(content)
 

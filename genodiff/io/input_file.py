@@ -1,8 +1,7 @@
-"""The bytes of a user's input file: opened without hanging, decompressed by content, checked to
-their end.
+"""The bytes of a user's input file: opened without hanging, decompressed, checked to their end.
 
-A path is looked at before it is opened, so that a pipe without a writer, a directory or a device is
-an answer and not a hang. Compression is told by the first bytes and never by the name. gzip and
+A path is examined before it is opened, so that a pipe without a writer, a directory or a device is
+an error and does not block. Compression is told by the first bytes and never by the name. gzip and
 BGZF (bgzip) are read to the last byte: checksums, a missing BGZF end block and trailing bytes are
 errors. Every fault is one `DataError` that names the file.
 """
@@ -31,10 +30,10 @@ _AGAIN = "copy or download the file again (`gzip -t FILE` tests it)"
 
 
 class InputFile:
-    """One opened input. `blocks()` gives its decompressed bytes once; `compression` is known after
-    the first block.
+    """One opened input; `blocks()` gives its decompressed bytes, once.
 
-    With `digest=True`, `sha256` covers the bytes on disk once `blocks()` is exhausted.
+    `compression` is known after the first block. With `digest=True`, `sha256` covers
+    the bytes on disk once `blocks()` is exhausted.
     """
 
     def __init__(self, descriptor: int, shown: str, *, digest: bool = False) -> None:
@@ -46,9 +45,7 @@ class InputFile:
         self.sha256 = hashlib.sha256() if digest else None
 
     def blocks(self) -> Iterator[bytes]:
-        """Decompressed bytes in pieces of any size; raises `DataError` for corrupt, cut or changing
-        data.
-        """
+        """Decompressed bytes in any pieces. Raises `DataError` for corrupt or changing data."""
         raw = self._raw()
         head = next(raw, b"")
         if not head.startswith(_GZIP):
@@ -172,9 +169,7 @@ class InputFile:
 
 
 def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of a quarter BLOCK or more: a file of tiny members must not mean
-    tiny steps.
-    """
+    """The same bytes in pieces of a quarter BLOCK or more, also from tiny gzip members."""
     held: list[bytes] = []
     size = 0
     try:
@@ -196,8 +191,9 @@ def _chain(head: bytes, raw: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _bgzf_size(data: bytes, at: int) -> int | None:
-    """Bytes of the BGZF block at `at`; 0 if it is none (SAM specification 4.1); None where more
-    bytes are needed.
+    """Bytes of the BGZF block at `at` (SAM specification 4.1).
+
+    0 where there is none; None where more bytes are needed.
     """
     magic, known = b"\x1f\x8b\x08\x04", len(data) - at
     if not magic.startswith(data[at : at + 4]):
@@ -221,8 +217,7 @@ def name_input(path: str | Path) -> str:
 
 @contextmanager
 def open_input(path: str | Path, *, digest: bool = False) -> Iterator[InputFile]:
-    """`path` opened for reading ("-" is stdin). Raises `DataError` for what is no readable regular
-    file.
+    """Open `path` for reading; "-" is stdin. Raises `DataError` for no readable regular file.
 
     Named pipes are refused, since without a writer they block for ever; stdin and `/dev/fd/N` may
     be pipes.

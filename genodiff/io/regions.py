@@ -1,6 +1,4 @@
-"""Places in a genome as users write them: `chr1:1,000-2,000` is 1-based and inclusive, as samtools
-has it.
-"""
+"""Regions as users write them: `chr1:1,000-2,000`, 1-based and inclusive, as in samtools."""
 
 import re
 
@@ -14,8 +12,10 @@ _FORM = "write it as CONTIG:START-END, 1-based and inclusive, for example chr1:1
 
 
 def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
-    """(contig, start, end), 0-based and half-open, of `chr1:1,000-2,000`, `chr1:1,000-` (to the
-    end), `chr1:1,000` (one base) or `chr1` (all of it). `contigs` gives names and lengths.
+    """(contig, start, end) of a region, 0-based and half-open.
+
+    It is written `chr1:1,000-2,000`, `chr1:1,000-` (to the end), `chr1:1,000` (one base) or `chr1`
+    (all of it). `contigs` gives names and lengths.
 
     A contig's own name wins, since names may hold colons (`HLA-A*01:01:01:01`); `{name}:1-20`
     leaves no doubt. Raises `UsageError` for an unknown contig, or a range that is empty or beyond
@@ -54,9 +54,7 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
 
 
 def suggest_contig(name: str, contigs: dict[str, int]) -> str:
-    """What to do about an unknown contig: the same contig under the other naming habit, or the
-    nearest name.
-    """
+    """The remedy for an unknown contig: its name in another convention, or the nearest name."""
     bare = name[3:] if name.lower().startswith("chr") else name
     habits = (f"chr{bare}", bare, *(("chrM", "MT", "M") if bare in ("M", "MT") else ()))
     for other in habits:

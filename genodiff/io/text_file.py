@@ -1,5 +1,4 @@
-"""Text files, judged strictly: UTF-8 without NUL, or JSON lines whose objects have a string under
-"text".
+"""Text files, read strictly: UTF-8 without NUL, or JSON lines with a string under "text".
 
 Text is kept as it stands: no normalisation, no special tokens, line ends and control characters
 included. Only a byte order mark at the start and gzip or BGZF compression are taken off.
@@ -30,9 +29,7 @@ class TextDigest(NamedTuple):
 
 
 def digest_text(path: str | Path) -> TextDigest:
-    """Size and checksum of all the text in a file, read in blocks. Raises `DataError` with the line
-    of the fault.
-    """
+    """Size and checksum of all the text in a file. Raises `DataError` with the faulty line."""
     characters = length = 0
     digest, blank = hashlib.sha256(), True
     for piece in read_json_texts(path) if _is_jsonl(path) else read_text_pieces(path):
@@ -55,9 +52,7 @@ def _is_jsonl(path: str | Path) -> bool:
 
 
 def read_text_pieces(path: str | Path) -> Iterator[str]:
-    """The text of a file in pieces of any size, cut anywhere between characters. Raises `DataError`
-    with the line.
-    """
+    """The text of a file, cut anywhere between characters. Raises `DataError` with the line."""
     decoder, line, done, first = codecs.getincrementaldecoder("utf-8")(), 1, 0, True
     with open_input(path) as source:
         for block in source.blocks():
@@ -97,9 +92,7 @@ def read_text_pieces(path: str | Path) -> Iterator[str]:
 
 
 def read_json_texts(path: str | Path, fields: Sequence[str] = ("text",)) -> Iterator[str]:
-    """The text of each JSON line: its `fields`, joined by a blank. Raises `DataError` with the
-    line.
-    """
+    """The `fields` of each JSON line, joined by a blank. Raises `DataError` with the line."""
     shown, named = name_input(path), " and ".join(f"'{f}'" for f in fields)
     for number, line in read_text_lines(path, "JSON lines"):
         if not line.strip():
