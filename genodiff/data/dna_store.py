@@ -54,8 +54,9 @@ class DnaStore(Store):
     def __init__(
         self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False
     ) -> None:
-        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit
-        the recipe.
+        """Open the store in folder `path`.
+
+        Raises `DataError` where it is damaged or does not fit the recipe.
         """
         manifest = read_manifest(path)
         contigs = {c["name"]: c["length"] for c in manifest["contigs"]}

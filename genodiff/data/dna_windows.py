@@ -36,9 +36,7 @@ class DnaWindows(TiledWindows):
         max_n_fraction: float | None = None,
         legacy_caduceus_tiling: bool = False,
     ) -> None:
-        """Raises `UsageError` for sizes that cannot be meant, `DataError` where the split holds no
-        usable window.
-        """
+        """Raises `UsageError` for impossible sizes, `DataError` where no window is usable."""
         super().__init__(
             store,
             split,

@@ -2,7 +2,7 @@
 document at most.
 
 A whole file that is one document is read in pieces, so that it may be of any size. Text is kept as
-it stands (see `genodiff.io.text_file`), but for what the recipe's detokeniser changes; a blank document
+it stands (see `genodiff.io.text_file`), but for what the detokeniser changes; a blank document
 is passed over.
 """
 
@@ -67,9 +67,7 @@ def _whole(path: Path) -> Iterator[str]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines between line feeds only (U+2028 and U+0085 are text), without a carriage return before
-    them.
-    """
+    """Lines between line feeds, without a carriage return. U+2028 and U+0085 are text."""
     rest, number = "", 1
     for text in read_text_pieces(path):
         *whole, rest = (rest + text).split("\n")

@@ -54,8 +54,9 @@ def present(source: Source) -> bool:
 
 
 def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
-    """The recipe's files on this machine, fetched where needed. Raises `DataError` in one line with
-    the remedy.
+    """The recipe's files on this machine, fetched where needed.
+
+    Raises `DataError` in one line with the remedy.
     """
     flag = DOMAINS[recipe.domain].input_flag
     if not recipe.sources:
@@ -69,17 +70,16 @@ def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
 
 
 def forget(recipe: Recipe | TextRecipe) -> None:
-    """Drop fetched files whose hash no recipe pins: one that was cut short or replaced is then
-    fetched again.
-    """
+    """Delete fetched files whose hash no recipe pins, so that they are fetched again."""
     for source in recipe.sources:
         if source.sha256 is None:
             _record_path(local_path(source)).unlink(missing_ok=True)
 
 
 def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) -> Path:
-    """One file on this machine, fetched where needed; `owner` and `flag` are what a message calls
-    whose it is and how else it can be given. Raises `DataError`.
+    """One file on this machine, fetched where needed.
+
+    Messages name its `owner` and the `flag` that gives it otherwise. Raises `DataError`.
     """
     path = local_path(source)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,9 +137,7 @@ def _shows_progress() -> bool:
 
 
 def _check(answer: requests.Response, **_: Any) -> None:
-    """Refuse a redirect out of the allowed schemes before it is followed (https to http, file:,
-    ftp:).
-    """
+    """Refuse a redirect to another scheme (http:, file:, ftp:) before it is followed."""
     if answer.is_redirect:
         _allowed(urljoin(answer.url, answer.headers["location"]))
 

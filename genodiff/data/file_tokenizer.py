@@ -30,8 +30,9 @@ _UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
 
 
 class FileTokenizer(Tokenizer):
-    """A tokenizer of the package `tokenizers`, made from its files. Raises `UsageError` where they
-    make none.
+    """A tokenizer of the package `tokenizers`, made from its files.
+
+    Raises `UsageError` where they make none.
     """
 
     def __init__(self, files: dict[str, bytes], name: str, origin: str | Path) -> None:
@@ -90,9 +91,7 @@ def tokenizer_sha256(files: dict[str, bytes]) -> str:
 
 
 def train_bpe(texts: Iterable[str], vocab_size: int) -> bytes:
-    """The tokenizer.json of a byte-level BPE of `vocab_size` tokens, with pad, mask and end among
-    them.
-    """
+    """The tokenizer.json of a byte-level BPE of `vocab_size` tokens, pad, mask and end included."""
     tokenizers = _import_package("of your own")
     inner = tokenizers.Tokenizer(tokenizers.models.BPE())
     inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -186,9 +185,7 @@ def vocabulary_from(
 
 
 def _byte_letters() -> dict[str, int]:
-    """The letter that byte-level BPE writes for each byte: printable ones as they are, the others
-    from U+0100 on.
-    """
+    """The byte of each letter of byte-level BPE; unprintable bytes have letters from U+0100 on."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
     return {chr(b): b for b in plain} | {chr(0x100 + i): b for i, b in enumerate(others)}

@@ -40,8 +40,9 @@ def _pattern(text: str) -> str:
 
 
 class Source(Settings):
-    """One public file. `sha256` is None where no hash is known: then the contigs' lengths are the
-    check.
+    """One public file.
+
+    `sha256` is None where no hash is known: then the contigs' lengths are the check.
     """
 
     url: Annotated[str, AfterValidator(_https)]
@@ -51,9 +52,7 @@ class Source(Settings):
 
 
 class SplitRule(Settings):
-    """Which contigs or intervals belong to which split; `train: rest` is every contig that no other
-    split names.
-    """
+    """The contigs or intervals of each split; `train: rest` is every contig that no other names."""
 
     train: Literal["rest"] | tuple[Piece, ...] = "rest"
     valid: tuple[Piece, ...]
@@ -61,8 +60,9 @@ class SplitRule(Settings):
 
 
 class Recipe(Settings):
-    """A data set. `contigs` {} accepts any contigs; `splits` None cuts by coordinates (see
-    `splits.automatic`).
+    """A data set.
+
+    Empty `contigs` accept any; `splits` None cuts by coordinates (see `splits.automatic`).
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -94,9 +94,7 @@ class Recipe(Settings):
         return self
 
     def with_bed(self, bed: str | Path | None) -> "Recipe":
-        """This recipe with the splits of a BED file (4th column: train, valid or test) in place of
-        its own.
-        """
+        """This recipe with the splits of a BED file, whose 4th column is train, valid or test."""
         return self if bed is None else self.model_copy(update={"bed": str(bed), "ignore": ""})
 
     def digest(self) -> str:
@@ -133,8 +131,9 @@ def recipe_names() -> list[str]:
 
 
 def named_recipe(name_or_path: str | Path) -> Path:
-    """The YAML file of a recipe's name, or that file itself. Raises `UsageError` for an unknown
-    name.
+    """The YAML file of a recipe's name, or that file itself.
+
+    Raises `UsageError` for an unknown name.
     """
     text = str(name_or_path)
     if text.endswith((".yaml", ".yml")):

@@ -30,9 +30,7 @@ _ALIASES = {"val": "valid", "validation": "valid"}
 
 @dataclass(frozen=True)
 class Intervals:
-    """Intervals in file order: the contig's number, start, end, and the BED line (0 where there is
-    none).
-    """
+    """Intervals in file order: contig number, start, end, and BED line (0: no line)."""
 
     contig: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -232,9 +230,7 @@ def _some(items: list[str], most: int = 8) -> str:
 
 
 def _refuse_other_names(recipe: Recipe, contigs: dict[str, int], origin: str | Path) -> None:
-    """The same contigs under another naming (1 for chr1) are one rename from the recipe: said
-    rather than guessed.
-    """
+    """Raises `DataError` where the contigs are the recipe's under other names (1 for chr1)."""
     bare = {c.removeprefix("chr"): c for c in recipe.contigs}
     for name in contigs:
         known = bare.get(name.removeprefix("chr"))
@@ -303,9 +299,7 @@ def merge(intervals: Intervals) -> Intervals:
 
 
 def refuse_overlap(splits: dict[str, Intervals], names: list[str], origin: str | Path) -> None:
-    """Raise `DataError` naming both rows where a train interval overlaps a held-out one, or valid
-    overlaps test.
-    """
+    """Raises `DataError` naming both rows where intervals of two splits overlap."""
     for one, other in (("train", "valid"), ("train", "test"), ("valid", "test")):
         a, b = splits[one], splits[other]
         for contig in np.intersect1d(a.contig, b.contig):

@@ -39,8 +39,9 @@ Part = Annotated[float, Field(gt=0)]
 
 
 class TextSource(Source):
-    """A public file of text. Of an archive (zip, tar) the files whose names match `members` are
-    taken.
+    """A public file of text.
+
+    Of an archive (zip, tar) the files whose names match `members` are taken.
     """
 
     members: str | None = None
@@ -114,8 +115,9 @@ def bare(path: Path) -> str:
 
 
 def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
-    """The text recipe of that name, or in that YAML file. Raises `UsageError`; a recipe of DNA is
-    one too.
+    """The text recipe of that name, or in that YAML file.
+
+    Raises `UsageError`; a recipe of DNA is one too.
     """
     path = named_recipe(name_or_path)
     values = read_yaml(path)

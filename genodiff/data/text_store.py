@@ -46,8 +46,9 @@ class TextStore(Store):
     def __init__(
         self, path: Path, recipe: TextRecipe, source: StoreSource, tokenizer: Tokenizer
     ) -> None:
-        """Open the store in folder `path`. Raises `DataError` where it is damaged or does not fit
-        the recipe.
+        """Open the store in folder `path`.
+
+        Raises `DataError` where it is damaged or does not fit the recipe.
         """
         manifest = _read_manifest(path)
         contigs = {part["name"]: part["tokens"] for part in manifest["parts"]}
@@ -153,8 +154,9 @@ class TextStore(Store):
         )
 
     def _split(self, recipe: TextRecipe) -> Splits:
-        """The intervals of each split. A split without files is cut from the end of train, at a
-        document's beginning.
+        """The intervals of each split.
+
+        A split without files is cut from the end of train, at a document's beginning.
         """
         number = {name: i for i, name in enumerate(self.names) if self.contigs[name]}
         notes: list[str] = []

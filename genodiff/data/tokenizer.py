@@ -20,8 +20,9 @@ _LETTERS = b"abcdefghijklmnopqrstuvwxyz "
 
 
 class Tokenizer(ABC):
-    """Text to ids and back. `lossless`: decoding gives back every text; `files`: name → content,
-    for the run folder.
+    """Text to ids and back.
+
+    `lossless`: decoding gives back every text; `files`: name → content, for the run folder.
     """
 
     vocabulary: Vocabulary
@@ -30,15 +31,14 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """The ids of each text, without start and end tokens. Raises `DataError` for what has no
-        id.
+        """The ids of each text, without start and end tokens.
+
+        Raises `DataError` for what has no id.
         """
 
     @abstractmethod
     def decode(self, ids: Ids) -> bytes:
-        """The text of ids as UTF-8 (pieces of it may be no whole characters); special tokens say
-        nothing.
-        """
+        """The text of ids as UTF-8, perhaps not whole characters; special tokens have no text."""
 
     @abstractmethod
     def token_bytes(self) -> NDArray[np.uint16] | None:

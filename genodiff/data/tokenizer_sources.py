@@ -54,8 +54,9 @@ PUBLISHED: dict[str, tuple[Source, ...]] = {
 
 
 def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
-    """The tokenizer of a name, or of the folder or file at a path. Raises `UsageError`, `DataError`
-    or `MachineError`.
+    """The tokenizer of a name, or of the folder or file at a path.
+
+    Raises `UsageError`, `DataError` or `MachineError`.
     """
     if name == BYTES.name:
         return ByteTokenizer()
@@ -81,8 +82,9 @@ def tokenizer_name(files: dict[str, bytes]) -> str:
 
 
 def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
-    """The tokenizer of a vocabulary, from the files that a run carries. Raises `UsageError` where
-    they are others.
+    """The tokenizer of a vocabulary, from the files that a run carries.
+
+    Raises `UsageError` where they are others.
     """
     if vocabulary == BYTES:
         return ByteTokenizer()

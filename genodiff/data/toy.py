@@ -55,9 +55,7 @@ class ToySource:
             yield f"toy{i + 1}", self.sample(length, self.seed, i)
 
     def sample(self, length: int, seed: int, index: int = 0) -> NDArray[np.uint8]:
-        """Ids of `length` bases, a draw from the stationary source that is a function of (seed,
-        index).
-        """
+        """Ids of `length` bases drawn from the stationary source, a function of (seed, index)."""
         rng = generator(seed, Purpose.TOY_GENOME, index)
         words, rates = self._words()
         widths = np.array([1] + [len(w) for w in words])

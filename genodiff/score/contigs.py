@@ -40,9 +40,7 @@ def contig_bound(
     device: torch.device | str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Floats, Floats, Floats]:
-    """(nats (2, repeats, windows), tokens (2, windows), rate (repeats, windows)), as
-    `perplexity.Bound` has them.
-    """
+    """Nats (2, repeats, windows), tokens (2, windows) and rate (repeats, windows); see `Bound`."""
     spans = _spans(windows)
     n_slots = len(spans) * repeats
     nats, tokens = np.zeros((2, repeats, len(windows))), np.zeros((2, len(windows)))
@@ -87,9 +85,7 @@ def contig_bound(
 
 
 def _spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:
-    """(start, end) in the store's flat array of each interval that has windows, and the numbers of
-    those windows.
-    """
+    """Flat (start, end) of each interval that has windows, and the numbers of those windows."""
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
     end = first + windows.intervals.end - windows.intervals.start
     order = np.argsort(first)

@@ -247,9 +247,7 @@ def read(
     lengths: Int[Tensor, " B"] | None,
     how: Reading,
 ) -> Float[Tensor, "B L S N D"]:
-    """The network's states on one or both strands (S), of one or several layers (N), base by base
-    of the given strand.
-    """
+    """States of S strands and N layers, base by base along the given strand."""
     if how.strand == "forward":
         return torch.stack([_states(backbone, xt, lengths, how.layers)], 2)
     if backbone.settings.paired:

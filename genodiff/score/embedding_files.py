@@ -60,8 +60,9 @@ class Kept(NamedTuple):
 def write_embeddings(
     path: Path, found: Iterable[tuple[Window, Array]], how: Reading, shape: tuple[int, ...]
 ) -> Written:
-    """Write all of `found`, whole or not at all; `shape` is that of one row. Raises `MachineError`,
-    `DataError`.
+    """Write all of `found`, whole or not at all; `shape` is that of one row.
+
+    Raises `MachineError`, `DataError`.
     """
     writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[format_of(path)]
     rows = iter(found)

@@ -83,8 +83,9 @@ def token_nats(model: Model, sequences: Sequence[Ids]) -> list[NDArray[np.float6
 
 
 def figures(model: Model, sequences: Sequence[Ids]) -> dict[str, Any]:
-    """What the module describes, as plain values. Raises `DataError` where there is nothing to
-    score.
+    """What the module describes, as plain values.
+
+    Raises `DataError` where there is nothing to score.
     """
     sequences = [ids for ids in sequences if len(ids)]
     if not sequences:

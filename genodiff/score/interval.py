@@ -24,9 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """A figure with its standard error and 95 % interval, which are None where fewer than two
-    windows make it.
-    """
+    """A figure, its standard error and 95 % interval; both None for fewer than two windows."""
 
     value: float
     se: float | None

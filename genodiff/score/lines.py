@@ -87,9 +87,7 @@ def markov_lines(windows: DnaWindows, mixture: bool | None = None) -> MarkovLine
 
 
 def mixture_nats(windows: DnaWindows) -> NDArray[np.float64]:
-    """−ln P of each window's bases under the mixture of context orders (see `mixture`), nats: (2,
-    windows).
-    """
+    """(2, windows): −ln P of the bases under the mixture of context orders, in nats."""
     store, legacy = windows.store, windows.legacy
     log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
     tables = train_counts(store, TABLED, legacy_caduceus_tiling=legacy)
@@ -119,9 +117,7 @@ def mixture_nats(windows: DnaWindows) -> NDArray[np.float64]:
 
 
 def _pieces(stretches: list[Coded]) -> Codes:
-    """(pieces, bases): stretches cut into pieces, evenly chosen where they are many; what is left
-    over holds no base.
-    """
+    """(pieces, bases): stretches cut into pieces, evenly chosen where there are many."""
     places = [(s, at) for s in stretches for at in range(0, len(s), _PIECE)]
     chosen = np.linspace(0, len(places) - 1, min(len(places), _FITTED_ON // _PIECE)).astype(int)
     out = np.full((len(chosen), _PIECE), len(LETTERS), np.uint8)
@@ -139,9 +135,7 @@ def _passes(windows: DnaWindows) -> int:
 def split_stretches(
     store: Store, split: str, *, legacy_caduceus_tiling: bool = False
 ) -> list[Coded]:
-    """The intervals of a split, as a model saw them in training, as codes that are read as they are
-    used.
-    """
+    """The intervals of a split as a model saw them in training, as codes, read one by one."""
     intervals = store.splits.intervals[split]
     if legacy_caduceus_tiling:
         intervals = stretched(intervals, store.lengths)
@@ -151,9 +145,7 @@ def split_stretches(
 
 
 def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = False) -> Counts:
-    """The k-mer counts of the train split, kept in the cache: counting a large genome takes a
-    minute.
-    """
+    """The k-mer counts of the train split, cached: counting a large genome takes a minute."""
     name = f"{store.fingerprint[:32]}-{'legacy-' if legacy_caduceus_tiling else ''}order{order}.npy"
     path = cache_dir() / "markov" / name
     first = np.cumsum([0] + [4**k for k in range(order + 1)])
@@ -174,9 +166,7 @@ def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = Fal
 
 
 def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
-    """−ln P_k of each window's bases, nats: (order + 1, 2, windows); [:, 0] is upper case, [:, 1]
-    soft-masked.
-    """
+    """(order + 1, 2, windows): −ln P_k in nats; [:, 0] upper-case, [:, 1] soft-masked bases."""
     out = np.empty((markov.order + 1, 2, len(windows)))
     for rows, data, before in _chunks(windows, markov.order):
         nll = markov.nll(base_codes(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
@@ -189,17 +179,13 @@ def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
 
 
 def train_cover(windows: DnaWindows) -> NDArray[np.float64]:
-    """For each window, the share of its bases in 24-mers that the train split has too, on either
-    strand.
-    """
+    """For each window, the share of its bases in 24-mers of the train split, on either strand."""
     train = split_stretches(windows.store, "train", legacy_caduceus_tiling=windows.legacy)
     return shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
 
 
 def source_nats(source: ToySource, windows: DnaWindows) -> NDArray[np.float64]:
-    """−ln P of each window under the source that it was drawn from, nats: what no model beats on
-    average.
-    """
+    """−ln P of each window under its own source, in nats. No model is better on average."""
     out = np.empty(len(windows))
     for rows, data, _ in _chunks(windows, 0):
         out[rows] = -source.log_likelihood(data)

@@ -123,9 +123,7 @@ def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes,
 
 
 def _run_lengths(codes: Codes) -> NDArray[np.int32]:
-    """For each position, how many consecutive bases stand directly before it; -1 where there is no
-    base itself.
-    """
+    """For each position, how many consecutive bases precede it; -1 where it holds no base."""
     position = np.arange(len(codes), dtype=np.int32)
     other = codes > 3
     last = np.maximum.accumulate(np.where(other, position, np.int32(-1)))
@@ -133,9 +131,7 @@ def _run_lengths(codes: Codes) -> NDArray[np.int32]:
 
 
 def _with_other_strand(words: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Counts of k-mers plus the counts of their reverse complements: axes reversed, every axis
-    flipped.
-    """
+    """Counts of k-mers plus those of their reverse complements: axes reversed, each flipped."""
     cube = words.reshape((4,) * k)
     return (cube + np.flip(cube.transpose())).reshape(-1)
 
@@ -188,9 +184,7 @@ class Markov:
 
 
 def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
-    """The model of the module's equation; `pseudo` is λ: one for all orders, or one for each order
-    from 0 up.
-    """
+    """The model of the module's equation; `pseudo` is λ of all orders or of each, from 0 up."""
     lambdas = (
         [float(pseudo)] * len(counts.tables)
         if isinstance(pseudo, (int, float))

@@ -44,18 +44,14 @@ Train = Callable[[], Iterable[Stretch]]
 
 @dataclass(frozen=True)
 class Mixture:
-    """What is fitted: λ of each order, and `weights[s, k]`, rows summing to 1 over the orders that
-    class s has.
-    """
+    """What is fitted: λ of each order, and `weights[s, k]` with rows that sum to 1."""
 
     pseudo: Floats
     weights: Floats
 
 
 class Seen:
-    """What the train split tells of the contexts of some bases: rows are the scored bases, columns
-    the orders 0 .. 24.
-    """
+    """Train-split counts for contexts of scored bases (rows), for the orders 0 .. 24 (columns)."""
 
     def __init__(
         self, hits: NDArray[np.int32], total: NDArray[np.int32], most: NDArray[np.int32]
@@ -137,8 +133,9 @@ def _count_contexts(
 
 
 def fit_mixture(held_out: Seen) -> Mixture:
-    """The λs and the weights that give the held-out bases the highest likelihood. Raises
-    `DataError` where there are none.
+    """The λs and the weights that give the held-out bases the highest likelihood.
+
+    Raises `DataError` where there are none.
     """
     if not len(held_out):
         raise DataError(

@@ -31,9 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Table:
-    """Of one order: its n-grams (sorted words, newest token in the lowest digit), their counts, and
-    their contexts'.
-    """
+    """The n-grams of one order (sorted words, newest token lowest), their counts and contexts'."""
 
     words: Ids
     counts: NDArray[np.int64]
@@ -98,9 +96,7 @@ def count(
 
 
 def packed(ids: Ids, bits: int, order: int) -> Ids:
-    """The word of `order` + 1 tokens that ends at each place; it begins with zeros where fewer
-    stand before.
-    """
+    """The word of `order` + 1 tokens that ends at each place, with leading zeros at the start."""
     words = ids.copy()
     for j in range(1, order + 1):
         words[j:] |= ids[: max(0, len(ids) - j)] << np.uint64(bits * j)
@@ -125,9 +121,7 @@ def nll(counts: Counts, lambdas: Sequence[float], words: Ids, known: NDArray[np.
 
 
 def fit(counts: Counts, held_out: Ids) -> list[float]:
-    """λ of each order from 0 to the highest, by the likelihood of held-out tokens; 4 for all where
-    there are none.
-    """
+    """λ of each order by the likelihood of held-out tokens; 4 for all where there are none."""
     if len(held_out) <= counts.order:
         return [4.0] * (counts.order + 1)
     words = packed(held_out[:_HELD_OUT].astype(np.uint64), counts.bits, counts.order)[

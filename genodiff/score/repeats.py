@@ -26,9 +26,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]:
-    """The canonical code of each of the n − k + 1 k-mers of `codes`, and which of them hold bases
-    alone.
-    """
+    """Canonical codes of the n − k + 1 k-mers of `codes`, and which of them hold only bases."""
     n = len(codes) - k + 1
     if not 1 <= k <= 31:
         raise ValueError(f"k {k} is not in 1..31")
@@ -41,9 +39,7 @@ def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]
 
 
 def pack(bases: Words, k: int) -> Words:
-    """Base-4 codes of all k-mers by doubling: a word of a + b bases is one of a, shifted, and the
-    one of b after it.
-    """
+    """Base-4 codes of all k-mers by doubling: a word of a + b bases joins one of a and one of b."""
     words = {1: bases}
     size = 1
     while size * 2 <= k:
@@ -75,9 +71,7 @@ def shared_kmers(scored: Iterable[Stretch], train: Iterable[Stretch], k: int = K
 
 
 def shared_cover(windows: Iterable[Codes], shared: Words, k: int = K) -> NDArray[np.float64]:
-    """For each window, the share of its bases that lie in a k-mer of `shared` (sorted); 0 where
-    there is none.
-    """
+    """For each window, the share of its bases that lie in a k-mer of `shared` (sorted)."""
     found = []
     for codes in windows:
         words, valid = canonical_kmers(codes, k)
@@ -102,9 +96,7 @@ def _stream(stretches: Iterable[Stretch], k: int) -> Iterator[Words]:
 
 
 def _distinct(parts: Iterable[Words]) -> Words:
-    """Sorted distinct words; partial results are merged as they grow, so duplicates are never all
-    held.
-    """
+    """Sorted distinct words, merged part by part so that duplicates never fill memory."""
     kept: Words = np.empty(0, np.uint64)
     waiting: list[Words] = []
     size = 0

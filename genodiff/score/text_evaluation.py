@@ -122,8 +122,9 @@ class NgramLines(NamedTuple):
 
 
 def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> NgramLines:
-    """The n-gram lines of the store's train split on these windows. A context may reach back over a
-    window's start.
+    """The n-gram lines of the store's train split on these windows.
+
+    A context may reach back over a window's start.
     """
     vocabulary = store.vocabulary
     counts = ngram.count(
