@@ -12,9 +12,13 @@ import torch
 from folders import SHARED
 from jaxtyping import install_import_hook
 
-# A shell's background job ignores Ctrl-C; so would every process that a test starts.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell's background job ignores Ctrl-C and nohup a hang-up; so would what a test starts.
+for _signal, _usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, _usual)
 
 # Users' stdout is buffered: what a full disk does at the interpreter's end shows only so.
 os.environ.pop("PYTHONUNBUFFERED", None)
