@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from test_plugins import PIECES, SUITE_YAML
 
 from genodiff import __version__
 
@@ -87,3 +88,18 @@ def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
     presets = set(re.findall(r"--preset (\S+)", text))
     assert presets
     assert presets <= set(PRESETS)
+
+
+def test_contributing_shows_the_six_pieces_that_the_plug_in_test_installs() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    shown = {block.strip() for block in re.findall(r"^```\w+$(.*?)^```$", text, flags=re.M | re.S)}
+    assert shown == {piece.source.strip() for piece in PIECES.values()} | {SUITE_YAML.strip()}
+    assert len(re.findall(r"^### An? ", text, flags=re.M)) == len(PIECES) == 6
+
+
+def test_the_quick_tests_have_files_of_every_room() -> None:
+    named = set(re.findall(r"(\w+)/test_\w+\.py", (ROOT / "Makefile").read_text()))
+    rooms = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert rooms == named - {"tests"}
+    for name in re.findall(r"\b\w+/test_\w+\.py", (ROOT / "Makefile").read_text()):
+        assert (ROOT / "tests" / name).is_file() or (ROOT / name).is_file(), name
