@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, on what the package carries: no shared data, no network."""
+"""Every notebook runs from top to bottom without shared data or network."""
 
 import os
 import re
@@ -12,7 +12,15 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# Half a minute each; CI runs them.
+SLOW = {"masked_diffusion_on_the_toy_genome", "fine_tuning_on_a_small_task"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] if p.stem in SLOW else []) for p in NOTEBOOKS],
+    ids=[p.stem for p in NOTEBOOKS],
+)
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     words = [
         "--nbmake",
