@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from genodiff.alphabet import AMBIGUOUS, DNA, SOFT
 from genodiff.data.recipe import Recipe
 from genodiff.data.splits import kept_contigs
-from genodiff.data.store import MANIFEST, StoreSource
+from genodiff.data.store import MANIFEST, StoreSource, read_manifest
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError
 from genodiff.io import atomic
@@ -151,30 +151,13 @@ def toy_contents(toy: ToySource) -> Iterator[Content]:
         yield ids, 0
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_dna_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of the store in `folder`. Raises `DataError` where a part is missing."""
-    try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        whole = (
-            (folder / "genome.ids").stat().st_size
-            == manifest["bases"]
-            == sum(c["length"] for c in manifest["contigs"])
-        )
+
+    def fits(manifest: dict[str, Any]) -> bool:
+        size = (folder / "genome.ids").stat().st_size
         rows = np.load(folder / "n_runs.npy", mmap_mode="r", allow_pickle=False).shape[0]
-        if whole and manifest["format"] == FORMAT and rows == manifest["n_runs"]:
-            return manifest
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
-        pass
-    raise DataError(
-        "is not a whole store",
-        file=folder,
-        fix="remove the folder; it is built again from the source",
-    )
+        whole = size == manifest["bases"] == sum(c["length"] for c in manifest["contigs"])
+        return bool(whole and manifest["format"] == FORMAT and rows == manifest["n_runs"])
 
-
-def is_whole(folder: Path, key: str) -> bool:
-    """Whether `folder` holds the whole store of this key."""
-    try:
-        return bool(read_manifest(folder)["key"] == key)
-    except DataError:
-        return False
+    return read_manifest(folder, fits)

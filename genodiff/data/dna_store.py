@@ -22,8 +22,7 @@ from genodiff.data.dna_build import (
     FORMAT,
     build_folder,
     file_contents,
-    is_whole,
-    read_manifest,
+    read_dna_manifest,
     toy_contents,
 )
 from genodiff.data.fetch import fetch, forget
@@ -33,6 +32,7 @@ from genodiff.data.store import (
     Store,
     StoreSource,
     file_stamp,
+    has_key,
     refuse_changed,
     regular_file,
     source_of,
@@ -58,7 +58,7 @@ class DnaStore(Store):
 
         Raises `DataError` where it is damaged or does not fit the recipe.
         """
-        manifest = read_manifest(path)
+        manifest = read_dna_manifest(path)
         contigs = {c["name"]: c["length"] for c in manifest["contigs"]}
         super().__init__(path, source, manifest, contigs, recipe.digest())
         self.splits = resolve(recipe, contigs, source.path or recipe.name, exact=exact)
@@ -120,7 +120,7 @@ def build_dna_store(
     folder = cache_dir() / "stores" / key[:32]
     with lock_folder(folder, "builds the same store"):
         try:
-            if force or not is_whole(folder, key):
+            if force or not has_key(read_dna_manifest, folder, key):
                 if folder.exists():
                     log.info("building again: %s", folder)
                     shutil.rmtree(folder)

@@ -6,10 +6,12 @@ do not enter the key. The fingerprint that a run remembers adds the recipe's dig
 DNA: dna_store.py; text: text_store.py.
 """
 
+import json
 import logging
 import os
 import stat
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -168,3 +170,26 @@ def file_stamp(path: Path) -> tuple[int, int, int]:
     """Size, time of change and inode of a file."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def read_manifest(folder: Path, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The manifest of the store in `folder`; `fits` compares it with the files beside it.
+
+    Raises `DataError` where a part is missing or of another size.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if fits(manifest):
+            return manifest
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        pass
+    fix = "remove the folder; it is built again from the source"
+    raise DataError("is not a whole store", file=folder, fix=fix)
+
+
+def has_key(read: Callable[[Path], dict[str, Any]], folder: Path, key: str) -> bool:
+    """Whether `folder` holds the whole store of this key."""
+    try:
+        return bool(read(folder)["key"] == key)
+    except DataError:
+        return False

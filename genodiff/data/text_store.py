@@ -11,7 +11,6 @@ The documents of a split (or of "all", which is cut) stand together and are the 
 Each document is followed by the end token where the recipe has `ends`. `text_build` writes it.
 """
 
-import json
 import logging
 import shutil
 from collections.abc import Iterator
@@ -24,7 +23,14 @@ from numpy.typing import NDArray
 
 from genodiff.data.recipe import SPLITS
 from genodiff.data.splits import Intervals, Splits
-from genodiff.data.store import Store, StoreSource, refuse_changed, source_of
+from genodiff.data.store import (
+    Store,
+    StoreSource,
+    has_key,
+    read_manifest,
+    refuse_changed,
+    source_of,
+)
 from genodiff.data.text_build import FEW, FORMAT, build, sources_of
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
@@ -50,7 +56,7 @@ class TextStore(Store):
 
         Raises `DataError` where it is damaged or does not fit the recipe.
         """
-        manifest = _read_manifest(path)
+        manifest = _read_text_manifest(path)
         contigs = {part["name"]: part["tokens"] for part in manifest["parts"]}
         super().__init__(path, source, manifest, contigs, recipe.digest())
         self.vocabulary, self.token_bytes = tokenizer.vocabulary, tokenizer.token_bytes()
@@ -241,7 +247,7 @@ def build_text_store(
     )
     folder = cache_dir() / "stores" / key[:32]
     with lock_folder(folder, "builds the same store"):
-        fresh = force or not _is_whole(folder, key)
+        fresh = force or not has_key(_read_text_manifest, folder, key)
         if fresh:
             shutil.rmtree(folder, ignore_errors=True)
             atomic.clear_leftovers(folder.parent)
@@ -256,35 +262,16 @@ def build_text_store(
     return store
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    try:
-        manifest: dict[str, Any] = json.loads(
-            (folder / "manifest.json").read_text(encoding="utf-8")
-        )
-        size = (folder / "tokens.ids").stat().st_size
-        whole = size == manifest["tokens"] * np.dtype(manifest["dtype"]).itemsize
+def _read_text_manifest(folder: Path) -> dict[str, Any]:
+    def fits(manifest: dict[str, Any]) -> bool:
         n = manifest["documents"]
+        size = (folder / "tokens.ids").stat().st_size
         rows = {
             name: len(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
             for name in ("starts", "bytes", "hashes")
         }
-        if (
-            whole
-            and manifest["format"] == FORMAT
-            and rows == {"starts": n + 1, "bytes": n, "hashes": n}
-        ):
-            return manifest
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
-        pass
-    raise DataError(
-        "is not a whole store",
-        file=folder,
-        fix="remove the folder; it is built again from the source",
-    )
+        whole = size == manifest["tokens"] * np.dtype(manifest["dtype"]).itemsize
+        right = rows == {"starts": n + 1, "bytes": n, "hashes": n}
+        return bool(whole and manifest["format"] == FORMAT and right)
 
-
-def _is_whole(folder: Path, key: str) -> bool:
-    try:
-        return bool(_read_manifest(folder)["key"] == key)
-    except DataError:
-        return False
+    return read_manifest(folder, fits)

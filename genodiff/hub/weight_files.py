@@ -16,7 +16,7 @@ from torch import Tensor
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
 from genodiff.io.identity import sha256_file
-from genodiff.runs.sealed_files import read_json
+from genodiff.runs.sealed_files import explain_fault, read_json
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
 _INDEX = ".index.json"
@@ -94,16 +94,8 @@ def resolve_file(path: Path) -> Path:
     try:
         found = Path(os.path.realpath(path, strict=True))
         mode = found.stat().st_mode
-    except FileNotFoundError:
-        raise CheckpointError(
-            "is missing (not found)", file=path, fix="give a complete published folder"
-        ) from None
     except OSError as fault:
-        raise CheckpointError(
-            f"cannot be read ({fault.strerror})",
-            file=path,
-            fix="check the path and its permissions",
-        ) from None
+        raise explain_fault(path, fault, "a complete published folder") from None
     if path.is_symlink():
         home = path.parent.resolve()
         homes = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]

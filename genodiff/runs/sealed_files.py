@@ -53,16 +53,16 @@ def read_bytes(path: Path, largest: int | None = None) -> bytes:
                 f"is {found.st_size} bytes large, more than {largest}", file=path, fix=AGAIN
             )
         return path.read_bytes()
-    except FileNotFoundError:
-        raise CheckpointError(
-            "is missing (not found)", file=path, fix="give a complete run folder or checkpoint"
-        ) from None
     except OSError as fault:
-        raise CheckpointError(
-            f"cannot be read ({fault.strerror})",
-            file=path,
-            fix="check the path and its permissions",
-        ) from None
+        raise explain_fault(path, fault, "a complete run folder or checkpoint") from None
+
+
+def explain_fault(path: Path, fault: OSError, wanted: str) -> CheckpointError:
+    """The error of a file that is missing or cannot be read; `wanted` is what to give instead."""
+    if isinstance(fault, FileNotFoundError):
+        return CheckpointError("is missing (not found)", file=path, fix=f"give {wanted}")
+    what, fix = f"cannot be read ({fault.strerror})", "check the path and its permissions"
+    return CheckpointError(what, file=path, fix=fix)
 
 
 def read_json(path: Path) -> dict[str, Any]:
