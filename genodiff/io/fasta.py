@@ -14,14 +14,14 @@ a block has a fault.
 
 import hashlib
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import describe_letter, find_file_format
-from genodiff.io.genbank import FlatFormat, find_flat_format, parse_flat_records
+from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.text_lines import split_lines
 
@@ -96,11 +96,16 @@ def read_fasta(path: str | Path, *, extra: bytes = b"") -> Iterator[Record]:
             yield Record(header.name, header.description, b"".join(pieces), header.line)
 
 
-def read_digests(path: str | Path) -> Iterator[Digest]:
-    """Digest of every record, judged as by `read_fasta`; memory for one block only."""
+def read_digests(
+    path: str | Path, visit: Callable[[FlatRecord], None] | None = None
+) -> Iterator[Digest]:
+    """Digest of every record, judged as by `read_fasta`; memory for one block only.
+
+    `visit` is called with each record of a GenBank or EMBL file before its digest is given.
+    """
     name, length, sha = "", 0, None
     with open_input(path) as source:
-        for event in scan_fasta(source):
+        for event in scan_fasta(source, visit=visit):
             if isinstance(event, Header):
                 if sha is not None:
                     yield Digest(name, length, sha.hexdigest())
@@ -135,16 +140,23 @@ def check_letters(sequence: bytes, name: str, file: str | None = None) -> None:
         raise DataError(f"base {at + 1:,}: {what}", file=file, record=name, fix=fix)
 
 
-def scan_fasta(source: InputFile, extra: bytes = b"") -> Iterator[Header | RecordLines]:
+def scan_fasta(
+    source: InputFile, extra: bytes = b"", visit: Callable[[FlatRecord], None] | None = None
+) -> Iterator[Header | RecordLines]:
     """The file as headers and good stretches of sequence. Raises `DataError` at the first fault."""
-    return _Scanner(source, extra).events()
+    return _Scanner(source, extra, visit).events()
 
 
 class _Scanner:
     """The state of a reader: line, column, the open record and what it has so far."""
 
-    def __init__(self, source: InputFile, extra: bytes = b"") -> None:
-        self.source = source
+    def __init__(
+        self,
+        source: InputFile,
+        extra: bytes = b"",
+        visit: Callable[[FlatRecord], None] | None = None,
+    ) -> None:
+        self.source, self.visit = source, visit
         self.plain, self.letters_known = _PLAIN + extra, IUPAC + extra
         self.head = b""  # for a diagnosis
         self.line = self.opened = 1  # of the next byte, and of the open record's header
@@ -189,6 +201,8 @@ class _Scanner:
             self.starts.append(record.line)
             header = f">{record.name} {record.parsed.description}".replace("\n", " ")
             yield header.encode() + b"\n" + record.sequence + b"\n"
+            if self.visit is not None:  # by now the sequence is judged good
+                self.visit(record)
 
     def _line_in_file(self, line: int) -> int:
         """`line`, which of a converted record is that of its beginning."""

@@ -1,9 +1,11 @@
 """Read a file from end to end and judge it; exit 3 with one line where it is not sound.
 
 Nothing is written. With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence,
-IUPAC codes as N); BED {"contig", "start", "end", "name", "strand"}; text {"name", "length", "sha"}
-(characters; sha256 of the UTF-8 bytes); a text recipe, folder or table {"name": split, "documents",
-"length", "repeated", "in_train"}.
+IUPAC codes as N), GenBank and EMBL also {"cds": {"n", "stops_inside", "odd_length",
+"translation_differs", "not_judged"}}; motifs {"name", "id", "length", "consensus",
+"information_bits"}; BED {"contig", "start", "end", "name", "strand"}; text {"name", "length",
+"sha"} (characters; sha256 of the UTF-8 bytes); a text recipe, folder or table {"name": split,
+"documents", "length", "repeated", "in_train"}.
 """
 
 # It starts at once: what loads numpy or polars is imported where it is needed.
@@ -21,8 +23,11 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
+from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.fasta import read_contig_lengths, read_digests
-from genodiff.io.input_file import STDIN
+from genodiff.io.genbank import FlatRecord
+from genodiff.io.input_file import STDIN, open_input
+from genodiff.io.motif_format import find_motif_format
 from genodiff.io.text_file import digest_text
 
 _SPOOL = 1 << 26  # bytes of the answer that stay in memory
@@ -30,12 +35,23 @@ _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13))
 _VCF = (".vcf", ".bcf")
 _ZIPPED = (".gz", ".bgz")
 _TABLES = (".csv", ".tsv", ".parquet")
+_HEAD = 1 << 16  # bytes that tell what a file is
+_SHOWN = 3  # names of CDS in a line
+_FINDINGS = {
+    "stops_inside": "with a stop codon inside",
+    "odd_length": "of a length that is no multiple of three",
+    "translation_differs": "whose /translation differs",
+    "not_judged": "not judged, with /transl_except or the like",
+}
 
 
 def check(
     file: Annotated[
         str | None,
-        Parameter(help="FASTA, GenBank, EMBL or BED file, also gzip; - is FASTA from stdin."),
+        Parameter(
+            help="FASTA, GenBank, EMBL, BED or motifs (MEME, JASPAR, TRANSFAC), also gzip; "
+            "- is FASTA from stdin."
+        ),
     ] = None,
     /,
     *,
@@ -73,8 +89,9 @@ def check(
         )
     rows: Iterator[dict[str, Any]]
     if kind == "FASTA":
-        rows = ({"name": d.name, "length": d.length, "sha": d.sha} for d in read_digests(file))
-        _answer(file, rows, json, "record", "base", seq_len)
+        _check_records(file, json, seq_len)
+    elif kind == "motifs":
+        _check_motifs(file, json)
     elif kind == "BED":
         contigs = None if fasta is None else read_contig_lengths(fasta)
         _answer(file, _read_intervals(file, contigs), json, "interval", "base", None)
@@ -85,7 +102,7 @@ def check(
     else:
         raise UsageError(
             f"{printable(file)}: checking {kind} is not here yet",
-            fix="this version checks FASTA and BED",
+            fix="this version checks FASTA, BED and motifs",
         )
 
 
@@ -93,7 +110,67 @@ def _find_kind(file: str) -> str:
     name = Path(file).name.lower()
     for ending in _ZIPPED:
         name = name.removesuffix(ending)
-    return "BED" if name.endswith(_BED) else "VCF" if name.endswith(_VCF) else "FASTA"
+    if name.endswith((*_BED, *_VCF)):
+        return "BED" if name.endswith(_BED) else "VCF"
+    head = b""
+    if file != STDIN and os.path.isfile(file):  # a pipe can be read once only
+        with open_input(file) as source:
+            head = next(source.blocks(), b"")[:_HEAD]
+    return "motifs" if find_motif_format(file, head) else "FASTA"
+
+
+def _check_records(file: str, json: bool, shortest: int | None) -> None:
+    """The records of FASTA, GenBank or EMBL, and what is found about the latters' CDS."""
+    coding: dict[str, CodingReport] = {}
+    total: list[CodingReport] = []
+
+    def visit(record: FlatRecord) -> None:
+        coding[record.name] = judge_coding(record)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for d in read_digests(file, visit):
+            row: dict[str, Any] = {"name": d.name, "length": d.length, "sha": d.sha}
+            report = coding.pop(d.name, None)
+            if report is not None:
+                total.append(report)
+                row["cds"] = report.counts()
+            yield row
+
+    _answer(file, rows(), json, "record", "base", shortest)
+    if not json and any(report.n for report in total):
+        print(f"{printable(file)}: {_describe_coding(total)}")
+
+
+def _describe_coding(reports: list[CodingReport]) -> str:
+    """One line about all the CDS of a file, with the names of the first few of each finding."""
+    found = []
+    for field, said in _FINDINGS.items():
+        names = [name for report in reports for name in getattr(report, field)]
+        if names:
+            shown = ", ".join(printable(name, 40) for name in names[:_SHOWN])
+            more = ", …" if len(names) > _SHOWN else ""
+            found.append(f"{len(names):,} {said} ({shown}{more})")
+    n = sum(report.n for report in reports)
+    return "; ".join([f"{n:,} CDS", *(found or ["all agree with their codon tables"])])
+
+
+def _check_motifs(file: str, json: bool) -> None:
+    """A line for each motif of a file that is sound."""
+    from genodiff.io.motifs import read_motifs  # numpy
+
+    motifs = read_motifs(file)
+    column = min(max(len(printable(m.id)) for m in motifs), 40)
+    for m in motifs:
+        consensus, bits = m.consensus(), m.information_bits()
+        if json:
+            row = {"name": m.name, "id": m.id, "length": m.width, "consensus": consensus}
+            print(json_module.dumps({**row, "information_bits": round(bits, 4)}))
+            continue
+        second = f"  {printable(m.name)}" if m.name != m.id else ""
+        print(f"{printable(m.id):<{column}} {m.width:>3} {bits:6.2f} bits  {consensus}{second}")
+    if not json:
+        print(f"{printable(file)}: sound; {_count(len(motifs), 'motif')}")
+    sys.stdout.flush()
 
 
 def _holds_documents(file: str, text: str | None) -> bool:

@@ -1,0 +1,123 @@
+"""Coding sequences of GenBank and EMBL records, judged by the codon table that each one names.
+
+A CDS is read as Biopython's `extract` gives it (strand, joined parts), from its /codon_start, by
+its /transl_table (1 where it has none). What is found is a warning: genes with frameshifts exist.
+"""
+
+import warnings
+from typing import NamedTuple
+
+from Bio import BiopythonWarning
+from Bio.Data.CodonTable import ambiguous_dna_by_id, unambiguous_dna_by_id
+from Bio.Seq import Seq
+from Bio.SeqFeature import AfterPosition, BeforePosition
+
+from genodiff.io.genbank import FlatRecord, SeqRecord
+
+_EXCEPTIONS = ("transl_except", "exception", "pseudo", "pseudogene")
+"""Qualifiers of a CDS that its codon table does not explain: such a CDS is not judged."""
+_UNSURE = "XBZJ"  # amino acids of a codon with ambiguity codes
+_OPEN = (BeforePosition, AfterPosition)
+_NAMES = ("gene", "locus_tag", "protein_id", "product")
+
+
+class CodingReport(NamedTuple):
+    """The number of CDS features, and the names of those with each finding."""
+
+    n: int
+    stops_inside: list[str]
+    odd_length: list[str]
+    """Neither partial (< or >) nor a multiple of three long."""
+    translation_differs: list[str]
+    """The sequence contradicts the given /translation."""
+    not_judged: list[str]
+    """With /transl_except or another exception, or a table or location that cannot be read."""
+
+    def counts(self) -> dict[str, int]:
+        """The number of each."""
+        lists = {key: len(names) for key, names in self._asdict().items() if key != "n"}
+        return {"n": self.n, **lists}
+
+
+def judge_coding(record: FlatRecord) -> CodingReport:
+    """The findings about every CDS of a record."""
+    report = CodingReport(0, [], [], [], [])
+    n = 0
+    for feature in record.parsed.features:
+        if feature.type == "CDS":
+            n += 1
+            _judge(feature, record.sequence, report)
+    return report._replace(n=n)
+
+
+def _judge(feature: SeqRecord, sequence: bytes, report: CodingReport) -> None:
+    given = feature.qualifiers
+    name = next((given[key][0] for key in _NAMES if given.get(key)), str(feature.location))
+    letters = _extract(feature, sequence)
+    skip = _codon_start(given)
+    table = _table_of(given)
+    if letters is None or skip is None or table is None or any(key in given for key in _EXCEPTIONS):
+        report.not_judged.append(name)
+        return
+    letters = letters[skip:]
+    first, last = feature.location.parts[0], feature.location.parts[-1]
+    begins = isinstance(first.end if first.strand == -1 else first.start, _OPEN)
+    ends = isinstance(last.start if last.strand == -1 else last.end, _OPEN)
+    if len(letters) % 3 and not begins and not ends:
+        report.odd_length.append(name)
+    whole = len(letters) // 3 * 3
+    codons = str(letters[:whole])
+    protein = _translate(codons, table)
+    if protein and (protein[-1] == "*" or codons[-3:] in unambiguous_dna_by_id[table].stop_codons):
+        protein = protein[:-1]  # in tables 27, 28 and 31 a stop codon also codes an amino acid
+    if "*" in protein:
+        report.stops_inside.append(name)
+    translation = "".join(given.get("translation", ())).rstrip("*").upper()
+    if not translation:
+        return
+    tail = _translate(f"{letters[whole:]}NN"[:3], table) if len(letters) % 3 else ""
+    starts = ambiguous_dna_by_id[table].start_codons
+    met = f"M{protein[1:]}" if codons[:3] in starts and not skip else protein
+    allowed = {met, *([protein] if begins else [])}
+    allowed |= {p + tail for p in allowed}  # two bases of a partial codon may name an amino acid
+    if not any(_agree(ours, translation) for ours in allowed):
+        report.translation_differs.append(name)
+
+
+def _extract(feature: SeqRecord, sequence: bytes) -> Seq | None:
+    """The letters of a CDS in its own direction, or None where its location is not all here."""
+    for part in feature.location.parts:
+        if part.ref is not None:
+            return None
+        try:
+            inside = 0 <= int(part.start) <= int(part.end) <= len(sequence)
+        except TypeError:  # an unknown position
+            return None
+        if not inside:
+            return None
+    return feature.extract(Seq(sequence))
+
+
+def _translate(codons: str, table: int) -> str:
+    with warnings.catch_warnings():  # it warns of each codon that is a stop and an amino acid
+        warnings.simplefilter("ignore", BiopythonWarning)
+        return str(Seq(codons).translate(table=table))
+
+
+def _codon_start(given: dict[str, list[str]]) -> int | None:
+    """The number of bases before the first codon, or None where it is not 0, 1 or 2."""
+    text = given.get("codon_start", ["1"])[0]
+    return int(text) - 1 if text in ("1", "2", "3") else None
+
+
+def _table_of(given: dict[str, list[str]]) -> int | None:
+    """The codon table's number, or None where Biopython has no such table."""
+    text = given.get("transl_table", ["1"])[0]
+    return int(text) if text.isdecimal() and int(text) in unambiguous_dna_by_id else None
+
+
+def _agree(ours: str, theirs: str) -> bool:
+    """Whether two proteins are as long as each other and nowhere contradict one another."""
+    return len(ours) == len(theirs) and all(
+        a == b or a in _UNSURE or b == "X" for a, b in zip(ours, theirs, strict=True)
+    )

@@ -1,0 +1,337 @@
+"""Motif files: MEME (minimal, text output and XML), JASPAR and TRANSFAC, plain or gzip.
+
+A motif is a matrix of probabilities, one row per position, with columns A, C, G and T. Biopython
+parses JASPAR, TRANSFAC and the XML of MEME; each record is judged before and after, since
+Biopython drops a record that is cut short. MEME's text is read here: Biopython 1.88 rounds
+probability times nsites to whole numbers, which leaves rows of zeros where nsites is small.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from Bio import motifs as bio_motifs
+
+from genodiff.errors import DataError
+from genodiff.io.input_file import open_input
+from genodiff.io.motif_format import find_motif_format
+from genodiff.io.text_lines import split_lines
+
+Line = tuple[int, str]
+"""A line's number, from 1, and its text."""
+
+_AGAIN = "copy or download the file again"
+_DNA = "give motifs of DNA, with the letters A, C, G and T"
+_TOLERANCE = 0.011  # of a row's sum: three times 0.33 is 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class Motif:
+    """A motif of DNA.
+
+    `id` is unique in its file. `name` is the second name where the file gives one (not NA), else
+    `id`.
+    """
+
+    id: str
+    name: str
+    matrix: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+    """Probabilities (width, 4) of A, C, G and T; every row sums to 1."""
+    sites: float | None
+    """The number of sites that the matrix was counted from, where the file says it."""
+
+    @property
+    def width(self) -> int:
+        return len(self.matrix)
+
+    def consensus(self) -> str:
+        """The consensus in IUPAC letters, by the rules of Cavener (1987)."""
+        return str(_as_biopython(self.matrix).degenerate_consensus)
+
+    def information_bits(self) -> float:
+        """The sum over positions of 2 bits minus the entropy (no correction for few sites)."""
+        return float(_as_biopython(self.matrix).relative_entropy.sum())
+
+
+def _as_biopython(matrix: np.ndarray) -> Any:
+    counts = {letter: matrix[:, i].tolist() for i, letter in enumerate("ACGT")}
+    return bio_motifs.Motif(alphabet="ACGT", counts=counts)
+
+
+def read_motifs(path: str | Path) -> list[Motif]:
+    """The motifs of a file, in its order. Raises `DataError` at the first fault."""
+    with open_input(path) as source:
+        data = b"".join(source.blocks())
+        shown = source.shown
+    kind = find_motif_format(path, data[: 1 << 16])
+    if not data.strip():
+        raise DataError("is empty: no motif", file=shown, fix="give a file with motifs")
+    if kind is None:
+        what = "is not a motif file: neither MEME nor JASPAR nor TRANSFAC"
+        raise DataError(what, file=shown, line=1, fix="give one of these formats")
+    lines = list(split_lines([data], f"{kind} motifs", shown))
+    if kind == "MEME":
+        xml = next(text for _, text in lines if text.strip()).lstrip().startswith("<")
+        found = _read_meme_xml(lines, shown) if xml else _read_meme_text(lines, shown)
+    else:
+        found = (_read_jaspar if kind == "JASPAR" else _read_transfac)(lines, shown)
+    seen: dict[str, int | None] = {}
+    motifs = []
+    for line, motif in found:
+        if motif.id in seen:
+            first = f" (first at line {seen[motif.id]})" if seen[motif.id] else ""
+            what = f"duplicate name: it stands more than once{first}"
+            fix = "rename or remove one of the motifs"
+            raise DataError(what, file=shown, line=line, record=motif.id, fix=fix)
+        seen[motif.id] = line
+        motifs.append(motif)
+    if not motifs:
+        what = f"holds no motif: this {kind} file ends before the first one"
+        raise DataError(what, file=shown, fix=_AGAIN)
+    return motifs
+
+
+def _read_meme_text(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
+    """The motifs of MEME's minimal format, or of its text output."""
+    known = False
+    header: tuple[int, str, str] | None = None  # line, id, name
+    for at, (number, text) in enumerate(lines):
+        words = text.split()
+        if text.startswith("MEME version"):
+            known = True
+        elif text.startswith("ALPHABET"):
+            _check_alphabet(lines, at, shown)
+        elif words[:1] == ["MOTIF"] and text.startswith("MOTIF"):
+            if not known:
+                what = "a MOTIF before any line 'MEME version'"
+                raise DataError(what, file=shown, line=number, fix="add 'MEME version 4' above")
+            if header is not None:
+                raise _without_matrix(header, shown)
+            if len(words) < 2:
+                what = "a MOTIF line without a name"
+                raise DataError(what, file=shown, line=number, fix="name the motif: MOTIF NAME")
+            second = len(words) > 2 and words[2] != "NA" and not words[2].startswith("width")
+            header = number, words[1], words[2] if second else words[1]
+        elif text.lstrip().startswith("letter-probability matrix"):
+            if header is None:
+                what = "a letter-probability matrix without a MOTIF line above"
+                raise DataError(what, file=shown, line=number, fix="add a line: MOTIF NAME")
+            start, name, alias = header
+            matrix, sites = _read_rows(lines, at, shown, name)
+            yield start, Motif(name, alias, matrix, sites)
+            header = None
+    if header is not None:
+        raise _without_matrix(header, shown)
+    if not known:
+        raise DataError("has no line 'MEME version'", file=shown, line=1, fix=_AGAIN)
+
+
+def _without_matrix(header: tuple[int, str, str], shown: str) -> DataError:
+    what = "has no letter-probability matrix: is the file cut short?"
+    return DataError(what, file=shown, line=header[0], record=header[1], fix=_AGAIN)
+
+
+def _check_alphabet(lines: list[Line], at: int, shown: str) -> None:
+    """Raise `DataError` unless the alphabet, on one line or in a block, is A, C, G and T."""
+    number, text = lines[at]
+    letters = text.removeprefix("ALPHABET").lstrip(" =").strip()
+    if not text.startswith("ALPHABET="):
+        core = set[str]()
+        for i in range(at + 1, len(lines)):
+            if lines[i][1].startswith(("END ALPHABET", "MOTIF")):
+                break
+            if "=" not in lines[i][1]:  # a line with = defines an ambiguity code
+                core.update(re.findall(r"(?:^|~\s*)(\S)(?=\s|$)", lines[i][1]))
+        letters = "".join(sorted(core))
+    if letters != "ACGT":
+        what = f"the alphabet is '{letters[:40]}', not ACGT"
+        raise DataError(what, file=shown, line=number, fix=_DNA)
+
+
+def _read_rows(
+    lines: list[Line], at: int, shown: str, name: str
+) -> tuple[np.ndarray, float | None]:
+    """The matrix below line `at`, which says `letter-probability matrix:`, and its nsites."""
+
+    def fault(what: str, fix: str, line: int) -> DataError:
+        return DataError(what, file=shown, line=line, record=name, fix=fix)
+
+    number, text = lines[at]
+    given: dict[str, float | None] = dict.fromkeys(("alength", "w", "nsites"))
+    for key, value in re.findall(r"(\w+)=\s*(\S+)", text):
+        if key in given:
+            given[key] = _read_number(value)
+            if given[key] is None:
+                raise fault(f"{key}= {value} is not a number", "correct the line", number)
+    alength, width, sites = given.values()
+    if alength not in (None, 4):
+        raise fault(f"the alphabet has {alength:g} letters, not 4", _DNA, number)
+    rows: list[list[float]] = []
+    for i in range(at + 1, len(lines)):
+        line, row = lines[i]
+        words = row.split()
+        if not words or _read_number(words[0]) is None:
+            if words and width is not None and len(rows) < width:
+                what = f"row {len(rows) + 1} of {width:g} expected, found '{row.strip()[:40]}'"
+                raise fault(what, _AGAIN, line)
+            break
+        if width is not None and len(rows) >= width:
+            raise fault(f"more rows than w= {width:g}", "correct w=, or remove rows", line)
+        rows.append(_read_probabilities(words, shown, line, name))
+    if not rows or width not in (None, len(rows)):
+        declared = "" if width is None else f", w= {width:g} declares more"
+        what = f"the matrix ends after {len(rows)} rows{declared}: is the file cut short?"
+        raise fault(what, _AGAIN, number)
+    matrix = np.array(rows)
+    return matrix / matrix.sum(axis=1, keepdims=True), sites
+
+
+def _read_number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _read_probabilities(words: list[str], shown: str, line: int, name: str) -> list[float]:
+    values = [_read_number(word) for word in words]
+    numbers = [value for value in values if value is not None]
+    what = ""
+    if len(numbers) != 4 or len(words) != 4:
+        what = f"a row needs four numbers (A, C, G, T), found '{' '.join(words)[:40]}'"
+    elif not np.isfinite(numbers).all() or min(numbers) < 0:
+        what = f"a probability is negative or not finite: '{' '.join(words)[:40]}'"
+    elif abs(sum(numbers) - 1) > _TOLERANCE:
+        what = f"the row sums to {sum(numbers):.6g}, not to 1"
+    if what:
+        fix = "give probabilities, each row with the sum 1"
+        raise DataError(what, file=shown, line=line, record=name, fix=fix)
+    return numbers
+
+
+def _parse(text: str, kind: str, shown: str, line: int, record: str | None) -> Any:
+    """What Biopython makes of `text`. Its many exceptions become one `DataError`."""
+    try:
+        return bio_motifs.parse(StringIO(text), kind, strict=False)
+    except Exception as error:  # the parsers raise whatever a malformed line leads them to
+        reason = " ".join(str(error).split()) or type(error).__name__
+        what = f"this {kind} record cannot be parsed: {reason[:160]}"
+        fix = f"repair the record, or {_AGAIN}"
+        raise DataError(what, file=shown, line=line, record=record, fix=fix) from None
+
+
+def _normalise(parsed: Any, shown: str, line: int, record: str) -> tuple[np.ndarray, float | None]:
+    """The probabilities of a parsed matrix of counts, and the number of sites."""
+    counts = np.array([parsed.counts[letter] for letter in "ACGT"]).T
+    what = ""
+    if not len(counts):
+        what = "the matrix has no position"
+    elif not np.isfinite(counts).all() or (counts < 0).any():
+        what = "a count is negative or not finite"
+    elif not counts.sum(axis=1).all():
+        empty = int(counts.sum(axis=1).argmin()) + 1
+        what = f"position {empty} of the matrix has no counts: all four are 0"
+    if what:
+        raise DataError(what, file=shown, line=line, record=record, fix="correct the matrix")
+    sums = counts.sum(axis=1)
+    counted = sums.min() > 1 + _TOLERANCE and np.ptp(sums) <= 0.01 * sums.max()
+    return counts / sums[:, None], float(sums.max()) if counted else None
+
+
+def _read_meme_xml(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
+    """The motifs of MEME's XML output; the line is 1, since the parser keeps none."""
+    record = _parse("\n".join(text for _, text in lines), "MEME", shown, 1, None)
+    if sorted(record.alphabet) != list("ACGT"):
+        what = f"the alphabet is '{record.alphabet[:40]}', not ACGT"
+        raise DataError(what, file=shown, fix=_DNA)
+    for parsed in record:
+        matrix, sites = _normalise(parsed, shown, 1, parsed.name)
+        for thing, declared, found in (
+            ("positions", parsed.length, len(matrix)),
+            ("sites", parsed.num_occurrences, sites if sites is not None else 1),
+        ):
+            if declared != found:
+                what = f"declares {declared} {thing} and has {found:g}"
+                raise DataError(what, file=shown, record=parsed.name, fix=_AGAIN)
+        yield 1, Motif(parsed.name, parsed.alt_id or parsed.name, matrix, sites)
+
+
+def _read_jaspar(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
+    """The motifs of a JASPAR file: a header `>ID NAME` and a row of counts for each letter."""
+    records: list[list[Line]] = []
+    for number, text in lines:
+        if text.startswith(">"):
+            records.append([(number, text)])
+        elif text.strip() and records:
+            records[-1].append((number, text.strip()))
+        elif text.strip():
+            what = f"expected a header '>ID NAME', found '{text.strip()[:40]}'"
+            raise DataError(what, file=shown, line=number, fix="put a header above the rows")
+    for (line, header), *rows in records:
+        words = header[1:].split()
+        if not words:
+            raise DataError("a header without a name", file=shown, line=line, fix="name the motif")
+        yield line, _read_counts(words[0], (words[1:2] or words)[0], line, rows, shown)
+
+
+def _read_counts(name: str, alias: str, line: int, rows: list[Line], shown: str) -> Motif:
+    def fault(what: str, fix: str, at: int) -> DataError:
+        return DataError(what, file=shown, line=at, record=name, fix=fix)
+
+    written, widths = [f">{name}"], list[int]()
+    for letter, (at, row) in zip("ACGT", rows, strict=False):
+        found = re.fullmatch(r"(?:([A-Za-z])\s*)?(\[?)\s*([^][]*?)\s*(\]?)", row)
+        if found is None or bool(found[2]) != bool(found[4]):
+            raise fault(f"'{row[:40]}' is not a row 'A [ 1 2 3 ]': is it cut short?", _AGAIN, at)
+        if (found[1] or letter) != letter:
+            raise fault(f"row {found[1]} where {letter} is expected", _DNA, at)
+        widths.append(len(found[3].split()))
+        if widths[-1] != widths[0] or not widths[0]:
+            what = f"row {letter} has {widths[-1]} positions and row A {widths[0]}"
+            raise fault(what, f"complete the row, or {_AGAIN}", at)
+        written.append(f"{letter} [ {found[3]} ]")
+    if len(rows) != 4:
+        what = f"has {len(rows)} rows, not one for each of A, C, G and T: is the file cut short?"
+        raise fault(what, _AGAIN, line)
+    (parsed,) = _parse("\n".join(written), "JASPAR", shown, line, name)
+    return Motif(name, alias, *_normalise(parsed, shown, line, name))
+
+
+def _read_transfac(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
+    """The motifs of a TRANSFAC file: entries with a matrix P0, each ended by a line `//`."""
+    held: list[Line] = []
+    for number, text in lines:
+        if text.strip():
+            held.append((number, text.strip()))
+        if text.strip() != "//":
+            continue
+        keys = [row.split()[0] for _, row in held]
+        if {"P0", "PO"} & set(keys):
+            yield held[0][0], _read_entry(held, keys, shown)
+        elif {"AC", "ID"} & set(keys):  # the entry of the version, VV, has no matrix either
+            what = "this TRANSFAC entry has no matrix (a line P0)"
+            fix = "complete or remove the entry"
+            raise DataError(what, file=shown, line=held[0][0], fix=fix)
+        held = []
+    if held:
+        what = "the TRANSFAC entry that begins here is cut short: it has no line '//' at its end"
+        raise DataError(what, file=shown, line=held[0][0], fix=_AGAIN)
+
+
+def _read_entry(entry: list[Line], keys: list[str], shown: str) -> Motif:
+    line = entry[0][0]
+    values = {row[:2]: row[2:].strip() for _, row in entry}
+    name = (values.get("AC") or values.get("ID") or "").split(";")[0]
+    if not name:
+        raise DataError("has no AC and no ID", file=shown, line=line, fix="name the entry")
+    (parsed,) = _parse("\n".join(row for _, row in entry), "TRANSFAC", shown, line, name)
+    matrix, sites = _normalise(parsed, shown, line, name)
+    rows = sum(key.isdigit() for key in keys)
+    if rows != len(matrix):
+        what = f"has {rows} numbered rows, of which {len(matrix)} are a matrix"
+        raise DataError(what, file=shown, line=line, record=name, fix="correct the rows")
+    return Motif(name, values.get("NA") or values.get("ID") or name, matrix, sites)
