@@ -1,8 +1,8 @@
 """Registries: the pieces of one kind by name, ours and those of plug-ins.
 
 There is one registry for each kind of piece: schedules, samplers, objectives, backbones, suites of
-tasks, verbs. Whatever lists, checks, documents or runs a piece asks its registry; there is no second
-list. A piece registers itself where it is defined:
+tasks, verbs. All code that lists, checks, documents or runs a piece asks its registry. There is no
+second list. A piece registers itself where it is defined:
 
     OBJECTIVES = Registry("objective", package="genodiff.diffusion.objectives")
 
@@ -42,7 +42,8 @@ def load_plugins() -> None:
         except Exception as fault:  # a plug-in is foreign code: anything may come out of it
             owner = f" of {point.dist.name}" if point.dist is not None else ""
             raise MachineError(
-                f"the plug-in {point.name}{owner} cannot be loaded ({type(fault).__name__}: {fault})",
+                f"the plug-in {point.name}{owner} cannot be loaded "
+                f"({type(fault).__name__}: {fault})",
                 fix="repair or uninstall it",
             ) from fault
 

@@ -151,7 +151,10 @@ class _UniqueKeys(yaml.SafeLoader):
 
 
 def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> Any:
-    """The content of a YAML file, safely: no tags, no duplicate keys; a fault names file and line."""
+    """The content of a YAML file, without tags or duplicate keys.
+
+    Raises `error`, which names the file and the line.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as fault:

@@ -1,4 +1,4 @@
-"""Small labelled data sets in the layouts that benchmarks come in, from counter-based randomness."""
+"""Small labelled data sets in the layouts of benchmarks, from counter-based randomness."""
 
 from pathlib import Path
 

@@ -45,7 +45,7 @@ class World:
         return MaskedDiffusion(schedule or Linear(), self.mask_id, self.targets, time_conditioning)
 
     def denoiser(self, xt: Tensor, sigma: Tensor) -> Tensor:
-        """Logits of the exact posterior p(x0 | xt) at every position, any batch; double precision."""
+        """Logits of the exact posterior p(x0 | xt) at every position, in double precision."""
         agrees = (xt[:, None] == self.sequences) | (xt[:, None] == self.mask_id)
         weight = agrees.all(-1) * self.p  # (B, N)
         weight = torch.where(

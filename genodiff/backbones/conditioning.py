@@ -1,11 +1,11 @@
-"""What a network is told beside the tokens: a noise level and a class (adaLN).
+"""Conditioning of a network on a noise level and a class (adaptive layer norm, adaLN).
 
     c = silu(MLP(sinusoid(sigma))) + silu(E[label])
     sinusoid(s) = [cos(s f_0) .. cos(s f_h-1), sin(s f_0) .. sin(s f_h-1)]
     modulate(x; shift, scale) = x (1 + scale) + shift      f_j = 10000^(-j/h)
 
-Shift, scale and gate of a layer are linear in c. They start at zero, so that a fresh block is the
-identity. Source: Peebles and Xie, 2023, arXiv 2212.09748; Sahoo et al., 2024, arXiv 2406.07524;
+Shift, scale and gate of a layer are linear in c. They start at zero, so a new block is the
+identity. Sources: Peebles and Xie, 2023, arXiv 2212.09748; Sahoo et al., 2024, arXiv 2406.07524;
 Schiff et al., 2024, arXiv 2412.10193 (classes).
 """
 
@@ -20,7 +20,7 @@ from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.mamba import Linear
 
 FREQUENCIES = 256
-"""Width of the sinusoid that a noise level becomes."""
+"""Width of the sinusoidal embedding of a noise level."""
 
 _LONGEST_PERIOD = 10_000.0
 _LABEL_STD = 0.02
@@ -29,8 +29,8 @@ _LABEL_STD = 0.02
 def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}"]:
     """[cos | sin] of sigma at width // 2 frequencies, from 1 down to 1/10000.
 
-    An odd width ends with a zero. The table of frequencies is made in float32, as published weights
-    have seen it; the rest has the precision of `sigma`.
+    An odd width ends with a zero. The table of frequencies is computed in float32, as in
+    the published models. The rest is computed in the dtype of `sigma`.
     """
     half = width // 2
     table = torch.exp(
@@ -41,7 +41,7 @@ def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}
 
 
 class NoiseLevel(nn.Module):
-    """silu(MLP(sinusoid(sigma)))."""
+    """The embedding of a noise level: silu(MLP(sinusoid(sigma)))."""
 
     def __init__(self, d_cond: int, draws: InitialValues) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class NoiseLevel(nn.Module):
 
 
 class Label(nn.Module):
-    """silu(E[label]); the table's last row, `n_classes`, stands for "no class"."""
+    """The embedding of a class: silu(E[label]). The last row, `n_classes`, means "no class"."""
 
     def __init__(self, n_classes: int, d_cond: int, draws: InitialValues) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Label(nn.Module):
 
 
 class Condition(nn.Module):
-    """c of the module's docstring: of the noise level, and of a class where there are classes."""
+    """The condition c: of the noise level, and of the class if `n_classes` is above 0."""
 
     def __init__(self, d_cond: int, n_classes: int, time: bool, draws: InitialValues) -> None:
         super().__init__()
@@ -74,9 +74,9 @@ class Condition(nn.Module):
         self.label = Label(n_classes, d_cond, draws) if n_classes else None
 
     def forward(self, n: int, sigma: Tensor | None, labels: Tensor | None) -> Float[Tensor, "B D"]:
-        """The condition of `n` rows.
+        """The condition of `n` rows, from `sigma` (n,) and integer `labels` (n,).
 
-        A network without time conditioning, and one that is given no sigma, reads sigma = 0.
+        Sigma is 0 for a network without time conditioning, and where `sigma` is None.
         """
         weight = self.level.first.weight
         zero = weight.new_zeros(n)
@@ -96,7 +96,7 @@ class Condition(nn.Module):
 
 
 class Modulation(nn.Module):
-    """`n` vectors of width d_model, linear in the condition and zero at first."""
+    """`n` vectors of width d_model, linear in the condition and initially zero."""
 
     def __init__(self, d_cond: int, d_model: int, n: int) -> None:
         super().__init__()
@@ -114,5 +114,5 @@ class Modulation(nn.Module):
 
 
 def modulate(x: Float[Tensor, "B L D"], shift: Tensor, scale: Tensor) -> Float[Tensor, "B L D"]:
-    """x (1 + scale) + shift."""
+    """x (1 + scale) + shift, with `shift` and `scale` of shape (B, 1, D)."""
     return x * (1 + scale) + shift

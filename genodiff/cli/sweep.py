@@ -1,4 +1,4 @@
-"""The flags of a fine-tuning sweep, and running it: `genodiff finetune table` and every suite."""
+"""Flags and run of a fine-tuning sweep, for `genodiff finetune table` and every suite."""
 
 import json as json_module
 import logging
@@ -20,20 +20,20 @@ _log = logging.getLogger("genodiff")
 @Parameter(name="*")
 @dataclass(frozen=True)
 class FitFlags:
-    """Settings of a fit; what is left out is the protocol's."""
+    """Settings of a fit. The protocol gives the value of those left out."""
 
     rc: Annotated[
         Literal["auto", "conjoin", "average", "augment", "none"] | None,
         Parameter(
-            help="Reverse complement: auto is conjoin for networks of both strands (PS), else "
-            "average; none for oriented tasks."
+            help="Reverse complement. auto: none for oriented tasks, conjoin for networks of both "
+            "strands (PS), else average."
         ),
     ] = None
     epochs: Annotated[
         int | None, Parameter(converter=whole, help="Passes over the train part.")
     ] = None
     max_steps: Annotated[
-        int | None, Parameter(converter=whole, help="Steps at most, in place of epochs.")
+        int | None, Parameter(converter=whole, help="Maximum number of steps, in place of epochs.")
     ] = None
     batch_size: Annotated[int | None, Parameter(converter=whole, help="Examples per step.")] = None
     lr: Annotated[float | None, Parameter(help="Highest learning rate.")] = None
@@ -41,8 +41,8 @@ class FitFlags:
     parts: Annotated[
         int | None,
         Parameter(
-            help="Stretches of a sequence that the head reads the means of (default: the "
-            "task's, mostly 1)."
+            help="Split a sequence into this many parts; the head reads the mean of each "
+            "(default: the task's, mostly 1)."
         ),
     ] = None
     dropout: Annotated[
@@ -50,19 +50,21 @@ class FitFlags:
     ] = None
     patience: Annotated[
         int | None,
-        Parameter(converter=whole, help="Stop after so many epochs without a better validation."),
+        Parameter(converter=whole, help="Stop after this many epochs without a better validation."),
     ] = None
-    precision: Annotated[Literal["fp32", "bf16"] | None, Parameter(help="bf16: autocast.")] = None
+    precision: Annotated[
+        Literal["fp32", "bf16"] | None, Parameter(help="Number format; bf16 uses autocast.")
+    ] = None
     max_length: Annotated[
         int | None,
         Parameter(
             converter=whole,
-            help="Bases, or tokens of a text, that are read, if fewer than the task's.",
+            help="Read at most this many bases, or tokens of text (default: the task's).",
         ),
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """What was given."""
+        """The settings that were given, by name."""
         return {
             f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None
         }
@@ -71,7 +73,7 @@ class FitFlags:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SweepFlags:
-    """Who takes part, how often, and where it goes."""
+    """Models, methods, seeds and output folder of a sweep."""
 
     model: Annotated[
         list[str] | None,
@@ -82,25 +84,30 @@ class SweepFlags:
     ] = None
     method: Annotated[
         list[Literal["full", "probe"]] | None,
-        Parameter(help="All weights, or a frozen probe; repeatable [full]."),
+        Parameter(help="Train all weights, or a probe on frozen weights; repeatable [full]."),
     ] = None
     max_train: Annotated[
         int | None,
         Parameter(
             converter=whole,
-            help="Train examples at most, drawn once; what is left out stays out for all models.",
+            help="Train on at most this many examples, drawn once and the same for all models.",
         ),
     ] = None
     seeds: Annotated[
         int,
-        Parameter(converter=whole, help="Seeds 1 to N: each has its own 90/10 split and order."),
+        Parameter(
+            converter=whole, help="Run seeds 1 to N; each has its own 90/10 split and order."
+        ),
     ] = 5
     jobs: Annotated[
-        int, Parameter(converter=whole, help="Units side by side, on the cores or over the GPUs.")
+        int,
+        Parameter(converter=whole, help="Fits that run in parallel, on the CPU cores or the GPUs."),
     ] = 1
     out: Annotated[
         Path | None,
-        Parameter(help="Folder of the sweep (default: runs/finetune-SUITE); the same one goes on."),
+        Parameter(
+            help="Folder of the sweep (default: runs/finetune-SUITE); an existing one is resumed."
+        ),
     ] = None
     protocol: Annotated[
         Literal["paper", "mdlm"],
@@ -108,15 +115,13 @@ class SweepFlags:
     ] = "paper"
     grid: Annotated[
         bool,
-        Parameter(
-            negative="", help="Try the paper's grid, and choose by validation over all seeds."
-        ),
+        Parameter(negative="", help="Try the paper's grid; choose by validation over all seeds."),
     ] = False
     search: Annotated[
         int,
         Parameter(
             converter=whole,
-            help="Let optuna try so many settings on the first seed's validation part.",
+            help="Let optuna try this many settings on the first seed's validation part.",
         ),
     ] = 0
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False
@@ -127,11 +132,13 @@ class SweepFlags:
 
 
 def make_suite_verb(suite: str) -> Callable[..., None]:
-    """The verb `genodiff finetune SUITE`."""
+    """Make the function behind `genodiff finetune SUITE`."""
 
     def verb(
         *,
-        task: Annotated[str, Parameter(help="A task's name, several with commas, or all.")] = "all",
+        task: Annotated[
+            str, Parameter(help="Name of a task, several with commas, or all.")
+        ] = "all",
         split: Annotated[
             Literal["official", "chrom-holdout", "dedup", "local", "partial"],
             Parameter(
@@ -142,7 +149,7 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
         data: Annotated[Path | None, Parameter(help="Folder with the suite's data.")] = None,
         reference: Annotated[
             list[str] | None,
-            Parameter(help="NAME=FASTA of a genome, repeatable: --reference hg38=hg38.fa."),
+            Parameter(help="NAME=FASTA of a genome; repeatable: --reference hg38=hg38.fa."),
         ] = None,
         sweep: SweepFlags = SweepFlags(),
         fit: FitFlags = FitFlags(),
@@ -171,7 +178,10 @@ def run_sweep(
     common: Common,
     name: str | None = None,
 ) -> None:
-    """Run the sweep, print its rows and write its report; with `--plan` only say what it takes."""
+    """Run the sweep, print its rows and write its report.
+
+    With `--plan`, only print what it would cost. Raises `UsageError` for flags that do not fit.
+    """
     device = common.apply()
     from genodiff.finetune.baselines import baseline_names
     from genodiff.finetune.model_spec import parse_models
@@ -180,7 +190,7 @@ def run_sweep(
 
     if request.domain == "text" and request.references:
         raise UsageError(
-            "--reference names genomes, and these tasks are of text", fix="leave it out"
+            "--reference is for DNA tasks, and these are text tasks", fix="leave it out"
         )
     if flags.max_train is not None:
         if flags.max_train < 10:
@@ -191,7 +201,8 @@ def run_sweep(
             raise UsageError(f"--{flag} {value} is below 1", fix="give 1 or more")
     if flags.search < 0 or (flags.search and flags.grid):
         raise UsageError(
-            "--search takes a number of trials, and excludes --grid", fix="give one of them"
+            "--search takes a number of trials, and cannot be used with --grid",
+            fix="give one of them",
         )
     FitSettings.parse(fit.given())
     known = parse_models(

@@ -1,7 +1,8 @@
-"""Tokenizers: text to ids and back. Bytes of UTF-8 and the letters of text8 are built in; those
-that come from files are in file_tokenizer.py.
+"""Tokenizers: text to ids and back.
 
-Text is text: "[MASK]" or "<|endoftext|>" in it are characters, never control tokens.
+UTF-8 bytes and the letters of text8 are built in. Tokenizers that are read from files are in
+file_tokenizer.py. Strings such as "[MASK]" or "<|endoftext|>" in a text are ordinary characters,
+never special tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +23,8 @@ _LETTERS = b"abcdefghijklmnopqrstuvwxyz "
 class Tokenizer(ABC):
     """Text to ids and back.
 
-    `lossless`: decoding gives back every text; `files`: name → content, for the run folder.
+    `lossless` is true if decoding restores every text. `files` maps names to contents, for
+    the run folder.
     """
 
     vocabulary: Vocabulary
@@ -31,24 +33,28 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """The ids of each text, without start and end tokens.
+        """The ids (tokens,) of each text, without start and end tokens.
 
-        Raises `DataError` for what has no id.
+        Raises `DataError` for a character that has no id.
         """
 
     @abstractmethod
     def decode(self, ids: Ids) -> bytes:
-        """The text of ids as UTF-8, perhaps not whole characters; special tokens have no text."""
+        """The text of ids (tokens,) as UTF-8 bytes; special tokens have no text.
+
+        A character that the ids cut is cut in the result.
+        """
 
     @abstractmethod
     def token_bytes(self) -> NDArray[np.uint16] | None:
-        """How many bytes of text each id stands for, for all padded ids; None where tokens lose
-        some of the text.
+        """The number of bytes of text of each id, (padded vocabulary size,).
+
+        None if the tokenizer is not lossless.
         """
 
 
 class ByteTokenizer(Tokenizer):
-    """Bytes of UTF-8 as ids 0 to 255."""
+    """UTF-8 bytes as ids 0 to 255."""
 
     vocabulary = BYTES
 
@@ -67,7 +73,7 @@ class ByteTokenizer(Tokenizer):
 
 
 class LetterTokenizer(Tokenizer):
-    """The 27 letters of text8; any other character is an error."""
+    """The 27 characters of text8: a to z and the space. Any other raises `DataError`."""
 
     vocabulary = TEXT8
 
@@ -78,13 +84,13 @@ class LetterTokenizer(Tokenizer):
         self._letters = np.frombuffer(_LETTERS, np.uint8)
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        return [self._one(text) for text in texts]
+        return [self._encode_text(text) for text in texts]
 
-    def _one(self, text: str) -> Ids:
+    def _encode_text(self, text: str) -> Ids:
         ids = self._id_of[np.frombuffer(text.encode("latin-1", "replace"), np.uint8)]
         if (ids == 255).any():
             what = f"{text[int(np.argmax(ids == 255))]!r} is not a letter of text8"
-            raise DataError(what, fix="give text of a to z and blanks, or use --tokenizer bytes")
+            raise DataError(what, fix="give text of a to z and spaces, or use --tokenizer bytes")
         return ids
 
     def decode(self, ids: Ids) -> bytes:

@@ -2,19 +2,18 @@
 
     q(xt | x0) = Cat(alpha(t) x0 + (1 - alpha(t)) mask)        at every position by itself
 
-    alpha(t)    chance that a token is still visible; falls strictly, from 1 at t = 0 to `eps` at t
-                = 1
+    alpha(t)    probability that a token is still visible; it falls strictly with t
     masked(t)   1 - alpha(t), without cancellation near t = 0
     sigma(t)    -ln alpha(t), the total noise; rate(t) is its derivative
-    weight(t)   -alpha'(t) / (1 - alpha(t)) = sigma'(t) / (e^sigma(t) - 1), what a cross-entropy at
-                time t weighs in the continuous bound of MDLM (Sahoo et al. 2024, arXiv 2406.07524)
+    weight(t)   -alpha'(t) / (1 - alpha(t)) = sigma'(t) / (e^sigma(t) - 1), the weight of the
+                cross-entropy at time t in the continuous-time bound of MDLM
 
-The bound of a denoiser that ignores time does not depend on the schedule; the variance of its
-estimate and the law of a sampler with few steps do. Two different functions are called "cosine" in
-the literature; here each has its own name.
+The bound of a denoiser that ignores time does not depend on the schedule. The variance of its
+estimate depends on it, and so does the distribution of samples drawn in few steps. Two different
+functions are called "cosine" in the literature; here each has its own name.
 
-A new schedule is one frozen dataclass, registered by its decorator; the tests cover it by iterating
-`SCHEDULES`.
+A new schedule is one frozen dataclass, registered by its decorator. The tests cover it by iterating
+`SCHEDULES`. Source: Sahoo et al. 2024, arXiv 2406.07524.
 """
 
 import math
@@ -33,18 +32,18 @@ Time = Float[Tensor, "*T"]
 
 
 class Schedule(ABC):
-    """alpha(t) with what follows from it.
+    """A noise schedule: alpha(t) and the functions derived from it.
 
-    Every method works elementwise on a floating tensor of any shape.
+    Every method works elementwise on a floating-point tensor of any shape.
     """
 
     @abstractmethod
     def alpha(self, t: Time) -> Time:
-        """The chance that a token is still visible at time t."""
+        """The probability, in [0, 1], that a token is still visible at time t."""
 
     @abstractmethod
     def masked(self, t: Time) -> Time:
-        """1 - alpha(t), accurate also where it is tiny."""
+        """1 - alpha(t), accurate also for tiny values."""
 
     @abstractmethod
     def dalpha(self, t: Time) -> Time:
@@ -64,7 +63,7 @@ class Schedule(ABC):
         return -self.dalpha(t) / self.alpha(t)
 
     def weight(self, t: Time) -> Time:
-        """-alpha'(t) / (1 - alpha(t)); infinite (or 0/0) at t = 0 where all is visible then."""
+        """-alpha'(t) / (1 - alpha(t)); infinite or NaN at t = 0 if alpha(0) = 1."""
         return -self.dalpha(t) / self.masked(t)
 
 
@@ -75,8 +74,8 @@ SCHEDULES: Registry[type[Schedule]] = Registry("schedule")
 class _Shape(Schedule):
     """alpha = eps + (1 - eps) visible(t), where visible falls from 1 to 0; hidden = 1 - visible.
 
-    `eps` is alpha(1). Above 0 the chain ends before all is masked, and the bound lacks (or pays) a
-    prior term: 0 is the right choice for a likelihood; MDLM's code uses 1e-3.
+    `eps` is alpha(1), in [0, 1). Above 0, some tokens are still visible at t = 1, and the bound
+    needs a prior term. Use 0 for a likelihood; MDLM's code uses 1e-3.
     """
 
     eps: float = 0.0
@@ -117,7 +116,7 @@ class _Shape(Schedule):
 @SCHEDULES.register("linear")
 @dataclass(frozen=True)
 class Linear(_Shape):
-    """alpha = 1 - t, so sigma = -ln(1 - t): "log-linear" in SEDD and MDLM. The weight is 1/t."""
+    """alpha = 1 - t, sigma = -ln(1 - t), weight 1/t; called "log-linear" in SEDD and MDLM."""
 
     def _visible(self, t: Time) -> Time:
         return 1 - t
@@ -135,9 +134,9 @@ class Linear(_Shape):
 @SCHEDULES.register("loglinear_eps")
 @dataclass(frozen=True)
 class LogLinear(Linear):
-    """`Linear` as MDLM's code has it: alpha = 1 - (1 - eps) t.
+    """alpha = 1 - (1 - eps) t: `Linear` as in MDLM's code.
 
-    With its eps of 1e-3 a thousandth is never masked.
+    With eps = 1e-3, one token in a thousand is never masked.
     """
 
     eps: float = 1e-3
@@ -146,10 +145,10 @@ class LogLinear(Linear):
 @SCHEDULES.register("cosine")
 @dataclass(frozen=True)
 class Cosine(_Shape):
-    """alpha = cos(pi t / 2): the "cosine" of the MDLM family."""
+    """alpha = cos(pi t / 2): called "cosine" in MDLM's code."""
 
     def _visible(self, t: Time) -> Time:
-        return torch.sin(math.pi / 2 * (1 - t))  # exactly 0 at t = 1, where cos would leave 6e-17
+        return torch.sin(math.pi / 2 * (1 - t))  # exactly 0 at t = 1; cos gives 6e-17
 
     def _hidden(self, t: Time) -> Time:
         return 2 * torch.sin(math.pi / 4 * t) ** 2
@@ -164,7 +163,7 @@ class Cosine(_Shape):
 @SCHEDULES.register("one_minus_cosine")
 @dataclass(frozen=True)
 class OneMinusCosine(_Shape):
-    """alpha = 1 - cos(pi (1 - t) / 2): the "cosine" of MD4 and Duo."""
+    """alpha = 1 - cos(pi (1 - t) / 2): called "cosine" in MD4 and Duo."""
 
     def _visible(self, t: Time) -> Time:
         return 1 - torch.cos(math.pi / 2 * (1 - t))
@@ -200,7 +199,7 @@ class CosineSquared(_Shape):
 @SCHEDULES.register("polynomial")
 @dataclass(frozen=True)
 class Polynomial(_Shape):
-    """alpha = 1 - t^power."""
+    """alpha = 1 - t^power, with power above 0."""
 
     power: float = 2.0
 
@@ -226,12 +225,10 @@ class Polynomial(_Shape):
 
 @dataclass(frozen=True)
 class _Noise(Schedule):
-    """A schedule given by its total noise, sigma(t) from `sigma_min` to `sigma_max`.
+    """A schedule given by its total noise sigma(t), from `sigma_min` to `sigma_max`.
 
-    alpha is e^-sigma.
-
-    Some tokens are masked at t = 0 already (a reconstruction term) unless sigma_min = 0; some stay
-    visible at t = 1.
+    alpha is e^-sigma. Some tokens stay visible at t = 1. Unless sigma_min = 0, some tokens are
+    masked at t = 0 already, and the bound needs a reconstruction term.
     """
 
     sigma_min: float = 1e-4
@@ -240,7 +237,7 @@ class _Noise(Schedule):
     def __post_init__(self) -> None:
         if not 0 <= self.sigma_min < self.sigma_max < math.inf:
             raise UsageError(
-                f"sigma goes from {self.sigma_min} to {self.sigma_max}",
+                f"sigma_min = {self.sigma_min} and sigma_max = {self.sigma_max} are not a range",
                 fix="use 0 <= sigma_min < sigma_max, both finite",
             )
 
@@ -257,7 +254,7 @@ class _Noise(Schedule):
 @SCHEDULES.register("sigma_linear")
 @dataclass(frozen=True)
 class SigmaLinear(_Noise):
-    """sigma = sigma_min + (sigma_max - sigma_min) t: what MDLM's code calls "linear"."""
+    """sigma = sigma_min + (sigma_max - sigma_min) t: called "linear" in MDLM's code."""
 
     def sigma(self, t: Time) -> Time:
         return self.sigma_min + (self.sigma_max - self.sigma_min) * t
@@ -274,7 +271,7 @@ class SigmaLinear(_Noise):
 @SCHEDULES.register("geometric")
 @dataclass(frozen=True)
 class Geometric(_Noise):
-    """sigma = sigma_min^(1-t) sigma_max^t (SEDD)."""
+    """sigma = sigma_min^(1-t) sigma_max^t, as in SEDD; sigma_min is above 0."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -296,7 +293,7 @@ class Geometric(_Noise):
 
 
 def schedule(name: str, **settings: float) -> Schedule:
-    """The schedule called `name`. Raises `UsageError` for an unknown name or setting."""
+    """The schedule `name` with `settings`. Raises `UsageError` for an unknown name or setting."""
     cls = SCHEDULES[name]
     known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in settings:

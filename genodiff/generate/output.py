@@ -1,10 +1,10 @@
-"""Samples as FASTA with headers that say how they were drawn, and a sidecar of the rest.
+"""Samples as FASTA with headers that say how they were drawn, and a JSON sidecar file.
 
     >genodiff_000001 length=1024 seed=1 sampler=ancestral steps=256 nfe=231 checkpoint=<12 hex>
 
 A filled template keeps its name; its own description follows ours. The sidecar `out.fa.json` never
-stands beside a FASTA file that it does not describe: the old one goes before the new FASTA takes
-its name, the new one comes after.
+describes another FASTA file than the one beside it. So the old sidecar is deleted before the new
+FASTA gets its name, and the new sidecar is written afterwards.
 """
 
 import sys
@@ -33,7 +33,7 @@ from genodiff.runs.model import Model
 
 
 class WrittenSamples(NamedTuple):
-    """What was written: records, their bases or tokens, and calls of the network on one window."""
+    """Numbers of written records, of their bases or tokens, and of network calls on one window."""
 
     records: int
     positions: int
@@ -56,12 +56,10 @@ def write_samples(
 ) -> WrittenSamples:
     """Write `n` new sequences, or `n` fillings of each template.
 
-    A new sequence has `length` bases, by default the trained length.
-
-    A path is written atomically and gets its sidecar beside it unless `sidecar` says where; an open
-    binary file gets none unless it does. `line_width` 0 writes each sequence on one line; `tick` is
-    told after each call of the network how many windows it held. Raises `UsageError`,
-    `MachineError`.
+    A new sequence has `length` bases, by default the trained length. A path is written atomically.
+    The sidecar goes to `sidecar`, by default beside a path; an open binary file has none by
+    default. `line_width` 0 writes each sequence on one line. After each network call, `tick`
+    receives the number of windows in it. Raises `UsageError`, `MachineError`.
     """
     how = choose_sampler(how, model.objective)
     if how.batch_size is None and templates is None:
@@ -114,7 +112,7 @@ def write_samples(
                 "genodiff": __version__,
                 "seed": seed,
                 "sampler": how.sampler,
-                "steps": steps_of(how),
+                "steps": count_steps(how),
                 "temperature": how.temperature,
                 "top_p": how.top_p,
                 "stride": stride_of(model, how),
@@ -130,14 +128,14 @@ def write_samples(
     return written
 
 
-def steps_of(how: Sampling) -> int | None:
-    """The steps in which each window is filled; None where the sampler uses none."""
+def count_steps(how: Sampling) -> int | None:
+    """The number of steps in which each window is filled; None if the sampler has no steps."""
     return (how.steps or AUTO_STEPS) if SAMPLERS[str(how.sampler)].uses_steps else None
 
 
 def describe_draw(how: Sampling, nfe: int) -> str:
-    """How a record was drawn, for its header; finer settings only where they were changed."""
-    said = f"sampler={how.sampler} steps={steps_of(how) or nfe}"
+    """How a record was drawn, for its header, with the settings that are not the default."""
+    said = f"sampler={how.sampler} steps={count_steps(how) or nfe}"
     fine = {
         "temperature": how.temperature,
         "top_p": how.top_p,

@@ -1,4 +1,7 @@
-"""What is to be sampled, ready to be counted and written: one request for each domain."""
+"""Sampling requests, one class for each domain.
+
+A request knows what its samples cost before it draws and writes them.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -27,15 +30,20 @@ Target = str | Path | IO[bytes]
 
 
 class SampleRequest(ABC):
-    """`n` new sequences, or `n` fillings of each template, by `how`."""
+    """`n` new sequences, or `n` fillings of each template, drawn with the settings `how`.
+
+    `n` None is the domain's default, or 1 for templates.
+    """
 
     domain: Domain
     lengths: list[int]
-    """Positions of each sequence or template."""
+    """Number of positions of each sequence or template."""
 
     def __init__(self, model: Model, how: Sampling | None, n: int | None, fills: bool) -> None:
-        """Raises `CheckpointError` for a model of another domain, `UsageError` for a sampler that
-        the model does not have.
+        """Check that the model and the sampler fit the request.
+
+        Raises `CheckpointError` for a model of another domain, and `UsageError` for a sampler that
+        does not fit the model's objective.
         """
         if model.alphabet.domain != self.domain.name:
             raise CheckpointError(
@@ -49,7 +57,7 @@ class SampleRequest(ABC):
 
     @abstractmethod
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
-        """For each sequence or template, which positions are to be filled."""
+        """For each sequence or template, a mask (length,) of the positions to fill."""
 
     @abstractmethod
     def write(
@@ -60,15 +68,18 @@ class SampleRequest(ABC):
         sidecar: str | Path | None = None,
         tick: Callable[[int], None] | None = None,
     ) -> WrittenSamples:
-        """Write all of it; see `write_samples`. Raises `UsageError`, `MachineError`."""
+        """Draw all samples with `seed` and write them to `target`.
+
+        `sidecar` and `tick` are those of `write_samples`. Raises `UsageError`, `MachineError`.
+        """
 
     def workload(self) -> Workload:
-        """What one filling of each template takes."""
+        """The network calls that one filling of each template needs."""
         return workload(self.model, self.gaps(), how=self.how)
 
 
 class DnaRequest(SampleRequest):
-    """DNA, to FASTA."""
+    """DNA sequences, written as FASTA."""
 
     domain = DNA
 
@@ -120,7 +131,7 @@ class DnaRequest(SampleRequest):
 
 
 class TextRequest(SampleRequest):
-    """Text: new, after a prompt, or into the gaps of a template file."""
+    """Text: new, after a prompt, or in the gaps of a template file."""
 
     domain = TEXT
 
@@ -134,7 +145,11 @@ class TextRequest(SampleRequest):
         prompt: str | None = None,
         template: str | None = None,
     ) -> None:
-        """Raises `DataError` too, for a template that is no text or has no gap."""
+        """Read the template, if there is one.
+
+        Raises `DataError` for a template that is not text or has no gap. Also raises what
+        `SampleRequest` raises.
+        """
         if prompt is not None and template is not None:
             raise UsageError("--prompt and --template exclude each other", fix="give one of them")
         super().__init__(model, how, n, template is not None)

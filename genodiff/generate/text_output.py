@@ -23,7 +23,7 @@ from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.output import WrittenSamples, steps_of
+from genodiff.generate.output import WrittenSamples, count_steps
 from genodiff.generate.sample import Sampling, choose_sampler, infill, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.input_file import name_input
@@ -215,7 +215,7 @@ def write_texts(
             "domain": TEXT.name,
             "seed": seed,
             "sampler": how.sampler,
-            "steps": steps_of(how),
+            "steps": count_steps(how),
             "temperature": how.temperature,
             "top_p": how.top_p,
             "stride": stride_of(model, how),

@@ -1,13 +1,13 @@
-"""A run as a folder that others read, with a model card.
+"""Export of a run as a folder that other programs read, with a model card.
 
     caduceus      config.json  model.safetensors  tokenizer_config.json  special_tokens_map.json
                   README.md
     mdlm          config.json  model.safetensors  README.md
     safetensors   model.json   model.safetensors  config.yaml  README.md
-    (a run folder of weights alone)
+                  (a run folder that holds only weights)
 
-What is written is read back before it takes its name, and its logits on the probe are compared with
-the run's.
+A published layout of a DNA model is read back before the folder gets its name. Its logits on the
+probe must agree with those of the run.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ from genodiff.settings import to_yaml
 
 FORMATS = ("caduceus", "mdlm", "safetensors")
 README = "README.md"
-_TOLERANCE = 1e-3  # float32 in another order of summation, relative to the largest logit
+_TOLERANCE = 1e-3  # relative to the largest logit: float32 sums in another order differ
 _SPECIAL = {
     "bos_token": "[BOS]", "cls_token": "[CLS]", "eos_token": "[SEP]", "mask_token": "[MASK]",
     "pad_token": "[PAD]", "sep_token": "[SEP]",
@@ -62,7 +62,7 @@ _SPECIAL = {
 
 
 class Origin(NamedTuple):
-    """What a run remembers of the published network that it was imported from."""
+    """The published form of a network: its vocabulary, config, layout and class."""
 
     vocabulary: PublishedVocabulary
     config: dict[str, Any]
@@ -78,29 +78,28 @@ def export(
     fused: bool | None = None,
     licence: str | None = None,
 ) -> dict[str, Any]:
-    """Write the folder `out`, whole or not at all; return what it holds.
+    """Write the folder `out` atomically; return a summary of it.
 
-    `layout` None is the published one of the network's kind, `fused` None the form that the network
-    has.
+    `layout` None is the published layout of the network's kind. `fused` None keeps the network's
+    own form. `licence` goes into the model card.
 
-    Raises `UsageError` where `out` exists or the format does not fit the network, `CheckpointError`
-    for a run that is not sound.
+    Raises `UsageError` if `out` exists or the format does not fit the network, and
+    `CheckpointError` for a damaged run.
     """
     if os.path.lexists(out):
         raise UsageError("exists already", file=out, fix="choose another --out")
     model = load_model(run)
-    layout = layout or layout_of(model)
+    layout = layout or choose_layout(model)
     if layout not in FORMATS:
-        raise UsageError(f"format '{layout}' is not known", fix=f"give {' or '.join(FORMATS)}")
+        raise UsageError(f"unknown format '{layout}'", fix=f"give {' or '.join(FORMATS)}")
     if layout != "caduceus" and fused is not None:
         raise UsageError(
-            "--fused and --unfused are forms of a published Caduceus",
+            "--fused and --unfused are only for the format caduceus",
             fix="leave them out, or give --format caduceus",
         )
+    writers = {"caduceus": _write_caduceus, "mdlm": _write_mdlm, "safetensors": _write_run}
     with atomic.atomic_directory(out) as folder:
-        found = {"caduceus": _caduceus, "mdlm": _mdlm, "safetensors": _own}[layout](
-            model, folder, fused
-        )
+        found = writers[layout](model, folder, fused)
         atomic.write_text(folder / README, format_card(model, layout, found, licence))
         files = sorted(p.name for p in folder.iterdir())
     return {
@@ -113,12 +112,12 @@ def export(
     }
 
 
-def layout_of(model: Model) -> str:
-    """The published layout of a network."""
+def choose_layout(model: Model) -> str:
+    """The published layout of a network's kind: "mdlm" or "caduceus"."""
     return "mdlm" if has_mdlm_layout(model.config.backbone) else "caduceus"
 
 
-def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
+def _write_run(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     raw = encode_tensors(collect_tensors(model.backbone))
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
@@ -129,10 +128,10 @@ def _own(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     return {"tensors": len(collect_tensors(model.backbone))}
 
 
-def origin_of(model: Model) -> Origin:
-    """The published form that a run has, or would have.
+def find_origin(model: Model) -> Origin:
+    """The published form in which a run is exported.
 
-    That is the form of its source where it was imported, else Caduceus' own.
+    It is the form of its source if the run was imported, else the default form.
     """
     source = model.data.get("source")
     if not isinstance(source, dict) or "vocabulary" not in source:
@@ -153,20 +152,20 @@ def origin_of(model: Model) -> Origin:
     )
 
 
-def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
+def _write_caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
     if not isinstance(model.backbone, Caduceus):
         kind = model.config.backbone.kind
         raise UsageError(
-            f"a network of the kind {kind} has no form as a Caduceus",
+            f"a network of the kind {kind} cannot be written in the layout caduceus",
             file=model.run,
             fix="give --format safetensors",
         )
     settings, tensors = model.backbone.settings, collect_tensors(model.backbone)
-    origin = origin_of(model)
+    origin = find_origin(model)
     paired = settings.strands == "paired"
     if paired and fused is not None and fused != settings.alternate_strands:
         settings, tensors = exchange_form(settings, tensors)
-    if not paired:  # both forms are one function
+    if not paired:  # both forms compute the same function
         fused = bool(origin.config.get("fused_add_norm", True)) if fused is None else fused
     score = (
         read_tensors(model.run / SCORE)["score.weight"]
@@ -186,8 +185,8 @@ def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
     )
     atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     if origin.vocabulary.name == "caduceus":
-        _tokenizer(folder, model, origin.vocabulary)
-    _read_back(model, folder)
+        _write_tokenizer(folder, model, origin.vocabulary)
+    _check_export(model, folder)
     return {
         "fused": config["fused_add_norm"],
         "architecture": origin.architecture,
@@ -196,15 +195,15 @@ def _caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
     }
 
 
-def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
+def _write_mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     settings = model.config.backbone
     if not isinstance(settings, DiTSettings | DiMambaSettings):
         raise UsageError(
-            f"a network of the kind {settings.kind} has no form of MDLM",
+            f"a network of the kind {settings.kind} cannot be written in the layout mdlm",
             file=model.run,
             fix="leave out --format",
         )
-    origin = origin_of(model)
+    origin = find_origin(model)
     config, state = publish_mdlm(
         settings,
         collect_tensors(model.backbone),
@@ -217,11 +216,11 @@ def _mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     )
     atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     if model.alphabet.domain == "dna":
-        _read_back(model, folder)
+        _check_export(model, folder)
     return {"tensors": len(state), "rows": origin.vocabulary.size}
 
 
-def _tokenizer(folder: Path, model: Model, vocabulary: PublishedVocabulary) -> None:
+def _write_tokenizer(folder: Path, model: Model, vocabulary: PublishedVocabulary) -> None:
     letters = [token for token in model.alphabet.tokens if len(token) == 1]
     complement = {
         a: model.alphabet.tokens[(model.alphabet.complement or ())[model.alphabet.tokens.index(a)]]
@@ -236,8 +235,11 @@ def _tokenizer(folder: Path, model: Model, vocabulary: PublishedVocabulary) -> N
     atomic.write_json(folder / "special_tokens_map.json", _SPECIAL)
 
 
-def _read_back(model: Model, folder: Path) -> None:
-    """Raises `CheckpointError` where `folder`, read again, differs from the run on the probe."""
+def _check_export(model: Model, folder: Path) -> None:
+    """Read `folder` back and compare its logits on the probe with the run's.
+
+    Raises `CheckpointError` if they differ.
+    """
     source = read_source(folder)
     config = model.config.model_copy(update={"backbone": source.settings})
     again = build_backbone(config, model.alphabet)

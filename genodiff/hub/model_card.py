@@ -18,7 +18,10 @@ _UNKNOWN = "other"
 def format_card(
     model: Model, layout: str, found: dict[str, Any], licence: str | None = None
 ) -> str:
-    """The text of the card. What is not known is said to be not known."""
+    """The text of the model card, in Markdown.
+
+    `found` is what the export wrote: tensors, rows, form. The card states what is not known.
+    """
     source = model.data.get("source") if isinstance(model.data.get("source"), dict) else None
     parts = [
         _front(licence),
@@ -58,8 +61,8 @@ def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
     }
     if "fused" in found:
         rows["fused_add_norm"] = (
-            f"{str(found['fused']).lower()}: with both strands the other value would be "
-            f"another function"
+            f"{str(found['fused']).lower()} (the other value makes a network of both strands "
+            f"compute a different function)"
         )
     return f"# {printable(model.run.resolve().name)}\n\n| | |\n|---|---|\n" + "\n".join(
         f"| {k} | {v} |" for k, v in rows.items()
@@ -75,7 +78,7 @@ def _load(layout: str, found: dict[str, Any]) -> str:
     if "architecture" not in found:
         return "## Use\n\n```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
     return (
-        "## Use\n\nWith the classes of the Caduceus repository (no code is in this folder): "
+        "## Use\n\nWith the classes of the Caduceus repository (this folder holds no code): "
         f"`{found['architecture']}.from_pretrained(THIS_FOLDER)`."
         "\nWith genodiff, on any machine:\n\n```console\ngenodiff checkpoint import THIS_FOLDER "
         "--out runs/mine\n```"
@@ -89,19 +92,19 @@ def _data(model: Model, source: dict[str, Any] | None, licence: str | None) -> s
             f"{printable(f['name'])} (sha256 {f['sha256'][:12]})" for f in source["files"]
         )
         lines.append(
-            f"Imported from published weights: {files}. What they were trained on is stated by "
-            f"their publisher."
+            f"Imported from published weights: {files}. See their publisher for the data that "
+            f"they were trained on."
         )
     else:
         name = (
-            "a FASTA of the user's own"
+            "the user's own FASTA file"
             if model.config.recipe == OWN
             else f"recipe {printable(model.config.recipe)}"
         )
         fingerprint = str(model.data.get("fingerprint"))[:12]
         lines.append(
-            f"Trained on {name}, windows of {model.config.data.seq_len:,} bases; fingerprint of "
-            f"content and splits {fingerprint}."
+            f"Trained on {name}, windows of {model.config.data.seq_len:,} bases. Fingerprint of "
+            f"content and splits: {fingerprint}."
         )
         lines += [f"Source: {s.url} (licence: {printable(s.licence)})." for s in _sources(model)]
     lines.append(
@@ -135,7 +138,7 @@ def _training(model: Model, source: dict[str, Any] | None) -> str:
     ]
     start = getattr(c, "init_sha256", None)
     if start:
-        lines.append(f"Began from published or earlier weights (sha256 {start[:12]}).")
+        lines.append(f"Started from published or earlier weights (sha256 {start[:12]}).")
     sessions = _json(model.run / PROVENANCE).get("sessions") or []
     places = {
         printable(f"{s.get('device')}, torch {(s.get('versions') or {}).get('torch')}", 80)
@@ -193,16 +196,16 @@ def _limits(model: Model, source: dict[str, Any] | None) -> str:
         "## Limits",
         "",
         f"- Trained or set up for windows of {model.config.data.seq_len:,} bases; longer ones "
-        f"are outside of what was measured.",
-        "- A likelihood is no statement about function, fitness or disease. Not for clinical use.",
+        f"were not measured.",
+        "- A likelihood says nothing about function, fitness or disease. Not for clinical use.",
         "- Generated DNA has not been tested for function or safety.",
-        "- The genomes that it was trained on are of few individuals and species; other genomes "
-        "cost more bits.",
+        "- It was trained on genomes of few individuals and species. Expect more bits per base on "
+        "other genomes.",
     ]
     if source is not None:
         lines.append(
-            "- Under masked diffusion, weights trained by masked-language modelling alone are "
-            "not calibrated at high mask rates."
+            "- Weights trained only by masked-language modelling are not calibrated at the high "
+            "mask rates of masked diffusion."
         )
     return "\n".join(lines)
 

@@ -1,9 +1,9 @@
-"""Random access into a user's FASTA by contig and range, through pyfaidx.
+"""Random access to a FASTA file by contig and range, through pyfaidx.
 
-A `.fai` beside the file is never read and never written: libraries trust it, and a stale one yields
-wrong DNA without a word. `fasta_index` keeps an index of ours, used only while it provably belongs
-to the file. The store (`data/store.py`) holds what a network reads, ids; a `Genome` gives what the
-user wrote, letters, out of the user's own file wherever that can be read in place.
+A `.fai` beside the file is never read and never written, because a stale one gives wrong DNA
+without an error. `fasta_index` keeps its own index, and uses it only if it belongs to the file as
+it is now. A store (`data/store.py`) holds ids for the network. A `Genome` gives the letters as the
+user wrote them, from the user's own file where it can be read in place.
 """
 
 import os
@@ -19,10 +19,13 @@ from genodiff.io.regions import suggest_contig
 
 
 class Genome:
-    """A FASTA file's contigs by name and range; safe in threads, after a fork and in a pickle."""
+    """Contigs of a FASTA file by name and range; safe with threads, fork and pickle.
+
+    `contigs` gives the length of each contig; `sha256` is the hash of the file.
+    """
 
     def __init__(self, path: str | Path) -> None:
-        """Open `path`; index it first if need be. Raises `DataError` where it is no exact FASTA."""
+        """Open `path`, and index it if needed. Raises `DataError` for a file that is not FASTA."""
         self.path = str(path)
         self.sha256 = ""
         self.contigs: dict[str, int] = {}
@@ -42,13 +45,13 @@ class Genome:
         self.contigs = {name: place.length for name, place in index.places.items()}
 
     def fetch(self, contig: str, start: int, end: int) -> bytes:
-        """The letters of contig[start:end] (0-based, half-open), case kept.
+        """The letters of contig[start:end] (0-based, half-open), in their own case.
 
         Raises `DataError` for an unknown contig, a range outside it, or a file that has changed
         since it was opened.
         """
         if self._pid != os.getpid():
-            self._open()  # a fork shares the file's position with its parent
+            self._open()  # parent and child of a fork share the file position
         length = self.contigs.get(contig)
         if length is None:
             raise DataError(
@@ -68,7 +71,7 @@ class Genome:
         return letters.encode("latin-1")
 
     def _changed(self) -> DataError:
-        fix = "bring the old file back, or start again"
+        fix = "restore the old file, or start again"
         return DataError("changed while in use", file=self.path, fix=fix)
 
     def close(self) -> None:
@@ -91,7 +94,7 @@ class Genome:
 
 
 class _Faidx(pyfaidx.Faidx):
-    """pyfaidx with an index that is given to it, not read from a file."""
+    """pyfaidx with an index given in memory, not read from a file."""
 
     def __init__(self, path: str, places: dict[str, ContigPlace]) -> None:
         self._places = places
@@ -111,11 +114,11 @@ class _Faidx(pyfaidx.Faidx):
 
 
 def _open_faidx(path: str, index: FastaIndex) -> tuple[_Faidx, tuple[int, ...]]:
-    """pyfaidx on the file or its copy, and the stamp of what it has opened."""
+    """Open the file or its copy with pyfaidx; return the stamp of the opened file too."""
     try:
         faidx = _Faidx(index.file, index.places)
     except (OSError, pyfaidx.FastaNotFoundError):
-        what, fix = "disappeared while it was opened", "bring the file back"
+        what, fix = "disappeared while it was opened", "restore the file"
         raise DataError(what, file=path, fix=fix) from None
     stamp = file_stamp(os.fstat(faidx.file.fileno()))
     if stamp != index.stamp:

@@ -1,4 +1,4 @@
-"""Regions as users write them: `chr1:1,000-2,000`, 1-based and inclusive, as in samtools."""
+"""Region strings such as `chr1:1,000-2,000`, 1-based and inclusive, as in samtools."""
 
 import re
 
@@ -14,12 +14,12 @@ _FORM = "write it as CONTIG:START-END, 1-based and inclusive, for example chr1:1
 def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
     """(contig, start, end) of a region, 0-based and half-open.
 
-    It is written `chr1:1,000-2,000`, `chr1:1,000-` (to the end), `chr1:1,000` (one base) or `chr1`
-    (all of it). `contigs` gives names and lengths.
+    Forms are `chr1:1,000-2,000`, `chr1:1,000-` (to the end), `chr1:1,000` (one base) and `chr1`
+    (the whole contig). `contigs` gives the length of each contig.
 
-    A contig's own name wins, since names may hold colons (`HLA-A*01:01:01:01`); `{name}:1-20`
-    leaves no doubt. Raises `UsageError` for an unknown contig, or a range that is empty or beyond
-    the contig.
+    A text that equals a contig's name is that contig, since names may hold colons
+    (`HLA-A*01:01:01:01`). Braces, as in `{name}:1-20`, make a name unambiguous. Raises `UsageError`
+    for an unknown contig, and for a range that is empty or outside the contig.
     """
     if text in contigs:
         return text, 0, contigs[text]
@@ -29,7 +29,7 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
         if braced in contigs:
             return braced, 0, contigs[braced]
         if ":" in text and text.rsplit(":", 1)[0] in contigs:
-            raise UsageError(f"region '{text}' has no range that can be read", fix=_FORM)
+            raise UsageError(f"region '{text}' has no valid range", fix=_FORM)
         raise UsageError(
             f"region '{text}': no contig of that name", fix=suggest_contig(text, contigs)
         )
@@ -41,8 +41,8 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
             f"region '{text}': no contig '{contig}'", fix=suggest_contig(contig, contigs)
         )
     length = contigs[contig]
-    start = _number(found["start"], text)
-    end = _number(found["end"], text) if found["end"] else length if found["dash"] else start
+    start = _parse_number(found["start"], text)
+    end = _parse_number(found["end"], text) if found["end"] else length if found["dash"] else start
     if start == 0:
         raise UsageError(f"region '{text}': positions start at 1 (only BED is 0-based)", fix=_FORM)
     if start > end and found["end"]:
@@ -54,10 +54,10 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
 
 
 def suggest_contig(name: str, contigs: dict[str, int]) -> str:
-    """The remedy for an unknown contig: its name in another convention, or the nearest name."""
+    """The remedy for an unknown contig: its name in another convention, or a similar name."""
     bare = name[3:] if name.lower().startswith("chr") else name
-    habits = (f"chr{bare}", bare, *(("chrM", "MT", "M") if bare in ("M", "MT") else ()))
-    for other in habits:
+    conventions = (f"chr{bare}", bare, *(("chrM", "MT", "M") if bare in ("M", "MT") else ()))
+    for other in conventions:
         if other in contigs and other != name:
             return f"did you mean '{other}'? rename the contigs so that both files agree"
     if len(contigs) > 25:
@@ -70,9 +70,10 @@ def suggest_contig(name: str, contigs: dict[str, int]) -> str:
     return did_you_mean(name, contigs)
 
 
-def _number(digits: str, text: str) -> int:
+def _parse_number(digits: str, text: str) -> int:
+    """The number in `digits`, commas allowed. Raises `UsageError` that names the region `text`."""
     if "," in digits and not re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", digits):
-        raise UsageError(f"region '{text}': '{digits}' is no number", fix=_FORM)
+        raise UsageError(f"region '{text}': '{digits}' is not a number", fix=_FORM)
     plain = digits.replace(",", "")
     if len(plain) > 18:
         raise UsageError(f"region '{text}': {plain} is past the end of any contig", fix=_FORM)

@@ -1,4 +1,7 @@
-"""Figures of generated beside real sequence: plain numbers in, one `<svg>` string out."""
+"""Figures that compare generated with real sequences.
+
+Each function takes plain numbers and returns one `<svg>` string.
+"""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -11,7 +14,7 @@ from genodiff.report.svg import MARKOV, MODEL, REAL, canvas, to_svg
 
 
 class Series(NamedTuple):
-    """One set of sequences in a comparison figure."""
+    """The values of one set of sequences in a comparison figure."""
 
     role: Literal["samples", "real", "markov"]
     name: str
@@ -24,7 +27,10 @@ _SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
 
 
 def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
-    """Frequencies of 3-mers (strands pooled) in each set, sorted by the real set."""
+    """Bars of 3-mer frequencies in each set, both strands pooled, sorted by the real set.
+
+    Values are shares in [0, 1], in the order of `names`.
+    """
     real = next((s for s in sets if s.role == "real"), sets[0])
     order = np.argsort(-np.asarray(real.values, float), kind="stable")
     at = np.arange(len(names))
@@ -60,7 +66,7 @@ def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
 
 
 def distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:
-    """Jensen-Shannon distance to real sequence by word size, one line per set; lower is nearer."""
+    """Jensen-Shannon distance to real sequences by word size, one labelled line per set."""
     with canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         for s, label in sets:
@@ -78,7 +84,10 @@ def distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:
 
 
 def gc_histogram(sets: Sequence[Series]) -> str:
-    """GC per sequence in each set, as shares of its sequences."""
+    """Histogram of the GC content per sequence in each set.
+
+    Values are GC shares in [0, 1]; those that are not finite are left out.
+    """
     everything = np.concatenate([np.asarray(s.values, float) for s in sets])
     everything = everything[np.isfinite(everything)]
     low, high = (
@@ -110,9 +119,9 @@ def gc_histogram(sets: Sequence[Series]) -> str:
 
 
 def homopolymers(sets: Sequence[Series]) -> str:
-    """Share of bases in runs of one letter, by the length of the run.
+    """Share of bases in homopolymer runs, by run length.
 
-    The last group holds all longer runs.
+    Values are shares in [0, 1] for lengths 1, 2 and so on. The last one includes all longer runs.
     """
     n = len(sets[0].values)
     at = np.arange(1, n + 1)
@@ -129,7 +138,7 @@ def homopolymers(sets: Sequence[Series]) -> str:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
         ax.yaxis.set_minor_locator(NullLocator())
         ax.set_xticks(at, [*[str(i) for i in at[:-1]], f"{n}+"])
-        ax.set_xlabel("length of the run")
+        ax.set_xlabel("run length")
         ax.set_ylabel("% of bases")
         ax.legend(loc="upper right")
-        return to_svg(figure, "fig-runs", "Bases in runs of one letter, by length of the run")
+        return to_svg(figure, "fig-runs", "Bases in homopolymer runs by run length")

@@ -1,7 +1,7 @@
-"""What this machine offers genodiff: each finding ok, warn or fail, with what to do about it.
+"""Checks of this machine: each result is ok, warn or fail, with a remedy.
 
-Nothing is written and nothing is fetched. This module imports no torch, so that it can speak where
-torch is what is broken; `selftest` asks torch itself.
+The checks write nothing and download nothing. This module does not import torch, so it also works
+where torch is broken. The checks that need torch are in `selftest`.
 """
 
 import importlib.util
@@ -33,7 +33,7 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor: what was checked, how it stands, and what to do about it."""
+    """The result of one check; `fix` is the remedy, empty if none is needed."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -42,21 +42,28 @@ class Check:
 
 
 def report(checks: Iterable[Check], scan: str | None) -> dict[str, Any]:
-    """The object that `doctor --json` prints."""
+    """The object that `doctor --json` prints; `scan` is the name of the scan in use."""
     return {"checks": [asdict(c) for c in checks], "scan": scan}
 
 
 def check_machine(*, offline: bool = False) -> list[Check]:
-    """All checks that need no torch."""
+    """All checks that need no torch. With `offline`, the network is reported as unused."""
     return [
-        python(sys.version_info[:2]), *packages(), *optional(), processor(), memory(), disk(),
-        cache(), recipes(),
-        network(offline), environment(dict(os.environ)),
-    ]  # fmt: skip
+        check_python(sys.version_info[:2]),
+        *check_packages(),
+        *check_optional_packages(),
+        check_processor(),
+        check_memory(),
+        check_disk(),
+        check_cache(),
+        check_recipes(),
+        check_network(offline),
+        check_environment(dict(os.environ)),
+    ]
 
 
-def python(found: tuple[int, int]) -> Check:
-    """Whether this Python is one that genodiff is tested on."""
+def check_python(found: tuple[int, int]) -> Check:
+    """Check that genodiff is tested on this version of Python."""
     detail = f"{platform.python_version()} at {printable(sys.executable)}"
     if found < (3, 11):
         return Check(
@@ -75,11 +82,11 @@ def python(found: tuple[int, int]) -> Check:
     return Check("python", "ok", detail)
 
 
-def packages(lines: Iterable[str] | None = None) -> list[Check]:
-    """One line for all required packages, and one for each package with a fault.
+def check_packages(lines: Iterable[str] | None = None) -> list[Check]:
+    """Check the required packages: one line for all, and one for each package with a fault.
 
-    A fault is a package that is missing, too old or known to be malicious. `lines` are requirements
-    such as "numpy>=1.26" (default: genodiff's own).
+    A fault is a package that is missing, outside its version range or known to be malicious.
+    `lines` are requirements such as "numpy>=1.26" (default: genodiff's own).
     """
     found: dict[str, str] = {}
     faults: list[Check] = []
@@ -111,7 +118,7 @@ def packages(lines: Iterable[str] | None = None) -> list[Check]:
     shown = ", ".join(
         f"{n} {v}" for n, v in found.items() if n in ("lightning", "numpy", "polars", "matplotlib")
     )
-    return [Check("packages", "ok", f"{len(found)} required packages are here ({shown})"), *faults]
+    return [Check("packages", "ok", f"{len(found)} required packages installed ({shown})"), *faults]
 
 
 def _required() -> list[str]:
@@ -126,10 +133,10 @@ def _required() -> list[str]:
     ]
 
 
-def optional() -> list[Check]:
-    """Packages that genodiff can do without.
+def check_optional_packages() -> list[Check]:
+    """Check the optional packages.
 
-    One that is installed but cannot be imported is a warning.
+    A package that is installed but cannot be imported is a warning.
     """
     checks = []
     for name, use in _OPTIONAL.items():
@@ -148,7 +155,7 @@ def optional() -> list[Check]:
 def _import_fault(module: str) -> str | None:
     """Why `module` cannot be imported, or None.
 
-    A separate process tries, because a broken extension can kill it.
+    A separate process tries the import, because a broken extension can crash it.
     """
     names = {"mamba_ssm": "selective_scan_cuda", "causal_conv1d": "causal_conv1d_cuda"}
     code = f"import torch, {names[module]}, {module}" if module in names else f"import {module}"
@@ -171,8 +178,8 @@ def _version(name: str) -> str:
         return "unknown version"
 
 
-def processor() -> Check:
-    """Cores that this process may use."""
+def check_processor() -> Check:
+    """Check the cores that this process may use, and the container's limit."""
     usable = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -198,7 +205,7 @@ def _cpu_name() -> str:
 
 
 def _quota() -> float | None:
-    """Cores that a control group allows, None where it sets no bound."""
+    """The number of cores that the control group allows; None without a limit."""
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
     except (OSError, ValueError):
@@ -206,11 +213,11 @@ def _quota() -> float | None:
     return None if quota == "max" else int(quota) / int(period)
 
 
-def memory() -> Check:
-    """Free memory, the container's bound included."""
+def check_memory() -> Check:
+    """Check the free memory, within the container's limit."""
     total, free = _memory()
     if total is None or free is None:
-        return Check("memory", "ok", "this system does not tell how much is free")
+        return Check("memory", "ok", "this system does not report its free memory")
     detail = f"{free / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
     if free < GIB:
         return Check(
@@ -236,8 +243,8 @@ def _memory() -> tuple[int | None, int | None]:
     return min(total, bound), min(free, max(0, bound - used))
 
 
-def disk(folder: Path | None = None) -> Check:
-    """Room and permission in the folder where runs would be written."""
+def check_disk(folder: Path | None = None) -> Check:
+    """Check free space and write permission in `folder` (default: the current one)."""
     here = Path.cwd() if folder is None else folder
     free = shutil.disk_usage(here).free
     detail = f"{free / GIB:.1f} GiB free in {printable(here)}"
@@ -255,13 +262,13 @@ def disk(folder: Path | None = None) -> Check:
             "disk",
             "warn",
             detail,
-            "a genome's store takes one byte per base, a checkpoint 16 per parameter",
+            "free some space: a genome takes one byte per base, a checkpoint 16 per parameter",
         )
     return Check("disk", "ok", detail)
 
 
-def cache() -> Check:
-    """The folder of built stores and genome indices."""
+def check_cache() -> Check:
+    """Check the folder of built stores and genome indices."""
     folder = cache_dir()
     there = folder
     while not there.exists() and there != there.parent:
@@ -279,8 +286,8 @@ def cache() -> Check:
     return Check("cache", "ok", f"{detail} holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free")
 
 
-def recipes() -> Check:
-    """Whether the recipes came along with the package."""
+def check_recipes() -> Check:
+    """Check that the recipes were installed with the package."""
     try:
         names = recipe_names()
     except (GenodiffError, OSError) as fault:
@@ -289,16 +296,16 @@ def recipes() -> Check:
         return Check(
             "recipes",
             "fail",
-            "the recipes are not here",
+            "the recipes are missing",
             "install genodiff again from its source folder",
         )
     return Check("recipes", "ok", ", ".join(names))
 
 
-def network(offline: bool) -> Check:
-    """What genodiff would fetch; nothing is tried."""
+def check_network(offline: bool) -> Check:
+    """Report when genodiff would use the network; no connection is tried."""
     if offline:
-        return Check("network", "ok", "--offline: never touched; give data with --fasta")
+        return Check("network", "ok", "--offline: never used; give data with --fasta")
     return Check(
         "network",
         "ok",
@@ -306,8 +313,8 @@ def network(offline: bool) -> Check:
     )
 
 
-def environment(variables: dict[str, str]) -> Check:
-    """Variables that change what genodiff does."""
+def check_environment(variables: dict[str, str]) -> Check:
+    """Check the environment variables that change what genodiff does."""
     names = [
         n
         for n in sorted(variables)
@@ -316,7 +323,7 @@ def environment(variables: dict[str, str]) -> Check:
     ]
     detail = (
         ", ".join(f"{n}={printable(variables[n], 60)}" for n in names)
-        or "no variable of ours is set"
+        or "no variable that changes genodiff is set"
     )
     if "GENODIFF_CRASH_AT" in variables:
         return Check(

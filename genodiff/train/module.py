@@ -1,10 +1,10 @@
 """One optimiser step: the loss of a micro-batch, and the check before the weights move.
 
-    loss = Σ_batch objective's nats (an estimate of the bound, for most), soft-masked bases weighted
-    / (windows per step · seq_len)
+    loss = (Σ_batch nats of the objective) / (windows per step · seq_len)
 
-The denominator is fixed, not the number of bases found in a batch, so that any split into
-micro-batches or ranks has the same objective, and a window with many N weighs as its bases do.
+Nats at soft-masked bases count `soft_weight` times. For most objectives the sum estimates the
+bound. The denominator is fixed: it is not the number of bases found in a batch. So the loss is the
+same for any split into micro-batches or ranks. A window with many N counts only by its other bases.
 """
 
 import logging
@@ -32,9 +32,9 @@ _log = logging.getLogger("genodiff")
 def batch_loss(
     objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float
 ) -> tuple[LossTerms, Tensor]:
-    """The loss terms of a micro-batch and the sum of its weights.
+    """The loss terms of a micro-batch and the sum of its position weights.
 
-    Every draw comes from the uniforms of the batch.
+    All random draws use the uniform numbers stored in the batch.
     """
     inputs = inputs_of(batch, backbone, batch.x0.device, soft_weight)
     assert inputs.clean.weight is not None
@@ -42,7 +42,11 @@ def batch_loss(
 
 
 class Pretraining(pl.LightningModule):
-    """The network in training. `totals` and `grad_norm` are those of the last step."""
+    """The network in training.
+
+    `totals` are the sums of the current step: nats, unweighted nats, tokens, weights. `grad_norm`
+    is the norm before clipping.
+    """
 
     def __init__(
         self,
@@ -64,17 +68,17 @@ class Pretraining(pl.LightningModule):
         self.begin_step(0)
 
     def begin_step(self, step: int) -> None:
-        """Forget the step before; `step` counts from 0."""
+        """Reset the sums of the step before. `step` counts from 0."""
         self.step = step
         self.totals = torch.zeros(4, dtype=torch.float64)
         self.samples: list[Tensor] = []
 
     def configure_optimizers(self) -> AdamW:
-        """AdamW over the network."""
+        """AdamW over the network's parameters."""
         return adamw(self.backbone, self._config.optim)
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
-        """The micro-batch's share of the loss; Lightning divides by the number of micro-batches."""
+        """The loss of a micro-batch; Lightning divides it by the number of micro-batches."""
         if getattr(self._config.backbone, "dropout", 0.0):
             self.backbone.dropout_keys = dropout_keys(self._config.seed, batch.index)
         terms, weights = batch_loss(self._objective, self.backbone, batch, self._soft_weight)
@@ -86,9 +90,10 @@ class Pretraining(pl.LightningModule):
         return terms.nats / self._bases
 
     def configure_gradient_clipping(self, *_: Any, **__: Any) -> None:
-        """Clip the gradient; drop it where it or the loss is not finite.
+        """Clip the gradient, or drop it if it or the loss is not finite.
 
-        The optimiser then does nothing.
+        Without gradients the optimiser changes nothing. Raises `GenodiffError` after too many such
+        steps, and for a step without bases.
         """
         parameters = [p for p in self.backbone.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
@@ -96,13 +101,14 @@ class Pretraining(pl.LightningModule):
         self.grad_norm = float(norm)
         self.skip = not (math.isfinite(self.grad_norm) and bool(torch.isfinite(self.totals).all()))
         if self.skip:
-            self._refuse()
+            self._skip_step()
         elif not self.totals[2]:
             raise GenodiffError(
                 f"step {self.step + 1} has no base to score", fix="use data with fewer N"
             )
 
-    def _refuse(self) -> None:
+    def _skip_step(self) -> None:
+        """Drop all gradients and warn; raises `GenodiffError` after `max_skipped` steps."""
         named = [
             n
             for n, p in self.backbone.named_parameters()
@@ -118,9 +124,9 @@ class Pretraining(pl.LightningModule):
         )
         if self.skipped > self._config.train.max_skipped:
             raise GenodiffError(
-                f"{what}; {self.skipped - 1} such steps were skipped before, and no more may be",
+                f"{what}; {self.skipped - 1} such steps were skipped before, the most allowed",
                 fix="lower --lr, use --precision fp32, or raise --max-skipped; the last "
-                "checkpoint is sound",
+                "checkpoint is valid",
             )
         _log.warning(
             "%s: skipped, %d of at most %d", what, self.skipped, self._config.train.max_skipped
@@ -130,5 +136,5 @@ class Pretraining(pl.LightningModule):
 
     @property
     def loss(self) -> float:
-        """What the last step optimised, in nats per base of a full batch."""
+        """The loss of the last step, in nats per base of a full batch."""
         return float(self.totals[0]) / (self._config.train.batch_size * self._config.data.seq_len)

@@ -57,7 +57,7 @@ def test_the_object_is_json_with_the_documented_keys() -> None:
     ("version", "status"), [((3, 10), "fail"), ((3, 11), "ok"), ((3, 14), "ok"), ((3, 15), "warn")]
 )
 def test_only_pythons_that_are_tested_are_ok(version: tuple[int, int], status: str) -> None:
-    assert doctor.python(version).status == status
+    assert doctor.check_python(version).status == status
 
 
 def test_a_package_that_is_missing_old_new_or_malicious_is_named(
@@ -78,7 +78,7 @@ def test_a_package_that_is_missing_old_new_or_malicious_is_named(
         "torch<2.14,>=2.6",
         "jinja2>=3.1",
     ]
-    found = {c.name: c for c in doctor.packages(lines)}
+    found = {c.name: c for c in doctor.check_packages(lines)}
     assert found["packages"].detail.startswith("4 required packages")
     assert {n: c.status for n, c in found.items()} == {
         "packages": "ok", "numpy": "fail", "polars": "warn", "lightning": "fail", "jinja2": "fail",
@@ -103,7 +103,7 @@ def test_an_optional_package_that_cannot_be_imported_is_a_warning(
     monkeypatch.setattr(
         doctor, "_OPTIONAL", {"tokenizers": "text models", "absent-package": "nothing"}
     )
-    broken, absent = doctor.optional()
+    broken, absent = doctor.check_optional_packages()
     assert (broken.status, absent.status) == ("warn", "ok")
     assert "undefined symbol" in broken.detail
     assert "\x1b" not in broken.detail
@@ -115,9 +115,9 @@ def test_a_folder_that_cannot_hold_the_cache_fails(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
-    assert doctor.cache().status == "fail"
+    assert doctor.check_cache().status == "fail"
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "new" / "cache"))
-    assert doctor.cache().status == "ok"
+    assert doctor.check_cache().status == "ok"
     assert not (tmp_path / "new").exists(), "the doctor writes nothing"
 
 
@@ -128,7 +128,7 @@ def test_a_disk_that_is_nearly_full_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, status: str
 ) -> None:
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: type("Usage", (), {"free": free})())
-    assert doctor.disk(tmp_path).status == status
+    assert doctor.check_disk(tmp_path).status == status
 
 
 @pytest.mark.parametrize(("free", "status"), [(8 << 30, "ok"), (1 << 29, "warn")])
@@ -136,17 +136,17 @@ def test_little_free_memory_is_named(
     monkeypatch: pytest.MonkeyPatch, free: int, status: str
 ) -> None:
     monkeypatch.setattr(doctor, "_memory", lambda: (16 << 30, free))
-    assert doctor.memory().status == status
+    assert doctor.check_memory().status == status
 
 
 def test_missing_recipes_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "recipe_names", list)
-    assert doctor.recipes().status == "fail"
+    assert doctor.check_recipes().status == "fail"
 
 
 def test_the_variable_that_kills_on_purpose_is_a_warning() -> None:
-    assert doctor.environment({"GENODIFF_CRASH_AT": "3"}).status == "warn"
-    assert doctor.environment({"PATH": "x"}).status == "ok"
+    assert doctor.check_environment({"GENODIFF_CRASH_AT": "3"}).status == "warn"
+    assert doctor.check_environment({"PATH": "x"}).status == "ok"
 
 
 def test_a_scan_that_gives_other_numbers_fails(monkeypatch: pytest.MonkeyPatch) -> None:

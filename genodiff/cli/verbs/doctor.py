@@ -1,6 +1,6 @@
-"""What runs on this machine, and why.
+"""`genodiff doctor`: what works on this machine.
 
-The exit code is 5 where something that is needed does not run.
+The exit code is 5 if something that is needed does not work.
 """
 
 import json as json_module
@@ -21,10 +21,10 @@ _COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 def doctor(
     *,
-    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
+    json: Annotated[bool, Parameter(negative="", help="Print one JSON object on stdout.")] = False,
     common: Common = Common(),
 ) -> None:
-    """Check the machine and print what was found."""
+    """Check what works on this machine, and say how to repair the rest."""
     checks, scan = check_machine(offline=common.offline), None
     try:
         common.apply()
@@ -51,12 +51,12 @@ def doctor(
     if failed:
         raise MachineError(
             f"genodiff cannot run well here: {', '.join(failed)}",
-            fix="follow the arrows of `genodiff doctor`",
+            fix="do what `genodiff doctor` says after each ->",
         )
 
 
 def _print(checks: list[Check]) -> None:
-    """A table on a terminal, plain lines in a pipe; nothing in them is read as markup."""
+    """Print a table on a terminal, plain lines in a pipe; no text is read as rich markup."""
     if not sys.stdout.isatty():
         for c in checks:
             print(

@@ -1,15 +1,16 @@
-"""The analytic sampler of score entropy: the network too says how fast a position is revealed.
+"""The analytic sampler of score entropy: the network also sets how fast a position is revealed.
 
     p(xs = v | xt = mask)    = s_v (e^(sigma(t) - sigma(s)) - 1) = r h_v
     p(xs = mask | xt = mask) = 1 - r sum_v h_v
 
-    r      (alpha(s) - alpha(t)) / (1 - alpha(t)), the chance of MDLM
+    r      (alpha(s) - alpha(t)) / (1 - alpha(t)), the probability of a reveal in MDLM
+    h_v    the ratio that the network predicts for token v
     s_v    h_v alpha(t) / (1 - alpha(t)), the score
 
-Where the ratios h sum to one, it is the ancestral sampler; the last step reveals whatever is left.
-A position is revealed at the first step at which its chance to be masked still has fallen to
-1 - u_order or below, so here too a sequence's result depends on its own uniforms alone. A sequence
-in which nothing has changed is not evaluated again unless the network is told the time.
+If the ratios h sum to one, it is the ancestral sampler. The last step reveals all that is left. A
+position is revealed at the first step where its probability to be still masked is at most
+1 - u_order. So the result of a sequence depends only on its own uniform numbers. An unchanged
+sequence is not evaluated again, unless the network is conditioned on time.
 
 Source: Lou, Meng and Ermon 2024, arXiv 2310.16834, theorem 4.2 (Tweedie's tau-leaping), with an
 absorbing state.
@@ -38,22 +39,24 @@ from genodiff.diffusion.sampler import (
 def analytic(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:
-    """At most min(steps, masks + 1) evaluations of a network that ignores time, else `steps`.
+    """Fill the masks of xt.
 
-    The moment of a reveal is a sum over evaluations, in which rounding adds up: `refine`, where it
-    is given, does all the work, each sequence by itself, and `tolerance` plays no part.
+    Evaluates a network that ignores time at most min(steps, masks + 1) times, any other at most
+    `steps` times. `tolerance` is not used.
     """
+    # The step of a reveal depends on a sum over evaluations, in which rounding errors add up. So
+    # the exact denoiser `refine`, if given, makes all evaluations, one sequence at a time.
     if options.refine is not None:
-        denoiser, options = _one_by_one(options.refine), replace(options, refine=None)
+        denoiser, options = _evaluate_singly(options.refine), replace(options, refine=None)
     filling, u_order, steps = (
         Filling(diffusion, denoiser, xt, options),
         options.u_order,
         options.steps,
     )
     share = revealed_share(diffusion.schedule, steps).to(xt.device)
-    # r of each step: the share revealed in it, of what was masked before it.
+    # r of each step: the share of the still masked positions that it reveals.
     chance = torch.cat([share[:1], 1 - (1 - share[1:]) / (1 - share[:-1])])
-    # In logarithms: the chance to be masked still, and where it must fall to.
+    # Logarithms of the probability to be still masked, and of the level at which to reveal.
     stayed, edge = torch.zeros_like(u_order, dtype=torch.float64), torch.log1p(-u_order.double())
     logits, told = torch.zeros(0), u_order.new_zeros(len(xt))
     stale = torch.ones(len(xt), dtype=torch.bool, device=xt.device)  # changed since its evaluation
@@ -63,14 +66,14 @@ def analytic(
         if len(again):
             t = torch.full_like(u_order[again, 0], 1 - j / steps)
             fresh, told[again] = filling.evaluate(again, t)
-            if not logits.numel():  # only the first evaluation tells the size of the vocabulary
+            if not logits.numel():  # the first evaluation shows the vocabulary size
                 logits = fresh.new_zeros(*xt.shape, fresh.shape[-1])
             logits[again], stale[again] = fresh, False
         if not len(rows):
             break
         masked = filling.is_masked(rows)
         revealed = chance[j] * log_ratios(diffusion, logits[rows]).double().logsumexp(-1).exp()
-        # Ratios that sum to more than one may ask for a chance above 1: the position is then due.
+        # Ratios that sum to more than one may give a probability above 1: reveal the position then.
         stayed[rows] += torch.log1p(-revealed.clamp(max=1.0))
         due = masked & (stayed[rows] <= edge[rows]) if j + 1 < steps else masked
         some = due.any(-1)
@@ -80,8 +83,8 @@ def analytic(
     return filling.done()
 
 
-def _one_by_one(refine: Denoiser) -> Denoiser:
-    """The denoiser on one sequence at a time: the last digits do not depend on the batch."""
+def _evaluate_singly(refine: Denoiser) -> Denoiser:
+    """The denoiser on one sequence at a time, so that rounding does not depend on the batch."""
 
     def denoiser(x: Int[Tensor, "B L"], sigma: Float[Tensor, "B"]) -> Float[Tensor, "B L V"]:
         return torch.cat([refine(x[i : i + 1], sigma[i : i + 1]) for i in range(len(x))])

@@ -1,11 +1,11 @@
-/* Products of thin matrices that lie in the cache: out = init + a w, with a (M, K) in any layout,
-   and w (K, N) and out (M, N) row by row.
+/* Products of thin matrices that fit in the cache: out = init + a w. `a` (M, K) may have any
+   strides; `w` (K, N) and `out` (M, N) are row-major.
 
-   A tile of TILE rows and up to THREE vectors of columns stays in registers over K. With AVX-512
-   these are 24 sums, 3 vectors of w and one number of a, of 32 registers; with AVX2 12, 3 and 1, of
-   16. Each number of `out` is one sum in the order of k, whatever the tile: its bits do not depend
-   on where a task begins. That `out` may be `init` is allowed, for a tile is read before it is
-   written. */
+   A tile of TILE rows and up to THREE vectors of columns stays in registers over K. With AVX-512,
+   it uses 24 sums, 3 vectors of w and one element of a, out of 32 registers. With AVX2, it uses 12,
+   3 and 1, out of 16. Each element of `out` is one sum in the order of k, whatever the tile. So its
+   bits do not depend on where a task begins. `out` may be `init`, because a tile is read before it
+   is written. */
 #if W == 16
 #define TILE 8
 #else
@@ -14,9 +14,9 @@
 #define THREE 3
 
 typedef struct {
-    const float *a, *w, *init; /* no init: zeros */
+    const float *a, *w, *init; /* init NULL: zeros */
     float *out;
-    int64_t M, N, K, a_m, a_k, w_k, init_m, out_m; /* steps between neighbours along M or K */
+    int64_t M, N, K, a_m, a_k, w_k, init_m, out_m; /* a_m to out_m: strides along M or K */
 } thin_args;
 
 INLINE void thin_tile(const thin_args *s, int64_t m, int64_t n, int lanes, const int rows,
@@ -30,8 +30,7 @@ INLINE void thin_tile(const thin_args *s, int64_t m, int64_t n, int lanes, const
             sum[i][v] = s->init ? v_load(s->init + (m + i) * s->init_m + n + v * W,
                                          v < wide - 1 ? W : lanes)
                                 : v_splat(0.0f);
-    /* Each row of w is read once for all rows of the tile; a number of a is spread over the lanes.
-       */
+    /* Each row of w is read once for all rows of the tile; an element of a goes to all lanes. */
     for (int64_t k = 0; k < s->K; k++) {
         vf row[THREE];
 #pragma GCC unroll 3
@@ -52,7 +51,7 @@ INLINE void thin_tile(const thin_args *s, int64_t m, int64_t n, int lanes, const
 
 INLINE void thin_columns(const thin_args *s, int64_t n, int lanes, const int wide) {
     int64_t m = 0;
-    /* W as a constant compiles to plain loads; `lanes` to masked ones, for the last columns. */
+    /* A constant W compiles to plain loads; the last columns need masked ones. */
     if (lanes == W)
         for (; m + TILE <= s->M; m += TILE) thin_tile(s, m, n, W, TILE, wide);
     else
@@ -62,8 +61,8 @@ INLINE void thin_columns(const thin_args *s, int64_t n, int lanes, const int wid
 
 static void thin(const thin_args *s) {
     int64_t n = 0, left = (s->N + W - 1) / W; /* vectors of columns */
-    /* Three vectors where their number is odd, then two at a time. A single one is slow: it keeps
-       few sums in flight, and uses each number of a for one multiply-add only. */
+    /* Three vectors if the number left is odd, then two at a time. A single vector is slow: it has
+       few independent sums, and uses each element of a for only one multiply-add. */
     while (left > 0) {
         int wide = left % 2 == 0 ? 2 : left == 1 ? 1 : 3;
         int lanes = left == wide ? (int)(s->N - n - (wide - 1) * W) : W;

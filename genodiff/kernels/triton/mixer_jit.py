@@ -1,9 +1,9 @@
-"""Triton kernels of a mixer beside its scans: the short convolution with its silu, and the gate.
+"""Triton kernels of a mixer other than its scans: the short convolution with silu, and the gate.
 
     y_t = silu(p_t) with p_t = b + Σ_k w_k x_{t−K+1+k}        out = y ⊙ silu(z)
 
-All are elementwise but for the taps: a program takes BT times by BE channels of a row. Sums are in
-float32, whatever the dtype of the tensors.
+A program computes BT times by BE channels of a row. Sums are in float32, whatever the dtype of the
+tensors.
 """
 # mypy: ignore-errors
 
@@ -33,9 +33,9 @@ def _tap(
     REVERSE: tl.constexpr,
     BACK: tl.constexpr,
 ):
-    """What tap k reads for outputs t: x_{t−K+1+k}, or x_{t+K−1−k} in reverse; 0 outside the row.
+    """The inputs of tap k for outputs t: x_{t−K+1+k}, or x_{t+K−1−k} in reverse; 0 outside the row.
 
-    With BACK the other way round: what output of tap k an input t goes to.
+    BACK swaps the direction: it loads the outputs to which input t contributes through tap k.
     """
     offset: tl.constexpr = (K - 1 - k) if REVERSE != BACK else (k - K + 1)
     at = t + offset
@@ -46,7 +46,7 @@ def _tap(
 @triton.jit
 @no_type_check
 def _linear(x, w, b, t, e, there, L, stride, K: tl.constexpr, REVERSE: tl.constexpr):
-    """The convolution before its silu."""
+    """The convolution before silu."""
     acc = tl.load(b + e, mask=there, other=0.0).to(tl.float32)[None, :]
     for k in tl.static_range(K):
         acc += (
@@ -66,7 +66,7 @@ def conv_forward(
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
     row = tl.program_id(2).to(tl.int64)
     there = e < E
-    # row * 0 makes times 64 bits wide: times a stride they may exceed 32.
+    # row * 0 makes t 64 bits wide: t multiplied by a stride may exceed 32 bits.
     z = _linear(x + row * x_b, w, b, row * 0 + t, e, there, L, x_l, K, REVERSE)
     y += row * L * E
     tl.store(
@@ -82,9 +82,10 @@ def conv_slope(
     x, w, b, dy, dz, dw, L, E, tiles, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr,
     BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """Write dz (rows, L, E), the gradient before the silu, and the shares of dw.
+    """Write dz (rows, L, E), the gradient before silu, and the partial sums of dw.
 
-    dw is (rows, pieces, K + 1, E): the taps' gradients, then the bias'. It comes as zero.
+    dw is (rows, pieces, K + 1, E): the gradients of the taps, then of the bias. The caller fills it
+    with zeros.
     """
     piece, row = tl.program_id(0), tl.program_id(2).to(tl.int64)
     e = tl.program_id(1) * BE + tl.arange(0, BE)
@@ -100,8 +101,8 @@ def conv_slope(
         # silu'(p) = s + p s (1 − s), with s the sigmoid of p (here z).
         g = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32) * (s * (1.0 + z * (1.0 - s)))
         tl.store(dz + at, g.to(dz.dtype.element_ty), mask=mask)
-        # dw is summed in memory, by this program alone: K + 1 more sums would not fit the
-        # registers.
+        # dw is summed in memory, because K + 1 more sums would not fit in registers. No other
+        # program writes to the same place.
         for k in tl.static_range(K):
             part = tl.sum(g * _tap(x, t, k, e, there, L, x_l, K, REVERSE, False), 0)
             tl.store(dw + k * E, tl.load(dw + k * E, mask=there, other=0.0) + part, mask=there)
@@ -114,7 +115,7 @@ def conv_backward(
     dz, w, dx, L, E, dx_b, dx_l, K: tl.constexpr, REVERSE: tl.constexpr, ONTO: tl.constexpr,
     BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """Write dx, from dz; with ONTO, add it to what stands there."""
+    """Write dx, computed from dz. With ONTO, add it to the content of dx."""
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
     row = tl.program_id(2).to(tl.int64)
     there = e < E
@@ -151,7 +152,10 @@ def gate_forward(y, z, out, tokens, E, z_l, BT: tl.constexpr, BE: tl.constexpr):
 @triton.jit
 @no_type_check
 def gate_backward(g, y, z, out, gy, gz, tokens, E, z_l, gz_l, BT: tl.constexpr, BE: tl.constexpr):
-    """Write gy and gz from g, the gradient of out; and out again, for the weight's gradient."""
+    """Write gy and gz, computed from g, the gradient of out.
+
+    It also recomputes out, which the gradient of the output weight needs.
+    """
     t, e = (
         tl.program_id(0).to(tl.int64) * BT + tl.arange(0, BT),
         tl.program_id(1) * BE + tl.arange(0, BE),

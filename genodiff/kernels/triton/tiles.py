@@ -1,13 +1,13 @@
-"""The parts of the Triton scan kernels, which work on a tile: 32 channels, one a lane, by T steps.
+"""Parts of the Triton scan kernels, which work on a tile of 32 channels by T steps.
 
-The steps of a channel lie in the registers of its lane. Inline PTX does what Triton cannot express:
-the machine's 2^x without its scaling of tiny results, a reversal of time that only renames
-registers, and sums over lanes by the matrix unit. ASM is off under Triton's interpreter, which has
+Each lane has one channel, and holds its steps in registers. Inline PTX does what Triton cannot
+express: the hardware's 2^x without subnormal results, a reversal of time that only renames
+registers, and sums over lanes on the tensor cores. ASM is off under Triton's interpreter, which has
 no PTX.
 """
 # mypy: ignore-errors
 
-# no_type_check keeps the tests' run-time checks of shapes away from what Triton compiles.
+# no_type_check: the tests' run-time shape checks must not wrap what Triton compiles.
 from typing import no_type_check
 
 import triton
@@ -22,9 +22,9 @@ def _quarter_sums(split: bool) -> str:
 
     Operands 0 to 3 are results (4 to 15 only fill the tile), 16 to 31 a tile's 16 steps.
     mma.m16n8k8 takes four steps of all lanes as A: lane l gives rows l/4 and l/4 + 8, columns l%4
-    and l%4 + 4. Two columns of B have ones in their first, or last, four rows. So each number of
-    their product is one step's sum over four lanes. A tf32 operand keeps 10 bits of the fraction;
-    `split` adds the bits that are cut off in a second product.
+    and l%4 + 4. Two columns of B have ones in their first, or last, four rows. So each element of
+    the product is one step's sum over four lanes. A tf32 operand keeps 10 bits of the fraction.
+    With `split`, a second product adds the bits that were cut off.
     """
     lines = [
         "{",
@@ -34,7 +34,7 @@ def _quarter_sums(split: bool) -> str:
         "mov.u32 g, %laneid;",
         "shr.u32 g, g, 2;",
     ]
-    # Column i of B is given by the lanes l with l/4 == i: there b_i is 1, elsewhere 0.
+    # Lanes l with l/4 == i hold column i of B: there b_i is 1, elsewhere 0.
     for i in range(8):
         lines += [f"setp.eq.u32 p, g, {i};", f"selp.b32 b{i}, 0x3f800000, 0, p;"]
     lines += [f"mov.f32 s{i}, 0f00000000;" for i in range(4)]
@@ -67,8 +67,8 @@ def _quarter_sums(split: bool) -> str:
 def _exchanges() -> str:
     """PTX of `sum_lanes`: operand 0 is the result, 16 to 19 and 32 to 35 are two tiles' quarters.
 
-    Three exchanges sum over the eight groups of four lanes. In each, a lane gives away the half of
-    its numbers that its partner keeps, and adds what it gets to the other half.
+    Three exchanges sum over the eight groups of four lanes. In each, a lane sends half of its
+    numbers to its partner lane, and adds the numbers that it receives to the other half.
     """
     lines = [
         "{",
@@ -105,15 +105,16 @@ _ONE_TILE: tl.constexpr = tl.constexpr(",".join(["=f"] * 16 + ["f"] * 16))
 @triton.jit
 @no_type_check
 def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
-    """2^x for x < 127: exact to a last place, or the machine's own.
+    """2^x for x < 127, accurate to about one unit in the last place if EXACT.
 
-    Exact, it is 1 at 0, and 0 where it underflows.
+    If EXACT, it is exactly 1 at 0, and 0 where it underflows. Otherwise it is the hardware's
+    approximation.
     """
     if EXACT:
-        # At -127 p is 1, and the exponent below becomes that of zero.
+        # At -127, p is 1 and the exponent below becomes that of zero, so the result is 0.
         x = tl.maximum(x, -127.0)
-        # 1.5 · 2²³: neighbouring floats there are 1 apart, so the sum is rounded to an integer,
-        # which stands in its last bits. Rounding to nearest keeps decays near 1 free of drift.
+        # Floats near 1.5 · 2²³ are 1 apart. So this sum rounds x to an integer, which is in the
+        # last bits of the sum. Rounding to nearest avoids drift of decays near 1.
         shifted = x + 12582912.0
         f = x - (shifted - 12582912.0)
         p = f * 1.5252733804059841e-05 + 0.00015403530393381609
@@ -123,13 +124,13 @@ def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
         p = p * f + 0.24022650695910072
         p = p * f + 0.6931471805599453
         p = p * f + 1.0
-        # The integer, added to the exponent of 2^f, multiplies it by its power of 2.
+        # Adding the integer to the exponent of 2^f multiplies it by that power of 2.
         return ((shifted.to(tl.int32, bitcast=True) << 23) + p.to(tl.int32, bitcast=True)).to(
             tl.float32, bitcast=True
         )
     elif ASM:
-        # One instruction. tl.exp2 adds a test and two products around it for subnormal results,
-        # which a decay may as well lose.
+        # One instruction. tl.exp2 adds a test and two products for subnormal results, which a decay
+        # does not need.
         return tl.inline_asm_elementwise(
             "ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
         )
@@ -140,9 +141,9 @@ def exp2(x, EXACT: tl.constexpr, ASM: tl.constexpr):
 @triton.jit
 @no_type_check
 def softplus(x, EXACT: tl.constexpr, ASM: tl.constexpr):
-    """log(1 + eˣ) = max(x, 0) + log(1 + q) with q = e^−|x|: a small relative error for all x."""
+    """log(1 + eˣ) = max(x, 0) + log(1 + q) with q = e^−|x|, to a small relative error."""
     q = exp2(tl.abs(x) * -LOG2E, EXACT, ASM)
-    # p = log(1 + q) / q: as a multiple of q the result keeps its precision when it is tiny.
+    # p = log(1 + q) / q. The product p q keeps its relative precision when q is tiny.
     p = q * 0.005232623778283596 - 0.029504956677556038
     p = p * q + 0.07822549343109131
     p = p * q - 0.1366320699453354
@@ -159,8 +160,8 @@ def softplus(x, EXACT: tl.constexpr, ASM: tl.constexpr):
 def step_forward(a1, h1, p1, a2, b2, p2):
     """(a_t, h_t, h_{t−1}) from the step before and (a_t, b_t, ·): h_t = a_t h_{t−1} + b_t.
 
-    The operation is not associative. It is right where a scan combines from the left, one by one,
-    as Triton does along registers.
+    The operation is not associative. It is correct only if a scan combines one step at a time from
+    the left, as Triton does along registers.
     """
     return a2, tl.fma(a2, h1, b2), h1
 
@@ -176,9 +177,9 @@ def step_backward(a2, C2, dy2, g2, c2, a1, C1, dy1, g1, c1):
 @triton.jit
 @no_type_check
 def reverse_time(x, ASM: tl.constexpr):
-    """A tile with its time reversed: registers change their names, and nothing moves.
+    """A tile with its time reversed, which renames registers and moves no data.
 
-    A reverse scan of Triton's own would move data between lanes.
+    Triton's own reverse scan would move data between lanes.
     """
     if ASM:
         return tl.inline_asm_elementwise(
@@ -191,7 +192,7 @@ def reverse_time(x, ASM: tl.constexpr):
 @triton.jit
 @no_type_check
 def sum_quarters(p, SUMS: tl.constexpr):
-    """A tile (32, 16) summed over groups of four lanes, by the matrix unit.
+    """A tile (32, 16) summed over groups of four lanes, on the tensor cores.
 
     Register i < 4 of lane l has step 4 (l%4) + i of the group l/4. SUMS is "tf32", or "split" for
     products of full precision.
@@ -216,7 +217,7 @@ def sum_lanes(p, q, T: tl.constexpr):
     bits = tl.inline_asm_elementwise(
         _EXCHANGES, _TWO_TILES, [p, q], dtype=tl.int32, is_pure=True, pack=16
     )
-    # The result stands in the first register; the others are zeros of the tile's shape.
+    # The first register holds the result; the others are zeros that fill the tile's shape.
     first = tl.arange(0, T)[None, :] == 0
     return tl.sum(tl.where(first, bits, 0), 1).to(tl.float32, bitcast=True)
 
@@ -224,10 +225,10 @@ def sum_lanes(p, q, T: tl.constexpr):
 @triton.jit
 @no_type_check
 def pointers(x, row, start, e, way, stride: tl.constexpr):
-    """Pointers of a tile.
+    """Pointers to the elements of a tile.
 
-    What is constant is added last: it then is an offset inside the load instructions, and takes no
-    registers.
+    The constant part is added last. It then becomes an offset inside the load instructions, and
+    needs no registers.
     """
     return (x + (row + start * stride) + e)[:, None] + (way * stride)[None, :]
 
@@ -237,7 +238,7 @@ def pointers(x, row, start, e, way, stride: tl.constexpr):
 def step_sizes(
     delta, mask, live, bias, SOFTPLUS: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr
 ):
-    """dt of a tile, 0 past the end (which keeps the state), and what it was before softplus."""
+    """dt of a tile, and its value before softplus; dt is 0 past the end, to keep the state."""
     raw = tl.load(delta, mask=mask, other=0.0).to(tl.float32) + bias[:, None]
     dt = softplus(raw, EXACT, ASM) if SOFTPLUS else raw
     return tl.where(live, dt, 0.0), raw
@@ -246,9 +247,9 @@ def step_sizes(
 @triton.jit
 @no_type_check
 def locate_tile(tile, L, zero, T: tl.constexpr, EVEN: tl.constexpr, REVERSE: tl.constexpr):
-    """A tile's first time, the way from it to the others, and which of its times exist.
+    """A tile's first time, the offsets of its other times, and which of its times exist.
 
-    `zero` is a 64-bit 0: times a stride, the first time may exceed 32 bits.
+    `zero` is a 64-bit 0, since the first time multiplied by a stride may exceed 32 bits.
     """
     t = tl.arange(0, T)
     if REVERSE:
