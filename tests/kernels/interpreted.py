@@ -3,14 +3,17 @@
 """
 
 import os
+import sys
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 
-MISSING = (
-    "" if find_spec("triton") else "triton is not installed (pip install triton: Linux, 190 MB)"
-)
+MISSING = ""
+if not find_spec("triton"):
+    MISSING = "triton is not installed (pip install triton: Linux, 190 MB)"
+elif "triton" in sys.modules and not torch.cuda.is_available():  # lightning imports it
+    MISSING = "triton was loaded before its interpreter was chosen: run tests/kernels alone"
 if not MISSING and not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
     import triton.runtime.interpreter as interpreter  # type: ignore[import-not-found,unused-ignore]
