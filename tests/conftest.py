@@ -58,6 +58,16 @@ def fresh_log() -> None:
     log.setLevel(logging.NOTSET)
 
 
+THREADS = torch.get_num_threads()
+
+
+@pytest.fixture(autouse=True)
+def usual_threads() -> None:
+    """Undo what an earlier test's command line did to torch: its threads would fight for cores."""
+    if torch.get_num_threads() != THREADS:
+        torch.set_num_threads(THREADS)
+
+
 @pytest.fixture
 def threads() -> Iterator[list[int]]:
     """Numbers of threads to try; torch has its own back in the end."""

@@ -11,8 +11,8 @@ from torch import Tensor
 from worlds import LongChain, dna_like
 
 from genodiff.alphabet import DNA, SOFT
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import EvalBatches
-from genodiff.data.windows import Windows
 from genodiff.diffusion.likelihood import count_terms, nelbo_exact
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
@@ -37,7 +37,7 @@ class FakeWindows:
     def __len__(self) -> int:
         return len(self.rows)
 
-    pad_id, tokens, widths = Windows.pad_id, Windows.tokens, Windows.widths
+    pad_id, tokens, widths = DnaWindows.pad_id, DnaWindows.tokens, DnaWindows.widths
 
     def gather(
         self, flat_start: NDArray[np.int64], length: NDArray[np.int64], pad: int

@@ -354,7 +354,7 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
         (["--model", "kmer-lr"], 2, "did you mean 'char-lr'"),
         (["--model", "scratch:caduceus-ps-tiny"], 2, "reads both strands of DNA"),
         (["--model", "TEXT", "--rc", "average"], 2, "give --rc none"),
-        (["--model", "majority", "--reference", "hg38=x.fa"], 2, "--reference names genomes"),
+        (["--model", "majority", "--reference", "hg38=x.fa"], 2, "--reference is for DNA tasks"),
         (["--model", "majority", "--split", "dedup"], 2, "which is of DNA"),
         (["--model", "majority", "--max-train", 3], 2, "--max-train 3 is below 10"),
         (["--model", "majority"], 3, "the published data 29,780 / 37,569"),
