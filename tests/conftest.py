@@ -23,6 +23,10 @@ for _signal, _usual in (
 # Users' stdout is buffered: what a full disk does at the interpreter's end shows only so.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
+# Triton decides at its first import whether kernels are interpreted, and torch may import it.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 for _room in ("diffusion", "backbones", "kernels"):
     install_import_hook(f"genodiff.{_room}", "beartype.beartype")
 
