@@ -225,8 +225,42 @@ def plug_in(folder: Path, *names: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path}
 
 
+# The commands that stand in the first argument, one after another in one process.
+COMMANDS = """
+import contextlib, io, json, sys
+from genodiff.cli import main
+
+ended = []
+for words in json.loads(sys.argv[1]):
+    said, code = io.TextIOWrapper(io.BytesIO(), write_through=True), 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            main(words)
+        except SystemExit as end:
+            code = end.code or 0
+    ended.append((code, said.buffer.getvalue().decode()))
+print(json.dumps(ended))
+"""
+
+
+def genodiff_each(
+    environment: dict[str, str], folder: Path, *commands: list[str]
+) -> list[tuple[int, str]]:
+    """(exit code, stdout and stderr) of `genodiff WORDS` for each command, in one process."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return [(code, said) for code, said in json.loads(done.stdout.splitlines()[-1])]
+
+
 def genodiff(environment: dict[str, str], folder: Path, *words: str) -> tuple[int, str]:
-    """(exit code, stdout and stderr) of `genodiff WORDS` in a process of its own."""
+    """(exit code, stdout and stderr) of `genodiff WORDS`, as a user starts it."""
     done = subprocess.run(
         [sys.executable, "-m", "genodiff", *words],
         cwd=folder,
@@ -238,14 +272,22 @@ def genodiff(environment: dict[str, str], folder: Path, *words: str) -> tuple[in
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def reached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
+    """What the probe of each piece says where all of them are installed."""
+    folder = tmp_path_factory.mktemp("whole")
+    probes = [piece.probe for piece in PIECES.values()]
+    found = genodiff_each(plug_in(folder / "plug_in", *PIECES), folder, *probes)
+    return dict(zip(PIECES, found, strict=True))
+
+
 @pytest.mark.parametrize("name", PIECES)
 def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(
-    name: str, tmp_path: Path
+    name: str, tmp_path: Path, reached: dict[str, tuple[int, str]]
 ) -> None:
     piece = PIECES[name]
     others = [other for other in PIECES if other != name]
-    _, said = genodiff(plug_in(tmp_path / "whole", *PIECES), tmp_path, *piece.probe)
-    assert piece.said in said
+    assert piece.said in reached[name][1]
     code, said = genodiff(plug_in(tmp_path / "part", *others), tmp_path, *piece.probe)
     assert code == 2
     assert piece.missing in said
@@ -255,11 +297,10 @@ def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(tmp_pa
     environment = plug_in(tmp_path / "plug_in", *PIECES)
     train = "train toy --preset caduceus-ps-tiny --seq-len 64 --max-steps 2 --out run -q"
     ours = "--schedule cubic --objective scaled --objective-options.factor 2.5"
-    code, said = genodiff(environment, tmp_path, *train.split(), *ours.split())
-    assert code == 0, said
     sample = "sample --checkpoint run --fasta - --n 1 --length 20 --sampler right-to-left -q"
-    code, said = genodiff(environment, tmp_path, *sample.split())
-    assert code == 0, said
+    both = genodiff_each(environment, tmp_path, f"{train} {ours}".split(), sample.split())
+    assert [code for code, _ in both] == [0, 0], both
+    said = both[1][1]
     assert "sampler=right-to-left steps=20 nfe=20" in said
 
 
@@ -274,12 +315,13 @@ def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path: Path) -
     ]
     (tmp_path / "lines.txt").write_text("\n".join(lines))
     words = "finetune toysuite --task words --data . --model baselines --seeds 1 --out sweep --json"
-    code, said = genodiff(environment, tmp_path, *words.split(), "--threads", "1")
-    assert code == 0, said
+    fitted, helped = genodiff_each(
+        environment, tmp_path, [*words.split(), "--threads", "1"], ["finetune", "--help"]
+    )
+    assert fitted[0] == 0, fitted
     rows = (tmp_path / "sweep" / "results.jsonl").read_text().splitlines()
     assert {json.loads(row)["suite"] for row in rows} == {"toysuite"}
-    _, said = genodiff(environment, tmp_path, "finetune", "--help")
-    assert re.search(r"toysuite +Two words told apart", said)
+    assert re.search(r"toysuite +Two words told apart", helped[1])
 
 
 def test_a_toy_verb_is_listed_with_its_help(tmp_path: Path) -> None:
@@ -302,25 +344,23 @@ def test_two_pieces_of_one_name_are_an_error(tmp_path: Path) -> None:
 
 
 def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(tmp_path: Path) -> None:
-    environment = plug_in(tmp_path / "plug_in", "toy_backbone")
-    small = "--seq-len 32 --batch-size 2 --max-steps 2 --out run -q"
-    for words in (
-        f"train toy --model context --reach 5 {small}",
-        "sample --checkpoint run --fasta out.fa --n 1 --length 20 --steps 2 -q",
-        "eval run --max-windows 4 --no-baselines -q",
-    ):
-        code, said = genodiff(environment, tmp_path, *words.split())
-        assert code == 0, said
+    commands = """
+        train toy --model context --reach 5 --seq-len 32 --batch-size 2 --max-steps 2 --out run -q
+        sample --checkpoint run --fasta out.fa --n 1 --length 20 --steps 2 -q
+        eval run --max-windows 4 --no-baselines -q
+        config presets
+        config schema
+        train toy --preset contxt-tiny --out other
+    """
+    each = [line.split() for line in commands.strip().splitlines()]
+    found = genodiff_each(plug_in(tmp_path / "plug_in", "toy_backbone"), tmp_path, *each)
+    assert [code for code, _ in found] == [0, 0, 0, 0, 0, 2], found
     saved = json.loads((tmp_path / "run" / "model.json").read_text())["config"]["backbone"]
     assert saved == {"kind": "context", "d_model": 8, "n_layer": 1, "reach": 5}
-    _, listed = genodiff(environment, tmp_path, "config", "presets")
+    listed, schema, near = (said for _, said in found[3:])
     assert "context-tiny" in listed
-    _, schema = genodiff(environment, tmp_path, "config", "schema")
     assert "ContextSettings" in json.loads(schema)["$defs"]
-    near = ["--preset", "contxt-tiny", "--out", "other"]
-    code, said = genodiff(environment, tmp_path, "train", "toy", *near)
-    assert code == 2
-    assert "did you mean 'context-tiny'" in said
+    assert "did you mean 'context-tiny'" in near
 
 
 def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
