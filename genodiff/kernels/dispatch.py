@@ -123,9 +123,7 @@ def select_provider(name: str = "auto", device: str = "cpu") -> Provider:
     if name == "auto":
         name = os.environ.get("GENODIFF_SCAN") or "auto"
     if name == "auto":
-        for provider in PROVIDERS.values():
-            if provider.device in (None, device) and provider.available:
-                return provider
+        return _first_available(device)
     if name not in PROVIDERS:
         near = get_close_matches(name, PROVIDERS, 1)
         guess = f"did you mean '{near[0]}'? " if near else ""
@@ -136,6 +134,12 @@ def select_provider(name: str = "auto", device: str = "cpu") -> Provider:
             f"the scan '{name}' cannot run here: {provider.reason}", fix="use --scan auto"
         )
     return provider
+
+
+@cache  # a kernel call asks this each time
+def _first_available(device: str) -> Provider:
+    fitting = (p for p in PROVIDERS.values() if p.device in (None, device) and p.available)
+    return next(fitting)
 
 
 class Implementation(NamedTuple):
