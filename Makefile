@@ -16,12 +16,12 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     backbones/test_strand.py backbones/test_mamba.py cli/test_eval_cli.py \
     cli/test_finetune_data_cli.py conformance/test_golden.py data/test_loader.py \
     data/test_splits.py data/test_windows.py diffusion/test_loss.py diffusion/test_masked.py \
-    diffusion/test_objectives.py diffusion/test_schedule.py finetune/test_baselines.py \
+    diffusion/test_objectives.py diffusion/test_schedule.py finetuning/test_baselines.py \
     generate/test_infill.py hub/test_caduceus_names.py io/test_atomic.py io/test_bed.py \
-    kernels/test_conv.py kernels/test_norm.py report/test_comparison.py report/test_figures.py \
-    runs/test_checkpoint.py runs/test_config.py score/test_interval.py score/test_markov.py \
-    score/test_steps.py studies/test_compare.py tasks/test_metrics_of_tasks.py \
-    train/test_head_rows.py train/test_optimizer.py)
+    kernels/test_conv.py kernels/test_norm.py reports/test_comparison.py reports/test_figures.py \
+    runs/test_checkpoint.py runs/test_config.py scoring/test_interval.py scoring/test_markov.py \
+    scoring/test_steps.py studies/test_compare.py tasks/test_metrics_of_tasks.py \
+    training/test_head_rows.py training/test_optimizer.py)
 
 .PHONY: demo test test-all check lint bench clean
 

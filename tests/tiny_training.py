@@ -5,7 +5,7 @@ from typing import Any
 
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import resolve_config
-from genodiff.train.run import RunResult, train
+from genodiff.training.run import RunResult, train
 
 TINY: dict[str, Any] = {
     "recipe": "toy",

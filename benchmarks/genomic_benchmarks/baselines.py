@@ -21,11 +21,11 @@ import numpy as np
 import torch
 
 from genodiff import __version__
-from genodiff.finetune.baselines import baseline_predictor, baselines_for
-from genodiff.finetune.model_spec import ModelSpec
-from genodiff.finetune.protocol import FitSettings
-from genodiff.finetune.results import add_rows, data_digest, finite, read_results
-from genodiff.finetune.unit import Unit
+from genodiff.finetuning.baselines import baseline_predictor, baselines_for
+from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.results import add_rows, data_digest, finite, read_results
+from genodiff.finetuning.unit import Unit
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
 from genodiff.runs.folder import find_git_revision

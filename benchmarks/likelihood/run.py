@@ -184,8 +184,8 @@ def page(results: list[dict[str, Any]]) -> str:
         "windows (contiguous blocks),",
         "beside interpolated Markov models counted on the same train split and scored on the "
         "same bases. What is bounded,",
-        "and how: `genodiff/score/dna_evaluation.py`. Made by `benchmarks/likelihood/run.py`; all "
-        "figures: `results.jsonl`.",
+        "and how: `genodiff/scoring/dna_evaluation.py`. Made by `benchmarks/likelihood/run.py`; "
+        "all figures: `results.jsonl`.",
         "",
         "| run | minutes | Mbases seen | bits per base | perplexity | Markov 0 | Markov 8 | "
         "mixture 1–24 | model better than 8 by (bits) "

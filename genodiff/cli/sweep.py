@@ -183,10 +183,10 @@ def run_sweep(
     With `--plan`, only print what it would cost. Raises `UsageError` for flags that do not fit.
     """
     device = common.apply()
-    from genodiff.finetune.baselines import baseline_names
-    from genodiff.finetune.model_spec import parse_models
-    from genodiff.finetune.protocol import FitSettings
-    from genodiff.finetune.sweep import SweepPlan, sweep
+    from genodiff.finetuning.baselines import baseline_names
+    from genodiff.finetuning.model_spec import parse_models
+    from genodiff.finetuning.protocol import FitSettings
+    from genodiff.finetuning.sweep import SweepPlan, sweep
 
     if request.domain == "text" and request.references:
         raise UsageError(
@@ -222,7 +222,7 @@ def run_sweep(
         flags.grid,
     )
     if flags.plan:
-        from genodiff.finetune.estimate import estimate, plan_lines
+        from genodiff.finetuning.estimate import estimate, plan_lines
 
         found = estimate(plan, device, flags.jobs)
         print(json_module.dumps(found, indent=2) if flags.json else "\n".join(plan_lines(found)))
@@ -231,8 +231,8 @@ def run_sweep(
     rows = sweep(
         plan, out, device=device, jobs=flags.jobs, command=shlex.join(["genodiff", *sys.argv[1:]])
     )
-    from genodiff.report.benchmark import write_benchmark
-    from genodiff.report.sweep_results import summary_lines
+    from genodiff.reports.benchmark import write_benchmark
+    from genodiff.reports.sweep_results import summary_lines
 
     if flags.json:
         for row in rows:

@@ -15,7 +15,7 @@ from genodiff.runs.folder import CONFIG
 from genodiff.runs.model import collect_tensors, fill_module, load_model
 from genodiff.runs.resolve import expand_names, merge_settings, read_config
 from genodiff.runs.sealed_files import sha256_tensors
-from genodiff.train.start import WarmStart
+from genodiff.training.start import WarmStart
 
 
 def read_warm_start(path: str | Path) -> WarmStart:

@@ -44,12 +44,12 @@ from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import Model, load_model
 from genodiff.runs.resolve import expand_names, merge_settings, resolve_config
-from genodiff.score.bound import Progress, bound_of
-from genodiff.score.eval_data import open_data
-from genodiff.score.eval_options import EvalOptions
+from genodiff.scoring.bound import Progress, bound_of
+from genodiff.scoring.eval_data import open_data
+from genodiff.scoring.eval_options import EvalOptions
 from genodiff.settings import Settings, did_you_mean, read_yaml
 from genodiff.studies.schedules import ScheduleFigure, schedule_figures
-from genodiff.train.run import train
+from genodiff.training.run import train
 
 _log = logging.getLogger("genodiff")
 Floats = NDArray[np.float64]

@@ -11,8 +11,8 @@ import numpy as np
 from genodiff import __version__
 from genodiff.domain import DOMAINS
 from genodiff.io import atomic
-from genodiff.report.svg import INK, canvas, to_svg
-from genodiff.score.interval import ratio
+from genodiff.reports.svg import INK, canvas, to_svg
+from genodiff.scoring.interval import ratio
 from genodiff.studies.compare import TrialResult, TrialScore, TrialSpec
 from genodiff.studies.schedules import ScheduleFigure
 

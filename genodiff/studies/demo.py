@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 from genodiff.errors import GenodiffError
 from genodiff.generate.output import write_samples
 from genodiff.generate.sample import Sampling
-from genodiff.report.findings import BASES, below_source, gap_closed
-from genodiff.report.folder import Evaluation, read_folder
-from genodiff.report.html import write_report
+from genodiff.reports.findings import BASES, below_source, gap_closed
+from genodiff.reports.folder import Evaluation, read_folder
+from genodiff.reports.html import write_report
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import Model, load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.score.evaluation import EVAL, evaluate, write_evaluation
-from genodiff.train.run import train
+from genodiff.scoring.evaluation import EVAL, evaluate, write_evaluation
+from genodiff.training.run import train
 
 log = logging.getLogger("genodiff")
 

@@ -23,7 +23,7 @@ from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
 from genodiff.runs.inputs import inputs_of
 from genodiff.runs.model import Model
-from genodiff.score.interval import Interval, ratio
+from genodiff.scoring.interval import Interval, ratio
 
 EXACT_COUNT = "exact count"
 _BITS = 1 / np.log(2)

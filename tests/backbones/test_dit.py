@@ -16,7 +16,7 @@ from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiT, DiTSettings
 from genodiff.backbones.dropout import drop, dropout_keys
 from genodiff.errors import UsageError
-from genodiff.train.optimizer import decays
+from genodiff.training.optimizer import decays
 
 V = 9
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import command
-from tests.finetune.motif_task import examples
+from tests.finetuning.motif_task import examples
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from genodiff.diffusion.schedule import LogLinear
 from genodiff.hub.mdlm_config import find_prefix
 from genodiff.hub.mixer_names import published_shape
 from genodiff.runs.sections import OptimSettings
-from genodiff.train.optimizer import adamw, average_of
+from genodiff.training.optimizer import adamw, average_of
 
 Case = SimpleNamespace
 Tensors = dict[str, Tensor]

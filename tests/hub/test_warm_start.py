@@ -20,7 +20,7 @@ from genodiff.hub.warm_start import read_warm_start
 from genodiff.runs.checkpoint import restore_state
 from genodiff.runs.model import collect_tensors, load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.train.run import train
+from genodiff.training.run import train
 
 FLAGS = (
     "--seq-len 64 --batch-size 4 --checkpoint-every 2 --validate-windows 0 --threads 1 "

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from genodiff.errors import UsageError
-from genodiff.score.interval import ratio
+from genodiff.scoring.interval import ratio
 from genodiff.studies.compare import plan, read_spec, run, schedules
 from genodiff.studies.compare_page import write_page
 

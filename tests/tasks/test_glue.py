@@ -17,11 +17,11 @@ from genodiff.backbones.dit import DiTSettings
 from genodiff.cli import main
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError
-from genodiff.finetune.batches import encode
-from genodiff.finetune.fit import raw_scores
-from genodiff.finetune.head import Classifier
-from genodiff.finetune.sentences import SentenceEncoder, shorten
-from genodiff.finetune.text_baselines import fit_text
+from genodiff.finetuning.batches import encode
+from genodiff.finetuning.fit import raw_scores
+from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.sentences import SentenceEncoder, shorten
+from genodiff.finetuning.text_baselines import fit_text
 from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import load_cached
@@ -29,10 +29,10 @@ from genodiff.tasks.examples import Examples
 from genodiff.tasks.layouts.glue import read_glue
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, load_task, subsample_train
-from genodiff.train.run import train
+from genodiff.training.run import train
 from genodiff.vocabulary import BYTES, Vocabulary
 from tests.commands import command
-from tests.finetune.test_sweep import rows_of
+from tests.finetuning.test_sweep import rows_of
 from tests.texts import NETWORK, write_song
 from tests.tiny_run import write_run
 

@@ -77,7 +77,7 @@ def compare(
 
 
 def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
-    from genodiff.train.estimate import estimate
+    from genodiff.training.estimate import estimate
 
     found = [
         {"name": row.name, "seed": seed, **estimate(config, folder, device)}

@@ -18,9 +18,9 @@ from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, time_stamp
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.runs.model import load_model
-from genodiff.score.embed import Array, Window, reading, windows_of
-from genodiff.score.embed import embed as embeddings
-from genodiff.score.embedding_files import format_of, write_embeddings
+from genodiff.scoring.embed import Array, Window, reading, windows_of
+from genodiff.scoring.embed import embed as embeddings
+from genodiff.scoring.embedding_files import format_of, write_embeddings
 
 _log = logging.getLogger("genodiff")
 

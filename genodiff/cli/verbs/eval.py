@@ -16,9 +16,9 @@ from genodiff.domain import DOMAINS
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.runs.model import Model, load_model
-from genodiff.score.bound import Progress
-from genodiff.score.eval_options import EvalOptions
-from genodiff.score.evaluation import EVAL, evaluate, plan_evaluation, write_evaluation
+from genodiff.scoring.bound import Progress
+from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.evaluation import EVAL, evaluate, plan_evaluation, write_evaluation
 
 _log = logging.getLogger("genodiff")
 

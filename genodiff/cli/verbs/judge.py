@@ -17,9 +17,9 @@ from rich.table import Table
 from genodiff.cli.common import Common
 from genodiff.generate.samples_file import read_samples
 from genodiff.runs.model import Model, load_model
-from genodiff.score.eval_data import open_data
-from genodiff.score.eval_options import EvalOptions
-from genodiff.score.generative import check_judge, figures
+from genodiff.scoring.eval_data import open_data
+from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.generative import check_judge, figures
 
 _log = logging.getLogger("genodiff")
 _TOLD = ("sampler", "steps", "temperature", "top_p", "run", "checkpoint")

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from genodiff.cli.common import Common
-from genodiff.report.html import write_report
+from genodiff.reports.html import write_report
 
 
 def report(

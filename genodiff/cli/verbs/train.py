@@ -149,12 +149,12 @@ def train(
     check_lock_free(folder)
     device = common.apply()
     if plan:
-        from genodiff.train.estimate import estimate, lines
+        from genodiff.training.estimate import estimate, lines
 
         found = estimate(resolved, folder, device)
         print(json_module.dumps(found, indent=2) if json else "\n".join(lines(found)))
         return
-    from genodiff.train.run import train as run
+    from genodiff.training.run import train as run
 
     if start is None and resolved.init is not None and not list_steps(folder):
         from genodiff.hub.warm_start import read_warm_start

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import Common
 from genodiff.errors import DataError
-from genodiff.report.benchmark import write_benchmark
+from genodiff.reports.benchmark import write_benchmark
 
 _log = logging.getLogger("genodiff")
 

@@ -1,0 +1,302 @@
+"""Baselines in the same table as the networks, on the same seeds and splits.
+
+  majority         the shares of the classes in train (values: their mean)
+  length-tree      a decision tree on the length alone
+  kmer-lr          logistic (values: ridge) regression on GC content and the counts of 3- and 6-mers
+  cnn              the benchmark's own convolutional network (see `cnn`)
+  lookup-same      the label of the same interval in train, if train has it
+  lookup-overlap   the labels of the train intervals that share a base
+  bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
+
+Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers,
+or values (n,).
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse  # type: ignore[import-untyped]
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeRegressor
+
+from genodiff.domain import DNA, TEXT, DomainName
+from genodiff.errors import DataError, UsageError
+from genodiff.finetuning.cnn import fit_cnn
+from genodiff.finetuning.text_baselines import SHAPES, STRENGTHS, fit_text
+from genodiff.settings import did_you_mean
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import align_columns
+from genodiff.tasks.suite import Task
+from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Examples], Floats]
+
+_KS = (3, 6)
+_CODES = np.full(256, 4, np.uint8)
+_CODES[list(b"ACGT")] = range(4)
+
+
+class _Given(NamedTuple):
+    """What a baseline is fitted on."""
+
+    task: Task
+    train: Examples
+    valid: Examples
+    seed: int
+
+    @property
+    def n_out(self) -> int:
+        return max(1, len(self.task.classes))
+
+
+def baseline_predictor(
+    name: str, task: Task, train: Examples, valid: Examples, seed: int
+) -> Predict:
+    """A baseline fitted on `train`, its choices made on `valid`, as a function of examples.
+
+    Sequences are cut to the task's `max_length` as they are for networks; lengths and places are
+    not. Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
+    classes that the data do not have.
+    """
+    if name not in _FITS:
+        raise UsageError(f"no baseline '{name}'; {did_you_mean(name, _FITS)}")
+    if not train.n:
+        raise DataError(f"task {task.name}: no train example", fix="give some")
+    return _FITS[name](_Given(task, train, valid, seed))
+
+
+def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
+    """The baselines that these data allow: lookups need classes and coordinates."""
+    can_look_up = train.coordinates is not None and task.kind in ("binary", "multiclass")
+    return tuple(
+        name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup")
+    )
+
+
+def fit_predict(
+    name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int
+) -> Floats:
+    """Predictions of a baseline for `test`, whose labels are not looked at."""
+    return baseline_predictor(name, task, train, valid, seed)(test)
+
+
+def _majority(given: _Given) -> Predict:
+    shares = np.atleast_1d(_one_hot(given.train.labels, given).mean(axis=0))
+    if given.task.kind == "regression":
+        return lambda examples: np.full(examples.n, shares[0])
+    return lambda examples: np.tile(shares, (examples.n, 1))
+
+
+def _one_hot(labels: NDArray[Any], given: _Given) -> Floats:
+    if given.task.kind in ("regression", "multilabel"):
+        return labels.astype(np.float64)
+    return (labels[:, None] == np.arange(given.n_out)).astype(np.float64)
+
+
+def _length_tree(given: _Given) -> Predict:
+    if given.task.kind in ("binary", "multiclass"):
+        return lambda examples: predict_by_length(
+            given.train.lengths, given.train.labels, examples.lengths, given.n_out
+        )
+    # Equal lengths are put together under a weight: the same tree as on single rows, many times
+    # faster.
+    lengths, group = np.unique(given.train.lengths, return_inverse=True)
+    weight = np.bincount(group).astype(np.float64)
+    answers = _one_hot(given.train.labels, given)
+    answers = answers[:, None] if answers.ndim == 1 else answers
+    mean = np.stack([np.bincount(group, column) for column in answers.T], axis=1) / weight[:, None]
+    if given.task.kind == "regression":
+        tree = DecisionTreeRegressor(random_state=0).fit(
+            lengths[:, None], mean[:, 0], sample_weight=weight
+        )
+        return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64)
+    tree = DecisionTreeRegressor(random_state=0).fit(lengths[:, None], mean, sample_weight=weight)
+    return lambda examples: np.asarray(tree.predict(examples.lengths[:, None]), np.float64).reshape(
+        examples.n, -1
+    )
+
+
+def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
+    """(n, features), sparse: the share of G and C, and square roots of k-mer counts.
+
+    The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse
+    complement are counted as one.
+    """
+    codes = _CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
+    ends = np.cumsum([len(s) + 1 for s in sequences])
+    owner = np.searchsorted(ends, np.arange(len(codes)), side="right")
+    strong = np.bincount(owner, (codes == 1) | (codes == 2), len(sequences))
+    known = np.maximum(1, np.bincount(owner, codes < 4, len(sequences)))
+    return sparse.hstack(
+        [
+            sparse.csr_matrix((strong / known)[:, None]),
+            *(_counts(codes, owner, len(ends), k, both_strands) for k in _KS),
+        ]
+    ).tocsr()
+
+
+def _counts(
+    codes: NDArray[np.int64], owner: NDArray[np.int64], n: int, k: int, both_strands: bool
+) -> Any:
+    size = max(0, len(codes) - k + 1)
+    number, whole = np.zeros(size, np.int64), np.ones(size, bool)
+    for j in range(k):
+        number = 4 * number + (codes[j : j + size] & 3)
+        whole &= codes[j : j + size] < 4
+    if both_strands:
+        number = np.minimum(np.arange(4**k), _reversed(k))[number]
+    at = np.flatnonzero(whole)
+    counts = sparse.csr_matrix((np.ones(len(at)), (owner[at], number[at])), shape=(n, 4**k))
+    counts.sum_duplicates()
+    total = np.asarray(counts.sum(axis=1)).ravel()
+    counts.data = np.sqrt(counts.data / np.repeat(np.maximum(total, 1), np.diff(counts.indptr)))
+    return counts
+
+
+def _reversed(k: int) -> NDArray[np.int64]:
+    """The number of the reverse complement of each k-mer."""
+    number, turned = np.arange(4**k), np.zeros(4**k, np.int64)
+    for _ in range(k):
+        turned = 4 * turned + 3 - number % 4
+        number = number // 4
+    return turned
+
+
+def _kmer_lr(given: _Given) -> Predict:
+    cap, kind = given.task.max_length, given.task.kind
+
+    def tried() -> Iterator[tuple[float, bool, list[Any]]]:
+        for both_strands in (False, True):
+            x, y = (_features(part, cap, both_strands) for part in (given.train, given.valid))
+            for strength in STRENGTHS:
+                models = _linear(kind, x, given, strength)
+                yield (
+                    _loss(kind, given.valid.labels, _linear_predict(kind, models, y, given.n_out)),
+                    both_strands,
+                    models,
+                )
+
+    _, both, chosen = min(tried(), key=lambda found: found[0])
+    return lambda examples: _linear_predict(
+        kind, chosen, _features(examples, cap, both), given.n_out
+    )
+
+
+def _features(examples: Examples, cap: int, both_strands: bool) -> Any:
+    return kmer_features(
+        [sequence[:cap] for sequence in examples.sequences], both_strands=both_strands
+    )
+
+
+def _linear(kind: str, x: Any, given: _Given, strength: float) -> list[Any]:
+    labels = given.train.labels
+    if kind == "regression":
+        return [Ridge(alpha=1 / strength).fit(x, labels)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        columns = list(labels.T) if kind == "multilabel" else [labels]
+        return [
+            LogisticRegression(C=strength, tol=1e-3, max_iter=100).fit(x,
+            y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns
+        ]  # fmt: skip
+
+
+def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
+    if kind == "regression":
+        return np.asarray(models[0].predict(x), np.float64)
+    found = [
+        align_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m,
+        int)
+        else align_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
+        for m in models
+    ]  # fmt: skip
+    return np.stack([p[:, 1] for p in found], axis=1) if kind == "multilabel" else found[0]
+
+
+def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
+    """What is minimised on the validation part: the share of errors, then the log loss.
+
+    For values it is the squared error.
+    """
+    if kind == "regression":
+        return float(np.square(labels - predicted).mean())
+    right = (
+        predicted if kind == "multilabel" else predicted[np.arange(len(labels)), labels][:, None]
+    )
+    right = np.where(labels > 0, right, 1 - right) if kind == "multilabel" else right
+    errors = (
+        (right < 0.5).mean()
+        if kind == "multilabel"
+        else (predicted.argmax(axis=1) != labels).mean()
+    )
+    return float(errors + 1e-6 * -np.log(np.maximum(right, 1e-12)).mean())
+
+
+def _cnn(given: _Given) -> Predict:
+    task = given.task
+    return fit_cnn(
+        task.kind, given.n_out, task.max_length, given.train, given.valid, given.seed,
+        loss=lambda y, p: _loss(task.kind, y, p)
+    )  # fmt: skip
+
+
+def _lookup(exact: bool) -> Callable[[_Given], Predict]:
+    def fit(given: _Given) -> Predict:
+        if given.task.kind not in ("binary", "multiclass"):
+            raise DataError(
+                f"task {given.task.name}: a lookup answers with classes, and this is a "
+                f"{given.task.kind} task"
+            )
+        if given.train.coordinates is None:
+            raise DataError(
+                f"task {given.task.name}: a lookup needs coordinates, which these data lack",
+                fix="leave it out",
+            )
+
+        def predict(examples: Examples) -> Floats:
+            if examples.coordinates is None:
+                raise DataError(
+                    f"task {given.task.name}: a lookup needs coordinates, which these data lack",
+                    fix="leave it out",
+                )
+            return predict_by_lookup(given.train, examples.coordinates, given.n_out, exact=exact)
+
+        return predict
+
+    return fit
+
+
+def _of_text(name: str) -> Callable[[_Given], Predict]:
+    def fit(given: _Given) -> Predict:
+        return fit_text(
+            name, given.train, given.valid, given.n_out, given.task.metrics[0], given.task.kind
+        )
+
+    return fit
+
+
+_FITS: dict[str, Callable[[_Given], Predict]] = {
+    "majority": _majority,
+    "length-tree": _length_tree,
+    "kmer-lr": _kmer_lr,
+    "cnn": _cnn,
+    "lookup-same": _lookup(True),
+    "lookup-overlap": _lookup(False),
+    **{name: _of_text(name) for name in SHAPES},
+}
+
+BASELINES = tuple(name for name in _FITS if name not in SHAPES)
+"""The names of the baselines of DNA."""
+
+TEXT_BASELINES = ("majority", "length-tree", *SHAPES)
+"""The names of the baselines of text."""
+
+
+def baseline_names(domain: DomainName) -> tuple[str, ...]:
+    """The baselines of a domain."""
+    return {DNA.name: BASELINES, TEXT.name: TEXT_BASELINES}[domain]

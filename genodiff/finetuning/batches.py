@@ -1,0 +1,119 @@
+"""Labelled sequences as batches, padded on the right, in an order that has no state.
+
+Epoch e of seed s visits its examples in the order of uniforms (FINETUNE_ORDER, e), in batches of B.
+Where lengths differ, the batches of a stretch of 16 are formed from its examples sorted by length
+and visited in random order, which saves padding.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from genodiff.alphabet import Alphabet
+from genodiff.counter import Purpose, uniform_rows, uniforms
+from genodiff.finetuning.sentences import SentenceEncoder
+from genodiff.tasks.examples import Examples
+
+Index = NDArray[np.int64]
+
+_STRETCH = 16  # batches that share their examples' lengths
+_CPU_BASES, _GPU_BASES = 1 << 14, 1 << 19  # of a pass through the network
+
+
+class EncodedPart(NamedTuple):
+    """Encoded examples with their labels.
+
+    `ids` holds one sequence after another, `lengths` their sizes; `cut` of them were shortened.
+    """
+
+    ids: NDArray[Any]
+    starts: Index
+    lengths: Index
+    labels: NDArray[Any]
+    pad_id: int
+    cut: int
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return len(self.lengths)
+
+    def take(self, rows: Index) -> "EncodedPart":
+        """The examples at `rows`, in that order; the ids are shared."""
+        return self._replace(
+            starts=self.starts[rows], lengths=self.lengths[rows], labels=self.labels[rows]
+        )
+
+    def collate(self, rows: Index, extra: int = 0) -> tuple[Tensor, Tensor]:
+        """Ids (B, L) padded on the right to the longest and `extra` more, and lengths (B)."""
+        lengths = self.lengths[rows]
+        x0 = np.full((len(rows), int(lengths.max()) + extra), self.pad_id, np.int64)
+        for row, start, length in zip(x0, self.starts[rows], lengths, strict=True):
+            row[:length] = self.ids[start : start + length]
+        return torch.from_numpy(x0), torch.from_numpy(lengths)
+
+
+Encoder = Alphabet | SentenceEncoder
+"""What makes ids of an example: an alphabet of its bases, or a tokenizer of its sentences."""
+
+
+def encode(examples: Examples, encoder: Encoder, max_length: int) -> EncodedPart:
+    """The examples as ids: the first `max_length` bases, or at most so many tokens of a text."""
+    if isinstance(encoder, SentenceEncoder):
+        rows, cut = encoder.rows(examples.sequences, max_length)
+    else:
+        cut = sum(len(s) > max_length for s in examples.sequences)
+        rows = [encoder.encode(s[:max_length]) for s in examples.sequences]
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64)
+    return EncodedPart(
+        np.concatenate(rows) if rows else np.zeros(0, np.uint8),
+        starts,
+        lengths,
+        examples.labels,
+        encoder.pad_id,
+        cut,
+    )
+
+
+def epoch_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> list[Index]:
+    """The rows of each batch of an epoch: every example once."""
+    order = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, len(lengths)), kind="stable")
+    if lengths.min() == lengths.max():
+        return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    found: list[Index] = []
+    for i in range(0, len(order), _STRETCH * batch_size):
+        some = order[i : i + _STRETCH * batch_size]
+        some = some[np.argsort(lengths[some], kind="stable")]
+        found += [some[j : j + batch_size] for j in range(0, len(some), batch_size)]
+    shuffled = np.argsort(
+        uniforms(seed, Purpose.FINETUNE_ORDER, epoch, len(found), sub_index=1), kind="stable"
+    )
+    return [found[i] for i in shuffled]
+
+
+def draw_turned(seed: int, epoch: int, n: int) -> NDArray[np.bool_]:
+    """Which of `n` examples are shown from the other strand in an epoch."""
+    return uniforms(seed, Purpose.FINETUNE_STRAND, epoch, n) < 0.5
+
+
+def dropout_draws(seed: int, epoch: int, rows: Index, width: int) -> Tensor:
+    """Uniforms (B, width) of examples in an epoch, for dropout."""
+    return torch.from_numpy(
+        uniform_rows(seed, Purpose.FINETUNE_DROPOUT, rows, width, sub_index=epoch)
+    ).float()
+
+
+def split_passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:
+    """A batch in passes that fit the device, with equal numbers of rows.
+
+    A pass has at most so many bases, padding and both strands included.
+    """
+    bases = len(lengths) * int(lengths.max()) * strands
+    parts = max(1, math.ceil(bases / (_GPU_BASES if device.startswith("cuda") else _CPU_BASES)))
+    rows = max(1, math.ceil(len(lengths) / parts))
+    return [slice(i, min(i + rows, len(lengths))) for i in range(0, len(lengths), rows)]

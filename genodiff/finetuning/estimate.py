@@ -1,0 +1,335 @@
+"""What a sweep will take: units, steps, time, memory, disk, downloads.
+
+Nothing is trained and no test part is opened.
+
+Time comes from a few real steps of each network at each task's typical length. Memory comes from
+what autograd keeps of one pass. For a task whose data are not here, the published counts and the
+longest length are used, and the files to fetch are listed.
+"""
+
+import math
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from genodiff.domain import DOMAINS
+from genodiff.errors import DataError
+from genodiff.finetuning.batches import encode, split_passes
+from genodiff.finetuning.fit import count_outputs, sum_loss
+from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.protocol import GRIDS, FitSettings
+from genodiff.finetuning.sweep import SweepPlan, settings_for
+from genodiff.io.progress import format_duration
+from genodiff.tasks.data_request import DataRequest, load_cached
+from genodiff.tasks.reference import find_reference
+from genodiff.tasks.suite import Task, find_task, load_suite
+from genodiff.tasks.task import VALID_SHARE
+
+_FORWARD = 0.35  # of a training step's time
+
+
+class TaskSize(NamedTuple):
+    """A task's size: examples, typical and longest length, and whether the data are here."""
+
+    task: Task
+    n_train: int
+    n_test: int
+    length: int
+    longest: int
+    here: bool
+
+
+def measure_task(request: DataRequest, name: str) -> TaskSize:
+    """The size of a task, from its data if they are here, otherwise from the published counts."""
+    try:
+        data = load_cached(request.model_dump_json(), name)
+    except DataError:
+        if request.table is not None:
+            raise
+        task = find_task(request.suite, name)
+        count = {part: sum(task.counts.get(part, ())) for part in ("train", "dev", "test")}
+        return TaskSize(
+            task,
+            count["train"] + count["dev"],
+            count["test"],
+            task.max_length,
+            task.max_length,
+            False,
+        )
+    lengths = data.train.lengths.clip(max=data.task.max_length)
+    return TaskSize(
+        data.task, data.train.n, data.test.n, round(float(lengths.mean())), int(lengths.max()), True
+    )
+
+
+def count_in_tokens(
+    request: DataRequest, size: TaskSize, model: ModelSpec, settings: FitSettings
+) -> TaskSize:
+    """The size of a task of text, with lengths in tokens of a network's tokenizer."""
+    most = min(size.task.max_length, settings.max_length or size.task.max_length)
+    if not size.here:
+        return size._replace(length=most, longest=most)
+    lengths = encode(
+        load_cached(request.model_dump_json(), size.task.name).train, model.encoder(), most
+    ).lengths
+    return size._replace(length=round(float(lengths.mean())), longest=int(lengths.max()))
+
+
+def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
+    """The plan as plain values; times in seconds, `seconds` with `jobs` units side by side."""
+    plan = plan._replace(request=plan.request.model_copy(update={"offline": True}))
+    domain = DOMAINS[plan.request.domain]
+    sizes = [measure_task(plan.request, name) for name in plan.tasks]
+    rows = []
+    for size in sizes:
+        for model in plan.models:
+            for method in plan.methods if model.kind != "baseline" else ("baseline",):
+                row: dict[str, Any] = {
+                    "task": size.task.name,
+                    "model": model.name,
+                    "method": method,
+                    "units": plan.seeds,
+                }
+                row |= {
+                    "n_train": size.n_train or None,
+                    "n_test": size.n_test or None,
+                    "length": size.length,
+                    "data_here": size.here,
+                }
+                if model.kind != "baseline":
+                    _, settings = settings_for(plan, size.task, model, method)
+                    seen = (
+                        count_in_tokens(plan.request, size, model, settings)
+                        if domain.unit != domain.size_unit
+                        else size
+                    )
+                    row |= {"length": seen.length}
+                    backbone, alphabet = model.network(1, device)
+                    classifier = Classifier(
+                        backbone,
+                        count_outputs(size.task.kind, size.task.classes),
+                        strands=settings.rc,
+                        complement=alphabet.complement,
+                        parts=settings.parts,
+                    ).to(device)
+                    row |= _of_network(classifier, seen, settings, _tries(plan, method))
+                rows.append(row)
+    seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
+    return {
+        "suite": plan.request.suite, "domain": plan.request.domain, "split": plan.request.split,
+        "device": device, "jobs": jobs,
+        "threads": torch.get_num_threads(),
+        "units": sum(row["units"] for row in rows), "cpu_seconds": seconds,
+        "seconds": seconds / jobs,
+        "memory_bytes": jobs * max((row.get("memory_bytes") or 0 for row in rows), default=0),
+        "disk_bytes": sum((row.get("disk_bytes") or 0) * row["units"] for row in rows),
+        "rows": rows, "downloads": list_downloads(plan, sizes),
+    }  # fmt: skip
+
+
+def _tries(plan: SweepPlan, method: str) -> float:
+    if method != "full":
+        return 1.0
+    if plan.grid:
+        return float(
+            math.prod(
+                len(axis)
+                for axis in GRIDS.get(plan.request.suite, GRIDS["genomic-benchmarks"]).values()
+            )
+        )
+    return 1.0 + plan.search / plan.seeds
+
+
+def _of_network(
+    classifier: Classifier, size: TaskSize, settings: FitSettings, tries: float
+) -> dict[str, Any]:
+    parameters = sum(p.numel() for p in classifier.parameters())
+    found: dict[str, Any] = {
+        "parameters": parameters,
+        "steps": None,
+        "seconds": None,
+        "memory_bytes": None,
+    }
+    found["disk_bytes"] = 4 * parameters + 24 * size.n_test
+    if not size.n_train:
+        return found
+    n_fit = size.n_train - size.n_train // VALID_SHARE
+    pace = seconds_per_base(classifier, size.task, size.length, settings)
+    average = 2 if classifier.strands == "average" else 1
+    ahead = _FORWARD * pace * average * size.length
+    found["memory_bytes"] = estimate_memory(classifier, size.task, size.longest, settings)
+    if settings.method == "probe":
+        found["seconds"] = ahead * (size.n_train + size.n_test)
+        return found
+    steps = settings.steps(n_fit)
+    epochs = steps / math.ceil(n_fit / settings.batch_size)
+    found["steps"] = steps
+    fit = epochs * (pace * size.length * n_fit + ahead * (size.n_train - n_fit))
+    found["seconds"] = fit * tries + ahead * size.n_test
+    return found
+
+
+def _batch(rows: int, length: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    x0 = (
+        torch.arange(rows * length, device=device)
+        .remainder(7919)
+        .remainder(4)
+        .add(7)
+        .view(rows, length)
+    )
+    return x0, torch.full((rows,), length, device=device)
+
+
+def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
+    shape = (rows, len(task.classes)) if task.kind == "multilabel" else (rows,)
+    return torch.zeros(
+        shape, device=device, dtype=torch.float32 if task.kind == "regression" else torch.int64
+    )
+
+
+def seconds_per_base(
+    classifier: Classifier, task: Task, length: int, settings: FitSettings
+) -> float:
+    """Seconds of forward, backward and update per base.
+
+    It is the faster of two passes, after one to warm up.
+    """
+    device = classifier.weight.device
+    rows = split_passes(
+        np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1
+    )[0].stop
+    optimizer = torch.optim.AdamW(classifier.parameters(), lr=0.0, weight_decay=0.0, fused=True)
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        x0, lengths = _batch(rows, length, device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16"):
+            scores = classifier(x0, lengths)
+        sum_loss(task.kind, scores.float(), _targets(task, rows, device)).backward()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        took.append(time.perf_counter() - began)
+    update = time.perf_counter()
+    optimizer.step()
+    update = time.perf_counter() - update
+    return (min(took[1:]) + update * rows / settings.batch_size) / (rows * length)
+
+
+def estimate_memory(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> int:
+    """Bytes of weights, gradients, moments, the best epoch's copy, and activations.
+
+    Activations are what autograd keeps of the largest pass.
+    """
+    device = classifier.weight.device
+    rows = split_passes(
+        np.full(settings.batch_size, length), device.type, 2 if classifier.paired else 1
+    )[0].stop
+    kept: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    some = min(rows, 2)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        loss = sum_loss(
+            task.kind,
+            classifier(*_batch(some, length, device)).float(),
+            _targets(task, some, device),
+        )
+    own = {
+        p.untyped_storage().data_ptr(): p.untyped_storage().nbytes()
+        for p in classifier.parameters()
+    }
+    del loss
+    return (
+        5 * sum(own.values())
+        + sum(size for at, size in kept.items() if at not in own) * rows // some
+    )
+
+
+def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str]]:
+    """What would have to be fetched or given: {"what", "url"} of each file that is not here."""
+    if plan.request.table is not None:
+        return []
+    suite = load_suite(plan.request.suite)
+    given = {name: Path(path) for name, path in plan.request.references.items()}
+    found: list[dict[str, str]] = []
+    for size in sizes:
+        if size.here:
+            continue
+        if suite.url:
+            found += [
+                {
+                    "what": f"{size.task.name} {part}",
+                    "url": suite.url.format(task=size.task.name, part=part, **{"class": name}),
+                }
+                for part in ("train", "test")
+                for name in size.task.classes
+            ]
+        for name in dict.fromkeys(size.task.references.values()):
+            try:
+                find_reference(name, suite.references[name], given, offline=True)
+            except DataError:
+                found.append({"what": f"genome {name}", "url": suite.references[name].url})
+        if not suite.url:
+            found.append({"what": size.task.name, "url": size.task.source})
+    return list({row["url"]: row for row in found}.values())
+
+
+def plan_lines(found: dict[str, Any]) -> list[str]:
+    """The plan for a person to read."""
+    where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
+    out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]
+    domain = DOMAINS[found["domain"]]
+    for task in dict.fromkeys(row["task"] for row in found["rows"]):
+        rows = [row for row in found["rows"] if row["task"] == task]
+        absent = "" if rows[0]["data_here"] else "; data not here"
+        for row in (row for row in rows if row["method"] != "baseline"):
+            what = f"{row['model']} ({row['method']}) × {row['units']}: {_size(row, domain.units)}"
+            if row.get("seconds") is not None:
+                steps = f"{row['steps']:,} steps, " if row["steps"] else ""
+                each, in_all = (
+                    format_duration(row["seconds"]),
+                    format_duration(row["seconds"] * row["units"]),
+                )
+                what += f"; {steps}{each} each, {in_all} in all, {row['memory_bytes'] / 1e9:.2f} GB"
+            out.append(f"  {task} · {what}{absent}")
+        baselines = [row for row in rows if row["method"] == "baseline"]
+        if baselines:
+            names = ", ".join(row["model"] for row in baselines)
+            what = (
+                f"{names} (baselines) × {baselines[0]['units']}: "
+                f"{_size(baselines[0], domain.size_units)}"
+            )
+            out.append(f"  {task} · {what}; seconds to minutes each{absent}")
+    out.append(
+        f"time     about {format_duration(found['seconds'])}, baselines not counted "
+        f"({format_duration(found['cpu_seconds'])} one after another)"
+    )
+    out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
+    out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB")
+    groups: dict[str, list[str]] = {}
+    for row in found["downloads"]:
+        groups.setdefault(
+            row["what"] if row["what"].startswith("genome") else row["what"].split()[0], []
+        ).append(row["url"])
+    for what, urls in groups.items():
+        out.append(
+            f"fetch    {what}: {urls[0]}"
+            + (f" and {len(urls) - 1} more files" if len(urls) > 1 else "")
+        )
+    return out if groups else [*out, "fetch    nothing"]
+
+
+def _size(row: dict[str, Any], unit: str) -> str:
+    return (
+        f"{row['n_train']:,} + {row['n_test']:,} examples of {row['length']:,} {unit}"
+        if row["n_train"]
+        else "size not known"
+    )

@@ -1,0 +1,229 @@
+"""Fitting a unit: its network or baseline on the seed's train rows, chosen by its validation rows.
+
+There is no test part here. A fit that was stopped goes on from `state.safetensors`. One that is
+done is read from `model.safetensors` and `fitted.json`.
+"""
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.alphabet import Alphabet
+from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.finetuning.baselines import baseline_predictor
+from genodiff.finetuning.batches import EncodedPart, Encoder, encode
+from genodiff.finetuning.fit import (
+    STATE,
+    FitOptions,
+    FitResult,
+    Watch,
+    count_outputs,
+    fit,
+    probabilities,
+    raw_scores,
+)
+from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.probe import embeddings, fit_probe
+from genodiff.finetuning.results import finite
+from genodiff.finetuning.saliency import explain_sequence
+from genodiff.finetuning.unit import FITTED, MODEL, Unit
+from genodiff.io import atomic
+from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import Floats, measure
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData, seed_split
+
+_log = logging.getLogger("genodiff")
+Predict = Callable[[Examples], Floats]
+
+
+class FittedUnit(NamedTuple):
+    """A unit after its fit: how it predicts, and what is known of it without any test.
+
+    `explain` is `explain_sequence` of a DNA network; `count_cut` counts examples it would shorten.
+    """
+
+    predict: Predict
+    found: dict[str, Any]
+    explain: Callable[[bytes, int, float], dict[str, Any]] | None = None
+    count_cut: Callable[[Examples], int] = lambda examples: 0
+
+
+class _EncodedUnit(NamedTuple):
+    """A network with its encoded parts. `counts` goes into the row."""
+
+    task: Task
+    classifier: Classifier
+    encoder: Encoder
+    train: EncodedPart
+    valid: EncodedPart
+    counts: dict[str, int]
+    max_length: int
+
+    def encode(self, examples: Examples) -> EncodedPart:
+        return encode(examples, self.encoder, self.max_length)
+
+    def count_cut(self, examples: Examples) -> int:
+        return self.encode(examples).cut
+
+
+def fit_unit(
+    unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", watch: Watch | None = None
+) -> FittedUnit:
+    """Fit on the seed's train rows, choose by its validation rows.
+
+    `data.test` is not read and may be empty. Raises `GenodiffError` for a fit that fails.
+    """
+    folder = unit.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic.clear_leftovers(folder)
+    rows, valid_rows = seed_split(data, unit.seed)
+    counts = {"n_train": len(rows), "n_valid": len(valid_rows)}
+    task, settings = data.task, unit.settings
+    if unit.model.kind == "baseline":
+        return _fit_baseline(unit, task, data.train.take(rows), data.train.take(valid_rows), counts)
+    max_length = min(task.max_length, settings.max_length or task.max_length)
+    classifier, encoder = build_classifier(unit, task, device)
+    whole = encode(data.train, encoder, max_length)
+    counts |= {"cut_train": whole.cut, "max_length": max_length}
+    inputs = _EncodedUnit(
+        task, classifier, encoder, whole.take(rows), whole.take(valid_rows), counts, max_length
+    )
+    if settings.method == "probe":
+        return _fit_probe(unit, inputs)
+    return _fit_network(unit, inputs, folder, watch)
+
+
+def build_classifier(unit: Unit, task: Task, device: str) -> tuple[Classifier, Encoder]:
+    """The network of a unit with a new head, before any fit, and what encodes its sequences."""
+    backbone, alphabet = unit.model.network(unit.seed, device)
+    classifier = Classifier(
+        backbone,
+        count_outputs(task.kind, task.classes),
+        strands=unit.settings.rc,
+        complement=alphabet.complement,
+        dropout=unit.settings.dropout,
+        parts=unit.settings.parts,
+        seed=unit.seed,
+    )
+    return classifier.to(device), unit.model.encoder()
+
+
+def finite_at(values: dict[str, Any], key: str) -> dict[str, Any]:
+    """The values with None under `key` where that is not finite."""
+    return values | finite({key: values[key]})
+
+
+def _fit_baseline(
+    unit: Unit, task: Task, train: Examples, valid: Examples, counts: dict[str, int]
+) -> FittedUnit:
+    if unit.model.preset is None:
+        raise GenodiffError(f"no baseline '{unit.model.name}' here")
+    began = time.monotonic()
+    predict = baseline_predictor(unit.model.preset, task, train, valid, unit.seed)
+    found = {
+        "valid": measure(task.metrics[0], task.kind, valid.labels, predict(valid)),
+        "seconds": time.monotonic() - began,
+        **counts,
+        "cut_train": 0,
+        "max_length": None,
+    }
+    return FittedUnit(predict, found)
+
+
+def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
+    began = time.monotonic()
+    task, classifier, train, valid = inputs.task, inputs.classifier, inputs.train, inputs.valid
+    probe = fit_probe(
+        embeddings(classifier, train),
+        train.labels,
+        embeddings(classifier, valid),
+        valid.labels,
+        kind=task.kind,
+        metric=task.metrics[0],
+        n_out=count_outputs(task.kind, task.classes),
+        strengths=unit.settings.probe_c,
+    )
+
+    def predict(examples: Examples) -> Floats:
+        return probe.predict(task.kind, embeddings(classifier, inputs.encode(examples)))
+
+    found = {
+        **inputs.counts,
+        "valid": probe.valid,
+        "probe_c": probe.c,
+        "tried": finite(probe.tried),
+        "seconds": time.monotonic() - began,
+    }
+    return FittedUnit(predict, found, None, inputs.count_cut)
+
+
+def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | None) -> FittedUnit:
+    task, classifier, encoder = inputs.task, inputs.classifier, inputs.encoder
+    here = folder / FITTED
+    if here.exists():
+        found = read_json(here)
+        tensors = read_tensors(folder / MODEL, None, found["sha256"])
+        fill_module(classifier, {k: v.to(classifier.weight.device) for k, v in tensors.items()})
+    else:
+        result = _fit_or_begin_again(unit, inputs, folder / STATE, watch)
+        classifier = result.classifier
+        weights = encode_tensors(collect_tensors(classifier))
+        found = {
+            **inputs.counts,
+            "valid": result.valid,
+            "best_epoch": result.best_epoch,
+            "epochs": len(result.history),
+            "seconds": result.seconds,
+            "scale": list(result.scale),
+            "history": [finite(e._asdict()) for e in result.history],
+            "sha256": hashlib.sha256(weights).hexdigest(),
+        }
+        atomic.write_bytes(folder / MODEL, weights)
+        atomic.write_json(here, finite_at(found, "valid"))
+        (folder / STATE).unlink(missing_ok=True)
+    scale = (found["scale"][0], found["scale"][1])
+
+    def predict(examples: Examples) -> Floats:
+        part, bf16 = inputs.encode(examples), unit.settings.precision == "bf16"
+        return probabilities(task.kind, raw_scores(classifier, part, bf16=bf16), scale)
+
+    def explain(sequence: bytes, label: int, probability: float) -> dict[str, Any]:
+        assert isinstance(encoder, Alphabet)
+        cut = sequence[: inputs.max_length]
+        return explain_sequence(classifier, encoder, cut, label, probability)
+
+    can_explain = isinstance(encoder, Alphabet)
+    return FittedUnit(predict, found, explain if can_explain else None, inputs.count_cut)
+
+
+def _fit_or_begin_again(
+    unit: Unit, inputs: _EncodedUnit, state: Path, watch: Watch | None
+) -> FitResult:
+    """A fit that goes on from `state`, or a new one if that file cannot be used."""
+
+    options = FitOptions(inputs.task.kind, inputs.task.metrics[0], unit.settings, unit.seed)
+
+    def run(classifier: Classifier) -> FitResult:
+        return fit(
+            classifier,
+            inputs.train,
+            inputs.valid,
+            options,
+            state=state,
+            identity=unit.key,
+            watch=watch,
+        )
+
+    try:
+        return run(inputs.classifier)
+    except CheckpointError as fault:
+        _log.warning("%s: it begins again", fault)
+        state.unlink()
+        device = str(inputs.classifier.weight.device)
+        return run(build_classifier(unit, inputs.task, device)[0])

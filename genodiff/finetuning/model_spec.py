@@ -1,0 +1,195 @@
+"""The models of a benchmark by short names: checkpoints, random weights, baselines.
+
+A suite is of DNA or of text, and so are its networks. A text network reads with the tokenizer that
+it was trained with.
+
+A word of `--model` is one of
+    PATH, NAME=PATH        a run folder or checkpoint of ours
+    scratch                random weights: the network of the first checkpoint named, or else of the
+                           default preset
+    scratch:PRESET         random weights of a preset
+    a baseline's name      or `baselines` for all of them
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import nn
+
+from genodiff.alphabet import DNA as DNA_ALPHABET
+from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import PRESETS
+from genodiff.data.tokenizer import ByteTokenizer
+from genodiff.domain import DOMAINS, TEXT, DomainName
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.finetuning.batches import Encoder
+from genodiff.finetuning.sentences import SentenceEncoder
+from genodiff.io.identity import canonical_json
+from genodiff.runs.model import Model, load_model
+from genodiff.runs.tokenizer_files import model_tokenizer
+from genodiff.settings import Settings, did_you_mean
+from genodiff.vocabulary import BYTES
+
+SCRATCH = "scratch"
+_ALPHABETS: dict[str, Alphabet] = {alphabet.domain: alphabet for alphabet in (DNA_ALPHABET, BYTES)}
+
+
+class ModelSpec(Settings):
+    """One model of a sweep.
+
+    `path` is the checkpoint that gives the weights or, for random weights, the shape.
+    """
+
+    name: str
+    kind: Literal["checkpoint", "scratch", "baseline"]
+    path: str | None = None
+    preset: str | None = None
+    digest: str = ""
+    domain: DomainName = "dna"
+
+    def shape(self) -> tuple[Any, Alphabet]:
+        """The settings of the network and its alphabet."""
+        if self.path is not None:
+            return open_model(self.path).config.backbone, open_model(self.path).alphabet
+        preset = self.preset or DOMAINS[self.domain].preset
+        return PRESETS[preset], _ALPHABETS[self.domain]
+
+    def encoder(self) -> Encoder:
+        """What makes ids: the alphabet or, for text, the run's tokenizer (without one, bytes)."""
+        return _sentences(self.path) if self.domain == TEXT.name else self.shape()[1]
+
+    def network(self, seed: int, device: str = "cpu") -> tuple[nn.Module, Alphabet]:
+        """A new network for one fit, its weights read or drawn from `seed`, and its alphabet."""
+        settings, alphabet = self.shape()
+        if self.kind == "checkpoint":
+            assert self.path is not None
+            return load_model(self.path, device).backbone, alphabet
+        return settings.build(alphabet.padded_size, alphabet.complement, seed=seed).to(
+            device
+        ), alphabet
+
+    def describe(self) -> dict[str, Any]:
+        """What a row says of the network: kind, parameters, training; nothing for a baseline."""
+        if self.kind == "baseline":
+            return {}
+        settings, alphabet = self.shape()
+        found = {
+            "network": settings.kind,
+            "parameters": settings.n_parameters(alphabet.padded_size),
+        }
+        if self.kind == "checkpoint":
+            model = open_model(str(self.path))
+            found |= {
+                "checkpoint": model.digest,
+                "step": model.step,
+                "pretrained_on": model.config.recipe,
+            }
+        return found
+
+
+@lru_cache(maxsize=4)
+def _sentences(path: str | None) -> SentenceEncoder:
+    return SentenceEncoder(
+        ByteTokenizer()
+        if path is None
+        else model_tokenizer(open_model(path).run, open_model(path).alphabet)
+    )
+
+
+@lru_cache(maxsize=4)
+def open_model(path: str) -> Model:
+    """The model at `path`, read once; for looking at, not for training."""
+    return load_model(path)
+
+
+def parse_models(
+    words: Sequence[str], baselines: Sequence[str], domain: DomainName = "dna"
+) -> list[ModelSpec]:
+    """The models of a domain that `--model` names, each once, in that order.
+
+    Raises `UsageError` or `CheckpointError`.
+    """
+    named: list[tuple[str | None, str]] = []
+    for word in words:
+        if word == "baselines":
+            named += [(None, name) for name in baselines]
+        else:
+            alias, equals, rest = word.partition("=")
+            named.append((alias, rest) if equals and "/" not in alias and rest else (None, word))
+    first = next((word for _, word in named if _is_path(word, baselines)), None)
+    found: list[ModelSpec] = []
+    for called, word in named:
+        one = _parse_model(called, word, first, baselines, domain)
+        if any(one.name == other.name and one != other for other in found):
+            raise UsageError(
+                f"two models are called '{one.name}'", fix="name one of them: --model NAME=PATH"
+            )
+        if one not in found:
+            found.append(one)
+    if not found:
+        raise UsageError("no model", fix="give --model RUN, --model scratch or --model baselines")
+    return found
+
+
+def _is_path(word: str, baselines: Sequence[str]) -> bool:
+    return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")
+
+
+def _parse_model(
+    alias: str | None, word: str, first: str | None, baselines: Sequence[str], domain: DomainName
+) -> ModelSpec:
+    if word in baselines:
+        return ModelSpec(name=alias or word, kind="baseline", preset=word, domain=domain)
+    if word == SCRATCH:
+        path = None if first is None else str(Path(first).absolute())
+        if path is not None:
+            _check(path, domain)
+        usual = None if path else DOMAINS[domain].preset
+        found = ModelSpec(
+            name=alias or SCRATCH, kind="scratch", path=path, preset=usual, domain=domain
+        )
+        return found.model_copy(update={"digest": _digest(found)})
+    if word.startswith(f"{SCRATCH}:"):
+        preset = word.partition(":")[2]
+        if preset not in PRESETS:
+            raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
+        if PRESETS[preset].paired and not DOMAINS[domain].has_two_strands:
+            raise UsageError(
+                f"preset '{preset}' reads both strands of DNA, and {domain} has one",
+                fix=f"give {SCRATCH}:{DOMAINS[domain].preset}",
+            )
+        found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
+        return found.model_copy(update={"digest": _digest(found)})
+    if not Path(word).exists() and "/" not in word:
+        known = [*baselines, SCRATCH, "baselines"]
+        raise UsageError(
+            f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}"
+        )
+    path = str(Path(word).absolute())
+    model = _check(path, domain, word)
+    return ModelSpec(
+        name=alias or model.run.resolve().name,
+        kind="checkpoint",
+        path=path,
+        digest=model.digest,
+        domain=domain,
+    )
+
+
+def _check(path: str, domain: DomainName, shown: str | None = None) -> Model:
+    """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
+    model = open_model(path)
+    if model.alphabet.domain != domain:
+        own, wanted = DOMAINS[model.alphabet.domain].title, DOMAINS[domain].title
+        what = f"is a {own} model; these tasks are of {wanted}"
+        raise CheckpointError(what, file=shown or path, fix=f"give a model of {wanted}")
+    return model
+
+
+def _digest(model: ModelSpec) -> str:
+    settings, alphabet = model.shape()
+    shape = canonical_json(settings.model_dump(mode="json")) + alphabet.fingerprint()
+    return hashlib.sha256(shape.encode()).hexdigest()[:12]

@@ -1,0 +1,153 @@
+"""How a network is fine-tuned: the settings of a fit, and the papers' protocols and grids.
+
+Genomic Benchmarks (Schiff et al., 2024, arXiv 2403.03234, App. D.2 and Table 5, and its scripts):
+10 epochs, batches of 256, AdamW with weight decay 0.1 and betas (0.9, 0.999), a cosine after 1 % of
+warm-up from 1e-6 down to a tenth of the rate, gradients clipped at 1, the epoch with the best
+validation accuracy; learning rates 1e-3 and 2e-3 tried, the best per task below. Nucleotide
+Transformer tasks (the same paper, Table 2): 20 epochs, batches of 128 and 512, the same rates, ten
+seeds. MDLM's variant of Genomic Benchmarks (Sahoo et al., 2024, arXiv 2406.07524): 16,000 steps.
+GUE has no published protocol for networks of this size: batches of 32 as DNABERT-2's (Zhou et al.,
+2024, arXiv 2306.15006), the rest below is ours. GLUE: batches of 32 as BERT's (Devlin et al., 2019,
+arXiv 1810.04805), the rest is ours, for networks of a few million weights; for one of BERT's size
+its own are --lr 3e-5 --epochs 3.
+"""
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from genodiff.errors import UsageError
+from genodiff.finetuning.head import Strands
+from genodiff.runs.sections import Betas
+from genodiff.settings import Settings, did_you_mean
+
+
+class FitSettings(Settings):
+    """Everything that decides a fit but its data, its network and its seed."""
+
+    method: Annotated[
+        Literal["full", "probe"],
+        Field(description="all weights, or a regression on frozen embeddings"),
+    ] = "full"
+    rc: Annotated[Strands, Field(description="what is done about the reverse complement")] = "auto"
+    epochs: Annotated[int, Field(ge=1, le=10_000, description="passes over the train part")] = 10
+    max_steps: Annotated[
+        int | None, Field(ge=1, description="steps at most, in place of epochs")
+    ] = None
+    batch_size: Annotated[int, Field(ge=1, le=1 << 20, description="examples per step")] = 256
+    lr: Annotated[float, Field(gt=0, le=10, description="highest learning rate")] = 1e-3
+    warmup_share: Annotated[
+        float, Field(ge=0, le=1, description="share of the steps that warm up")
+    ] = 0.01
+    warmup_lr: Annotated[float, Field(ge=0, description="learning rate of the first step")] = 1e-6
+    lr_min_ratio: Annotated[
+        float, Field(ge=0, le=1, description="the cosine ends at lr times this")
+    ] = 0.1
+    weight_decay: Annotated[
+        float, Field(ge=0, le=10, description="not applied to norms, biases, A_log, D")
+    ] = 0.1
+    betas: Betas = (0.9, 0.999)
+    clip: Annotated[float, Field(gt=0, description="largest gradient norm")] = 1.0
+    dropout: Annotated[
+        float, Field(ge=0, lt=1, description="share of pooled features dropped in training")
+    ] = 0.0
+    parts: Annotated[
+        int,
+        Field(ge=1, le=64, description="stretches of a sequence that the head reads the means of"),
+    ] = 1
+    patience: Annotated[
+        int | None, Field(ge=1, description="stop after so many epochs without a better validation")
+    ] = None
+    precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast on a GPU")] = (
+        "fp32"
+    )
+    max_length: Annotated[
+        int | None,
+        Field(ge=1, description="bases that are read of a sequence, if fewer than the task's"),
+    ] = None
+    probe_c: Annotated[tuple[float, ...],
+        Field(description="strengths (inverse) that a probe's regularisation tries")] = (
+        0.01, 0.1, 1.0, 10.0,
+    )  # fmt: skip
+
+    @field_validator("probe_c")
+    @classmethod
+    def _strengths_are_positive(cls, strengths: tuple[float, ...]) -> tuple[float, ...]:
+        if not strengths or min(strengths) <= 0:
+            raise ValueError("must be numbers above 0")
+        return strengths
+
+    def steps(self, n_train: int) -> int:
+        """Steps of a whole fit; the last batch of an epoch may be smaller."""
+        whole = self.epochs * math.ceil(n_train / self.batch_size)
+        return whole if self.max_steps is None else self.max_steps
+
+    def learning_rate(self, step: int, steps: int) -> float:
+        """The rate of the step after `step` of `steps`: linear warm-up, then a cosine."""
+        warmup = round(self.warmup_share * steps)
+        if step < warmup:
+            return self.warmup_lr + (self.lr - self.warmup_lr) * step / warmup
+        falling = (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup)))) / 2
+        return self.lr * (self.lr_min_ratio + (1 - self.lr_min_ratio) * falling)
+
+
+# Caduceus, Table 5: the best rates of (Mamba, Caduceus without equivariance, Ph, PS), in
+# thousandths.
+_BEST = {
+    "dummy_mouse_enhancers_ensembl": (2, 2, 2, 2),
+    "demo_coding_vs_intergenomic_seqs": (2, 1, 2, 1),
+    "demo_human_or_worm": (2, 1, 2, 1),
+    "human_enhancers_cohn": (1, 1, 1, 2),
+    "human_enhancers_ensembl": (2, 1, 1, 1),
+    "human_ensembl_regulatory": (1, 2, 2, 1),
+    "human_ocr_ensembl": (2, 2, 2, 2),
+    "human_nontata_promoters": (1, 2, 2, 2),
+}
+_COLUMN = {"augment": 1, "average": 2, "conjoin": 3}
+
+_SUITES: dict[str, dict[str, Any]] = {
+    "genomic-benchmarks": {},
+    "gue": {"epochs": 10, "batch_size": 32},
+    "nt": {"epochs": 20, "batch_size": 128},
+    "nt-revised": {"epochs": 20, "batch_size": 128},
+    "glue": {
+        "epochs": 10, "batch_size": 32, "lr": 3e-4, "warmup_share": 0.06, "lr_min_ratio": 0.0,
+        "weight_decay": 0.01, "dropout": 0.1,
+        "patience": 3,
+    },
+}  # fmt: skip
+
+GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "genomic-benchmarks": {"lr": (1e-3, 2e-3), "batch_size": (128, 256)},
+    "nt": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
+    "nt-revised": {"lr": (1e-3, 2e-3), "batch_size": (128, 512)},
+    "glue": {"lr": (1e-4, 3e-4, 1e-3), "batch_size": (16, 32)},
+}
+"""What the papers try for each task, by suite; other suites take the first."""
+
+RECIPES = ("paper", "mdlm")
+
+
+def protocol_settings(suite: str, task: str, rc: Strands, name: str = "paper") -> dict[str, Any]:
+    """A protocol's settings for a task, as changes of the defaults.
+
+    `rc` is already resolved. Raises `UsageError` for an unknown protocol.
+    """
+    if name not in RECIPES:
+        raise UsageError(f"unknown protocol '{name}'; {did_you_mean(name, RECIPES)}")
+    found: dict[str, Any] = dict(_SUITES.get(suite, {}))
+    if suite == "genomic-benchmarks" and task in _BEST and rc in _COLUMN:
+        found["lr"] = _BEST[task][_COLUMN[rc]] * 1e-3
+    if name == "mdlm":
+        found["max_steps"] = 16_000
+    return found
+
+
+def grid_settings(suite: str) -> Iterator[dict[str, Any]]:
+    """The settings of a suite's grid."""
+    axes = GRIDS.get(suite, GRIDS["genomic-benchmarks"])
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))

@@ -1,0 +1,140 @@
+"""Scoring a unit: the test part is opened once, after the fit, and the row is written.
+
+The test part is `Sealed`, and opens after `fitted.json` is written. A unit that has a result is
+never scored again.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff import __version__
+from genodiff.errors import GenodiffError
+from genodiff.finetuning.fit import Watch
+from genodiff.finetuning.fitted_unit import FittedUnit, finite_at, fit_unit
+from genodiff.finetuning.results import finite
+from genodiff.finetuning.unit import RESULT, TEST, Unit
+from genodiff.io import atomic
+from genodiff.io.identity import time_stamp
+from genodiff.runs.folder import find_git_revision
+from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import Floats, measure, measure_spread
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData
+
+
+class Sealed:
+    """A test part that can be opened once."""
+
+    def __init__(self, test: Examples) -> None:
+        self._test: Examples | None = test
+
+    def open(self) -> Examples:
+        """The examples. Raises `GenodiffError` the second time."""
+        if self._test is None:
+            raise GenodiffError("the test part was opened twice: a bug", fix="report it")
+        test, self._test = self._test, None
+        return test
+
+
+def run_unit(
+    unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", watch: Watch | None = None
+) -> dict[str, Any]:
+    """The row of a unit. It is fitted (or its fit resumed) and scored, or read if it is done."""
+    folder = unit.folder(out)
+    if (folder / RESULT).exists():
+        return dict(read_json(folder / RESULT)["row"])
+    without_test = data._replace(test=data.test.take(np.zeros(0, np.int64)))
+    fitted = fit_unit(unit, without_test, out, device=device, watch=watch)
+    return score_unit(unit, data.task, data.notes, fitted, Sealed(data.test), folder)
+
+
+def score_unit(
+    unit: Unit, task: Task, notes: tuple[str, ...], fitted: FittedUnit, sealed: Sealed, folder: Path
+) -> dict[str, Any]:
+    """Open the test part, predict, and write the unit's result. Returns its row."""
+    test = sealed.open()
+    predicted = fitted.predict(test)
+    values: dict[str, float] = {
+        name: measure(name, task.kind, test.labels, predicted) for name in task.metrics
+    }
+    interval = measure_spread(
+        task.metrics[0], task.kind, test.labels, [predicted], seed=unit.seed
+    ).ci95
+    found = {
+        k: v for k, v in fitted.found.items() if k not in ("history", "sha256", "scale", "tried")
+    }
+    row: dict[str, Any] = {
+        "suite": unit.suite, "task": unit.task, "split": unit.split, "model": unit.model.name,
+        "kind": unit.model.kind,
+        "method": unit.method, "setting": unit.setting, "seed": unit.seed, "key": unit.key,
+        "metric": task.metrics[0], "value": values[task.metrics[0]], "ci95": interval,
+        "metrics": finite(values),
+        "valid_metric": task.metrics[0], "digest": unit.model.digest, **finite_at(found,
+        "valid"), "n_test": test.n,
+        "cut_test": fitted.count_cut(test), "data": unit.data,
+        **unit.model.describe(),
+        "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
+        "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(),
+        "genodiff": __version__, "git": find_git_revision(),
+        "created": time_stamp(),
+    }  # fmt: skip
+    tensors = {
+        "predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)),
+        "truth": _truth(test.labels),
+    }
+    tensors["lengths"] = torch.from_numpy(test.lengths.astype(np.int64))
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic.write_bytes(folder / TEST, encode_tensors(tensors))
+    history: dict[str, Any] = {
+        k: fitted.found[k] for k in ("history", "tried") if k in fitted.found
+    }
+    history |= _example(unit, task, fitted, test, predicted)
+    atomic.write_json(folder / RESULT, {"row": finite_at(row, "value"), **history})
+    return row
+
+
+def _example(
+    unit: Unit, task: Task, fitted: FittedUnit, test: Examples, predicted: Floats
+) -> dict[str, Any]:
+    """The saliency of one test example, for the first seed's network.
+
+    It is the example of the last class that the network is surest of.
+    """
+    last = len(task.classes) - 1
+    if (
+        unit.seed != 1
+        or fitted.explain is None
+        or task.kind not in ("binary", "multiclass")
+        or not (test.labels == last).any()
+    ):
+        return {}
+    of_class = np.flatnonzero(test.labels == last)
+    at = of_class[predicted[of_class, last].argmax()]
+    return {
+        "saliency": fitted.explain(test.sequences[at], last, float(predicted[at, last]))
+        | {"example": test.names[at]}
+    }
+
+
+def _truth(labels: NDArray[Any]) -> torch.Tensor:
+    kind = np.float32 if labels.dtype.kind == "f" else np.int64
+    return torch.from_numpy(np.ascontiguousarray(labels, kind))
+
+
+def _device() -> str:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+
+
+def read_predictions(folder: Path) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
+    """(predicted, truth, lengths) of a unit that is done. Raises `CheckpointError`."""
+    tensors = read_tensors(folder / TEST)
+    return (
+        tensors["predicted"].double().numpy(),
+        tensors["truth"].numpy(),
+        tensors["lengths"].numpy(),
+    )

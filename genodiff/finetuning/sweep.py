@@ -1,0 +1,319 @@
+"""A sweep: every (task, model, setting, seed) is a unit, in a folder that can be resumed.
+
+    OUT/results.jsonl      the rows
+    OUT/tasks.json         counts, notes and audit of each task
+    OUT/search.jsonl       the settings that a search tried
+    OUT/units/KEY/         each unit's own folder
+
+A unit that is done is not run again. A killed sweep goes on where each of its units was, and leaves
+the same rows. One sweep writes into a folder at a time. Settings are searched by validation alone:
+only the chosen ones are scored on the test part.
+"""
+
+import json
+import logging
+import math
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from genodiff import __version__
+from genodiff.errors import GenodiffError
+from genodiff.finetuning.baselines import baselines_for
+from genodiff.finetuning.head import Strands, strands_for
+from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.progress import SweepProgress
+from genodiff.finetuning.protocol import FitSettings, grid_settings, protocol_settings
+from genodiff.finetuning.results import add_rows, data_digest, read_results
+from genodiff.finetuning.search import Search, best_of
+from genodiff.finetuning.unit import RESULT, Unit
+from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
+from genodiff.io import atomic
+from genodiff.io.identity import time_stamp
+from genodiff.runs import lock
+from genodiff.runs.folder import find_git_revision
+from genodiff.tasks.audit import audit
+from genodiff.tasks.data_request import DataRequest, load_cached
+from genodiff.tasks.examples import class_counts
+from genodiff.tasks.suite import Task
+
+TASKS, SESSIONS = "tasks.json", "sessions.json"
+
+_log = logging.getLogger("genodiff")
+
+
+class SweepPlan(NamedTuple):
+    """What a sweep does: which models, methods and seeds.
+
+    `over` are settings that replace the protocol's.
+    """
+
+    request: DataRequest
+    tasks: list[str]
+    models: list[ModelSpec]
+    methods: tuple[str, ...] = ("full",)
+    seeds: int = 5
+    protocol: str = "paper"
+    over: dict[str, Any] = {}  # noqa: RUF012
+    search: int = 0
+    grid: bool = False
+
+
+class TaskSummary(NamedTuple):
+    """A task as a sweep needs it without its examples."""
+
+    task: Task
+    digest: str
+    split: str
+    n_train: int
+    bases: int
+    about: dict[str, Any]
+
+
+def settings_for(
+    plan: SweepPlan, task: Task, model: ModelSpec, method: str
+) -> tuple[str, FitSettings]:
+    """(name, settings) of a model on a task: the protocol's, then what the user gave.
+
+    Raises `UsageError` for settings that the network cannot have.
+    """
+    if model.kind == "baseline":
+        return "", FitSettings()
+    shape, alphabet = model.shape()
+    wanted: Strands = plan.over.get("rc", "auto")
+    rc = strands_for(
+        shape,
+        "none" if wanted == "auto" and task.oriented else wanted,
+        alphabet.complement is not None,
+    )
+    own = protocol_settings(plan.request.suite, task.name, rc, plan.protocol) | {
+        "method": method,
+        "rc": rc,
+        "parts": task.parts,
+    }
+    settings = FitSettings.parse(own | {k: v for k, v in plan.over.items() if k != "rc"})
+    return plan.protocol if settings == FitSettings.parse(own) else "own", settings
+
+
+def summarise_task(request: DataRequest, name: str) -> TaskSummary:
+    """Load a task and note what a sweep and its report say about it, the audit too."""
+    data = load_cached(request.model_dump_json(), name)
+    task = data.task
+    parts = {"train": data.train, "test": data.test}
+    about: dict[str, Any] = {
+        "suite": request.suite, "task": name, "domain": task.domain, "split": data.split,
+        "kind": task.kind, "classes": list(task.classes),
+        "metric": task.metrics[0], "metrics": list(task.metrics), "max_length": task.max_length,
+        "notes": list(data.notes),
+        "licence": task.licence, "source": task.source, "task_note": task.note,
+        "data": data_digest(data),
+        "published_split": data.valid_index is not None,
+        **{f"n_{part}": examples.n for part, examples in parts.items()},
+        **{f"classes_{part}": class_counts(x.labels,
+        task.classes) if task.classes else {} for part, x in parts.items()},
+        "lengths": [int(min(x.lengths.min() for x in parts.values())),
+        int(max(x.lengths.max() for x in parts.values()))],
+        "audit": audit(data), "baselines": list(baselines_for(task, data.train)),
+    }  # fmt: skip
+    bases = int(data.train.lengths.clip(max=task.max_length).sum())
+    return TaskSummary(task, about["data"], data.split, data.train.n, bases, about)
+
+
+def make_units(
+    plan: SweepPlan,
+    known: TaskSummary,
+    model: ModelSpec,
+    method: str,
+    settings: FitSettings,
+    setting: str,
+) -> list[Unit]:
+    """One unit per seed, from 1."""
+    what = {
+        "suite": plan.request.suite,
+        "task": known.task.name,
+        "split": known.split,
+        "data": known.digest,
+    }
+    return [
+        Unit(**what, model=model, settings=settings, setting=setting, seed=s)
+        for s in range(1, plan.seeds + 1)
+    ]
+
+
+def _session(out: Path, command: str, device: str) -> None:
+    """Add this session to `sessions.json`, in place of one with the same command and code."""
+    path = out / SESSIONS
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
+    except (ValueError, KeyError, TypeError):
+        before = []
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    machine = platform.processor() or platform.machine()
+    where = (
+        torch.cuda.get_device_name()
+        if device.startswith("cuda")
+        else f"{machine} CPU, {cores} cores"
+    )
+    new = {
+        "command": command,
+        "git": find_git_revision(),
+        "genodiff": __version__,
+        "hardware": where,
+        "threads": torch.get_num_threads(),
+    }
+    kept = [s for s in before if {k: s.get(k) for k in new} != new]
+    atomic.write_json(path, {"sessions": [*kept, new | {"started": time_stamp("milliseconds")}]})
+
+
+def sweep(
+    plan: SweepPlan, out: Path, *, device: str = "cpu", jobs: int = 1, command: str = ""
+) -> list[dict[str, Any]]:
+    """Run what is not done yet, and return the rows of this plan.
+
+    Raises `GenodiffError` at the end where a unit failed.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with lock.hold_lock(out):
+        atomic.clear_leftovers(out)
+        _session(out, command, device)
+        units: list[Unit] = []
+        cost: dict[str, float] = {}
+        faults: list[str] = []
+        for name in plan.tasks:
+            known = summarise_task(plan.request, name)
+            _remember(out, known.about)
+            for model in plan.models:
+                if model.kind == "baseline" and model.preset not in known.about["baselines"]:
+                    _log.info("%s: no %s, which these data do not allow", name, model.name)
+                    continue
+                for method in plan.methods if model.kind != "baseline" else ("baseline",):
+                    setting, settings = settings_for(plan, known.task, model, method)
+                    if (plan.grid or plan.search) and method == "full":
+                        setting, settings = _searched(
+                            plan, known, model, settings, out, device, jobs, faults
+                        )
+                    some = make_units(plan, known, model, method, settings, setting)
+                    units += some
+                    cost |= {unit.key: _cost(unit, known) for unit in some}
+        units = _unique(units)
+        rows = {row["key"] for row in read_results(out)}
+        done = [unit for unit in units if unit.key in rows or (unit.folder(out) / RESULT).exists()]
+        board = SweepProgress(len(units), cost, {unit.key for unit in done})
+        place = Workers(plan.request, out, device, jobs)
+        try:
+            for outcome in run_units(
+                [unit for unit in done if unit.key not in rows], place._replace(jobs=1)
+            ):
+                add_rows(out, [outcome.row] if outcome.row is not None else [])
+            todo = [unit for unit in units if unit not in done]
+            for outcome in run_units(todo, place, board.tick):
+                _take(outcome, out, board, faults)
+        finally:
+            board.close()
+    if faults:
+        raise GenodiffError(
+            f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}",
+            fix="the others are done and kept",
+        )
+    keys = {unit.key for unit in units}
+    return [row for row in read_results(out) if row["key"] in keys]
+
+
+def _take(outcome: UnitOutcome, out: Path, board: SweepProgress, faults: list[str]) -> None:
+    if outcome.fault is not None:
+        unit = outcome.unit
+        faults.append(f"{unit.task} {unit.model.name} seed {unit.seed}: {outcome.fault}")
+        _log.error("%s", faults[-1])
+    if outcome.row is not None:
+        add_rows(out, [outcome.row])
+    board.done(outcome.unit, outcome.row)
+
+
+def _unique(units: Sequence[Unit]) -> list[Unit]:
+    return list({unit.key: unit for unit in units}.values())
+
+
+def _cost(unit: Unit, known: TaskSummary) -> float:
+    """The cost of a unit in arbitrary units, the same for all networks; 0 for baselines."""
+    if unit.model.kind == "baseline":
+        return 0.0
+    settings, alphabet = unit.model.shape()
+    epochs = (
+        unit.settings.steps(known.n_train) / math.ceil(known.n_train / unit.settings.batch_size)
+        if unit.method == "full"
+        else 0.4
+    )
+    return float(known.bases * epochs * settings.n_parameters(alphabet.padded_size) ** 0.5)
+
+
+def _remember(out: Path, about: dict[str, Any]) -> None:
+    """Keep what is known of a task in `tasks.json`, by suite, task, split and data."""
+    path = out / TASKS
+    known = read_tasks(out)
+    name = f"{about['suite']} {about['task']} {about['split']} {about['data']}"
+    if known.get(name) != about:
+        atomic.write_json(path, known | {name: about})
+
+
+def read_tasks(out: Path) -> dict[str, dict[str, Any]]:
+    """What `tasks.json` says, by "suite task split data"."""
+    path = out / TASKS
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError:
+        found = {}
+    return found if isinstance(found, dict) else {}
+
+
+def _searched(
+    plan: SweepPlan,
+    known: TaskSummary,
+    model: ModelSpec,
+    start: FitSettings,
+    out: Path,
+    device: str,
+    jobs: int,
+    faults: list[str],
+) -> tuple[str, FitSettings]:
+    """The settings with the best validation.
+
+    They are of the paper's grid over all seeds, or of `search` trials on the first seed.
+    """
+    place = Workers(plan.request, out, device, jobs, final=False)
+    log = Search(out, known.task, model)
+
+    def run(candidates: Sequence[FitSettings], seeds: int) -> list[float]:
+        units = [
+            u
+            for s in candidates
+            for u in make_units(plan._replace(seeds=seeds), known, model, "full", s, "tried")
+        ]
+        values = log.known()
+        todo = [u for u in _unique(units) if u.key not in values]
+        board = SweepProgress(len(todo), {u.key: _cost(u, known) for u in todo}, set())
+        try:
+            for outcome in run_units(todo, place, board.tick):
+                if outcome.fault is not None:
+                    _log.warning("%s: %s", outcome.unit.model.name, outcome.fault)
+                values[outcome.unit.key] = outcome.valid if outcome.valid is not None else math.nan
+                log.add(outcome.unit, values[outcome.unit.key])
+                board.done(outcome.unit, None)
+        finally:
+            board.close()
+        each = [
+            [values[u.key] for u in units[i * seeds : (i + 1) * seeds]]
+            for i in range(len(candidates))
+        ]
+        return [sum(found) / len(found) for found in each]
+
+    if plan.grid:
+        candidates = [
+            start.model_copy(update=change) for change in grid_settings(plan.request.suite)
+        ]
+        chosen = best_of(candidates, run(candidates, plan.seeds), known.task.metrics[0])
+        return "grid", chosen
+    return f"search-{plan.search}", log.optimise(start, plan.search, lambda s: run([s], 1)[0])

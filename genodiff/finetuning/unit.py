@@ -1,0 +1,61 @@
+"""A unit of a sweep: one (task, model, setting, seed), with a folder and a row of its own.
+
+UNITS/KEY/state.safetensors    where the fit is, while it runs
+UNITS/KEY/model.safetensors    the weights of its best epoch, network and head
+UNITS/KEY/fitted.json          what the fit found on the validation part
+UNITS/KEY/test.safetensors     the predictions for the test part, and the truth
+UNITS/KEY/result.json          the row, and the history of the epochs: written last
+"""
+
+from pathlib import Path
+from typing import Any
+
+from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.protocol import FitSettings
+from genodiff.io.identity import sha256_json
+from genodiff.settings import Settings
+
+MODEL, FITTED, TEST, RESULT = "model.safetensors", "fitted.json", "test.safetensors", "result.json"
+UNITS = "units"
+
+
+class Unit(Settings):
+    """What one unit is. `data` is the digest of the examples; `setting` names `settings`."""
+
+    suite: str
+    task: str
+    split: str
+    data: str
+    model: ModelSpec
+    settings: FitSettings
+    setting: str = "paper"
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """16 hex digits: the hash of everything that decides the unit's value."""
+        what: dict[str, Any] = {
+            "suite": self.suite,
+            "task": self.task,
+            "split": self.split,
+            "data": self.data,
+            "seed": self.seed,
+            "kind": self.model.kind,
+            "digest": self.model.digest,
+        }
+        if self.model.kind == "baseline":
+            what["baseline"] = self.model.preset
+        else:
+            what["settings"] = self.settings.model_dump(mode="json")
+            if self.settings.parts == 1:
+                del what["settings"]["parts"]  # older units had no parts and keep their key
+        return sha256_json(what)[:16]
+
+    @property
+    def method(self) -> str:
+        """full, probe or baseline."""
+        return "baseline" if self.model.kind == "baseline" else self.settings.method
+
+    def folder(self, out: Path) -> Path:
+        """The unit's own folder inside a sweep's folder."""
+        return out / UNITS / self.key

@@ -1,0 +1,194 @@
+"""Units side by side, in processes of one machine, or one by one in this process.
+
+Each process has one unit at a time, on the cores or on a GPU.
+
+What a unit computes does not depend on where or beside what it runs; with `jobs` processes the
+threads are shared out evenly. A signal lets every unit save and stop. A worker whose parent is gone
+stops at its next step.
+"""
+
+import logging
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty
+from typing import Any, NamedTuple
+
+import torch
+
+from genodiff.errors import GenodiffError, Interrupted, MachineError
+from genodiff.finetuning.fit import Tick
+from genodiff.finetuning.fitted_unit import fit_unit
+from genodiff.finetuning.scored_unit import run_unit
+from genodiff.finetuning.unit import Unit
+from genodiff.tasks.data_request import DataRequest, load_cached
+from genodiff.training.signals import Signals, calm_child
+
+_log = logging.getLogger("genodiff")
+_PAUSE = 0.25
+
+Report = Callable[[Unit, Tick], None]
+
+
+class UnitOutcome(NamedTuple):
+    """The outcome of a unit: its row, or its validation value alone, or what went wrong."""
+
+    unit: Unit
+    row: dict[str, Any] | None
+    valid: float | None
+    fault: GenodiffError | None
+
+
+class Workers(NamedTuple):
+    """Where units run."""
+
+    request: DataRequest
+    out: Path
+    device: str
+    jobs: int
+    final: bool = True
+
+
+def run_units(
+    units: Sequence[Unit], place: Workers, report: Report | None = None
+) -> Iterator[UnitOutcome]:
+    """Each unit's outcome, as it comes.
+
+    Raises `Interrupted` after a signal, with every unit's state saved.
+    """
+    with Signals() as signals:
+        alone = place.jobs == 1 or len(units) <= 1
+        yield from (
+            _one_by_one(units, place, report, signals)
+            if alone
+            else _side_by_side(units, place, report, signals)
+        )
+
+
+def _one_by_one(
+    units: Sequence[Unit], place: Workers, report: Report | None, signals: Signals
+) -> Iterator[UnitOutcome]:
+    for unit in units:
+
+        def watch(tick: Tick, unit: Unit = unit) -> None:
+            if report is not None:
+                report(unit, tick)
+            _stop_for(signals)
+
+        _stop_for(signals)
+        yield _outcome(unit, place, place.device, watch)
+    _stop_for(signals)
+
+
+def _stop_for(signals: Signals) -> None:
+    if signals.caught is not None:
+        raise Interrupted(
+            f"{signals.caught.name}: stopped; what is done is kept",
+            signals.caught,
+            fix="give the same command to go on",
+        )
+
+
+def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], None]) -> UnitOutcome:
+    data = load_cached(place.request.model_dump_json(), unit.task)
+    try:
+        if place.final:
+            return UnitOutcome(
+                unit,
+                run_unit(unit, data, place.out, device=device, watch=watch),
+                None,
+                None,
+            )
+        found = fit_unit(unit, data, place.out, device=device, watch=watch).found
+        return UnitOutcome(unit, None, found["valid"], None)
+    except Interrupted:
+        raise
+    except GenodiffError as fault:
+        return UnitOutcome(unit, None, None, fault)
+
+
+def _side_by_side(
+    units: Sequence[Unit], place: Workers, report: Report | None, signals: Signals
+) -> Iterator[UnitOutcome]:
+    context = multiprocessing.get_context("spawn")
+    ticks, stop, index = context.Queue(), context.Event(), context.Value("i", 0)
+    gpus = torch.cuda.device_count() if place.device.startswith("cuda") else 0
+    threads = max(1, torch.get_num_threads() // place.jobs)
+    arguments = (ticks, stop, index, gpus, threads, os.getpid(), _log.level)
+    by_key = {unit.key: unit for unit in units}
+    pool = ProcessPoolExecutor(
+        min(place.jobs, len(units)), mp_context=context, initializer=_begin, initargs=arguments
+    )
+    pending: set[Future[UnitOutcome | None]] = set()
+    try:
+        pending = {pool.submit(_work, unit, place) for unit in units}
+        while pending:
+            done, pending = wait(pending, _PAUSE, FIRST_COMPLETED)
+            with suppress(Empty):
+                while True:
+                    key, tick = ticks.get_nowait()
+                    if report is not None:
+                        report(by_key[key], tick)
+            for future in done:
+                outcome = future.result()
+                if outcome is not None:
+                    yield outcome
+            if signals.caught is not None and not stop.is_set():
+                stop.set()
+                for future in pending:
+                    future.cancel()
+                pending = {future for future in pending if not future.cancelled()}
+        _stop_for(signals)
+    except BrokenProcessPool:
+        raise MachineError(
+            "a worker process died (killed, or out of memory); what is done is kept",
+            fix="give the same command, with fewer --jobs",
+        ) from None
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+        ticks.close()
+
+
+_worker: dict[str, Any] = {}
+
+
+def _begin(
+    ticks: Any, stop: Any, index: Any, gpus: int, threads: int, parent: int, level: int
+) -> None:
+    calm_child()
+    torch.set_num_threads(threads)
+    logging.getLogger("genodiff").setLevel(level)
+    with index.get_lock():
+        mine = index.value
+        index.value += 1
+    _worker.update(
+        ticks=ticks,
+        stop=stop,
+        parent=parent,
+        device=f"cuda:{mine % gpus}" if gpus else "cpu",
+        last=0.0,
+    )
+
+
+def _work(unit: Unit, place: Workers) -> UnitOutcome | None:
+    def watch(tick: Tick) -> None:
+        if os.getppid() != _worker["parent"]:
+            os._exit(1)
+        if _worker["stop"].is_set():
+            raise Interrupted("stopped", 15)
+        if time.monotonic() - _worker["last"] > _PAUSE:
+            _worker["last"] = time.monotonic()
+            _worker["ticks"].put((unit.key, tick))
+
+    if _worker["stop"].is_set():
+        return None
+    try:
+        return _outcome(unit, place, _worker["device"], watch)
+    except Interrupted:  # it could not be pickled, and the parent knows
+        return None

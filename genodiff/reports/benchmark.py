@@ -1,0 +1,134 @@
+"""A sweep's RESULTS.md and report.html; nothing is run again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from genodiff import __version__
+from genodiff.domain import DNA, DOMAINS
+from genodiff.io import atomic
+from genodiff.reports import benchmark_figures as figures
+from genodiff.reports.benchmark_tables import audit_text, cut_notes, markdown, table_rows
+from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sessions, read_sweep
+from genodiff.reports.template import render_template
+from genodiff.tasks import metrics
+
+RESULTS, PAGE = "RESULTS.md", "report.html"
+_DRAWN = 5  # models in a figure of one task
+
+
+def write_benchmark(out: Path) -> list[Path]:
+    """Write OUT/RESULTS.md and OUT/report.html; returns both."""
+    panels = read_sweep(out)
+    sessions = read_sessions(out)
+    atomic.write_text(out / RESULTS, "\n".join(markdown(panels, sessions)) + "\n")
+    atomic.write_text(out / PAGE, page(panels, sessions, out.resolve().name))
+    return [out / RESULTS, out / PAGE]
+
+
+def page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]], name: str) -> str:
+    """report.html as text."""
+    return render_template(
+        "benchmark.html.jinja",
+        {
+            "version": __version__,
+            "name": name,
+            "panels": [_shown(p, i) for i, p in enumerate(panels)],
+            "sessions": list(sessions),
+        },
+    )
+
+
+def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
+    """What the template shows of a task."""
+    best = sorted(panel.lines, key=lambda line: -line.mean)
+    networks = [line for line in best if line.role != "baseline"]
+    drawn = [
+        line.name
+        for line in (networks + [line for line in best if line.role == "baseline"])[:_DRAWN]
+    ]
+    return {
+        "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split,
+        "metric": panel.about["metric"],
+        "rows": table_rows(panel), "audit": audit_text(panel), "cuts": cut_notes(panel),
+        "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
+        drawn).items()},
+        "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
+        "saliency": _first_saliency(networks),
+        "classes": panel.about["classes"], "official": panel.split == "official",
+    }  # fmt: skip
+
+
+def _figures(
+    panel: TaskResult, name: str, networks: list[ModelResult], drawn: list[str]
+) -> dict[str, str]:
+    metric, kind = panel.about["metric"], panel.about["kind"]
+    found = dict.fromkeys(("dots", "learning", "calibration", "length", "logo"), "")
+    dots = [
+        figures.Dot(x.name, x.mean, x.spread.ci95 if x.spread else None,
+        [r["value"] for r in x.rows if r["value"] is not None], x.role)
+        for x in panel.lines
+        if np.isfinite(x.mean)
+    ]  # fmt: skip
+    if dots:
+        dots += [
+            figures.Dot(v.name, v.mean, None, [v.mean], "published")
+            for v in sorted(panel.published, key=lambda v: v.mean)
+        ]
+        found["dots"] = figures.dots(name, metric, dots)
+    curves = {
+        x.name: [u["history"] for u in x.units if u.get("history")] for x in networks[:_DRAWN]
+    }
+    curves = {k: v for k, v in curves.items() if v}
+    if curves:
+        found["learning"] = figures.learning(name, metric, curves)
+    seen = {k: panel.predictions[k] for k in drawn if k in panel.predictions}
+    if seen and kind in ("binary", "multiclass"):
+        found["calibration"] = figures.reliability(
+            name, {k: metrics.measure_calibration(truth, p) for k, (p, truth, _) in seen.items()}
+        )
+    if seen:
+        groups = {}
+        for k, (p, truth, lengths) in seen.items():
+
+            def of(index: Any, p: Any = p, truth: Any = truth) -> float:
+                return metrics.measure(metric, kind, truth[index], p[index])
+
+            groups[k] = metrics.measure_by_length(lengths, of)
+        if max(len(g) for g in groups.values()) > 1:
+            found["length"] = figures.by_length(
+                name, metric, groups, DOMAINS[panel.about.get("domain", DNA.name)].size_units
+            )
+    if saliency := _first_saliency(networks):
+        found["logo"] = figures.logo(name, saliency["bases"], saliency["cost"], saliency["start"])
+    return found
+
+
+def _first_saliency(networks: list[ModelResult]) -> dict[str, Any] | None:
+    return next((u["saliency"] for line in networks for u in line.units if "saliency" in u), None)
+
+
+def _confusions(panel: TaskResult, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Tables of truth (rows) against decisions (columns), with the shares of each row."""
+    if panel.about["kind"] not in ("binary", "multiclass"):
+        return []
+    found = []
+    for name in names:
+        predicted, truth, _ = panel.predictions[name]
+        counts = metrics.count_confusions(truth, predicted.argmax(1), predicted.shape[1])
+        shares = counts / np.maximum(1, counts.sum(1, keepdims=True))
+        rows = [
+            {
+                "name": c,
+                "cells": [
+                    {"n": f"{n:,}", "share": f"{100 * s:.0f}"}
+                    for n, s in zip(row, part, strict=True)
+                ],
+            }
+            for c, row, part in zip(panel.about["classes"], counts, shares, strict=True)
+        ]
+        found.append({"name": name, "rows": rows})
+    return found

@@ -1,0 +1,194 @@
+"""Figures of a fine-tuning sweep: plain numbers in, one `<svg>` string out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import PathPatch
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D
+
+from genodiff.reports.figures import TALL, WIDE
+from genodiff.reports.svg import BAD, INK, MARKOV, MODEL, MUTED, PAPER, REAL, SOURCE, canvas, to_svg
+
+_COLOURS = (MODEL, SOURCE, MARKOV, BAD, REAL, INK)
+_DASHES = ("-", "--", "-.", ":")
+_BASES = {"A": SOURCE, "C": MODEL, "G": MARKOV, "T": BAD}
+_LETTERS = FontProperties(family="DejaVu Sans Mono", weight="bold")
+
+
+class Dot(NamedTuple):
+    """A model's place on a task: mean, interval, single seeds."""
+
+    name: str
+    mean: float
+    ci95: tuple[float, float] | None
+    seeds: Sequence[float]
+    role: str
+
+
+def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
+    """One line per model: its seeds as small points, the mean with its interval.
+
+    Published means are open diamonds.
+    """
+    with canvas(WIDE, 0.7 + 0.24 * len(rows)) as figure:
+        ax = figure.add_subplot()
+        for y, row in enumerate(reversed(rows)):
+            colour = {"model": MODEL, "scratch": SOURCE, "baseline": MARKOV}.get(row.role, MUTED)
+            if row.ci95 is not None:
+                ax.plot(row.ci95, [y, y], color=colour, linewidth=1.2)
+            if row.role == "published":
+                ax.plot(
+                    [row.mean],
+                    [y],
+                    marker="D",
+                    markersize=5,
+                    markerfacecolor=PAPER,
+                    markeredgecolor=colour,
+                    linestyle="none",
+                )
+            else:
+                ax.plot(
+                    row.seeds,
+                    [y] * len(row.seeds),
+                    marker="|",
+                    markersize=7,
+                    color=colour,
+                    alpha=0.6,
+                    linestyle="none",
+                )
+                ax.plot([row.mean], [y], marker="o", markersize=5, color=colour, linestyle="none")
+        ax.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
+        ax.set_ylim(-0.6, len(rows) - 0.4)
+        ax.set_xlabel(metric)
+        title = f"{metric}: " + ", ".join(f"{row.name} {row.mean:.3f}" for row in rows)
+        return to_svg(figure, f"{name}-dots", title)
+
+
+def learning(
+    name: str, metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
+) -> str:
+    """Losses (training dashed) and the validation metric by epoch, a line for each seed."""
+    with canvas(WIDE, TALL) as figure:
+        left, right = figure.subplots(1, 2)
+        for colour, (model, seeds) in zip(_cycle(len(models)), models.items(), strict=True):
+            for i, epochs in enumerate(seeds):
+                at = [e["epoch"] + 1 for e in epochs]
+                label = model if i == 0 else None
+                left.plot(
+                    at,
+                    _numbers(epochs, "train_loss"),
+                    color=colour,
+                    linewidth=0.9,
+                    linestyle="--",
+                    alpha=0.7,
+                )
+                left.plot(
+                    at, _numbers(epochs, "valid_loss"), color=colour, linewidth=1.2, label=label
+                )
+                right.plot(
+                    at,
+                    _numbers(epochs, "valid"),
+                    color=colour,
+                    linewidth=1.2,
+                    marker="o",
+                    markersize=2.5,
+                    label=label,
+                )
+        for ax, title in ((left, "loss (training dashed)"), (right, f"validation {metric}")):
+            ax.set_xlabel("epoch")
+            ax.set_ylabel(title)
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        right.legend(loc="lower right")
+        return to_svg(figure, f"{name}-learning", "Learning curves of " + ", ".join(models))
+
+
+def _numbers(epochs: Sequence[Mapping[str, Any]], key: str) -> list[float]:
+    return [np.nan if e[key] is None else float(e[key]) for e in epochs]
+
+
+def _cycle(n: int) -> list[str]:
+    return [_COLOURS[i % len(_COLOURS)] for i in range(n)]
+
+
+def _plot_model(ax: Axes, i: int, label: str, x: Sequence[float], y: Sequence[float]) -> None:
+    """Model number `i` as a line of its own colour and dashes."""
+    ax.plot(
+        x,
+        y,
+        color=_COLOURS[i % len(_COLOURS)],
+        marker="o",
+        markersize=3,
+        linestyle=_DASHES[i % 4],
+        label=label,
+    )
+
+
+def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
+    """Share of right decisions by confidence; a calibrated model lies on the diagonal."""
+    with canvas(WIDE / 2, TALL) as figure:
+        ax = figure.add_subplot()
+        ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
+        for i, (model, found) in enumerate(models.items()):
+            label = f"{model} (error {found['ece']:.3f})"
+            _plot_model(ax, i, label, found["confidence"], found["accuracy"])
+        low = min((min(found["confidence"], default=0.5) for found in models.values()), default=0.5)
+        ax.set_xlim(max(0, low - 0.05), 1.02)
+        ax.set_ylim(0, 1.05)
+        ax.set_xlabel("confidence")
+        ax.set_ylabel("share that is right")
+        ax.legend(loc="lower right")
+        return to_svg(figure, f"{name}-calibration", "Calibration of " + ", ".join(models))
+
+
+def by_length(
+    name: str, metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]], unit: str = "bases"
+) -> str:
+    """The metric in groups of sequences of like length, which is in `unit`."""
+    with canvas(WIDE / 2, TALL) as figure:
+        ax = figure.add_subplot()
+        for i, (model, groups) in enumerate(models.items()):
+            at = [(g["from"] + g["to"]) / 2 for g in groups]
+            _plot_model(ax, i, model, at, [g["value"] for g in groups])
+        ax.set_xlabel(f"length, {unit}")
+        ax.set_ylabel(metric)
+        ax.legend(loc="best")
+        return to_svg(figure, f"{name}-length", f"{metric} by length of " + ", ".join(models))
+
+
+def logo(name: str, bases: str, cost: Sequence[float], start: int) -> str:
+    """Each base as tall as the mean cost of a change there, in the score of the class.
+
+    Changes that gain are drawn below the line.
+    """
+    with canvas(WIDE, 1.7) as figure:
+        ax = figure.add_subplot()
+        for i, (base, height) in enumerate(zip(bases, cost, strict=True)):
+            _letter(ax, base, i, height)
+        reach = max(1e-9, *(abs(c) for c in cost))
+        ax.axhline(0, color=MUTED, linewidth=0.7)
+        ax.set_xlim(0, len(bases))
+        ax.set_ylim(min(0.0, *cost) - 0.05 * reach, max(0.0, *cost) + 0.05 * reach)
+        ticks = list(range(0, len(bases), 20))
+        ax.set_xticks([t + 0.5 for t in ticks], [f"{start + t + 1}" for t in ticks])
+        ax.set_xlabel("base")
+        ax.set_ylabel("cost of a change")
+        ax.grid(False)
+        return to_svg(figure, f"{name}-logo", f"What each base contributes, {bases}")
+
+
+def _letter(ax: Axes, base: str, at: int, height: float) -> None:
+    path = TextPath((0, 0), base, size=1, prop=_LETTERS)
+    box = path.get_extents()
+    flat = (
+        Affine2D()
+        .translate(-box.x0, -box.y0)
+        .scale(0.9 / box.width, height / box.height)
+        .translate(at + 0.05, 0)
+    )
+    ax.add_patch(
+        PathPatch(flat.transform_path(path), facecolor=_BASES.get(base, MUTED), linewidth=0)
+    )

@@ -1,0 +1,153 @@
+"""The tables of a sweep's results as text: RESULTS.md, and the rows of the page's tables.
+
+Published values are shown for the official split only. The audit follows every table.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from genodiff.domain import DNA, DOMAINS
+from genodiff.reports.blocks import duration
+from genodiff.reports.sweep_results import ModelResult, TaskResult
+from genodiff.tasks.audit import audit_lines
+
+
+def cell(line: ModelResult) -> str:
+    """`0.8123 ± 0.0040`."""
+    return f"{line.mean:.4f} ± {line.range:.4f}" if len(line.rows) > 1 else f"{line.mean:.4f}"
+
+
+def _interval(pair: tuple[float, float] | None) -> str:
+    return "" if pair is None else f"{pair[0]:.4f} to {pair[1]:.4f}"
+
+
+def table_rows(panel: TaskResult) -> list[dict[str, str]]:
+    """A task's table: baselines, networks and published values, each from the worst to the best."""
+    rows = [
+        {
+            "role": line.role,
+            "name": line.name,
+            "value": cell(line),
+            "interval": _interval(line.spread.ci95 if line.spread else None),
+            "seeds": str(len(line.rows)),
+            "valid": _mean(r["valid"] for r in line.rows),
+            "others": ", ".join(
+                f"{name} {_mean(r['metrics'].get(name) for r in line.rows)}"
+                for name in panel.about.get("metrics", [])[1:]
+            ),
+            "setting": _setting(line.rows[0], panel.about.get("domain", DNA.name)),
+            "seconds": duration(float(np.mean([r["seconds"] for r in line.rows]))),
+        }
+        for line in panel.lines
+    ]
+    empty = dict.fromkeys(("interval", "seeds", "valid", "others", "seconds"), "")
+    for value in sorted(panel.published, key=lambda v: v.mean):
+        shown = f"{value.mean:.3f}" + ("" if value.range is None else f" ± {value.range:.3f}")
+        rows.append(
+            {
+                "role": "published",
+                "name": value.name,
+                "value": shown,
+                **empty,
+                "setting": value.source,
+            }
+        )
+    return rows
+
+
+def _mean(values: Any) -> str:
+    found = [np.nan if v is None else v for v in values]
+    return "" if not found or not np.isfinite(found).all() else f"{np.mean(found):.4f}"
+
+
+def _setting(row: dict[str, Any], domain: str) -> str:
+    s = row.get("settings")
+    if not s:
+        return ""
+    what = f"{row.get('parameters', 0):,} weights" + (
+        f", rc {s['rc']}" if DOMAINS[domain].has_two_strands else ""
+    )
+    what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
+    if row["method"] == "probe":
+        return f"{what}, frozen"
+    length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
+    return f"{what}, {length}, batch {s['batch_size']}, lr {s['lr']:g}"
+
+
+def cut_notes(panel: TaskResult) -> list[str]:
+    """What was shortened beyond what the task's own note says."""
+    found = []
+    for line in panel.lines:
+        row = line.rows[0]
+        if row.get("cut_train") or row.get("cut_test"):
+            found.append(
+                f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of "
+                f"{row['n_test']:,} test sequences "
+                f"were cut to {row['max_length']:,} "
+                f"{DOMAINS[panel.about.get('domain', DNA.name)].units}"
+            )
+    return list(dict.fromkeys(found))
+
+
+def audit_text(panel: TaskResult) -> list[str]:
+    """The audit in words."""
+    if not panel.about["audit"]:
+        return ["not made"]
+    try:
+        return audit_lines(panel.about["audit"])
+    except (KeyError, TypeError, ValueError):
+        return ["made by another version of genodiff: give the command of the sweep again"]
+
+
+def markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -> list[str]:
+    """RESULTS.md as lines."""
+    out = ["# Fine-tuning results", ""]
+    out.append(
+        "Mean over seeds ± (max − min), as the papers print it; the interval is a bootstrap "
+        "over test examples of that mean."
+    )
+    out.append(
+        "The test part is scored once for each line and seed; validation alone chose a line's "
+        "epoch, and what --grid tried."
+    )
+    for split in dict.fromkeys((p.suite, p.split) for p in panels):
+        some = [p for p in panels if (p.suite, p.split) == split]
+        names = list(dict.fromkeys(line.name for p in some for line in p.lines))
+        out += [
+            "",
+            f"## {split[0]}, split {split[1]}",
+            "",
+            f"| task | metric | {' | '.join(names)} |",
+            f"|---|---|{'---|' * len(names)}",
+        ]
+        for p in some:
+            cells = {line.name: cell(line) for line in p.lines}
+            out.append(
+                f"| {p.task} | {p.about['metric']} | "
+                f"{' | '.join(cells.get(name, '') for name in names)} |"
+            )
+    for p in panels:
+        out += ["", f"### {p.suite} · {p.task} · split {p.split}", ""]
+        out.append(
+            f"| model | {p.about['metric']} | 95 % interval | seeds | validation | other "
+            f"metrics | setting or source | time |"
+        )
+        out.append("|---|---|---|---|---|---|---|---|")
+        out += [
+            f"| {r['name']}{' (published)' if r['role'] == 'published' else ''} | {r['value']} "
+            f"| {r['interval']} | {r['seeds']} "
+            f"| {r['valid']} | {r['others']} | {r['setting']} | {r['seconds']} |"
+            for r in table_rows(p)
+        ]
+        out += ["", "Audit:", "```", *audit_text(p), "```", *cut_notes(p)]
+    out += ["", "## How", ""]
+    for session in sessions:
+        commit, version = str(session.get("git") or "not known")[:12], session.get("genodiff", "")
+        where = f"{session.get('hardware', '')}, {session.get('threads', '?')} threads"
+        out.append(
+            f"- `{session.get('command', '')}`: commit {commit}, genodiff {version}, {where}, "
+            f"{session.get('started', '')}"
+        )
+    return out

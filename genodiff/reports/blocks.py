@@ -1,0 +1,358 @@
+"""The parts of the page as plain rows and sentences, with their digits. No HTML, no files."""
+
+import math
+import shlex
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from genodiff import domain
+from genodiff.alphabet import DNA
+from genodiff.generate.scorecard import Summary
+from genodiff.reports.comparison import Comparison
+from genodiff.reports.figures import BitsLine
+from genodiff.reports.findings import BASES, gap_closed
+from genodiff.reports.folder import Evaluation, Group, RunParts, SampleRecord, dump
+from genodiff.reports.sample_figures import Series
+from genodiff.vocabulary import BYTES
+
+MOST_CONTIGS = 40
+MOST_SAMPLES = 4
+MOST_BASES = 1200
+MOST_SESSIONS = 4
+_LN2 = math.log(2)
+_REGIONS = {
+    "unique": "windows that share no {k}‑mer with the train split, on either strand",
+    "touched": "windows with less than a quarter of their bases in shared {k}‑mers",
+    "repeat": "windows with a quarter or more of their bases in shared {k}‑mers",
+    "upper_case": "bases outside soft-masked repeats",
+    "soft_masked": "bases in lower case in the reference: repeats",
+}
+_WHAT = {
+    "uniform": "four equal letters",
+    "composition": "single-base frequencies of the train split",
+    "markov": "k-mer counts of the train split, both strands, interpolated",
+    "model": "this model: an upper bound on its −log₂ p",
+    "source": "the true process that wrote the genome: no model can be better on average",
+}
+
+_WHAT_OF_TEXT = {
+    "uniform": "every token of the vocabulary alike",
+    "composition": "frequencies of single tokens in the train split",
+    "markov": "n-gram counts of the train split, interpolated",
+    "model": "this model: an upper bound on its −log₂ p",
+    "source": "",
+}
+
+
+def quoted(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
+
+
+def commands(folder: RunParts) -> dict[str, str]:
+    """The commands that make what a run lacks."""
+    run = quoted(folder.path)
+    recipe = str(folder.config.get("recipe") or "RECIPE")
+    return {
+        "train": f"genodiff train {shlex.quote(recipe)} --out {run}",
+        "eval": f"genodiff eval {run}",
+        "sample": f"genodiff sample --checkpoint {run} {folder.domain.output_flag} "
+        + quoted(folder.path / folder.domain.samples)
+        + " --n 64" * (folder.domain is domain.DNA),
+    }
+
+
+def subtitle(folder: RunParts) -> str:
+    """Recipe and network in a few words."""
+    parts = [str(folder.config.get("recipe") or "")]
+    if folder.config.get("fasta"):
+        parts.append(Path(str(folder.config["fasta"])).name)
+    if folder.settings is not None:
+        network = folder.settings.backbone
+        parts.append(
+            folder.settings.preset or f"{network.kind} {network.d_model} × {network.n_layer}"
+        )
+        parts.append(f"{network.n_parameters(_rows(folder)):,} parameters")
+        parts.append(f"windows of {folder.settings.data.seq_len:,} {folder.settings.unit}s")
+    return " · ".join(p for p in parts if p)
+
+
+def _rows(folder: RunParts) -> int:
+    """Rows of the vocabulary: DNA's, or as the model's own description has them."""
+    if folder.domain is domain.DNA:
+        return DNA.padded_size
+    found = ((folder.model or {}).get("alphabet") or {}).get("padded_size")
+    return found if isinstance(found, int) else BYTES.padded_size
+
+
+def interval(pair: tuple[float, float] | None, digits: int = 3) -> str:
+    """`1.401 to 1.423`, or nothing."""
+    return "" if pair is None else f"{pair[0]:.{digits}f} to {pair[1]:.{digits}f}"
+
+
+def lines(e: Evaluation) -> list[BitsLine]:
+    """The lines of the number line, from the worst to the best that is possible."""
+    found = [BitsLine("uniform", "uniform", e.uniform_bits)]
+    markov = e.markov()
+    if 0 in markov:
+        found.append(BitsLine("composition", "order 0", markov[0]))
+    if (best := e.best_markov()) is not None:
+        found.append(BitsLine("markov", *best))
+    low, high = e.ci95_bits if e.ci95_bits is not None else (None, None)
+    found.append(BitsLine("model", "this model", e.bits_per_base, low, high))
+    if e.source_bits is not None:
+        found.append(BitsLine("source", "source", e.source_bits))
+    return found
+
+
+def line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]:
+    """The table under the number line."""
+    pairs = {"model": e.ci95_bits, "source": e.source_ci95_bits}
+    return [
+        {
+            "role": x.role,
+            "name": x.name,
+            "bits": f"{x.bits:.4f}",
+            "perplexity": f"{2**x.bits:.3f}",
+            "interval": interval(pairs.get(x.role), 4),
+            "what": (_WHAT_OF_TEXT if e.unit == "byte" else _WHAT)[x.role],
+        }
+        for x in shown
+    ]
+
+
+def headline(e: Evaluation) -> dict[str, str]:
+    """The first thing a reader sees."""
+    size = f"{e.tokens:,} {e.unit}s" + (
+        f" in {e.windows:,} windows" if e.windows is not None else ""
+    )
+    markov = e.markov()
+    share = gap_closed(e)
+    said = f"Measured on {size} of the held-out {e.split} split; {_perplexity(e)}."
+    if share is not None and e.source_bits is not None:
+        said += (
+            f" That is {share:.0%} of the way from composition alone ({markov[0]:.3f} bits) to "
+            f"the source itself"
+            f" ({e.source_bits:.3f} bits), which no model can beat on average."
+        )
+    elif (best := e.best_markov()) is not None:
+        what = "n-grams" if e.unit == "byte" else "k-mers"
+        beside = _beside(best[1] - e.bits_per_base)
+        said += (
+            f" {beside} what counting {what} of the train split achieves ({best[0]}: "
+            f"{best[1]:.3f} bits)."
+        )
+    caption = f"Bits per {e.unit} on the same held-out {e.unit}s; further left is better."
+    if e.ci95_bits is not None:
+        caption += (
+            " The shaded band around the model is its 95 % interval (mask draws and the "
+            "choice of windows)."
+        )
+    if e.source_bits is not None:
+        caption += " Left of the source lies what cannot be."
+    return {
+        "bits": f"{e.bits_per_base:.3f}", "interval": interval(e.ci95_bits), "sentence": said,
+        "line_caption": caption,
+        "split": e.split, "size": size,
+    }  # fmt: skip
+
+
+def _perplexity(e: Evaluation) -> str:
+    per_token = "" if e.token_perplexity is None else f"per token at most {e.token_perplexity:.2f}"
+    return f"perplexity {per_token or f'at most {e.perplexity:.3f}'}"
+
+
+def _beside(better: float) -> str:
+    return f"It is {abs(better):.3f} bits {'below' if better >= 0 else 'above'}"
+
+
+def validations(folder: RunParts) -> list[tuple[float, float, float]]:
+    """(step, bits, half-width of the interval) of each validation."""
+    m = folder.metrics or {}
+    nothing = [math.nan] * len(m.get("step", []))
+    rows = zip(
+        m.get("step", []), m.get("valid_bits", nothing), m.get("valid_ci", nothing), strict=True
+    )
+    return [row for row in rows if math.isfinite(row[1])]
+
+
+def training(folder: RunParts) -> str:
+    """How long and how fast, in one line."""
+    m = folder.metrics or {}
+    last = {
+        name: next((x for x in reversed(column) if math.isfinite(x)), None)
+        for name, column in m.items()
+    }
+    parts = []
+    if (step := last.get("step")) is not None:
+        parts.append(f"{step:,.0f} steps")
+    if (tokens := last.get("tokens")) is not None:
+        parts.append(f"{tokens:,.0f} tokens")
+    if (seconds := last.get("seconds")) is not None:
+        parts.append(duration(seconds))
+        if tokens and seconds > 0:
+            parts.append(f"{tokens / seconds:,.0f} tokens/s")
+    return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours as people say them."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def curve(e: Evaluation) -> list[tuple[float, float, float]]:
+    """(mask rate, bits, half-width of a 95 % interval) of each bin that has a figure."""
+    return [
+        ((p.rate_lo + p.rate_hi) / 2, p.nats / _LN2, 1.96 * (p.se or 0.0) / _LN2)
+        for p in e.curve
+        if p.nats is not None
+    ]
+
+
+def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
+    markov = {
+        int(k): b for k, b in (g.markov_bits or {}).items() if b is not None and k.isdecimal()
+    }
+    return {
+        "name": name, "what": what, "tokens": f"{g.tokens:,}",
+        "bits": "" if g.bits_per_base is None else f"{g.bits_per_base:.3f}",
+        "interval": interval(g.ci95_bits),
+        "perplexity": "" if g.perplexity is None else f"{g.perplexity:.3f}",
+        "zero": f"{markov[0]:.3f}" if 0 in markov else "",
+        "markov": f"{min(markov.values()):.3f}" if markov else "",
+    }  # fmt: skip
+
+
+def region_rows(e: Evaluation) -> list[dict[str, str]]:
+    """Bases by class; a class without bases is left out."""
+    k = e.repeat_kmer or 24
+    return [
+        _group_row(name.replace("_", " "), g, _REGIONS.get(name, "").format(k=k))
+        for name, g in e.regions.items()
+        if g is not None and g.tokens
+    ]
+
+
+def contig_rows(e: Evaluation) -> list[dict[str, str]]:
+    """The contigs with the most bases."""
+    scored = [(name, g) for name, g in e.contigs.items() if g is not None]
+    return [
+        _group_row(name, g)
+        for name, g in sorted(scored, key=lambda item: -item[1].tokens)[:MOST_CONTIGS]
+    ]
+
+
+def sample(s: SampleRecord, kind: domain.Domain = domain.DNA) -> dict[str, Any]:
+    """A record's title, its first bases as runs of one letter (class, text), and the rest."""
+    shown = s.sequence[:MOST_BASES]
+    if kind is domain.TEXT:
+        left = len(s.sequence) - len(shown)
+        return {"title": s.name, "runs": [("text", shown)], "left": f"{left:,}" if left else ""}
+    runs = [
+        (letter, "".join(run))
+        for letter, run in groupby(shown, key=lambda c: c.upper() if c in BASES else "N")
+    ]
+    left = len(s.sequence) - len(shown)
+    title = (
+        s.description if s.description.startswith(s.name) else f"{s.name} {s.description}".strip()
+    )
+    return {"title": title, "runs": runs, "left": f"{left:,}" if left else ""}
+
+
+def series(comparison: Comparison, what: Literal["gc", "homopolymers"]) -> list[Series]:
+    """One figure of each set: real first, so that the others are drawn over it."""
+    found = [Series("real", "real", getattr(comparison.card.real, what))]
+    if comparison.card.markov is not None:
+        found.append(
+            Series("markov", comparison.markov_name, getattr(comparison.card.markov, what))
+        )
+    return [*found, Series("samples", "samples", getattr(comparison.card.samples, what))]
+
+
+class _Row(NamedTuple):
+    name: str
+    values: list[str]
+
+
+def card(comparison: Comparison) -> dict[str, Any]:
+    """The scorecard as a sentence and two tables."""
+    c = comparison.card
+    sets: list[Summary] = [c.samples, *([c.markov] if c.markov is not None else []), c.real]
+    rows = [
+        _Row("sequences", [f"{s.n:,}" for s in sets]),
+        _Row("bases", [f"{s.bases:,}" for s in sets]),
+        _Row("length", [_lengths(s.lengths) for s in sets]),
+        _Row("GC", [f"{s.gc_mean:.2%}" for s in sets]),
+        _Row("CpG observed / expected", [f"{s.cpg:.3f}" for s in sets]),
+    ]
+    for name, values in comparison.extra:
+        rows.append(_Row(name, values))
+    markov = c.js_markov or [math.nan] * len(c.kmer_sizes)
+    distances = [
+        {"k": k, "samples": f"{a:.4f}", "markov": f"{b:.4f}", "floor": f"{f:.4f}"}
+        for k, a, b, f in zip(c.kmer_sizes, c.js_samples, markov, c.js_floor, strict=True)
+    ]
+    return {
+        "sentence": comparison.sentence, "has_markov": c.markov is not None,
+        "distances": distances, "rows": rows,
+        "columns": ["samples", *([comparison.markov_name] if c.markov is not None else []), "real"],
+    }  # fmt: skip
+
+
+def _lengths(lengths: list[int]) -> str:
+    if not lengths:
+        return ""
+    low, high = min(lengths), max(lengths)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+class Block(NamedTuple):
+    """A table of facts."""
+
+    name: str
+    rows: list[tuple[str, str]]
+
+
+def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> list[Block]:
+    """provenance.json as tables: plain values, and a table for each object in it.
+
+    The last table says what was left out of the splits.
+    """
+    found = found or {}
+    plain = [(_name(k), dump(v)) for k, v in found.items() if not _tables(k, v)]
+    parts = [block for k, v in found.items() for block in _tables(k, v)]
+    left = [Block("windows", windows)] if windows else []
+    return [*([Block("run", plain)] if plain else []), *parts, *left]
+
+
+def _tables(key: str, value: object) -> list[Block]:
+    """An object as one table, a list of objects as one each; any other value as none."""
+    if isinstance(value, dict):
+        return (
+            [Block(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])]
+            if value
+            else []
+        )
+    if isinstance(value, list) and value and all(isinstance(v, dict) for v in value):
+        name = _name(key).removesuffix("s")
+        many = len(value) > 1
+        return [
+            Block(f"{name} {i}" if many else name, [(_name(k), _cell(k, x)) for k, x in v.items()])
+            for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]
+        ]
+    return []
+
+
+def _name(key: object) -> str:
+    return str(key).replace("_", " ")
+
+
+def _cell(key: str, value: object) -> str:
+    if key == "argv" and isinstance(value, list):
+        return shlex.join(str(word) for word in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {dump(v)}" for k, v in value.items())
+    return dump(value)

@@ -1,0 +1,158 @@
+"""Findings on a run: impossible figures, figures without worth, parts that do not match.
+
+Each finding is (level, text); level "bad" means that the run's claim does not stand, "warn" that it
+needs care.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+from genodiff.reports.folder import Evaluation, RunParts
+
+BASES = frozenset("ACGTacgt")
+
+
+class Finding(NamedTuple):
+    """One warning of the report."""
+
+    level: Literal["bad", "warn"]
+    text: str
+
+
+def gap_closed(e: Evaluation) -> float | None:
+    """The share of the gap between the order-0 line and the source that the bound has closed.
+
+    It is None without a source.
+    """
+    start = e.markov().get(0)
+    if e.source_bits is None or start is None or start <= e.source_bits:
+        return None
+    return (start - e.bits_per_base) / (start - e.source_bits)
+
+
+def below_source(e: Evaluation) -> bool:
+    """Whether the bound lies below the source by more than the interval.
+
+    No model can do that, so something leaks.
+    """
+    difference = e.model_minus_source_bits
+    if difference is not None and difference.ci95 is not None:
+        return difference.ci95[1] < 0
+    high = e.ci95_bits[1] if e.ci95_bits is not None else e.bits_per_base
+    return e.source_bits is not None and high < e.source_bits
+
+
+def findings(folder: RunParts) -> list[Finding]:
+    """All warnings about a run, the gravest first."""
+    found = [
+        Finding("warn", f"A part of the run could not be read. {trouble}")
+        for trouble in folder.troubles
+    ]
+    for evaluation in folder.evaluations.values():
+        found += _of_evaluation(evaluation)
+    found += _of_training(folder) + _of_samples(folder) + _of_match(folder)
+    return sorted(found, key=lambda f: f.level != "bad")
+
+
+def _of_evaluation(e: Evaluation) -> list[Finding]:
+    said: list[str] = []
+    bad: list[Finding] = []
+    words = "n-grams" if e.unit == "byte" else "k-mers"
+    markov = e.markov()
+    best = e.best_markov()
+    if below_source(e):
+        text = (
+            f"The bound on {e.split} ({e.bits_per_base:.4f} bits) is below the source's own "
+            f"({e.source_bits:.4f}) by"
+            " more than its interval. No model can do that on average: something leaks (split, "
+            "mask or score)."
+        )
+        bad.append(Finding("bad", text))
+    if 0 in markov and e.bits_per_base >= markov[0]:
+        said.append(
+            f"On {e.split} the model is no better than composition alone (order 0: "
+            f"{markov[0]:.3f} bits)."
+        )
+    elif best is not None and e.bits_per_base >= best[1]:
+        said.append(
+            f"On {e.split} counting {words} is as good or better ({best[0]}: {best[1]:.3f} bits)."
+        )
+    if e.ci95_bits is None:
+        said.append(f"The figure on {e.split} has no interval: fewer than two windows were scored.")
+    if e.windows is not None and e.windows_total is not None and e.windows < e.windows_total:
+        said.append(f"Only {e.windows:,} of {e.windows_total:,} windows of {e.split} were scored.")
+    if e.repeat_share is not None and e.repeat_share > 0.05:
+        said.append(
+            f"{e.repeat_share:.0%} of the windows of {e.split} share a "
+            f"{e.repeat_kmer or 24}-mer with the train split:"
+            " read the line “unique” below for what is not copied."
+        )
+    return bad + [Finding("warn", text) for text in said]
+
+
+def _of_training(folder: RunParts) -> list[Finding]:
+    found = []
+    metrics = folder.metrics or {}
+    loss = metrics.get("loss_bits", [])
+    broken = sum(1 for x in loss if math.isinf(x))
+    if broken:
+        found.append(Finding("bad", f"{broken:,} training steps have a loss that is not finite."))
+    valid = [x for x in metrics.get("valid_bits", []) if math.isfinite(x)]
+    if len(valid) >= 2 and valid[-1] > min(valid):
+        interval = [x for x in metrics.get("valid_ci", []) if math.isfinite(x)]
+        if valid[-1] - min(valid) > max(interval[-1] if interval else 0.0, 0.005):
+            ends, best = f"{valid[-1]:.3f}", f"{min(valid):.3f}"
+            text = (
+                f"The validation bound ends at {ends} after a best of {best}: the model "
+                f"may overfit."
+            )
+            found.append(Finding("warn", text))
+    train = folder.config.get("train")
+    limits = train if isinstance(train, dict) else {}
+    asked = limits.get("max_steps")
+    steps = [x for x in metrics.get("step", []) if math.isfinite(x)]
+    if isinstance(asked, int) and steps and steps[-1] < asked:
+        why = (
+            "a limit of time may have ended it"
+            if limits.get("max_minutes")
+            else "the same command goes on"
+        )
+        found.append(
+            Finding("warn", f"Training stands at step {steps[-1]:,.0f} of {asked:,}: {why}.")
+        )
+    return found
+
+
+def _of_samples(folder: RunParts) -> list[Finding]:
+    if not folder.samples:
+        return []
+    found = []
+    letters = folder.domain.letters
+    strange = sum(1 for s in folder.samples if letters and set(s.sequence.upper()) - letters)
+    if strange:
+        found.append(Finding("warn", f"{strange:,} samples hold letters other than A, C, G and T."))
+    twice = len(folder.samples) - len({s.sequence for s in folder.samples})
+    if twice:
+        found.append(Finding("warn", f"{twice:,} samples are copies of others."))
+    return found
+
+
+def _of_match(folder: RunParts) -> list[Finding]:
+    """Parts made from other weights than the folder now holds."""
+    made = {f"the evaluation of {e.split}": e.checkpoint for e in folder.evaluations.values()}
+    if folder.sidecar is not None:
+        made["samples.fa"] = str(folder.sidecar.get("checkpoint") or "") or None
+    digests = {d for d in made.values() if d}
+    now = folder.model.get("weights_sha256") if folder.model else None
+    if isinstance(now, str) and now:
+        stale = [name for name, digest in made.items() if digest and digest != now[: len(digest)]]
+        text = "was made from other weights than model.safetensors: make it again."
+        return [Finding("warn", f"{name} {text}") for name in stale]
+    if len(digests) > 1:
+        return [
+            Finding(
+                "warn",
+                "The evaluation and the samples were made from different weights: make them again.",
+            )
+        ]
+    return []

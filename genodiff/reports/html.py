@@ -1,0 +1,139 @@
+"""`report.html`: one run on one page that needs no network, no fonts and no scripts.
+
+The page also says what is not known.
+
+The page is made of plain values: `context` turns the parts of a run folder into them, the template
+only lays them out, with everything escaped but the figures, which are ours. The same inputs give
+the same bytes.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from genodiff import __version__
+from genodiff.domain import TEXT
+from genodiff.io import atomic
+from genodiff.reports import blocks, figures, sample_figures
+from genodiff.reports.comparison import Comparison
+from genodiff.reports.findings import findings, gap_closed
+from genodiff.reports.folder import RunParts, read_folder
+from genodiff.reports.reference import open_reference
+from genodiff.reports.template import render_template
+
+
+def write_report(run: Path, out: Path | None = None, *, offline: bool = True) -> Path:
+    """Write the report of the run folder `run`, atomically, and return its path.
+
+    The default for `out` is `run`/report.html. `offline`: real sequence to compare samples with is
+    taken from data that are already here, never fetched. Raises CheckpointError where `run` is no
+    run folder.
+    """
+    folder = read_folder(run)
+    reference, note = open_reference(folder, offline=offline)
+    comparison = None if reference is None else reference.comparison(folder)
+    windows = [] if reference is None else reference.windows()
+    target = run / "report.html" if out is None else out
+    atomic.write_text(target, render(folder, comparison, note, windows))
+    return target
+
+
+def render(
+    folder: RunParts,
+    comparison: Comparison | None = None,
+    note: str = "",
+    windows: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The page as text.
+
+    `comparison` sets samples beside real DNA, and `note` says why there is none. `windows` has a
+    line for each split.
+    """
+    return render_template("page.html.jinja", context(folder, comparison, note, list(windows)))
+
+
+def context(
+    folder: RunParts, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]
+) -> dict[str, Any]:
+    """Everything that the template shows, as strings, numbers and lists."""
+    evaluation = folder.evaluation
+    lines = blocks.lines(evaluation) if evaluation is not None else []
+    samples = folder.samples or []
+    unit = folder.domain.size_unit
+    return {
+        "unit": unit,
+        "is_text": folder.domain is TEXT,
+        "version": __version__,
+        "name": folder.path.resolve().name,
+        "subtitle": blocks.subtitle(folder),
+        "contents": [
+            ("headline", f"Bits per {unit}"),
+            ("training", "Training"),
+            ("detail", "Where the bits are"),
+            ("generated", folder.domain.samples_title),
+            ("configuration", "Configuration"),
+            ("provenance", "Provenance"),
+        ],
+        "commands": blocks.commands(folder),
+        "again": f"genodiff report {blocks.quoted(folder.path)}",
+        "headline": blocks.headline(evaluation) if evaluation is not None else None,
+        "findings": findings(folder),
+        "figures": {name: Markup(svg) for name, svg in _figures(folder, comparison, lines).items()},
+        "lines": blocks.line_rows(evaluation, lines) if evaluation is not None else [],
+        "training": blocks.training(folder),
+        "regions": blocks.region_rows(evaluation) if evaluation is not None else [],
+        "contigs": blocks.contig_rows(evaluation) if evaluation is not None else [],
+        "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS)
+        if evaluation is not None
+        else 0,
+        "card": blocks.card(comparison) if comparison is not None else None,
+        "card_note": note,
+        "samples": [blocks.sample(s, folder.domain) for s in samples[: blocks.MOST_SAMPLES]],
+        "samples_total": f"{len(samples):,}",
+        "config": folder.config_text,
+        "provenance": blocks.provenance(folder.provenance, windows),
+    }
+
+
+def _figures(
+    folder: RunParts, comparison: Comparison | None, lines: list[figures.BitsLine]
+) -> dict[str, str]:
+    """The figures that these parts allow; the others are empty strings."""
+    drawn = dict.fromkeys(("line", "curves", "mask_rate", "kmers", "js", "gc", "runs"), "")
+    evaluation = folder.evaluation
+    anchors = [x for x in lines if x.role != "model"] or [
+        figures.BitsLine("uniform", "uniform", folder.domain.uniform_bits)
+    ]
+    unit = folder.domain.size_unit
+    scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
+    model = next((x for x in lines if x.role == "model"), None)
+    if evaluation is not None:
+        drawn["line"] = figures.number_line(lines, gap_closed(evaluation), unit)
+    if folder.metrics is not None and folder.metrics.get("loss_bits"):
+        loss = [scale * bits for bits in folder.metrics["loss_bits"]]
+        valid = [
+            (step, scale * bits, scale * half) for step, bits, half in blocks.validations(folder)
+        ]
+        drawn["curves"] = figures.curves(folder.metrics["step"], loss, valid, anchors, model, unit)
+    if evaluation is not None and (curve := blocks.curve(evaluation)):
+        rate, bits, half = zip(*curve, strict=True)
+        drawn["mask_rate"] = figures.mask_rate_curve(
+            rate, bits, half, evaluation.bits_per_base, anchors, unit
+        )
+    if comparison is not None:
+        drawn["kmers"] = sample_figures.trinucleotides(comparison.words, comparison.spectra)
+        card = comparison.card
+        sets = [(sample_figures.Series("samples", "samples", card.js_samples), "samples")]
+        if card.js_markov is not None:
+            sets.append(
+                (sample_figures.Series("markov", "markov", card.js_markov), comparison.markov_name)
+            )
+        sets.append(
+            (sample_figures.Series("real", "real", card.js_floor), "other real sequence (floor)")
+        )
+        drawn["js"] = sample_figures.distances(card.kmer_sizes, sets)
+        drawn["gc"] = sample_figures.gc_histogram(blocks.series(comparison, "gc"))
+        drawn["runs"] = sample_figures.homopolymers(blocks.series(comparison, "homopolymers"))
+    return drawn

@@ -1,0 +1,102 @@
+"""The bound of windows: upper bounds on −log p of each, with their tokens, by repeat."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.data.loader import Batch, EvalBatches
+from genodiff.data.windows import Windows
+from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.objective import Objective
+from genodiff.errors import GenodiffError
+from genodiff.runs.inputs import inputs_of
+from genodiff.runs.model import Model
+from genodiff.scoring.eval_options import EvalOptions
+
+_SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
+_PACED = 3  # batches that are measured
+_SMALL = 4  # windows in such a batch on a CPU
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+class Bound(NamedTuple):
+    """The bound of windows, in nats and in their order; [0] upper-case, [1] soft-masked tokens."""
+
+    nats: Floats  # (2, repeats, windows)
+    tokens: Floats  # (2, windows)
+    rate: Floats | None
+    """(repeats, windows): masked share k / n, 0 where a window has no token to score. None where
+    the objective has no curve."""
+
+
+@torch.no_grad()
+def bound_of(
+    objective: Objective,
+    denoiser: Denoiser,
+    batches: EvalBatches,
+    device: torch.device | str = "cpu",
+    progress: Progress | None = None,
+) -> Bound:
+    """The bound of every window of `batches`, once for each of its repeats."""
+    n = len(batches.windows)
+    nats, tokens = np.zeros((2, batches.repeats, n)), np.zeros((2, n))
+    rate = np.zeros((batches.repeats, n))
+    for done, batch in enumerate(batches, 1):
+        repeat, window = np.divmod(batch.index.numpy(), n)
+        upper, soft, share = _batch_bound(objective, denoiser, batch, device)
+        nats[0, repeat, window], nats[1, repeat, window], rate[repeat, window] = upper, soft, share
+        tokens[0, window] = (batch.maskable & ~batch.soft).sum(-1).numpy()
+        tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
+        if progress is not None:
+            progress(done, len(batches))
+    return refuse_infinite(Bound(nats, tokens, rate if objective.curve else None))
+
+
+def refuse_infinite(bound: Bound) -> Bound:
+    """`bound`. Raises `GenodiffError` where it is not finite."""
+    if not np.isfinite(bound.nats).all():
+        raise GenodiffError(
+            "the model's bound is not finite on some windows", fix="train with a lower --lr"
+        )
+    return bound
+
+
+def _batch_bound(
+    objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
+) -> tuple[Floats, Floats, Floats]:
+    found, soft = objective.bound(*inputs_of(batch, denoiser, device)), batch.soft.to(device)
+    of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
+    upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
+    return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
+
+
+def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float:
+    """How long one window takes here: the median of a few small batches, after one to warm up."""
+    device = next(model.backbone.parameters()).device
+    sample = windows.spread(
+        min(len(windows), batch_size, batch_size if device.type == "cuda" else _SMALL)
+    )
+    elapsed = []
+    for seed in range(_PACED + 1):
+        start = time.monotonic()
+        bound_of(model.objective, model.backbone, EvalBatches(sample, batch_size, seed), device)
+        elapsed.append(time.monotonic() - start)
+    return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
+
+
+def chosen_windows(model: Model, windows: Windows, options: EvalOptions) -> Windows:
+    """Those windows, evenly spread, that the options' limits leave."""
+    if options.max_windows is not None:
+        windows = windows.spread(options.max_windows)
+    if options.max_minutes is not None:
+        began = time.monotonic()
+        pace = seconds_per_window(model, windows, options.batch_size)
+        left = 60 * options.max_minutes * _SAFETY - (time.monotonic() - began)
+        windows = windows.spread(max(1, int(left / (pace * options.repeats))))
+    return windows

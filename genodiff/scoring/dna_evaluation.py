@@ -1,0 +1,184 @@
+"""How well a model knows DNA: an upper bound on −log p(x) in bits per base, with an interval, for
+one split.
+
+A window x0 has n bases that count: A, C, G or T. (An N is seen, but is neither masked nor counted.)
+For masks of exactly k of them, S_k is the summed cross-entropy of the masked bases and C_k its mean
+over all masks. Then
+
+    −log p(x0) ≤ NELBO(x0) = Σ_{k=1..n} C_k / k = E_{k ~ U{1..n}} [ (n / k) S_k ]
+    (Ou et al. 2024, section 3)
+
+The estimate draws k on the closed range 1..n, systematically over windows and repeats: nothing is
+truncated, no base is free. The part of it that falls on some bases (upper case, say) is their share
+of the bound.
+
+The object in `RUN/eval.json` has:
+
+    split, seed, repeats        as asked; repeats = masks for each window
+    checkpoint, step            12 hex digits of the weights, and their training step
+    objective, figure           what the model was trained with; "bound": nelbo_nats is an upper
+                                bound, "exact" (ar): the negative log-likelihood itself
+    recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
+    seq_len                     window length in bases
+    context                     "window": each window is scored alone; "contig": within its whole
+                                interval (see contigs.py)
+    windows, windows_total      windows scored, and in the split (fewer with --max-windows or
+                                --max-minutes)
+    dropped                     what of the split made no window, and why: {reason: how many}
+    tokens                      bases scored
+    soft_masked                 1: soft-masked bases count like others; 0: they are masked and seen,
+                                but not counted
+    nelbo_nats                  the bound in nats per base; nelbo_nats_total is that of all scored
+                                bases
+    bits_per_base, perplexity   nelbo_nats / ln 2 and exp(nelbo_nats)
+    ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see
+                                interval.py); null for a single window
+    se_bits, mask_se_bits
+    its standard error; the part of it due to mask draws alone (null when repeats = 1)
+    uniform_bits 2.0
+    markov_bits, markov_perplexity   {"0": ..., "8": ...}: Markov lines of the train split, same
+                                     bases (see markov.py)
+    markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0
+                                the model is better
+    markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity",
+                                "minus_model_bits": {"bits", "ci95"}}: the Markov line whose order
+                                and λs were fitted on the valid split; or null
+    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the
+                                mixture of context orders 1 to 24 (see mixture.py); null where it
+                                was not counted
+    source_bits                 the toy source's own −log2 P of the same windows, per base; null for
+                                other data
+    source_ci95_bits            its interval over windows, or null
+    model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
+    contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
+                                perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
+                                mixture_bits, and the paired differences fitted_minus_model_bits,
+                                mixture_minus_model_bits. Regions of windows, by the bases that lie
+                                in 24-mers which the train split has too, on either strand: "unique"
+                                none, "touched" less than a quarter, "repeat" a quarter or more.
+                                Regions of bases: "upper_case", "soft_masked"
+    repeat_kmer 24, repeat_share, touched_share
+    shares of the windows that are "repeat" and "touched", or null
+    curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a
+                                masked base costs in nats where the masked share k / n is in
+                                (rate_lo, rate_hi]; n draws; nats, se or null; [] where the figure
+                                draws no counts of masks (ar, d3pm, mdlm in steps)
+    t_steps                     {"10": {"bits", "ci95"}, ..., "1000": ...}: the bound of sampling in
+                                so many steps, from the same draws (see steps.py); {} where the
+                                figure is no cross-entropy of counted masks
+    seconds, device, created    wall time, where, and when (ISO 8601, UTC)
+
+Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no
+repeats either. Keys may be added; none of these will change its meaning.
+"""
+
+import logging
+import time
+from functools import partial
+from typing import Any
+
+from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.streaming import stream
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.loader import EvalBatches
+from genodiff.data.toy import ToySource
+from genodiff.diffusion.objectives.mdlm import Mdlm
+from genodiff.errors import DataError, UsageError
+from genodiff.runs.model import Model
+from genodiff.scoring.bound import Bound, Progress, bound_of, chosen_windows, refuse_infinite
+from genodiff.scoring.contigs import contig_bound
+from genodiff.scoring.eval_data import open_data, request_keys, work_keys
+from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.lines import markov_lines, source_nats, train_cover
+from genodiff.scoring.steps import step_bits
+from genodiff.scoring.summary import Lines, summarise
+
+log = logging.getLogger("genodiff")
+
+
+def evaluate_dna(
+    model: Model, options: EvalOptions, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The bound of `model` on a split, beside what is known of the same bases: see the module.
+
+    Raises `DataError` where nothing is left to score, `UsageError` for a context that the network
+    cannot have.
+    """
+    _check_context(model, options)
+    began = time.monotonic()
+    recipe, store, all_windows, total, _ = open_data(model, options)
+    device = next(model.backbone.parameters()).device
+    windows = chosen_windows(model, all_windows, options)
+    assert isinstance(windows, DnaWindows)
+    log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
+    repeats, seed, backbone = options.repeats, options.seed, model.backbone
+    if options.context == "contig" and isinstance(backbone, Caduceus):
+        found = contig_bound(
+            model.diffusion,
+            partial(stream, backbone),
+            windows,
+            repeats=repeats,
+            seed=seed,
+            device=device,
+            progress=progress,
+        )
+        bound = refuse_infinite(Bound(*found))
+    else:
+        batches = EvalBatches(windows, options.batch_size, seed, repeats)
+        bound = bound_of(model.objective, backbone, batches, device, progress)
+    toy = recipe.generator == "toy" and store.source.path is None
+    markov, cover = None, None
+    if options.baselines:
+        mixture = False if toy and options.mixture is None else options.mixture
+        markov = markov_lines(windows, mixture)
+        # Nothing is copied in the toy genome. Its motifs follow one another, which makes chance
+        # matches of 24 bases.
+        cover = None if toy else train_cover(windows)
+    source = source_nats(ToySource(), windows) if toy else None
+    counted = slice(0, 2 if options.soft_masked else 1)
+    if not bound.tokens[counted].any():
+        what = f"every base of the split {options.split} is soft-masked"
+        raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
+    return {
+        **request_keys(model, options),
+        "recipe": recipe.name,
+        "fasta": store.source.path,
+        "fingerprint": store.fingerprint,
+        "seq_len": windows.seq_len,
+        "context": options.context,
+        "windows": len(windows),
+        "windows_total": total,
+        "dropped": windows.dropped,
+        **summarise(
+            bound.nats,
+            bound.tokens,
+            bound.rate,
+            windows.contig_index,
+            store.names,
+            Lines(markov, cover, source),
+            soft_masked=options.soft_masked,
+        ),
+        "t_steps": step_bits(
+            model.objective,
+            bound.nats[counted].sum(0),
+            bound.tokens.sum(0),
+            bound.rate if options.context == "window" else None,
+            bound.tokens[counted].sum(0),
+        ),
+        **work_keys(device, began),
+    }
+
+
+def _check_context(model: Model, options: EvalOptions) -> None:
+    if options.context == "window":
+        return
+    if options.max_windows is not None or options.max_minutes is not None:
+        raise UsageError(
+            "--context contig scores all windows of a split",
+            fix="leave out --max-windows and --max-minutes",
+        )
+    if not isinstance(model.backbone, Caduceus) or not isinstance(model.objective, Mdlm):
+        raise UsageError(
+            "--context contig streams a Caduceus trained with the objective mdlm",
+            fix="leave it out",
+        )

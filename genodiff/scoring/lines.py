@@ -1,0 +1,217 @@
+"""What else is known of the scored windows: Markov lines, matches with the train split, the toy
+source's probability.
+
+Everything is counted on the train split of the data that is scored, and returned window by window,
+so that it can be summed over the same bases as the model's bound and compared with it in pairs. A
+Markov context may reach up to `order` bases back over a window's start (not over a contig's), which
+the model's cannot.
+"""
+
+import io
+import logging
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import SOFT
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.splits import stretched
+from genodiff.data.store import Store
+from genodiff.data.toy import ToySource
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+from genodiff.scoring.markov import (
+    LETTERS,
+    Coded,
+    Codes,
+    Counts,
+    Markov,
+    base_codes,
+    count,
+    fit,
+    fit_pseudo,
+)
+from genodiff.scoring.mixture import MAX_ORDER, TABLED, Seen, fit_mixture, look_up, mixture_nll
+from genodiff.scoring.repeats import shared_cover, shared_kmers
+
+log = logging.getLogger("genodiff")
+
+MARKOV_ORDER = 8
+_DEEPEST = 10  # a table of 4^11 counts is still small beside a chunk
+_BASES_AT_A_TIME = 1 << 18
+_LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 400 bytes each
+_FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
+_PIECE = 1 << 12
+_MIXTURE_WORTH = (
+    10**8
+)  # train bases that are streamed past without being asked for: about a minute and a half
+
+
+class MarkovLines(NamedTuple):
+    """−ln P of windows, nats: [..., 0, :] is upper case, [..., 1, :] soft-masked."""
+
+    fixed: NDArray[np.float64]  # (MARKOV_ORDER + 1, 2, windows): orders 0 .. 8, λ = 20
+    fitted: (
+        NDArray[np.float64] | None
+    )  # (2, windows): order and λs fitted on the valid split; None where it is empty
+    pseudo: list[float]  # the fitted λ of each order from 0 up to the fitted order
+    mixture: NDArray[np.float64] | None = (
+        None  # (2, windows): the mixture of orders 0 .. 24, fitted on the valid split
+    )
+
+
+def markov_lines(windows: DnaWindows, mixture: bool | None = None) -> MarkovLines:
+    """The Markov lines of the store's train split on these windows.
+
+    The fitted line may be of any order that the train split has a base for each (order + 1)-mer
+    for, up to 10. The mixture needs passes over the train split: it is left out where `mixture` is
+    False, or None and it would take long.
+    """
+    store = windows.store
+    bases = max(store.splits.intervals["train"].n_bases, 1)
+    deepest = min(max(int(np.log2(bases)) // 2 - 1, MARKOV_ORDER), _DEEPEST)
+    counts = train_counts(store, deepest, legacy_caduceus_tiling=windows.legacy)
+    fixed = markov_nats(fit(Counts(counts.tables[: MARKOV_ORDER + 1])), windows)
+    held_out = count(split_stretches(store, "valid"), deepest)
+    if not held_out.bases:
+        return MarkovLines(fixed, None, [])
+    pseudo = fit_pseudo(counts, held_out)
+    quick = (
+        _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH
+    )  # counted on both strands; of a genome in pieces the rest is N
+    mixed = mixture_nats(windows) if mixture or (mixture is None and quick) else None
+    return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo, mixed)
+
+
+def mixture_nats(windows: DnaWindows) -> NDArray[np.float64]:
+    """(2, windows): −ln P of the bases under the mixture of context orders, in nats."""
+    store, legacy = windows.store, windows.legacy
+    log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
+    tables = train_counts(store, TABLED, legacy_caduceus_tiling=legacy)
+
+    def seen(codes: Codes, where: NDArray[np.bool_]) -> Seen:
+        def train() -> list[Coded]:
+            return split_stretches(store, "train", legacy_caduceus_tiling=legacy)
+
+        return look_up(codes.reshape(-1), where.reshape(-1), tables, train)
+
+    def scored(codes: Codes) -> NDArray[np.bool_]:
+        where = codes < len(LETTERS)
+        where[:, :MAX_ORDER] = False
+        return where
+
+    valid = _pieces(split_stretches(store, "valid"))
+    fitted = fit_mixture(seen(valid, scored(valid)))
+    out = np.zeros((2, len(windows)))
+    for rows, data, _ in _chunks(windows, MAX_ORDER, _LOOKED_UP_AT_A_TIME):
+        codes = base_codes(data)
+        where = scored(codes)
+        nll = np.zeros(data.shape)
+        nll[where] = mixture_nll(fitted, seen(codes, where))
+        soft = data >= SOFT
+        out[0, rows], out[1, rows] = np.where(soft, 0, nll).sum(1), np.where(soft, nll, 0).sum(1)
+    return out
+
+
+def _pieces(stretches: list[Coded]) -> Codes:
+    """(pieces, bases): stretches cut into pieces, evenly chosen where there are many."""
+    places = [(s, at) for s in stretches for at in range(0, len(s), _PIECE)]
+    chosen = np.linspace(0, len(places) - 1, min(len(places), _FITTED_ON // _PIECE)).astype(int)
+    out = np.full((len(chosen), _PIECE), len(LETTERS), np.uint8)
+    for row, i in zip(out, chosen.tolist(), strict=True):
+        stretch, at = places[i]
+        codes = stretch[at : at + _PIECE]
+        row[: len(codes)] = codes
+    return out
+
+
+def _passes(windows: DnaWindows) -> int:
+    return 1 + -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
+
+
+def split_stretches(
+    store: Store, split: str, *, legacy_caduceus_tiling: bool = False
+) -> list[Coded]:
+    """The intervals of a split as a model saw them in training, as codes, read one by one."""
+    intervals = store.splits.intervals[split]
+    if legacy_caduceus_tiling:
+        intervals = stretched(intervals, store.lengths)
+    start = store.offsets[intervals.contig] + intervals.start
+    end = store.offsets[intervals.contig] + intervals.end
+    return [Coded(store.flat[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)]
+
+
+def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = False) -> Counts:
+    """The k-mer counts of the train split, cached: counting a large genome takes a minute."""
+    name = f"{store.fingerprint[:32]}-{'legacy-' if legacy_caduceus_tiling else ''}order{order}.npy"
+    path = cache_dir() / "markov" / name
+    first = np.cumsum([0] + [4**k for k in range(order + 1)])
+    try:
+        rows = np.load(path, allow_pickle=False)
+        if rows.shape == (first[-1], 4) and rows.dtype == np.int64:
+            return Counts(tuple(rows[a:b] for a, b in pairwise(first.tolist())))
+    except (OSError, ValueError, EOFError):
+        pass
+    log.info("counting k-mers of the train split")
+    counts = count(
+        split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling), order
+    )
+    buffer = io.BytesIO()
+    np.save(buffer, np.concatenate(counts.tables))
+    atomic.write_bytes(path, buffer.getvalue())
+    return counts
+
+
+def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
+    """(order + 1, 2, windows): −ln P_k in nats; [:, 0] upper-case, [:, 1] soft-masked bases."""
+    out = np.empty((markov.order + 1, 2, len(windows)))
+    for rows, data, before in _chunks(windows, markov.order):
+        nll = markov.nll(base_codes(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
+            :, :, before:
+        ]
+        soft = data[:, before:] >= SOFT
+        out[:, 0, rows] = np.where(soft, np.float32(0), nll).sum(-1, dtype=np.float64)
+        out[:, 1, rows] = np.where(soft, nll, np.float32(0)).sum(-1, dtype=np.float64)
+    return out
+
+
+def train_cover(windows: DnaWindows) -> NDArray[np.float64]:
+    """For each window, the share of its bases in 24-mers of the train split, on either strand."""
+    train = split_stretches(windows.store, "train", legacy_caduceus_tiling=windows.legacy)
+    return shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
+
+
+def source_nats(source: ToySource, windows: DnaWindows) -> NDArray[np.float64]:
+    """−ln P of each window under its own source, in nats. No model is better on average."""
+    out = np.empty(len(windows))
+    for rows, data, _ in _chunks(windows, 0):
+        out[rows] = -source.log_likelihood(data)
+    return out
+
+
+def _codes(windows: DnaWindows) -> Iterator[Codes]:
+    for _, data, _ in _chunks(windows, 0):
+        yield from base_codes(data)
+
+
+def _chunks(
+    windows: DnaWindows, before: int, bases: int = _BASES_AT_A_TIME
+) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
+    """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left;
+    0 where none is.
+    """
+    flat, contig_start = windows.store.flat, windows.store.offsets[windows.contig_index]
+    step = max(1, bases // windows.seq_len)
+    for first in range(0, len(windows), step):
+        rows = slice(first, min(first + step, len(windows)))
+        start = windows.flat_start[rows, None]
+        place = start + np.arange(-before, windows.seq_len)
+        inside = (place >= contig_start[rows, None]) & (place < start + windows.length[rows, None])
+        yield (
+            rows,
+            np.where(inside, flat[np.where(inside, place, start)], 0).astype(np.uint8),
+            before,
+        )

@@ -1,0 +1,258 @@
+"""From figures per window to what is reported: totals, parts, paired differences, the curve over
+mask rates.
+
+Everything is a ratio of sums over windows (nats over bases) with the interval of `interval.ratio`;
+what the keys mean stands in `perplexity`. Numbers that cannot be known are None.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.scoring.interval import Interval, ratio
+from genodiff.scoring.lines import MarkovLines
+from genodiff.scoring.repeats import K
+
+REPEAT_COVER = 0.25
+"""A window is a repeat when at least this share of its bases lies in k-mers that the train split
+has too.
+"""
+
+RATE_BINS = 20
+FITTED = "fitted"
+MIXTURE = "mixture"
+_BITS = 1 / math.log(2)
+
+Floats = NDArray[np.float64]
+
+
+class Lines(NamedTuple):
+    """What else is known of the windows; None where it was not asked for or cannot be known. See
+    `lines`.
+    """
+
+    markov: MarkovLines | None
+    cover: Floats | None  # (windows,) share of bases in k-mers of the train split
+    source: Floats | None  # (windows,) nats
+
+
+class _Table(NamedTuple):
+    """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted" and
+    "mixture".
+    """
+
+    nats: Floats
+    tokens: Floats
+    lines: dict[str, Floats]
+
+    def rows(self, of: NDArray[np.bool_]) -> "_Table":
+        return _Table(
+            self.nats[of], self.tokens[of], {name: line[of] for name, line in self.lines.items()}
+        )
+
+    def line_bits(self) -> dict[str, float]:
+        return {
+            name: float(line.sum() / self.tokens.sum()) * _BITS for name, line in self.lines.items()
+        }
+
+    def minus_model(self, line: str) -> dict[str, Any] | None:
+        return (
+            _difference(self.lines[line] - self.nats, self.tokens) if line in self.lines else None
+        )
+
+    def part(self) -> dict[str, Any] | None:
+        """The figures of a contig or region; None where it has no base."""
+        if not self.tokens.sum():
+            return None
+        found = ratio(self.nats, self.tokens)
+        bits = found.scaled(_BITS)
+        return {
+            "tokens": int(self.tokens.sum()),
+            "windows": int((self.tokens > 0).sum()),
+            "nelbo_nats": found.value,
+            "bits_per_base": bits.value,
+            "perplexity": math.exp(found.value),
+            "ci95_bits": _pair(bits, 0.0),
+            **_markov_keys(self),
+            "fitted_bits": self.line_bits().get(FITTED),
+            "mixture_bits": self.line_bits().get(MIXTURE),
+            "fitted_minus_model_bits": self.minus_model(FITTED),
+            "mixture_minus_model_bits": self.minus_model(MIXTURE),
+        }
+
+
+def summarise(
+    nats: Floats,
+    tokens: Floats,
+    rate: Floats | None,
+    contig: NDArray[np.int64],
+    names: Sequence[str],
+    lines: Lines,
+    *,
+    soft_masked: bool = True,
+) -> dict[str, Any]:
+    """The reported figures of windows in genome order.
+
+    `nats` (2, repeats, windows) and `tokens` (2, windows): upper case, soft-masked; `rate`
+    (repeats, windows); `contig` is the number in `names` of each window's. Raises `ValueError`
+    where no base counts.
+    """
+    classes = [_of_class(nats, tokens, lines.markov, slice(i, i + 1)) for i in range(2)]
+    counted = slice(0, 2 if soft_masked else 1)
+    table = _of_class(nats, tokens, lines.markov, counted)
+    curve, mask_se = rate_curve(nats[counted].sum(0), table.tokens, rate)
+    found = ratio(table.nats, table.tokens)
+    bits, total = found.scaled(_BITS), table.tokens.sum()
+    source = None if lines.source is None or not _all_counted(tokens, counted) else lines.source
+    regions = {**_window_regions(table, lines.cover), **_base_regions(classes)}
+    by_contig = {names[i]: table.rows(contig == i).part() for i in np.unique(contig).tolist()}
+    return {
+        "tokens": int(total),
+        "soft_masked": int(soft_masked),
+        "nelbo_nats": found.value,
+        "nelbo_nats_total": float(table.nats.sum()),
+        "bits_per_base": bits.value,
+        "perplexity": math.exp(found.value),
+        "ci95_bits": _pair(bits, 0.0),
+        "se_bits": bits.se,
+        "mask_se_bits": mask_se,
+        "uniform_bits": 2.0,
+        **_markov_keys(table),
+        "markov_minus_model_bits": {
+            name: table.minus_model(name) for name in table.lines if name.isdigit()
+        },
+        "markov_fitted": _fitted(table, lines.markov),
+        "markov_mixture": _mixture(table),
+        "source_bits": None if source is None else float(source.sum() / total) * _BITS,
+        "source_ci95_bits": None
+        if source is None
+        else _pair(ratio(source, table.tokens).scaled(_BITS), 0.0),
+        "model_minus_source_bits": None
+        if source is None
+        else _difference(table.nats - source, table.tokens),
+        "contigs": {name: part for name, part in by_contig.items() if part is not None},
+        "regions": {name: part for name, part in regions.items() if part is not None},
+        "repeat_kmer": None if lines.cover is None else K,
+        "repeat_share": None
+        if lines.cover is None
+        else float((lines.cover >= REPEAT_COVER).mean()),
+        "touched_share": None
+        if lines.cover is None
+        else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
+        "curve": curve,
+    }
+
+
+def _of_class(nats: Floats, tokens: Floats, markov: MarkovLines | None, which: slice) -> _Table:
+    lines = {}
+    if markov is not None:
+        lines = {str(k): line[which].sum(0) for k, line in enumerate(markov.fixed)}
+        if markov.fitted is not None:
+            lines[FITTED] = markov.fitted[which].sum(0)
+        if markov.mixture is not None:
+            lines[MIXTURE] = markov.mixture[which].sum(0)
+    return _Table(nats[which].sum(0).mean(0), tokens[which].sum(0), lines)
+
+
+def _all_counted(tokens: Floats, counted: slice) -> bool:
+    return bool(tokens[counted].sum() == tokens.sum())
+
+
+def _window_regions(table: _Table, cover: Floats | None) -> dict[str, dict[str, Any] | None]:
+    if cover is None:
+        return {}
+    repeat, unique = cover >= REPEAT_COVER, cover == 0
+    return {
+        "unique": table.rows(unique).part(),
+        "touched": table.rows(~unique & ~repeat).part(),
+        "repeat": table.rows(repeat).part(),
+    }
+
+
+def _base_regions(classes: list[_Table]) -> dict[str, dict[str, Any] | None]:
+    if not classes[1].tokens.sum():
+        return {}
+    return {"upper_case": classes[0].part(), "soft_masked": classes[1].part()}
+
+
+def _markov_keys(table: _Table) -> dict[str, Any]:
+    bits = {name: value for name, value in table.line_bits().items() if name.isdigit()}
+    return {
+        "markov_bits": bits,
+        "markov_perplexity": {name: 2**value for name, value in bits.items()},
+    }
+
+
+def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
+    if markov is None or FITTED not in table.lines:
+        return None
+    bits = table.line_bits()[FITTED]
+    return {
+        "order": len(markov.pseudo) - 1,
+        "pseudo": markov.pseudo,
+        "bits": bits,
+        "perplexity": 2**bits,
+        "minus_model_bits": table.minus_model(FITTED),
+    }
+
+
+def _mixture(table: _Table) -> dict[str, Any] | None:
+    bits = table.line_bits().get(MIXTURE)
+    return (
+        None
+        if bits is None
+        else {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(MIXTURE)}
+    )
+
+
+def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
+    found = ratio(nats, tokens).scaled(_BITS)
+    return {"bits": found.value, "ci95": _pair(found)}
+
+
+def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
+    return None if found.ci95 is None else [max(end, least) for end in found.ci95]
+
+
+def rate_curve(
+    by_repeat: Floats, tokens: Floats, rate: Floats | None
+) -> tuple[list[dict[str, Any]], float | None]:
+    """Nats per masked base in equal bins of the masked share, and the bound's standard error due to
+    masks, in bits.
+
+    Windows weigh as they do in the bound. The error is the spread of a window's repeats about the
+    curve: the rates themselves are spread evenly and add next to nothing.
+    """
+    if rate is None:
+        return [], _mask_se(by_repeat, tokens)
+    place = np.ceil(rate * RATE_BINS - 1e-9).astype(int).clip(1, RATE_BINS) - 1
+    weights = np.broadcast_to(tokens, by_repeat.shape)
+    points, about = [], by_repeat.copy()
+    for i in range(RATE_BINS):
+        inside = (place == i) & (weights > 0)
+        y, n = by_repeat[inside], weights[inside]
+        point = {
+            "rate_lo": i / RATE_BINS,
+            "rate_hi": (i + 1) / RATE_BINS,
+            "nats": None,
+            "se": None,
+            "n": len(n),
+        }
+        if len(n):
+            mean = float(y.sum() / n.sum())
+            point["nats"], about[inside] = mean, y - mean * n
+        if len(n) > 1:
+            point["se"] = float(
+                np.sqrt(len(n) / (len(n) - 1) * np.square(about[inside]).sum()) / n.sum()
+            )
+        points.append(point)
+    return points, _mask_se(about, tokens)
+
+
+def _mask_se(by_repeat: Floats, tokens: Floats) -> float | None:
+    if len(by_repeat) < 2:
+        return None
+    return float(np.sqrt((by_repeat.var(0, ddof=1) / len(by_repeat)).sum()) / tokens.sum()) * _BITS

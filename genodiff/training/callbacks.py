@@ -1,0 +1,216 @@
+"""What happens at the end of every optimiser step, in this order and nowhere else:
+
+averaged weights → plan → validation → metrics row → checkpoint → stop. Everything up to the
+checkpoint is a function of (configuration, step), so that a run that was killed anywhere repeats it
+exactly.
+"""
+
+import logging
+import math
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch.optim import AdamW
+from torch.optim.swa_utils import AveragedModel
+
+from genodiff.backbones.backbone import Backbone
+from genodiff.data.loader import EvalBatches
+from genodiff.diffusion.objective import Objective
+from genodiff.errors import GenodiffError, MachineError
+from genodiff.runs.checkpoint import State
+from genodiff.runs.config import RunConfig
+from genodiff.runs.folder import RunFolder
+from genodiff.runs.model import collect_tensors
+from genodiff.training.horizon import Plan
+from genodiff.training.module import Pretraining
+from genodiff.training.optimizer import learning_rate, moments, set_moments
+from genodiff.training.progress import Reporter
+from genodiff.training.signals import Signals
+from genodiff.training.validation import validate
+
+_log = logging.getLogger("genodiff")
+
+
+@dataclass
+class Counters:
+    """How far a run is."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    skipped: int = 0
+
+
+class Boundary(pl.Callback):
+    """The step's end. `folder` is None on all ranks but the first: only that one writes."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        plan: Plan,
+        average: AveragedModel,
+        objective: Objective,
+        valid: EvalBatches | None,
+        signals: Signals,
+        folder: RunFolder | None,
+        counters: Counters,
+        state: State | None,
+    ) -> None:
+        self.config, self.plan, self.average, self.objective = config, plan, average, objective
+        self.valid, self.signals, self.folder, self.state = valid, signals, folder, state
+        self.counters = counters
+        self.last_valid: tuple[float, float] | None = None
+        self.stopped_by: int | None = None
+        self.reporter: Reporter | None = None
+
+    def on_fit_start(self, trainer: pl.Trainer, module: Pretraining) -> None:  # type: ignore[override]
+        """Put the optimiser back to where the checkpoint had it."""
+        self.average.to(module.device)
+        if self.state is not None:
+            optimizer = trainer.optimizers[0]
+            assert isinstance(optimizer, AdamW)
+            set_moments(optimizer, module.backbone, self.state.tensors)
+            module.skipped = self.counters.skipped
+            self.state = None
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Take the signals back from Lightning and start the clock."""
+        self.signals.install()
+        self.clock = time.perf_counter()
+        self.begun = (self.counters.step, self.counters.seconds)
+        self.plan.begin(*self.begun)
+        if self.folder is not None:
+            self.reporter = Reporter(self.config.unit)
+
+    def on_train_batch_start(  # type: ignore[override]
+        self, trainer: pl.Trainer, module: Pretraining, batch: Any, batch_idx: int
+    ) -> None:
+        """At a step's first micro-batch: its learning rate."""
+        if batch_idx % self.config.train.accumulate == 0:
+            module.begin_step(self.counters.step)
+            self.rate = learning_rate(
+                self.counters.step, self.config.optim, self.plan.horizon(self.counters.step)
+            )
+            for group in trainer.optimizers[0].param_groups:
+                group["lr"] = self.rate
+
+    def on_train_batch_end(  # type: ignore[override]
+        self, trainer: pl.Trainer, module: Pretraining, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """At a step's last micro-batch: everything else."""
+        if (batch_idx + 1) % self.config.train.accumulate:
+            return
+        if not module.skip:
+            self.average.update_parameters(module.backbone)
+        now = time.perf_counter()
+        took, self.clock = now - self.clock, now
+        counters = self.counters
+        counters.step += 1
+        counters.tokens += int(module.totals[2])
+        counters.seconds += took
+        counters.skipped = module.skipped
+        signal = self._agree(trainer)
+        finished = self.plan.finished(counters.step)
+        valid = self._validate(module, finished)
+        if self.folder is not None:
+            self._record(self.folder, module, took, valid)
+            if finished or signal or counters.step % self.config.train.checkpoint_every == 0:
+                self._save(self.folder, trainer, module, last=finished or bool(signal))
+        if finished or signal:
+            self.stopped_by = None if finished else signal
+            trainer.should_stop = True
+
+    def teardown(self, trainer: pl.Trainer, module: pl.LightningModule, stage: str) -> None:
+        """Take the bar away, however the run ended."""
+        if self.reporter is not None:
+            self.reporter.close()
+
+    def _agree(self, trainer: pl.Trainer) -> int:
+        """The number of a signal that any rank has caught, or 0.
+
+        The first rank decides the plan, for all ranks.
+        """
+        if trainer.is_global_zero:
+            self.plan.watch(self.counters.step, self.counters.seconds)
+        signal = int(self.signals.caught or 0)
+        if trainer.world_size > 1:
+            self.plan.decisions = trainer.strategy.broadcast(self.plan.decisions)
+            caught = torch.tensor(signal, device=trainer.strategy.root_device)
+            torch.distributed.all_reduce(caught, torch.distributed.ReduceOp.MAX)
+            signal = int(caught)
+        return signal
+
+    def _validate(self, module: Pretraining, finished: bool) -> tuple[float, float] | None:
+        step = self.counters.step
+        if self.valid is None or not (finished or step % self.config.train.validate_every == 0):
+            return None
+        averaged = self.average.module
+        assert isinstance(averaged, Backbone)
+        found = validate(self.objective, averaged, self.valid, module.device)
+        if not math.isfinite(found[0]):
+            raise GenodiffError(
+                f"step {step}: the validation bound is not finite",
+                fix="lower --lr; resume goes back a little",
+            )
+        self.last_valid = found
+        if self.reporter is not None:
+            self.reporter.valid(step, *found)
+        return found
+
+    def _record(
+        self, folder: RunFolder, module: Pretraining, took: float, valid: tuple[float, float] | None
+    ) -> None:
+        nats, unweighted, bases, weights = module.totals.tolist()
+        step, seconds = self.counters.step, self.counters.seconds
+        bits = unweighted / bases / math.log(2) if bases else math.nan
+        folder.metrics.append(
+            step=step,
+            tokens=self.counters.tokens,
+            seconds=f"{seconds:.3f}",
+            loss_bits=f"{bits:.6f}",
+            loss_hex=module.loss.hex(),
+            grad_norm=f"{module.grad_norm:.6g}",
+            lr=f"{self.rate:.6g}",
+            valid_bits=f"{valid[0]:.6f}" if valid else "",
+            valid_ci=f"{valid[1]:.6f}" if valid else "",
+            tokens_per_s=f"{bases / took:.1f}",
+            weighted_bits=f"{nats / weights / math.log(2):.6f}" if weights else "",
+            skipped=int(module.skip),
+        )
+        if self.reporter is not None:
+            horizon = self.plan.horizon(step)
+            pace = (seconds - self.begun[1]) / (step - self.begun[0])
+            left = None if horizon is None else pace * (horizon - step)
+            self.reporter.step(step, horizon, bits, bases / took, left)
+
+    def _save(
+        self, folder: RunFolder, trainer: pl.Trainer, module: Pretraining, last: bool
+    ) -> None:
+        optimizer = trainer.optimizers[0]
+        assert isinstance(optimizer, AdamW)
+        raw = {
+            f"weights.{name}": tensor for name, tensor in collect_tensors(module.backbone).items()
+        }
+        state = State(
+            self.counters.step,
+            collect_tensors(self.average.module),
+            raw | moments(optimizer, module.backbone),
+            asdict(self.counters)
+            | {
+                "averaged": int(self.average.n_averaged),
+                "plan": self.plan.values(),
+                "data": folder.data,
+                "threads": torch.get_num_threads(),
+            },
+        )
+        try:
+            folder.save(state)
+        except MachineError as fault:
+            if last:
+                raise
+            _log.warning(
+                "%s; training goes on without this checkpoint, the one before it stands", fault
+            )

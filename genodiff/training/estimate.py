@@ -1,0 +1,187 @@
+"""What a run will take: parameters, tokens, memory, time, files; reads no data."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import Backbone
+from genodiff.io.progress import format_duration
+from genodiff.runs.checkpoint import list_steps
+from genodiff.runs.config import RunConfig
+from genodiff.runs.feed import alphabet_of
+from genodiff.runs.model import build_backbone, build_diffusion, build_objective
+from genodiff.training.optimizer import adamw
+from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
+
+_FILES = (
+    "config.yaml", "metrics.csv", "plan.json", "provenance.json", "checkpoints/",
+    "model.safetensors", "model.json",
+)  # fmt: skip
+_PROBE_BASES = 8192
+_PROBE_FLOP = 2e11  # of one measured step on a CPU: seconds, whatever the network
+_LARGEST = 200_000_000
+_H100_FLOPS = 0.4 * 989e12
+"""What training reaches of an H100's bf16 peak when it goes well: the yardstick of the line
+"compute".
+"""
+
+
+def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
+    """The plan as plain values. Times come from a few real steps; bytes per token from what
+    autograd saves.
+
+    What an objective's loss asks of the network twice, a reconstruction, counts twice.
+    """
+    alphabet = alphabet_of(config)
+    has_tokenizer = isinstance(alphabet, Vocabulary)
+    parameters = config.backbone.n_parameters(alphabet.padded_size)
+    rows = config.train.batch_size // config.train.accumulate
+    tokens = config.train.batch_size * config.data.seq_len
+    weights = 4 * parameters
+    evaluations = build_objective(config, build_diffusion(config, alphabet)).evaluations
+    found: dict[str, Any] = {
+        "run": str(out),
+        "recipe": config.recipe,
+        "preset": config.preset,
+        "parameters": parameters,
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "tokens_per_step": tokens,
+        "evaluations_per_step": evaluations,
+        "steps": config.train.max_steps,
+        "max_minutes": config.train.max_minutes,
+        "tokens": None,
+        "flop": None,
+        "seconds_per_step": None,
+        "seconds": None,
+        "memory_bytes": None,
+        "disk_bytes": (config.train.keep + 1) * 4 * weights + 2 * weights,
+        "goes_on_from_step": next(iter(list_steps(out)), None),
+        "files": [
+            *_FILES,
+            *(["tokenizer/"] if has_tokenizer and alphabet not in (BYTES, TEXT8) else []),
+        ],
+    }
+    if has_tokenizer:
+        found |= {
+            "tokenizer": alphabet.name,
+            "vocabulary_size": alphabet.size,
+            "packing": config.data.packing,
+        }
+    if parameters <= _LARGEST:
+        backbone = build_backbone(config, alphabet).to(device)
+        pace = evaluations * seconds_per_base(backbone, config, alphabet, device)
+        saved = evaluations * saved_bytes_per_base(backbone, config, alphabet, device)
+        found["seconds_per_step"] = pace * tokens
+        # Beside the logits that autograd keeps there are, for a while, their log-softmax and its
+        # gradient.
+        found["memory_bytes"] = int(
+            5 * weights + (saved + 8 * alphabet.padded_size) * rows * config.data.seq_len
+        )
+    steps, minutes = config.train.max_steps, config.train.max_minutes
+    if found["seconds_per_step"] and minutes is not None:
+        fitting = max(1, int(60 * minutes / found["seconds_per_step"]))
+        steps = fitting if steps is None else min(steps, fitting)
+    if steps is not None:
+        found["steps"], found["tokens"] = steps, steps * tokens
+        found["flop"] = 6.0 * parameters * steps * tokens * evaluations
+        if found["seconds_per_step"]:
+            found["seconds"] = steps * found["seconds_per_step"]
+    return found
+
+
+def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device: str) -> Tensor:
+    targets = torch.tensor((*alphabet.targets, alphabet.mask_id), device=device)
+    return targets[
+        torch.arange(rows * length, device=device).remainder(7919).remainder(len(targets))
+    ].view(rows, length)
+
+
+def seconds_per_base(
+    backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
+) -> float:
+    """Seconds of forward, backward and update per base.
+
+    The faster of two small steps counts, after one to warm up.
+    """
+    size = sum(p.numel() for p in backbone.parameters())
+    probe = (
+        _PROBE_BASES
+        if device == "cuda"
+        else max(64, min(_PROBE_BASES, int(_PROBE_FLOP / (6 * size))))
+    )
+    length = min(config.data.seq_len, probe)
+    rows = max(1, min(config.train.batch_size // config.train.accumulate, probe // length))
+    x = _bases(config, alphabet, rows, length, device)
+    optimizer = adamw(backbone, config.optim)
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        with torch.autocast(device, torch.bfloat16, enabled=config.train.precision == "bf16"):
+            backbone(x).float().logsumexp(-1).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        took.append(time.perf_counter() - began)
+    return min(took[1:]) / (rows * length)
+
+
+def saved_bytes_per_base(
+    backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
+) -> float:
+    """Bytes that autograd keeps between forward and backward, per base."""
+    length = min(config.data.seq_len, 512)
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        loss = backbone(_bases(config, alphabet, 1, length, device)).float().logsumexp(-1).mean()
+    own = {parameter.untyped_storage().data_ptr() for parameter in backbone.parameters()}
+    del loss
+    return sum(size for address, size in kept.items() if address not in own) / length
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The plan for a person to read."""
+    step, total, seconds, memory = (
+        found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes")
+    )
+    where = f"on {found['device']} ({found['threads']} threads), without validation and checkpoints"
+    amounts = {
+        "run folder": found["run"] + (f" (goes on from step {step})" if step else ""),
+        "network": f"{found['preset'] or 'custom'}, {found['parameters']:,} parameters",
+        "tokens": f"{found['tokens_per_step']:,} per step"
+        + (f", {total:,} in all" if total else ""),
+        "steps": f"{found['steps']:,}" if found["steps"] else "as many as fit",
+        "time": "not measured" if seconds is None else f"about {format_duration(seconds)} {where}",
+        "compute": _compute(found["flop"], found["evaluations_per_step"]),
+        "memory": "not measured"
+        if memory is None
+        else f"about {memory / 1e9:.2f} GB and torch itself",
+        "disk": f"about {found['disk_bytes'] / 1e6:.1f} MB",
+        "files": ", ".join(found["files"]),
+    }
+    if "tokenizer" in found:
+        amounts["network"] += (
+            f"; {found['tokenizer']} ({found['vocabulary_size']:,} tokens), {found['packing']}"
+        )
+    return [f"{name:11s} {value}" for name, value in amounts.items()]
+
+
+def _compute(flop: float | None, evaluations: int) -> str:
+    if flop is None:
+        return "not known before the number of steps is"
+    times = "6 × parameters × tokens" + (f" × {evaluations} evaluations" if evaluations > 1 else "")
+    return (
+        f"{flop:.2g} FLOP ({times}), {format_duration(flop / _H100_FLOPS)} on one H100 at 40 % of "
+        f"its bf16 peak"
+    )

@@ -1,0 +1,140 @@
+"""One optimiser step: the loss of a micro-batch, and the check before the weights move.
+
+    loss = (Σ_batch nats of the objective) / (windows per step · seq_len)
+
+Nats at soft-masked bases count `soft_weight` times. For most objectives the sum estimates the
+bound. The denominator is fixed: it is not the number of bases found in a batch. So the loss is the
+same for any split into micro-batches or ranks. A window with many N counts only by its other bases.
+"""
+
+import logging
+import math
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+
+from genodiff.backbones.backbone import Backbone
+from genodiff.backbones.dropout import dropout_keys
+from genodiff.data.loader import Batch
+from genodiff.diffusion.loss import LossTerms
+from genodiff.diffusion.objective import Objective
+from genodiff.errors import GenodiffError
+from genodiff.runs.config import RunConfig
+from genodiff.runs.inputs import inputs_of
+from genodiff.training.optimizer import adamw
+
+_log = logging.getLogger("genodiff")
+
+
+def batch_loss(
+    objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float
+) -> tuple[LossTerms, Tensor]:
+    """The loss terms of a micro-batch and the sum of its position weights.
+
+    All random draws use the uniform numbers stored in the batch.
+    """
+    inputs = inputs_of(batch, backbone, batch.x0.device, soft_weight)
+    assert inputs.clean.weight is not None
+    return objective.loss(*inputs), inputs.clean.weight.sum()
+
+
+class Pretraining(pl.LightningModule):
+    """The network in training.
+
+    `totals` are the sums of the current step: nats, unweighted nats, tokens, weights. `grad_norm`
+    is the norm before clipping.
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        objective: Objective,
+        config: RunConfig,
+        soft_weight: float,
+        world_size: int = 1,
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self._objective, self._config, self._soft_weight = objective, config, soft_weight
+        self._bases = (
+            config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
+        )
+        self.skipped = 0
+        self.grad_norm = 0.0
+        self.skip = False
+        self.begin_step(0)
+
+    def begin_step(self, step: int) -> None:
+        """Reset the sums of the step before. `step` counts from 0."""
+        self.step = step
+        self.totals = torch.zeros(4, dtype=torch.float64)
+        self.samples: list[Tensor] = []
+
+    def configure_optimizers(self) -> AdamW:
+        """AdamW over the network's parameters."""
+        return adamw(self.backbone, self._config.optim)
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        """The loss of a micro-batch; Lightning divides it by the number of micro-batches."""
+        if getattr(self._config.backbone, "dropout", 0.0):
+            self.backbone.dropout_keys = dropout_keys(self._config.seed, batch.index)
+        terms, weights = batch_loss(self._objective, self.backbone, batch, self._soft_weight)
+        found = torch.stack(
+            [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
+        ).double()
+        self.totals = self.totals.to(found.device) + found
+        self.samples.append(batch.index)
+        return terms.nats / self._bases
+
+    def configure_gradient_clipping(self, *_: Any, **__: Any) -> None:
+        """Clip the gradient, or drop it if it or the loss is not finite.
+
+        Without gradients the optimiser changes nothing. Raises `GenodiffError` after too many such
+        steps, and for a step without bases.
+        """
+        parameters = [p for p in self.backbone.parameters() if p.grad is not None]
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
+        self.totals = self.trainer.strategy.reduce(self.totals, reduce_op="sum")
+        self.grad_norm = float(norm)
+        self.skip = not (math.isfinite(self.grad_norm) and bool(torch.isfinite(self.totals).all()))
+        if self.skip:
+            self._skip_step()
+        elif not self.totals[2]:
+            raise GenodiffError(
+                f"step {self.step + 1} has no base to score", fix="use data with fewer N"
+            )
+
+    def _skip_step(self) -> None:
+        """Drop all gradients and warn; raises `GenodiffError` after `max_skipped` steps."""
+        named = [
+            n
+            for n, p in self.backbone.named_parameters()
+            if p.grad is not None and not torch.isfinite(p.grad).all()
+        ]
+        samples = torch.cat(self.samples).tolist()
+        self.skipped += 1
+        where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
+        shown = f"{samples[0]} to {samples[-1]}" if samples else "none"
+        what = (
+            f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, "
+            f"windows {shown})"
+        )
+        if self.skipped > self._config.train.max_skipped:
+            raise GenodiffError(
+                f"{what}; {self.skipped - 1} such steps were skipped before, the most allowed",
+                fix="lower --lr, use --precision fp32, or raise --max-skipped; the last "
+                "checkpoint is valid",
+            )
+        _log.warning(
+            "%s: skipped, %d of at most %d", what, self.skipped, self._config.train.max_skipped
+        )
+        for parameter in self.backbone.parameters():
+            parameter.grad = None
+
+    @property
+    def loss(self) -> float:
+        """The loss of the last step, in nats per base of a full batch."""
+        return float(self.totals[0]) / (self._config.train.batch_size * self._config.data.seq_len)

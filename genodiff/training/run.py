@@ -1,0 +1,367 @@
+"""Train: one call, and the same call again goes on where the run was, whatever ended it.
+
+Lightning runs the loop (devices, precision, accumulation, processes); what a step means stands in
+`module` and `callbacks`. The whole data state is one integer, the step, since micro-batch k is a
+function of (seed, k).
+"""
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightning.pytorch as pl
+import torch
+from lightning.pytorch.plugins.environments import LightningEnvironment, TorchElasticEnvironment
+from lightning.pytorch.strategies import DDPStrategy
+from torch.utils.data import DataLoader
+
+from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.io.atomic import clear_leftovers
+from genodiff.io.identity import time_stamp
+from genodiff.kernels.allocator import keep_freed_memory
+from genodiff.kernels.gemm import routed_matmul
+from genodiff.runs.checkpoint import (
+    CARD,
+    FOLDER,
+    STATE_CARD,
+    State,
+    checkpoint_path,
+    publish_model,
+    restore_state,
+)
+from genodiff.runs.config import RunConfig
+from genodiff.runs.feed import Feed, feed_of, train_batches, valid_batches
+from genodiff.runs.folder import (
+    RunFolder,
+    check_config,
+    describe_session,
+    has_model_of,
+    prepare_folder,
+    remove_unused_folder,
+    write_config,
+    write_provenance,
+)
+from genodiff.runs.lock import forget_locks, hold_lock
+from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
+from genodiff.runs.tokenizer_files import write_tokenizer
+from genodiff.training.callbacks import Boundary, Counters
+from genodiff.training.horizon import open_plan
+from genodiff.training.module import Pretraining
+from genodiff.training.optimizer import average_of
+from genodiff.training.signals import Signals, calm_child
+from genodiff.training.start import WarmStart, start_from_weights
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+_log = logging.getLogger("genodiff")
+_TIMEOUT = 120
+_PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
+_NOISE = (
+    r".*This DataLoader will create \d+ worker processes in total.*",
+    r".*does not have many workers which may be a bottleneck.*",
+    r".*`isinstance\(treespec, LeafSpec\)` is deprecated.*",
+)
+
+
+class RunResult(NamedTuple):
+    """How a run stands when `train` returns."""
+
+    run: Path
+    step: int
+    seconds: float
+    tokens: int
+    valid_bits: float | None
+    already_done: bool
+
+
+class World(NamedTuple):
+    """This process among those of the run, as torchrun tells it."""
+
+    rank: int
+    size: int
+    local: int
+
+
+def train(
+    config: RunConfig,
+    out: Path,
+    *,
+    device: str = "cpu",
+    offline: bool = False,
+    argv: list[str] | None = None,
+    start: WarmStart | None = None,
+) -> RunResult:
+    """Train into the folder `out` until the run's limit, from where it stands.
+
+    Returns how the run stands then. A run that has no checkpoint yet begins from `start`, where one
+    is given. Raises `UsageError` where the folder is in use or holds another configuration's run,
+    `DataError` where the data is missing or has changed, `CheckpointError` where no checkpoint is
+    usable or a start is not what the configuration says, `Interrupted` (its state is saved) after a
+    signal, and `GenodiffError` where training fails.
+    """
+    if start is not None:
+        start.check(config)
+    world = world_of()
+    check_open_files(config.train.workers)
+    with ExitStack() as stack:
+        signals = stack.enter_context(Signals())
+        stack.enter_context(_quiet())
+        if world.rank == 0:
+            prepare_folder(out)
+            stack.enter_context(hold_lock(out))
+            stack.callback(remove_unused_folder, out)
+            check_config(out, config)
+            for leftover in (*clear_leftovers(out), *clear_leftovers(out / FOLDER)):
+                _log.info("removed %s, left by a run that was killed", leftover)
+        state = restore_state(out)
+        if state is None and (out / CARD).exists():
+            what = (
+                "holds weights only, without the state of an optimizer: training cannot "
+                "go on from it"
+            )
+            raise CheckpointError(what, file=out, fix="give it as --init, and another --out")
+        if state is None and config.init_sha256 != (start.digest if start else None):
+            what = (
+                "the weights to begin from are not those that the configuration names (init_sha256)"
+            )
+            raise CheckpointError(
+                what, file=config.init, fix="give the same --init as when the run was begun"
+            )
+        counters = Counters() if state is None else _counters(out, state)
+        if world.rank == 0 and state is not None:
+            done = _finished(config, out, state, counters)
+            if done is not None:
+                return done
+        feed = feed_of(
+            config,
+            offline=offline,
+            remembered=None if state is None else state.counters["data"],
+            run=out,
+        )
+        if state is not None:
+            feed.store.check_same(state.counters["data"])
+        return _fit(
+            config, out, device, argv or sys.argv, world, signals, feed, state, counters, start
+        )
+
+
+def _counters(out: Path, state: State) -> Counters:
+    lacking = [
+        key
+        for key in (*Counters.__annotations__, "data", "plan", "averaged")
+        if key not in state.counters
+    ]
+    if lacking:
+        what = f"lacks '{lacking[0]}', without which training cannot go on exactly"
+        raise CheckpointError(
+            what,
+            file=checkpoint_path(out, state.step) / STATE_CARD,
+            fix="use an undamaged checkpoint",
+        )
+    return Counters(**{key: state.counters[key] for key in Counters.__annotations__})
+
+
+def _finished(config: RunConfig, out: Path, state: State, counters: Counters) -> RunResult | None:
+    plan = open_plan(out, config.train, state.step, counters.seconds, state.counters["plan"])
+    if not plan.finished(state.step):
+        return None
+    if not has_model_of(out, state.step):
+        publish_model(out, state.step)
+    _log.info(
+        "%s: already at step %d of %d: nothing to do", out, state.step, plan.horizon(state.step)
+    )
+    return RunResult(out, state.step, counters.seconds, counters.tokens, None, True)
+
+
+def _fit(
+    config: RunConfig,
+    out: Path,
+    device: str,
+    argv: list[str],
+    world: World,
+    signals: Signals,
+    feed: Feed,
+    state: State | None,
+    counters: Counters,
+    start: WarmStart | None,
+) -> RunResult:
+    objective = build_objective(config, build_diffusion(config, feed.alphabet))
+    backbone = build_backbone(config, feed.alphabet)
+    begun: dict[str, Any] = {}
+    if state is None and start is not None:
+        begun = {
+            "init": start.record
+            | {"logits_differ": start_from_weights(backbone, start, feed.alphabet)}
+        }
+        _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
+    average = average_of(backbone, config.optim.ema_decay)
+    if state is not None:
+        fill_module(
+            backbone,
+            {
+                n.removeprefix("weights."): t
+                for n, t in state.tensors.items()
+                if n.startswith("weights.")
+            },
+        )
+        fill_module(average.module, state.weights)
+        average.n_averaged.fill_(state.counters["averaged"])
+        _log.info("%s: going on from step %d", out, state.step)
+    plan = open_plan(
+        out, config.train, counters.step, counters.seconds, state and state.counters["plan"]
+    )
+    files = session = None
+    if world.rank == 0:
+        write_config(out, config)
+        write_tokenizer(out, feed.tokenizer)
+        session = describe_session(argv, device, counters.step) | begun
+        write_provenance(out, config, feed.store.identity(), session)
+        files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
+    else:
+        plan.path = None
+    boundary = Boundary(
+        config,
+        plan,
+        average,
+        objective,
+        valid_batches(feed, config),
+        signals,
+        files,
+        counters,
+        state,
+    )
+    soft = feed.recipe.soft_mask_weight
+    module = Pretraining(backbone, objective, config, soft, world.size)
+    batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
+    workers = config.train.workers
+    loader: DataLoader[Any] = DataLoader(
+        batches.from_batch(counters.step * config.train.accumulate),
+        batch_size=None,
+        num_workers=workers,
+        timeout=_TIMEOUT if workers else 0,
+        worker_init_fn=_begin_worker,
+        pin_memory=device == "cuda",
+    )
+    trainer = _trainer(config, device, world, boundary)
+    _log.info(
+        "%s: %s",
+        out,
+        f"{sum(p.numel() for p in backbone.parameters()):,} parameters, "
+        f"{len(feed.train):,} windows",
+    )
+    try:
+        keep_freed_memory()
+        with routed_matmul():
+            trainer.fit(module, loader)
+    except (RuntimeError, MemoryError) as fault:
+        raise _named(fault) from fault
+    finally:
+        if files is not None:
+            files.metrics.close()
+    if boundary.stopped_by is not None:
+        name = signals.caught.name if signals.caught else "a signal"
+        what = f"{out}: stopped by {name} at step {counters.step}, its state is saved"
+        raise Interrupted(what, boundary.stopped_by, fix="run the same command again to go on")
+    if files is not None and session is not None:
+        publish_model(out, counters.step)
+        ending = {
+            "ended": time_stamp("milliseconds"),
+            "to_step": counters.step,
+            "training_seconds": round(counters.seconds, 3),
+        }
+        write_provenance(out, config, feed.store.identity(), session | ending)
+    bits = boundary.last_valid[0] if boundary.last_valid else None
+    return RunResult(out, counters.step, counters.seconds, counters.tokens, bits, False)
+
+
+def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -> pl.Trainer:
+    return pl.Trainer(
+        accelerator="gpu" if device == "cuda" else "cpu",
+        devices=world.local,
+        num_nodes=world.size // world.local,
+        strategy=DDPStrategy(timeout=timedelta(seconds=_TIMEOUT)) if world.size > 1 else "auto",
+        plugins=[TorchElasticEnvironment() if world.size > 1 else LightningEnvironment()],
+        precision=_PRECISION[config.train.precision],  # type: ignore[arg-type]
+        max_epochs=1,
+        accumulate_grad_batches=config.train.accumulate,
+        callbacks=[boundary],
+        limit_val_batches=0,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+
+
+def check_open_files(workers: int) -> None:
+    """Raises `MachineError` where so many workers need more open files than allowed."""
+    if workers and resource is not None:
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if limit != resource.RLIM_INFINITY and limit < 40 + 10 * workers:
+            what = f"{workers} workers need more open files than the limit of {limit}"
+            raise MachineError(what, fix="give fewer --workers, or raise the limit with ulimit -n")
+
+
+def world_of() -> World:
+    """What the environment says of ranks. Raises `UsageError` where it says only half."""
+    size = os.environ.get("WORLD_SIZE", "1")
+    if size == "1":
+        return World(0, 1, 1)
+    missing = [
+        name
+        for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        if name not in os.environ
+    ]
+    if missing or not size.isdecimal():
+        raise UsageError(
+            f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set",
+            fix="start with torchrun, or unset it",
+        )
+    return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Lightning's banners and tips, and those of its warnings that do not apply."""
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        for text in _NOISE:
+            warnings.filterwarnings("ignore", text)
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+def _begin_worker(_: int) -> None:
+    calm_child()
+    forget_locks()
+
+
+def _named(fault: BaseException) -> BaseException:
+    """The user's error behind an exception of torch, or the exception itself."""
+    text = str(fault)
+    if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
+        return MachineError(
+            "out of memory in training",
+            fix="give a larger --accumulate, or a smaller --batch-size or --seq-len",
+        )
+    if "DataLoader worker" in text or "DataLoader timed out" in text:
+        return GenodiffError(
+            text.splitlines()[0], fix="run the same command again; the last checkpoint stands"
+        )
+    return fault

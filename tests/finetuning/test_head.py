@@ -1,0 +1,167 @@
+"""A network with a head: what padding, batches and strands change, and what they must not."""
+
+import numpy as np
+import pytest
+import torch
+
+from genodiff.alphabet import DNA
+from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.dit import DiTSettings
+from genodiff.errors import UsageError
+from genodiff.finetuning.batches import draw_turned, encode, epoch_batches
+from genodiff.finetuning.fit import raw_scores
+from genodiff.finetuning.head import Classifier, Strands, part_means
+from tests.finetuning.motif_task import examples
+
+
+def classifier(
+    strands: str = "paired", rc: Strands = "auto", n_out: int = 3, parts: int = 1
+) -> Classifier:
+    settings = CaduceusSettings(d_model=12, n_layer=2, d_state=4, strands=strands)  # type: ignore[arg-type]
+    backbone = settings.build(DNA.padded_size, DNA.complement, seed=5)
+    torch.nn.init.normal_(backbone.embedding, std=0.7, generator=torch.Generator().manual_seed(1))
+    return Classifier(backbone, n_out, strands=rc, complement=DNA.complement, parts=parts, seed=5)
+
+
+class Letters(torch.nn.Module):
+    """A network whose features are the letters themselves."""
+
+    def features(
+        self,
+        xt: torch.Tensor,
+        sigma: torch.Tensor | None = None,
+        lengths: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        return torch.nn.functional.one_hot(xt, DNA.padded_size).float()
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+@pytest.mark.parametrize("strands", ["paired", "single"])
+def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, parts: int) -> None:
+    part = encode(examples(20, 3, (9, 120)), DNA, 100)
+    network = classifier(strands, parts=parts)
+    alone = np.concatenate(
+        [raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)]
+    )
+    for batch_size in (1, 7, 64):
+        for extra in (0, 13, 300):
+            found = raw_scores(network, part, batch_size=batch_size, extra=extra)
+            np.testing.assert_allclose(found, alone, atol=1e-5, rtol=0)
+    assert np.ptp(alone, axis=0).min() > 1e-3  # the scores do differ between sequences
+
+
+def test_what_is_cut_is_counted_and_the_first_bases_stay() -> None:
+    some = examples(10, 3, (50, 60))
+    part = encode(some, DNA, 55)
+    assert part.cut == sum(len(s) > 55 for s in some.sequences) > 0
+    assert part.lengths.max() == 55
+    x0, lengths = part.collate(np.array([4]))
+    assert DNA.decode(x0[0].numpy())[: int(lengths[0])].encode() == some.sequences[4][:55]
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
+def test_both_strands_of_a_sequence_have_one_prediction(
+    strands: str, rc: Strands, parts: int
+) -> None:
+    network = classifier(strands, rc, parts=parts)
+    x0, lengths = encode(examples(6, 3, (20, 33)), DNA, 100).collate(np.arange(6))
+    with torch.no_grad():
+        given, other = (
+            network.predict(x0, lengths),
+            network.predict(network.other_strand(x0, lengths), lengths),
+        )
+        alone = network(x0, lengths) - network(network.other_strand(x0, lengths), lengths)
+        torch.testing.assert_close(
+            network.embedding(x0, lengths),
+            network.embedding(network.other_strand(x0, lengths), lengths),
+        )
+    torch.testing.assert_close(given, other, atol=1e-5, rtol=0)
+    assert (alone.abs().max() < 1e-5) == (rc == "conjoin")
+
+
+def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand() -> None:
+    network = classifier("paired", "conjoin")
+    x0, lengths = encode(examples(4, 3, (30, 30)), DNA, 100).collate(np.arange(4))
+    with torch.no_grad():
+        single = classifier("single", "none")
+        single.load_state_dict(network.state_dict())
+        mean = (single(x0, lengths) + single(network.other_strand(x0, lengths), lengths)) / 2
+        torch.testing.assert_close(network(x0, lengths), mean, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 8])
+def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts: int) -> None:
+    h, lengths = (
+        torch.randn(5, 11, 4, generator=torch.Generator().manual_seed(3)),
+        torch.tensor([11, 7, 8, 1, 2]),
+    )
+    found = part_means(h, parts, lengths)
+    for row, n in enumerate(lengths.tolist()):
+        for part in range(parts):
+            here = [i for i in range(n) if i * parts // n == part]
+            expected = h[row, here].mean(0) if here else torch.zeros(4)
+            torch.testing.assert_close(found[row, part], expected)
+
+
+def test_with_parts_the_place_of_a_motif_is_seen_by_the_head_alone() -> None:
+    network = classifier("single", "none", parts=2)
+    network.backbone = Letters()
+    early, late = (torch.tensor([DNA.encode(s).tolist()]) for s in ("TATACCCC", "CCCCTATA"))
+    a, b = (network.embedding(x, torch.tensor([8])).view(2, -1) for x in (early, late))
+    torch.testing.assert_close(a, b.flip(0))
+    assert not torch.equal(a, b)
+    torch.testing.assert_close(a.mean(0), b.mean(0))  # which one mean over all could not tell apart
+
+
+def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused() -> None:
+    assert classifier("paired").strands == "conjoin"
+    assert classifier("single").strands == "average"
+    for strands, rc in (("single", "conjoin"), ("paired", "average"), ("paired", "augment")):
+        with pytest.raises(UsageError, match=rc):
+            classifier(strands, rc)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="complement"):
+        Classifier(classifier("single").backbone, 2, strands="average", complement=None)
+
+
+def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone() -> None:
+    for lengths in (np.full(100, 30), np.random.default_rng(1).integers(10, 90, 100)):
+        batches = epoch_batches(lengths, 8, seed=3, epoch=2)
+        assert sorted(np.concatenate(batches).tolist()) == list(range(100))
+        assert {len(b) for b in batches} == {8, 4}
+        again = epoch_batches(lengths, 8, seed=3, epoch=2)
+        assert all((a == b).all() for a, b in zip(batches, again, strict=True))
+        assert any(
+            len(a) != len(b) or (a != b).any()
+            for a, b in zip(batches, epoch_batches(lengths, 8, 3, 3), strict=True)
+        )
+    assert 30 < draw_turned(1, 0, 100).sum() < 70
+    assert (draw_turned(1, 0, 100)[:50] == draw_turned(1, 0, 50)).all()
+
+
+@pytest.mark.parametrize("settings", [
+    DiTSettings(d_model=12, n_layer=2, n_head=2, d_cond=8, time_conditioning=True),
+    DiTSettings(d_model=12, n_layer=1, n_head=2, adaln=False, norm="rms"),
+])  # fmt: skip
+def test_a_transformer_takes_the_same_head_with_or_without_noise_level(
+    settings: DiTSettings,
+) -> None:
+    network = Classifier(
+        settings.build(DNA.padded_size, DNA.complement, seed=3),
+        2,
+        strands="auto",
+        complement=DNA.complement,
+        seed=1,
+    )
+    assert network.strands == "average"
+    part = encode(examples(9, 3, (9, 60)), DNA, 100)
+    alone = np.concatenate(
+        [raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)]
+    )
+    np.testing.assert_allclose(
+        raw_scores(network, part, batch_size=7, extra=13), alone, atol=1e-5, rtol=0
+    )
+    x0, lengths = part.collate(np.arange(4))
+    network(x0, lengths).sum().backward()
+    assert network.weight.grad is not None
+    assert network.backbone.embedding.grad.abs().sum() > 0  # type: ignore[union-attr]

@@ -1,0 +1,438 @@
+"""Sweeps: what is done stays done, side by side or alone, killed or not; the test part is opened
+once; searches see validation only.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
+from genodiff.finetuning.baselines import BASELINES
+from genodiff.finetuning.estimate import estimate, plan_lines
+from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.protocol import FitSettings, grid_settings, protocol_settings
+from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, same_value
+from genodiff.finetuning.scored_unit import Sealed
+from genodiff.finetuning.search import best_of
+from genodiff.finetuning.sweep import SweepPlan, settings_for, sweep
+from genodiff.finetuning.unit import TEST, UNITS
+from genodiff.reports.sweep_results import group_rows, name_groups
+from genodiff.tasks.data_request import DataRequest, TableFiles
+from genodiff.tasks.metrics import is_better
+from genodiff.tasks.suite import load_suite
+from tests.finetuning.motif_task import examples
+from tests.tiny_run import write_run
+
+OVER = {"epochs": 2, "batch_size": 16, "lr": 1e-2}
+
+
+def write_table(folder: Path, n: int = 40, n_test: int = 20) -> dict[str, str]:
+    paths = {}
+    for part, count, seed in (("train", n, 1), ("test", n_test, 2)):
+        some = examples(count, seed, (30, 40))
+        rows = [
+            f"{s.decode()},{'with' if y else 'without'}\n"
+            for s, y in zip(some.sequences, some.labels, strict=True)
+        ]
+        text = "seq,label\n" + "".join(rows)
+        (folder / f"{part}.csv").write_text(text)
+        paths[part] = str(folder / f"{part}.csv")
+    return paths
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sweeps")
+    write_table(folder)
+    os.environ.setdefault("GENODIFF_CACHE", str(folder / "cache"))
+    write_run(folder)
+    return folder
+
+
+def request_of(home: Path) -> DataRequest:
+    return DataRequest(
+        suite="table",
+        split="own",
+        table=TableFiles(name="motif", train=str(home / "train.csv"), test=str(home / "test.csv")),
+    )
+
+
+def plan_of(home: Path, words: list[str], **more: object) -> SweepPlan:
+    values: dict[str, object] = {"seeds": 2, "over": OVER} | more
+    return SweepPlan(request_of(home), ["motif"], parse_models(words, BASELINES), **values)  # type: ignore[arg-type]
+
+
+def rows_of(out: Path) -> list[dict[str, object]]:
+    return [same_value(row) for row in read_results(out)]
+
+
+@pytest.fixture(scope="module")
+def calm(home: Path) -> Path:
+    """A sweep that nothing disturbed."""
+    out = home / "calm"
+    sweep(plan_of(home, [f"ours={home / 'run'}", "scratch", "majority"]), out)
+    return out
+
+
+def test_every_unit_has_one_row_with_what_it_takes_to_run_it_again(calm: Path) -> None:
+    rows = read_results(calm)
+    assert [(r["model"], r["seed"]) for r in rows] == [
+        (m, s) for m in ("majority", "ours", "scratch") for s in (1, 2)
+    ]
+    assert {"suite", "task", "split", "model", "seed", "metric", "value", "n_test"} <= rows[
+        0
+    ].keys()
+    for row in rows:
+        assert row["metric"] == "accuracy"
+        assert 0 <= row["value"] <= 1
+        assert row["n_train"] + row["n_valid"] == 40
+        assert row["n_test"] == 20
+    ours = rows[2]
+    assert ours["settings"]["rc"] == "conjoin"
+    assert ours["settings"]["epochs"] == 2
+    assert ours["checkpoint"] == ours["digest"]
+    assert not list(calm.glob("units/*/state.safetensors"))
+
+
+def test_scratch_is_the_network_of_the_checkpoint_with_other_weights(
+    home: Path, calm: Path
+) -> None:
+    ours, scratch = parse_models([str(home / "run"), "scratch"], BASELINES)
+    (a, _), (b, _) = ours.network(1), scratch.network(1)
+    assert {n: p.shape for n, p in a.named_parameters()} == {
+        n: p.shape for n, p in b.named_parameters()
+    }
+    assert any((p != q).any() for p, q in zip(a.parameters(), b.parameters(), strict=True))
+    values = {
+        (r["model"], r["seed"]): r["parameters"]
+        for r in read_results(calm)
+        if r["model"] != "majority"
+    }
+    assert len(set(values.values())) == 1
+
+
+def test_a_finished_sweep_is_not_run_again(home: Path, calm: Path) -> None:
+    before = {
+        p: p.stat().st_mtime_ns
+        for p in calm.rglob("*")
+        if p.is_file() and p.name not in (".lock", "sessions.json")
+    }
+    rows = sweep(plan_of(home, [f"ours={home / 'run'}", "scratch", "majority"]), calm)
+    assert len(rows) == 6
+    assert {p: p.stat().st_mtime_ns for p in before} == before
+
+
+def test_units_side_by_side_give_the_rows_of_units_one_after_another(
+    home: Path, calm: Path
+) -> None:
+    out = home / "parallel"
+    sweep(plan_of(home, [f"ours={home / 'run'}", "scratch", "majority"]), out, jobs=2)
+    assert rows_of(out) == rows_of(calm)
+
+
+def command(home: Path, out: Path) -> list[str]:
+    words = [
+        "--train",
+        str(home / "train.csv"),
+        "--test",
+        str(home / "test.csv"),
+        "--name",
+        "motif",
+        "--out",
+        str(out),
+        "--threads",
+        "1",
+    ]
+    words += [
+        "--model",
+        f"ours={home / 'run'}",
+        "--model",
+        "scratch",
+        "--model",
+        "majority",
+        "--seeds",
+        "2",
+    ]
+    words += ["--epochs", "2", "--batch-size", "16", "--lr", "0.01", "-q"]
+    return [sys.executable, "-m", "genodiff", "finetune", "table", *words]
+
+
+def run_killed(home: Path, out: Path, crashes: list[int]) -> int:
+    """Run the command with a crash at each of these I/O operations, then once in peace; how often
+    it really died.
+    """
+    died = 0
+    for at in crashes:
+        done = subprocess.run(
+            command(home, out),
+            env=os.environ | {"GENODIFF_CRASH_AT": str(at)},
+            capture_output=True,
+            timeout=300,
+        )
+        died += done.returncode == -9
+    done = subprocess.run(command(home, out), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return died
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_in_the_midst_of_writing_leaves_the_same_rows(
+    home: Path, calm: Path
+) -> None:
+    out = home / "killed"
+    assert run_killed(home, out, [23, 64]) == 2
+    assert rows_of(out) == rows_of(calm)
+    assert not list(out.rglob(".genodiff-*"))
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_ten_times_leaves_the_same_table(home: Path, calm: Path) -> None:
+    out = home / "killed-ten-times"
+    rng = np.random.default_rng(4)
+    assert run_killed(home, out, [int(n) for n in rng.integers(14, 27, 10)]) == 10
+    assert rows_of(out) == rows_of(calm)
+    from genodiff.reports.benchmark_tables import markdown
+    from genodiff.reports.sweep_results import read_sweep
+
+    def table(folder: Path) -> list[str]:
+        return [
+            line.rsplit("|", 2)[0]
+            for line in markdown(read_sweep(folder), [])
+            if line.startswith("|")
+        ]
+
+    assert table(out) == table(calm)
+
+
+def test_the_test_part_can_be_opened_once() -> None:
+    sealed = Sealed(examples(4, 1))
+    assert sealed.open().n == 4
+    with pytest.raises(GenodiffError, match="twice"):
+        sealed.open()
+
+
+def test_a_grid_is_judged_by_validation_and_only_its_winner_sees_the_test_part(home: Path) -> None:
+    out = home / "grid"
+    rows = sweep(plan_of(home, [f"ours={home / 'run'}"], grid=True, over={"epochs": 1}), out)
+    tried = [json.loads(line) for line in (out / "search.jsonl").read_text().splitlines()]
+    assert len(tried) == 8  # two rates, two batch sizes, two seeds
+    assert len(list((out / UNITS).glob(f"*/{TEST}"))) == 2
+    means: dict[str, list[float]] = {}
+    for row in tried:
+        means.setdefault(json.dumps(row["settings"]), []).append(row["valid"])
+    assert np.mean(means[json.dumps(rows[0]["settings"])]) == max(
+        np.mean(v) for v in means.values()
+    )
+    assert {row["setting"] for row in rows} == {"grid"}
+
+
+def test_a_search_that_is_killed_asks_the_same_questions_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna")
+    plan = plan_of(home, [f"ours={home / 'run'}"], search=3, seeds=1, over={"epochs": 1})
+    whole = sweep(plan, home / "search")
+    tried = [
+        json.loads(line) for line in (home / "search" / "search.jsonl").read_text().splitlines()
+    ]
+    assert len(tried) == 3
+    part = home / "search-again"
+    part.mkdir()
+    (part / "search.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tried[:2]))
+    again = sweep(plan, part)
+    assert (part / "search.jsonl").read_text() == (home / "search" / "search.jsonl").read_text()
+    assert [same_value(r) for r in again] == [same_value(r) for r in whole]
+
+
+def test_the_best_setting_is_the_first_of_equals_and_failures_never_win() -> None:
+    settings = [FitSettings(lr=r) for r in (1e-3, 2e-3, 3e-3)]
+    assert best_of(settings, [math.nan, 0.5, 0.5], "accuracy") == settings[1]
+    assert best_of(settings, [3.0, 2.0, 2.5], "mse") == settings[1]
+    assert is_better("accuracy", 0.6, 0.5)
+    with pytest.raises(GenodiffError, match="failed"):
+        best_of(settings, [math.nan] * 3, "accuracy")
+
+
+def test_a_unit_that_fails_is_named_and_the_others_are_kept(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise GenodiffError("step 3: the loss or its gradient is not finite", fix="lower --lr")
+
+    monkeypatch.setattr("genodiff.finetuning.fitted_unit.fit", fail)
+    out = home / "failing"
+    with pytest.raises(GenodiffError, match=r"1 of 2 units failed.*motif ours seed 1.*not finite"):
+        sweep(plan_of(home, ["majority", f"ours={home / 'run'}"], seeds=1), out)
+    assert [row["model"] for row in read_results(out)] == ["majority"]
+
+
+def test_models_are_named_by_paths_presets_and_baselines(home: Path) -> None:
+    run = str(home / "run")
+    found = parse_models(
+        ["baselines", run, "scratch:caduceus-ps-tiny", f"twin={run}", "scratch"], BASELINES
+    )
+    assert [c.name for c in found] == [
+        *BASELINES,
+        "run",
+        "scratch:caduceus-ps-tiny",
+        "twin",
+        "scratch",
+    ]
+    assert parse_models(["scratch"], BASELINES)[0].preset == "caduceus-ps-470k"
+    with pytest.raises(UsageError, match="did you mean 'majority'"):
+        parse_models(["majorty"], BASELINES)
+    with pytest.raises(UsageError, match="did you mean 'caduceus-ps-tiny'"):
+        parse_models(["scratch:caduceus-ps-tyny"], BASELINES)
+    with pytest.raises(CheckpointError, match="not there"):
+        parse_models(["no/such/run"], BASELINES)
+    with pytest.raises(UsageError, match="two models are called 'a'"):
+        parse_models([f"a={run}", "a=scratch"], BASELINES)
+
+
+def test_the_papers_best_settings_follow_the_network_and_the_task(home: Path) -> None:
+    assert protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin")["lr"] == 2e-3
+    assert protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "average")["lr"] == 1e-3
+    assert protocol_settings("genomic-benchmarks", "demo_human_or_worm", "augment")["lr"] == 1e-3
+    assert protocol_settings("genomic-benchmarks", "drosophila_enhancers_stark", "conjoin") == {}
+    assert protocol_settings("nt", "H3", "conjoin")["epochs"] == 20
+    assert (
+        protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin", "mdlm")[
+            "max_steps"
+        ]
+        == 16_000
+    )
+    assert len(list(grid_settings("genomic-benchmarks"))) == 4
+    settings = FitSettings()
+    assert (settings.epochs, settings.batch_size, settings.weight_decay, settings.clip) == (
+        10,
+        256,
+        0.1,
+        1.0,
+    )
+
+
+def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home: Path) -> None:
+    plan = plan_of(home, [f"ours={home / 'run'}", "majority"])
+    found = estimate(plan, "cpu", 1)
+    ours, majority = found["rows"]
+    assert ours["steps"] == 2 * math.ceil(36 / 16)
+    assert found["units"] == 4
+    assert majority.get("seconds") is None
+    assert found["downloads"] == []
+    assert found["memory_bytes"] > 5 * 4 * ours["parameters"]
+    assert plan_lines(found)[-1] == "fetch    nothing"
+
+
+def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
+    request = DataRequest(suite="genomic-benchmarks", data=str(tmp_path))
+    plan = SweepPlan(
+        request,
+        ["human_enhancers_cohn"],
+        parse_models(["scratch:caduceus-ps-tiny", "baselines"], BASELINES),
+        seeds=5,
+    )
+    found = estimate(plan, "cpu", 4)
+    assert found["rows"][0]["n_train"] == 20_843
+    assert found["rows"][0]["steps"] == 10 * math.ceil((20_843 - 2_084) / 256)
+    assert any("hg38" in row["what"] for row in found["downloads"])
+    assert any(line.startswith("fetch    genome hg38: https://") for line in plan_lines(found))
+    assert (
+        sum("human_enhancers_cohn ·" in line for line in plan_lines(found)) == 2
+    )  # the network's, and one of all baselines
+    assert found["seconds"] == pytest.approx(found["cpu_seconds"] / 4)
+
+
+def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path: Path) -> None:
+    row = {
+        "suite": "s",
+        "task": "t",
+        "split": "own",
+        "model": "m",
+        "method": "full",
+        "setting": "paper",
+        "value": 0.5,
+    }
+    add_rows(tmp_path, [row | {"seed": 10, "key": "b"}, row | {"seed": 2, "key": "a"}])
+    add_rows(tmp_path, [row | {"seed": 1, "key": "c"}])
+    assert [r["seed"] for r in read_results(tmp_path)] == [1, 2, 10]
+    with (tmp_path / FILE).open("a") as file:
+        file.write('{"half a ro')
+    with pytest.raises(DataError, match="line 4"):
+        read_results(tmp_path)
+    assert "seconds" in TIMES
+
+
+def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
+    def row(model: str, **settings: object) -> dict[str, object]:
+        where = {"suite": "s", "task": "t", "split": "own", "data": "d"}
+        return {**where, "model": model, "method": "full", "setting": "own", "settings": settings}
+
+    rows = [
+        row("ours", rc="none", lr=1e-3),
+        row("ours", rc="average", lr=1e-3),
+        row("theirs", rc="none", lr=1e-3),
+    ]
+    rows += [
+        row("new", rc="none", parts=9),
+        row("new", rc="none", parts=1),
+        row("new", rc="average", parts=1),
+    ]
+    (groups,) = group_rows(rows).values()
+    assert name_groups(groups)[:3] == ["ours (rc none)", "ours (rc average)", "theirs"]
+    assert name_groups(groups)[3:] == [
+        "new (parts 9, rc none)",
+        "new (parts 1, rc none)",
+        "new (parts 1, rc average)",
+    ]
+
+
+def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
+    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
+    task = request_of(home).load("motif").task
+    assert settings_for(plan, task, plan.models[0], "full")[0] == "paper"
+    assert settings_for(plan._replace(over={"lr": 3e-3}), task, plan.models[0], "full")[0] == "own"
+
+
+def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home: Path) -> None:
+    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
+    whole = request_of(home).load("motif").task
+    found = [
+        settings_for(plan, whole.model_copy(update={"parts": parts}), plan.models[0], "full")
+        for parts in (1, 9)
+    ]
+    assert [(name, settings.parts) for name, settings in found] == [("paper", 1), ("paper", 9)]
+    assert (
+        settings_for(plan._replace(over={"parts": 4}), whole, plan.models[0], "full")[1].parts == 4
+    )
+    assert {task.name: task.parts for task in load_suite("gue").tasks if task.parts > 1} == {
+        "splice/reconstructed": 9
+    }
+
+
+def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_otherwise(
+    home: Path,
+) -> None:
+    plan = plan_of(home, [f"ours={home / 'run'}"], over={})
+    task = request_of(home).load("motif").task
+    oriented = task.model_copy(update={"oriented": True})
+    found = [settings_for(plan, t, plan.models[0], "full") for t in (task, oriented)]
+    assert [(name, settings.rc) for name, settings in found] == [
+        ("paper", "conjoin"),
+        ("paper", "none"),
+    ]
+    assert (
+        settings_for(plan._replace(over={"rc": "conjoin"}), oriented, plan.models[0], "full")[1].rc
+        == "conjoin"
+    )
+    known = {task.name: task.oriented for task in load_suite("gue").tasks}
+    assert [known[name] for name in ("prom/prom_300_tata", "splice/reconstructed", "mouse/0")] == [
+        True,
+        True,
+        False,
+    ]

@@ -1,0 +1,165 @@
+"""The report of a sweep: complete, offline, with the audit and what is published; it says what is
+not comparable.
+"""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from genodiff.finetuning.results import add_rows
+from genodiff.finetuning.sweep import TASKS
+from genodiff.finetuning.unit import RESULT, TEST, UNITS
+from genodiff.io import atomic
+from genodiff.reports.benchmark import page, write_benchmark
+from genodiff.reports.benchmark_tables import markdown
+from genodiff.reports.sweep_results import read_sweep, summary_lines
+from genodiff.runs.sealed_files import encode_tensors
+from genodiff.tasks.audit import audit_lines
+from genodiff.tasks.published_scores import find_published
+from genodiff.tasks.suite import load_suite
+
+NAME = "human_enhancers_cohn"
+LEAKS = ("same", "reverse_complement", "shared_kmers", "same_place", "overlap")
+AUDIT = {
+    "suite": "genomic-benchmarks", "task": NAME, "split": "official", "classes": ["negative",
+    "positive"],
+    "counts": {"train": {"negative": 20, "positive": 20}, "test": {"negative": 10, "positive": 10}},
+    "lengths": {"train": [500, 500.0, 500], "test": [300, 400.0, 500]},
+    "leaks": {name: {"all": [3, 20], "negative": [1, 10], "positive": [2, 10]} for name in LEAKS},
+    "repeats": {"train": 0, "test": 0}, "blank": {"train": 0, "test": 0}, "conflicts": 0,
+    "accuracy": {"majority": 0.5, "lookup_overlap": 0.775}, "notes": ["<b>note</b>"],
+}  # fmt: skip
+SALIENCY = {
+    "start": 7,
+    "length": 20,
+    "bases": "ACGTN",
+    "cost": [0.1, -0.2, 0.3, 0.0, 0.1],
+    "label": 1,
+    "probability": 0.9,
+    "example": "t3",
+}
+
+
+def write_sweep(out: Path, split: str = "official") -> None:
+    """Two models with two seeds and a baseline on one task, without fitting anything."""
+    rng = np.random.default_rng(1)
+    truth = np.arange(20) % 2
+    rows = []
+    for model, kind, skill in (
+        ("pretrained", "checkpoint", 0.9),
+        ("scratch", "scratch", 0.3),
+        ("majority", "baseline", 0.0),
+    ):
+        for seed in (1, 2):
+            p = np.clip(0.5 + skill * (truth - 0.5) + 0.2 * rng.normal(size=20), 0.01, 0.99)
+            folder = out / UNITS / f"{model}{seed}"
+            folder.mkdir(parents=True)
+            predicted = np.stack([1 - p, p], 1).astype(np.float32)
+            tensors = {"predicted": torch.from_numpy(predicted), "truth": torch.from_numpy(truth)}
+            tensors["lengths"] = torch.from_numpy(np.linspace(300, 500, 20).astype(np.int64))
+            atomic.write_bytes(folder / TEST, encode_tensors(tensors))
+            value = float((predicted.argmax(1) == truth).mean())
+            network = kind != "baseline"
+            settings = (
+                {"rc": "conjoin", "max_steps": None, "epochs": 10, "batch_size": 256, "lr": 1e-3}
+                if network
+                else None
+            )
+            row = {
+                "suite": "genomic-benchmarks", "task": NAME, "split": split, "model": model,
+                "kind": kind,
+                "method": "full" if network else "baseline", "setting": "paper" if network else "",
+                "seed": seed, "key": f"{model}{seed}",
+                "digest": model, "settings": settings, "metric": "accuracy", "value": value,
+                "metrics": {"accuracy": value, "mcc": None},
+                "valid": 0.5, "n_test": 20, "data": "d", "seconds": 3.0, "parameters": 470_702,
+                "cut_train": 4, "cut_test": 2, "max_length": 400,
+            }  # fmt: skip
+            rows.append(row)
+            epoch = {"step": 3, "train_loss": 0.7, "valid": 0.5}
+            history = [
+                epoch | {"epoch": 0, "valid_loss": 0.6},
+                epoch | {"epoch": 1, "valid_loss": 0.5, "valid": None},
+            ]
+            result = (
+                {"row": row}
+                | ({"history": history} if network else {})
+                | ({"saliency": SALIENCY} if kind == "checkpoint" else {})
+            )
+            atomic.write_json(folder / RESULT, result)
+    add_rows(out, rows)
+    about = {
+        "suite": "genomic-benchmarks", "task": NAME, "split": split, "kind": "binary",
+        "classes": ["negative", "positive"],
+        "metric": "accuracy", "metrics": ["accuracy", "mcc"], "notes": [],
+        "audit": AUDIT | {"split": split},
+    }  # fmt: skip
+    atomic.write_json(out / TASKS, {f"genomic-benchmarks {NAME} {split} d": about})
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    write_sweep(folder / "a & <b>")
+    return folder / "a & <b>"
+
+
+def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given(out: Path) -> None:
+    results, html = write_benchmark(out)
+    text = html.read_text()
+    assert results.read_text().startswith("# Fine-tuning results")
+    assert not re.findall(r"(?:src|href)=\"(?!#)", text)
+    assert "<script" not in text
+    assert "http" not in re.sub(r"http-equiv", "", text)
+    assert "<b>note</b>" not in text
+    assert "a &amp; &lt;b&gt;" in text
+    assert text.count("<svg") == 5  # places, learning, calibration, lengths, logo
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert write_benchmark(out)[1].read_text() == text
+
+
+def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out: Path) -> None:
+    text = "\n".join(
+        markdown(read_sweep(out), [{"command": "genodiff finetune", "git": "abc", "threads": 2}])
+    )
+    assert "| Caduceus-PS 470k (published) | 0.745 ± 0.007 |" in text
+    assert "MDLM 467k" in text
+    assert all(line in text for line in audit_lines(AUDIT))
+    assert "4 train and 2 of 20 test sequences were cut to 400 bases" in text
+    assert "`genodiff finetune`: commit abc" in text
+    order = [text.index(f"\n| {name} |") for name in ("majority", "scratch", "pretrained")]
+    assert order == sorted(order)
+
+
+def test_published_values_stand_beside_the_official_split_only(tmp_path: Path) -> None:
+    write_sweep(tmp_path, "local")
+    text = "\n".join(markdown(read_sweep(tmp_path), []))
+    assert "published" not in text
+    assert "not comparable with published numbers" in page(read_sweep(tmp_path), [], "x")
+
+
+def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
+    (panel,) = read_sweep(out)
+    for line in panel.lines:
+        values = [row["value"] for row in line.rows]
+        assert line.mean == pytest.approx(np.mean(values))
+        assert line.range == pytest.approx(max(values) - min(values))
+        assert line.spread is not None
+        assert line.spread.mean == pytest.approx(line.mean)
+    words = [line.split()[0] for line in summary_lines([r for x in panel.lines for r in x.rows])]
+    assert words == [f"{NAME},", "majority", "scratch", "pretrained"]
+
+
+def test_every_published_file_names_tasks_of_its_suite() -> None:
+    for suite in ("genomic-benchmarks", "nt"):
+        for task in load_suite(suite).tasks:
+            assert find_published(suite, task.name, "official")
+        assert not find_published(suite, load_suite(suite).tasks[0].name, "local")
+    assert {
+        v.name: v.mean
+        for v in find_published("genomic-benchmarks", "human_nontata_promoters", "official")
+    }["MDLM 467k"] == 0.940

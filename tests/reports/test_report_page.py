@@ -1,0 +1,278 @@
+"""report.html: one offline page from whatever a run folder holds, with hostile content inert."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic_run import CONFIG, DIGEST, evaluation, fasta, make_run, metrics, parts
+
+from genodiff.alphabet import DNA
+from genodiff.errors import CheckpointError
+from genodiff.reports import html
+from genodiff.reports.comparison import Comparison, compare_sequences
+from genodiff.reports.folder import read_folder
+
+EVIL = "<script>alert(1)</script>"
+VOID = {"meta", "br", "hr", "img", "input", "link", "path", "use", "rect"}
+PART_FILES = sorted(set(parts()) - {"config.yaml"})
+
+
+class Page(HTMLParser):
+    """A strict reader: every element closed in order, ids unique, links inside the page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attrs)
+
+    def _note(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for key, value in attrs:
+            self.attributes.append((key, value or ""))
+            if key == "id":
+                self.ids.append(value or "")
+            if key == "href":
+                self.targets.append(value or "")
+            self.targets += re.findall(r"url\(([^)]*)\)", value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open, f"</{tag}> closes nothing"
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open[-1:]:
+            self.text += data
+
+
+def random_sets(n: int, length: int, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [np.array(DNA.targets, np.uint8)[rng.integers(0, 4, length)] for _ in range(n)]
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    return compare_sequences(
+        random_sets(6, 300, 1), random_sets(16, 300, 2), random_sets(8, 300, 3),
+        markov_name="Markov 7",
+        source_bits=lambda s: 1.5, copied=lambda s: 0.25,
+    )  # fmt: skip
+
+
+def test_the_whole_page_is_well_formed_and_points_only_into_itself(
+    tmp_path: Path, comparison: Comparison
+) -> None:
+    text = html.render(read_folder(make_run(tmp_path / "run")), comparison)
+    page = Page(text)
+    assert len(page.ids) == len(set(page.ids))
+    assert all(target.startswith("#") and target[1:] in page.ids for target in page.targets)
+    assert page.tags.count("svg") == 7
+    assert len(text.encode()) < 2_000_000
+
+
+def test_nothing_in_the_page_could_be_fetched(tmp_path: Path, comparison: Comparison) -> None:
+    text = html.render(read_folder(make_run(tmp_path / "run")), comparison)
+    assert "://" not in text
+    assert not re.search(r"@import|<link|<script|<iframe|<img|src=|javascript:", text)
+    assert not [v for _, v in Page(text).attributes if "data:" in v]
+    assert "default-src 'none'" in text
+
+
+def test_the_headline_says_the_bound_its_interval_and_the_three_lines(tmp_path: Path) -> None:
+    page = Page(html.render(read_folder(make_run(tmp_path / "run"))))
+    for said in (
+        "1.372",
+        "1.352 to 1.392",
+        "80%",
+        "1.993",
+        "1.618",
+        "1.214",
+        "perplexity at most 2.588",
+    ):
+        assert said in page.text, said
+
+
+def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
+    page = Page(html.render(read_folder(run)))
+    assert (
+        "0.018 bits below what counting k-mers of the train split achieves (Markov 7: 1.618 bits)"
+        in page.text
+    )
+    assert "gap closed" not in page.text
+
+
+def test_every_figure_has_a_caption_and_words_for_a_screen_reader(
+    tmp_path: Path, comparison: Comparison
+) -> None:
+    page = Page(html.render(read_folder(make_run(tmp_path / "run")), comparison))
+    assert page.tags.count("figure") == page.tags.count("figcaption") == page.tags.count("svg")
+    assert [value for key, value in page.attributes if key == "role"].count(
+        "img"
+    ) == page.tags.count("svg")
+    labels = [value for key, value in page.attributes if key == "aria-label"]
+    assert (
+        "Bits per base: uniform 2.000, order 0 1.993, Markov 7 1.618, this model 1.372, "
+        "source 1.214" in labels
+    )
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path, comparison: Comparison) -> None:
+    run = make_run(tmp_path / "run")
+    first = html.render(read_folder(run), comparison)
+    assert html.render(read_folder(run), comparison) == first
+
+
+@pytest.mark.parametrize("missing", PART_FILES)
+def test_a_run_without_one_part_still_has_its_page(tmp_path: Path, missing: str) -> None:
+    page = Page(
+        html.render(read_folder(make_run(tmp_path / "run", **{missing.replace(".", "_"): None})))
+    )
+    told = {
+        "eval.json": "genodiff eval",
+        "samples.fa": "genodiff sample",
+        "metrics.csv": "genodiff train toy",
+    }
+    assert told.get(missing, "Configuration") in page.text
+
+
+def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path: Path) -> None:
+    nothing: dict[str, str | None] = {name.replace(".", "_"): None for name in PART_FILES}
+    page = Page(html.render(read_folder(make_run(tmp_path / "a run", **nothing))))
+    for command in (
+        "genodiff train toy --out",
+        "genodiff eval",
+        "genodiff sample --checkpoint",
+        "genodiff report",
+    ):
+        assert command in page.text
+    assert f"'{tmp_path}/a run'" in page.text, "a path with a space is quoted as a shell takes it"
+
+
+BROKEN = [
+    "",
+    "{",
+    "[]",
+    "null",
+    '{"test": 3}',
+    '{"test": {"split": "test"}}',
+    "\x00\xff" * 9,
+    "[" * 10**5,
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
+def test_broken_parts_are_told_and_not_fatal(tmp_path: Path, broken: str) -> None:
+    parts: dict[str, str | None] = {name.replace(".", "_"): broken for name in PART_FILES}
+    page = Page(html.render(read_folder(make_run(tmp_path / "run", **parts))))
+    assert "genodiff eval" in page.text
+    assert "could not be read" in page.text
+
+
+@pytest.mark.parametrize("name", PART_FILES)
+def test_one_broken_part_takes_no_other_with_it(tmp_path: Path, name: str) -> None:
+    whole = read_folder(make_run(tmp_path / "whole"))
+    found = read_folder(make_run(tmp_path / "run", **{name.replace(".", "_"): "{"}))
+    kept = ["metrics", "evaluations", "samples", "sidecar", "provenance", "model"]
+    assert sum(getattr(found, part) == getattr(whole, part) for part in kept) == len(kept) - 1
+    assert len(found.troubles) == (0 if name == "metrics.csv" else 1)
+
+
+def test_a_figure_that_is_no_number_is_told(tmp_path: Path) -> None:
+    wrong = json.dumps(
+        {
+            "test": evaluation() | {"bits_per_base": "NaN"},
+            "valid": evaluation() | {"curve": [{"rate_lo": EVIL}]},
+        }
+    )
+    folder = read_folder(make_run(tmp_path / "run", eval_json=wrong))
+    assert not folder.evaluations
+    assert [t.split(":")[0] for t in folder.troubles] == [
+        "eval.json, split test",
+        "eval.json, split valid",
+    ]
+
+
+def test_hostile_names_are_shown_and_never_run(tmp_path: Path) -> None:
+    loud = json.dumps(
+        {
+            "test": evaluation()
+            | {"contigs": {EVIL: {"tokens": 5}}, "regions": {EVIL: {"tokens": 5}}, "split": EVIL}
+        }
+    )
+    run = make_run(
+        tmp_path / EVIL.replace("/", "\u2215"),
+        config_yaml=CONFIG.replace("recipe: toy", f"recipe: '{EVIL}'"),
+        eval_json=loud,
+        samples_fa=fasta(header=EVIL).replace("genodiff_000002", "<img/src=x/onerror=alert(1)>"),
+        provenance_json=json.dumps({EVIL: {EVIL: EVIL}, "command": EVIL}),
+        metrics_csv=metrics().replace("seconds", EVIL),
+    )
+    text = html.render(read_folder(run), None, EVIL)
+    page = Page(text)
+    assert not {"script", "img"} & set(page.tags)
+    assert "<script" not in text
+    assert page.text.count(EVIL) >= 8
+
+
+def test_letters_are_coloured_and_a_copy_of_the_text_is_the_sequence(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", samples_fa=">long\n" + "ACGTN" * 400 + "\n")
+    text = html.render(read_folder(run))
+    shown = re.search(r'<div class="seq"[^>]*>(.*?)</div>', text, flags=re.S)
+    assert shown
+    assert re.sub(r"<[^>]*>", "", shown[1]) == "ACGTN" * 240
+    assert "and 800 more bases" in text
+
+
+def test_the_report_is_written_into_the_run_or_where_it_is_asked(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    assert html.write_report(run) == run / "report.html"
+    elsewhere = html.write_report(run, tmp_path / "other.html")
+    assert elsewhere.read_bytes() == (run / "report.html").read_bytes()
+    assert sorted(p.name for p in run.iterdir()) == sorted([*parts(), "report.html"])
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="is not a run folder"):
+        html.write_report(tmp_path / "absent")
+    with pytest.raises(CheckpointError, match=r"holds no config\.yaml"):
+        html.write_report(tmp_path)
+
+
+def test_a_very_long_run_makes_no_large_page(tmp_path: Path) -> None:
+    rows = metrics(2).splitlines()
+    long = [rows[0], *(rows[1].replace("1,", f"{i},", 1) for i in range(1, 30_001))]
+    many = json.dumps(
+        {"test": evaluation() | {"contigs": {f"contig_{i}": {"tokens": i} for i in range(5_000)}}}
+    )
+    text = html.render(
+        read_folder(make_run(tmp_path / "run", metrics_csv="\n".join(long) + "\n", eval_json=many))
+    )
+    assert len(text) < 400_000
+    assert "the 40 largest of 5000" in Page(text).text
+
+
+def test_the_digest_that_parts_were_made_from_is_compared(tmp_path: Path) -> None:
+    other = json.dumps({"weights_sha256": "f" * 64})
+    text = html.render(read_folder(make_run(tmp_path / "run", model_json=other)))
+    assert text.count("was made from other weights") == 2
+    assert "other weights" not in html.render(read_folder(make_run(tmp_path / "same")))
+    assert DIGEST in json.dumps(evaluation())

@@ -1,0 +1,116 @@
+"""Windows that share 24-mers with the train split: against sets of strings, and the known share on
+yeast.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from yeast import yeast_codes
+
+from genodiff.alphabet import DNA
+from genodiff.scoring import repeats
+from genodiff.scoring.markov import Coded
+from genodiff.scoring.repeats import canonical_kmers, shared_cover, shared_kmers
+
+K = 5
+SMALL = st.text("ACGTN", min_size=0, max_size=40)
+
+
+def codes_of(text: str) -> NDArray[np.uint8]:
+    return np.array(["ACGT".find(c) % 5 for c in text], np.uint8)
+
+
+def other_strand(text: str) -> str:
+    return text[::-1].translate(str.maketrans("ACGTN", "TGCAN"))
+
+
+def kmers(text: str, k: int) -> list[str]:
+    return [text[i : i + k] for i in range(len(text) - k + 1)]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(SMALL, max_size=4),
+    st.lists(SMALL, max_size=4),
+    st.sampled_from([1, 2, 3, 5, 7, 12, 16]),
+)
+def test_the_cover_is_that_of_shared_words_on_either_strand(
+    windows: list[str], train: list[str], k: int
+) -> None:
+    known = {
+        w
+        for t in train
+        for strand in (t, other_strand(t))
+        for w in kmers(strand, k)
+        if "N" not in w
+    }
+    shared = shared_kmers([codes_of(w) for w in windows], [codes_of(t) for t in train], k)
+    found = shared_cover([codes_of(w) for w in windows], shared, k)
+    for text, cover in zip(windows, found, strict=True):
+        inside = {i + j for i, w in enumerate(kmers(text, k)) if w in known for j in range(k)}
+        bases = sum(c != "N" for c in text)
+        assert cover == pytest.approx(len(inside) / bases if bases else 0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 7, 8, 15, 16, 23, 24, 30, 31])
+def test_a_code_is_the_number_of_the_word_or_of_its_other_strand_whichever_is_smaller(
+    k: int,
+) -> None:
+    text = "".join("ACGT"[i] for i in np.random.default_rng(k).integers(0, 4, 60))
+    words, valid = canonical_kmers(codes_of(text), k)
+    number = {c: str(i) for i, c in enumerate("ACGT")}
+
+    def value(word: str) -> int:
+        return int("".join(number[c] for c in word), 4)
+
+    assert valid.all()
+    assert [int(w) for w in words] == [
+        min(value(w), value(other_strand(w))) for w in kmers(text, k)
+    ]
+
+
+def test_words_with_an_n_match_nothing() -> None:
+    text = "ACGTACGTNNACGTACGTA"
+    assert len(shared_kmers([codes_of("ACGTNNACG")], [codes_of(text)], 8)) == 0
+    _, valid = canonical_kmers(codes_of(text), 4)
+    assert [not v for v in valid] == ["N" in w for w in kmers(text, 4)]
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 50])
+def test_the_result_does_not_depend_on_how_stretches_are_read(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    train, scored = ("".join("ACGT"[i] for i in rng.integers(0, 4, n)) for n in (2000, 300))
+    whole = shared_kmers([codes_of(scored)], [codes_of(train)], K)
+    monkeypatch.setattr(repeats, "_CHUNK", chunk)
+    np.testing.assert_array_equal(
+        whole, shared_kmers([Coded(DNA.encode(scored))], [Coded(DNA.encode(train))], K)
+    )
+
+
+def test_a_planted_copy_is_found_on_either_strand_and_one_base_less_is_not() -> None:
+    rng = np.random.default_rng(6)
+    train = rng.integers(0, 4, 100_000).astype(np.uint8)
+    windows = [rng.integers(0, 4, 500).astype(np.uint8) for _ in range(4)]
+    windows[1][100:124] = train[5000:5024]
+    windows[2][300:324] = 3 - train[70_000:70_024][::-1]
+    windows[1][[99, 124]] = (train[[4999, 5024]] + 1) % 4
+    windows[2][[299, 324]] = train[[70_024, 69_999]] ^ 1
+    windows[3][100:123] = train[9000:9023]
+    windows[3][123] = (train[9023] + 1) % 4
+    windows[3][99] = (train[8999] + 1) % 4
+    found = shared_cover(windows, shared_kmers(windows, [train]))
+    np.testing.assert_allclose(found, [0, 24 / 500, 24 / 500, 0])
+
+
+def test_about_one_yeast_window_in_fourteen_is_mostly_copied_and_one_in_six_touched() -> None:
+    genome = yeast_codes()
+    train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
+    test = genome["chrXIV"]
+    windows = [test[i : i + 1024] for i in range(0, len(test) - 1023, 1024)]
+    cover = shared_cover(windows, shared_kmers(windows, train))
+    assert (cover >= 0.25).mean() == pytest.approx(0.072, abs=0.002)
+    assert (cover > 0).mean() == pytest.approx(0.156, abs=0.002)
