@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,40 @@ def whole(kind: Any, tokens: Sequence[Token]) -> int:
         return int(tokens[0].value)
     except ValueError:
         raise ValueError(f"{tokens[0].value!r} is not a whole number") from None
+
+
+ModelPath = Annotated[
+    Path,
+    Parameter(
+        name=["--model", "--checkpoint", "--run"],
+        help="Run folder, checkpoint, published folder or fine-tuned run.",
+    ),
+]
+"""The model of a verb that takes one, by position or as `--model RUN`.
+
+The parameter stands before `*` in the signature, without `/` after it. Where it may be left out, it
+is `run: OptionalModelPath = None`.
+"""
+OptionalModelPath = Annotated[
+    Path | None,
+    Parameter(
+        name=["--model", "--checkpoint", "--run"],
+        help="Run folder, checkpoint, published folder or fine-tuned run "
+        "(default: the one run under runs/).",
+    ),
+]
+COUNT = Parameter(name=["--n", "-n", "--num"], converter=whole)
+"""How many; `n: Annotated[int | None, COUNT, Parameter(help=...)]`."""
+OUTPUT = Parameter(name=["--out", "-o"], allow_leading_hyphen=True)
+"""What is written; `out: Annotated[Path | None, OUTPUT, Parameter(help=...)]`."""
+Force = Annotated[
+    bool,
+    Parameter(
+        name="--force", negative="", help="Overwrite a file that genodiff did not write itself."
+    ),
+]
+Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
+Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 
 
 def parse_references(words: Sequence[str] | None) -> dict[str, str]:

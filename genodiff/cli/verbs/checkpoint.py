@@ -8,22 +8,17 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from genodiff.cli.common import Common, whole
+from genodiff.cli.common import OUTPUT, Common, Json, ModelPath, whole
 
 checkpoint = App(name="checkpoint")
 _log = logging.getLogger("genodiff")
 
-_Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
-
 
 @checkpoint.command
 def check(
-    path: Annotated[
-        Path, Parameter(help="A run folder, a checkpoint folder, or a folder of published weights.")
-    ],
-    /,
+    path: ModelPath,
     *,
-    json: _Json = False,
+    json: Json = False,
 ) -> None:
     """Read everything in a run folder or checkpoint and judge it; exit 4 where it is not sound.
 
@@ -63,7 +58,7 @@ def import_(
     ],
     /,
     *,
-    out: Annotated[Path, Parameter(help="The run folder to make.")],
+    out: Annotated[Path, OUTPUT, Parameter(help="The run folder to make.")],
     seq_len: Annotated[
         int | None,
         Parameter(
@@ -84,7 +79,7 @@ def import_(
     plan: Annotated[
         bool, Parameter(negative="", help="Read and judge, say what was found, and write nothing.")
     ] = False,
-    json: _Json = False,
+    json: Json = False,
     common: Common = Common(),
 ) -> None:
     """Make a run folder of published weights (Caduceus, DiT, DiMamba).
@@ -129,8 +124,7 @@ def import_(
 
 @checkpoint.command
 def export(
-    run: Annotated[Path, Parameter(help="A run folder or a checkpoint folder.")],
-    /,
+    run: ModelPath,
     *,
     format: Annotated[
         Literal["caduceus", "mdlm", "safetensors"] | None,
@@ -139,7 +133,9 @@ def export(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path | None, Parameter(help="The folder to make (default: RUN/export).")] = None,
+    out: Annotated[
+        Path | None, OUTPUT, Parameter(help="The folder to make (default: RUN/export).")
+    ] = None,
     fused: Annotated[
         bool | None,
         Parameter(
@@ -150,7 +146,7 @@ def export(
     license: Annotated[
         str | None, Parameter(help="Licence of the weights, for the model card.")
     ] = None,
-    json: _Json = False,
+    json: Json = False,
     common: Common = Common(),
 ) -> None:
     """Write a folder that the reference's from_pretrained loads, with a model card.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common
+from genodiff.cli.common import OUTPUT, Common
 from genodiff.errors import UsageError
 from genodiff.studies.demo import MINUTES, DemoResult, config, judge, run_demo
 
@@ -15,7 +15,7 @@ from genodiff.studies.demo import MINUTES, DemoResult, config, judge, run_demo
 def demo(
     *,
     out: Annotated[
-        Path, Parameter(help="Run folder; the same command again goes on there.")
+        Path, OUTPUT, Parameter(help="Run folder; the same command again goes on there.")
     ] = Path("runs/demo"),
     minutes: Annotated[
         float, Parameter(help="Stop training after this long, where the machine is slow.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common
+from genodiff.cli.common import OUTPUT, Common
 from genodiff.cli.settings_flags import SettingsFlags, collect_settings
 from genodiff.cli.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
@@ -71,7 +71,9 @@ def train(
     config: Annotated[
         Path | None, Parameter(help="YAML file of settings; flags go over it.")
     ] = None,
-    out: Annotated[Path | None, Parameter(help="Run folder (default: runs/RECIPE-PRESET).")] = None,
+    out: Annotated[
+        Path | None, OUTPUT, Parameter(help="Run folder (default: runs/RECIPE-PRESET).")
+    ] = None,
     resume: Annotated[
         Path | None, Parameter(help="Go on in this run folder, which must exist.")
     ] = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common, whole
+from genodiff.cli.common import OUTPUT, Common, whole
 from genodiff.data.file_tokenizer import train_bpe
 from genodiff.data.text_build import dealt, sources_of
 from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
@@ -20,7 +20,7 @@ def tokenizer(
     /,
     *,
     out: Annotated[
-        Path, Parameter(help="Folder to write tokenizer.json into; give it to --tokenizer.")
+        Path, OUTPUT, Parameter(help="Folder to write tokenizer.json into; give it to --tokenizer.")
     ],
     vocab_size: Annotated[
         int, Parameter(converter=whole, help="Tokens, with the 256 bytes and three special ones.")
