@@ -14,10 +14,10 @@ class Clean:
     x0: Int[Tensor, "B L"]
     maskable: Bool[Tensor, "B L"]  # those that are masked, predicted and paid for
     weight: Float[Tensor, "B L"] | None = None  # of each position's loss; None: 1 everywhere
-    lengths: Int[Tensor, "B"] | None = None  # where windows are padded on the right
+    lengths: Int[Tensor, " B"] | None = None  # where windows are padded on the right
 
     @property
-    def n(self) -> Int[Tensor, "B"]:
+    def n(self) -> Int[Tensor, " B"]:
         """How many tokens of each window are maskable."""
         return self.maskable.sum(-1)
 
@@ -25,7 +25,7 @@ class Clean:
         self,
         denoiser: Callable[..., Tensor],
         xt: Int[Tensor, "B L"],
-        sigma: Float[Tensor, "B"],
+        sigma: Float[Tensor, " B"],
         **rows: Bool[Tensor, "B L"],
     ) -> Float[Tensor, "*positions V"]:
         """Those of `denoiser` for xt; it is told the lengths only where there are any."""

@@ -30,7 +30,7 @@ TIE = 1e-9
 MANY = 32  # tokens
 
 
-def noise_of(u: Float[Tensor, "R"], n: int) -> Float[Tensor, "R n"]:
+def noise_of(u: Float[Tensor, " R"], n: int) -> Float[Tensor, "R n"]:
     """Standard Gumbel noise for `n` tokens of each row, a function of the row's uniform alone."""
     noise = torch.empty(len(u), n, dtype=torch.float64)
     for row, key in zip(noise.numpy(), (u.double().cpu() * 2.0**53).long().tolist(), strict=True):
@@ -56,8 +56,8 @@ class Draw:
         self.temperature, self.top_p = temperature, top_p
 
     def __call__(
-        self, logits: Float[Tensor, "R K"], u: Float[Tensor, "R"], tolerance: float
-    ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
+        self, logits: Float[Tensor, "R K"], u: Float[Tensor, " R"], tolerance: float
+    ) -> tuple[Int[Tensor, " R"], Bool[Tensor, " R"]]:
         """The column drawn in each row, and whether the draw is close.
 
         It is close where errors of `tolerance` in the logits could change it.
@@ -90,8 +90,8 @@ class Draw:
         return token, close
 
     def _draw_by_noise(
-        self, scaled: Float[Tensor, "R K"], u: Float[Tensor, "R"], slack: float
-    ) -> tuple[Int[Tensor, "R"], Bool[Tensor, "R"]]:
+        self, scaled: Float[Tensor, "R K"], u: Float[Tensor, " R"], slack: float
+    ) -> tuple[Int[Tensor, " R"], Bool[Tensor, " R"]]:
         """The largest sum of log-weight and Gumbel noise, and whether the draw is close.
 
         It is close where the first two are, or where the nucleus decides.
@@ -132,7 +132,7 @@ class Draw:
 
     def _nucleus(
         self, scaled: Float[Tensor, "R K"], slack: float
-    ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, "R"]]:
+    ) -> tuple[Bool[Tensor, "R K"], Bool[Tensor, " R"]]:
         """The nucleus, and whether a shift of `slack` in log-odds could change it.
 
         The token that crosses `top_p` is in it.

@@ -32,13 +32,13 @@ class WindowNelbo(NamedTuple):
     the bound.
     """
 
-    nats_per_token: Float[Tensor, "B"]  # 0 where a window has nothing to mask
-    masked_nats: Float[Tensor, "B"]  # sum of ce; divided by k, a point of the curve C_k / k
+    nats_per_token: Float[Tensor, " B"]  # 0 where a window has nothing to mask
+    masked_nats: Float[Tensor, " B"]  # sum of ce; divided by k, a point of the curve C_k / k
     ce: Float[Tensor, "B L"]  # cross-entropy at the masked positions, 0 elsewhere
     masked: Bool[Tensor, "B L"]
-    scale: Float[Tensor, "B"]  # n / k
-    k: Int[Tensor, "B"]
-    n: Int[Tensor, "B"]
+    scale: Float[Tensor, " B"]  # n / k
+    k: Int[Tensor, " B"]
+    n: Int[Tensor, " B"]
 
 
 @torch.no_grad()
@@ -46,7 +46,7 @@ def window_nelbo(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
     clean: Clean,
-    k: Int[Tensor, "B"],
+    k: Int[Tensor, " B"],
     u: Float[Tensor, "B L"],
 ) -> WindowNelbo:
     """The exact-count estimate of each window's bound.
@@ -64,12 +64,12 @@ def window_nelbo(
 class RateCurve(NamedTuple):
     """Nats per masked token in equal bins of the mask rate k/n; the last bin ends at 1."""
 
-    nats: Float[Tensor, "S"]  # nan in a bin without windows
-    n_windows: Int[Tensor, "S"]
+    nats: Float[Tensor, " S"]  # nan in a bin without windows
+    n_windows: Int[Tensor, " S"]
 
 
 def rate_curve(
-    masked_nats: Float[Tensor, "B"], k: Int[Tensor, "B"], n: Int[Tensor, "B"], n_bins: int = 20
+    masked_nats: Float[Tensor, " B"], k: Int[Tensor, " B"], n: Int[Tensor, " B"], n_bins: int = 20
 ) -> RateCurve:
     """C_k / k over mask rates from the windows of an evaluation, each weighted by its tokens."""
     some = n > 0
@@ -86,9 +86,9 @@ def rate_curve(
 def count_terms(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
-    x0: Int[Tensor, "L"],
-    maskable: Bool[Tensor, "L"],
-) -> Float[Tensor, "K"]:
+    x0: Int[Tensor, " L"],
+    maskable: Bool[Tensor, " L"],
+) -> Float[Tensor, " K"]:
     """C_0 .. C_n of one window of n <= 16 maskable positions, from all its 2^n masks; K = n + 1."""
     where = maskable.nonzero()[:, 0]
     n = len(where)
@@ -109,13 +109,13 @@ def count_terms(
     )
 
 
-def nelbo_exact(terms: Float[Tensor, "K"]) -> Float[Tensor, ""]:
+def nelbo_exact(terms: Float[Tensor, " K"]) -> Float[Tensor, ""]:
     """The bound in nats from C_0 .. C_n: sum of C_k / k."""
     return (terms[1:] / torch.arange(1, len(terms), device=terms.device)).sum()
 
 
 def nelbo_discrete(
-    terms: Float[Tensor, "K"], schedule: Schedule, n_steps: int
+    terms: Float[Tensor, " K"], schedule: Schedule, n_steps: int
 ) -> Float[Tensor, ""]:
     """The bound in nats of a chain of `n_steps` steps, from C_0 .. C_n; it needs alpha(1) = 0."""
     n = len(terms) - 1

@@ -43,7 +43,7 @@ def exact_count_loss(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
     clean: Clean,
-    k: Int[Tensor, "B"],
+    k: Int[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
 ) -> LossTerms:
     """The bound from k masked positions per window, k from `counts`; see the module.
@@ -60,7 +60,7 @@ def continuous_time_loss(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
     clean: Clean,
-    t: Float[Tensor, "B"],
+    t: Float[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
 ) -> LossTerms:
     """The bound's integral, from times t in (0, 1].
@@ -76,7 +76,7 @@ def discrete_time_loss(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
     clean: Clean,
-    t: Float[Tensor, "B"],
+    t: Float[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
     n_steps: int,
 ) -> LossTerms:
@@ -96,12 +96,12 @@ def discrete_time_loss(
 class Decomposition(NamedTuple):
     """The bound's three terms per window, in nats: two estimates, and the prior's, exact."""
 
-    reconstruction: Float[Tensor, "B"]  # tokens masked at t = 0 already; 0 when alpha(0) = 1
-    diffusion: Float[Tensor, "B"]  # the integral over (0, 1]
-    prior: Float[Tensor, "B"]  # KL(q(x1 | x0) || prior); 0 when alpha(1) = 0
+    reconstruction: Float[Tensor, " B"]  # tokens masked at t = 0 already; 0 when alpha(0) = 1
+    diffusion: Float[Tensor, " B"]  # the integral over (0, 1]
+    prior: Float[Tensor, " B"]  # KL(q(x1 | x0) || prior); 0 when alpha(1) = 0
 
     @property
-    def total(self) -> Float[Tensor, "B"]:
+    def total(self) -> Float[Tensor, " B"]:
         return self.reconstruction + self.diffusion + self.prior
 
 
@@ -109,9 +109,9 @@ def decompose(
     diffusion: MaskedDiffusion,
     denoiser: Denoiser,
     clean: Clean,
-    t: Float[Tensor, "B"],
+    t: Float[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
-    prior: Float[Tensor, "V"] | None = None,
+    prior: Float[Tensor, " V"] | None = None,
 ) -> Decomposition:
     """The continuous-time bound of each window, term by term; `prior` as in `prior_kl`."""
 
@@ -129,8 +129,8 @@ def decompose(
 
 
 def prior_kl(
-    diffusion: MaskedDiffusion, clean: Clean, prior: Float[Tensor, "V"] | None = None
-) -> Float[Tensor, "B"]:
+    diffusion: MaskedDiffusion, clean: Clean, prior: Float[Tensor, " V"] | None = None
+) -> Float[Tensor, " B"]:
     """KL(q(x1 | x0) || p(x1)) of each window in nats.
 
     Without `prior`, p(x1) is "all masked": the cost is 0 when alpha(1) = 0 and infinite otherwise,
@@ -149,15 +149,17 @@ def prior_kl(
 
 
 def count_and_scale(
-    clean: Clean, k: Int[Tensor, "B"]
-) -> tuple[Int[Tensor, "B"], Float[Tensor, "B"]]:
+    clean: Clean, k: Int[Tensor, " B"]
+) -> tuple[Int[Tensor, " B"], Float[Tensor, " B"]]:
     """k held within 1 .. n, and n/k; 0 and 0 where a window has nothing to mask."""
     n = clean.n
     k = torch.minimum(k.clamp(min=1).long(), n)
     return k, n.double() / k.clamp(min=1)
 
 
-def count_time(diffusion: MaskedDiffusion, clean: Clean, k: Int[Tensor, "B"]) -> Float[Tensor, "B"]:
+def count_time(
+    diffusion: MaskedDiffusion, clean: Clean, k: Int[Tensor, " B"]
+) -> Float[Tensor, " B"]:
     """The time at which k of the window's n positions are masked on average."""
     return diffusion.schedule.inverse(1 - k.double() / clean.n.clamp(min=1))
 
@@ -167,7 +169,7 @@ def cross_entropy(
     denoiser: Denoiser,
     clean: Clean,
     masked: Bool[Tensor, "B L"],
-    sigma: Float[Tensor, "B"],
+    sigma: Float[Tensor, " B"],
 ) -> Float[Tensor, "B L"]:
     """-log x_theta of the clean token where `masked`, 0 elsewhere; nats."""
     xt = diffusion.mask(clean.x0, masked)
@@ -181,7 +183,7 @@ def masked_cost(
     clean: Clean,
     xt: Int[Tensor, "B L"],
     masked: Bool[Tensor, "B L"],
-    sigma: Float[Tensor, "B"],
+    sigma: Float[Tensor, " B"],
 ) -> Float[Tensor, "B L"]:
     """`cost(logits, x0, masked)`, which is 0 where nothing is masked.
 
@@ -205,5 +207,5 @@ def as_loss(nats: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
     return LossTerms(weighted.sum(), nats.detach().sum(), clean.maskable.sum())
 
 
-def _scaled(scale: Float[Tensor, "B"], ce: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
+def _scaled(scale: Float[Tensor, " B"], ce: Float[Tensor, "B L"], clean: Clean) -> LossTerms:
     return as_loss(scale.to(ce.dtype)[:, None] * ce, clean)

@@ -71,12 +71,12 @@ class MaskedDiffusion:
         return self.targets == tuple(range(self.targets[0], self.targets[0] + len(self.targets)))
 
     @cached_property
-    def _target_ids(self) -> Int[Tensor, "K"]:
+    def _target_ids(self) -> Int[Tensor, " K"]:
         with torch.inference_mode(False):  # it may be made in an evaluation and used in training
             return torch.tensor(self.targets)
 
     @cached_property
-    def _column_of(self) -> Int[Tensor, "M"]:
+    def _column_of(self) -> Int[Tensor, " M"]:
         """Which target an id is, -1 for none; the last entry stands for all larger ids."""
         column_of = torch.full((max(self.targets) + 2,), -1)
         column_of[self._target_ids] = torch.arange(len(self.targets))
@@ -85,7 +85,7 @@ class MaskedDiffusion:
     def corrupt(
         self,
         x0: Int[Tensor, "B L"],
-        t: Float[Tensor, "B"],
+        t: Float[Tensor, " B"],
         u: Float[Tensor, "B L"],
         maskable: Bool[Tensor, "B L"],
     ) -> Int[Tensor, "B L"]:
@@ -93,7 +93,7 @@ class MaskedDiffusion:
         return self.mask(x0, self.draw_mask(t, u, maskable))
 
     def draw_mask(
-        self, t: Float[Tensor, "B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
+        self, t: Float[Tensor, " B"], u: Float[Tensor, "B L"], maskable: Bool[Tensor, "B L"]
     ) -> Bool[Tensor, "B L"]:
         """Which maskable positions are masked at time t; those at t' < t are among those at t."""
         return maskable & (u < self.schedule.masked(t)[:, None])
@@ -102,7 +102,7 @@ class MaskedDiffusion:
         """x0 with the mask's id at the `masked` positions."""
         return x0.masked_fill(masked, self.mask_id)
 
-    def sigma(self, t: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
+    def sigma(self, t: Float[Tensor, " B"]) -> Float[Tensor, " B"]:
         """What the denoiser is told of the time; 0 without time conditioning.
 
         It is sigma(t), at most `LARGEST_SIGMA`.
@@ -111,7 +111,7 @@ class MaskedDiffusion:
             return torch.zeros_like(t)
         return self.schedule.sigma(t).clamp(max=LARGEST_SIGMA)
 
-    def reveal(self, t: Float[Tensor, "B"], s: Float[Tensor, "B"]) -> Float[Tensor, "B"]:
+    def reveal(self, t: Float[Tensor, " B"], s: Float[Tensor, " B"]) -> Float[Tensor, " B"]:
         """The chance to be visible at s if masked at t, 0 <= s < t <= 1.
 
         It is (alpha(s) - alpha(t)) / (1 - alpha(t)).
@@ -163,8 +163,8 @@ class MaskedDiffusion:
         self,
         logp: Float[Tensor, "B L V"],
         xt: Int[Tensor, "B L"],
-        t: Float[Tensor, "B"],
-        s: Float[Tensor, "B"],
+        t: Float[Tensor, " B"],
+        s: Float[Tensor, " B"],
     ) -> Float[Tensor, "B L V"]:
         """p(xs | xt) as probabilities, 0 <= s < t <= 1.
 
@@ -178,7 +178,7 @@ class MaskedDiffusion:
 
 
 def exact_count_mask(
-    maskable: Bool[Tensor, "B L"], k: Int[Tensor, "B"], u: Float[Tensor, "B L"]
+    maskable: Bool[Tensor, "B L"], k: Int[Tensor, " B"], u: Float[Tensor, "B L"]
 ) -> Bool[Tensor, "B L"]:
     """The k maskable positions of each row with the smallest uniforms; all where k is larger."""
     rank = u.masked_fill(~maskable, torch.inf).argsort(dim=-1, stable=True).argsort(-1)
@@ -187,11 +187,11 @@ def exact_count_mask(
 
 def times(
     method: Literal["iid", "stratified", "systematic"],
-    u_own: Float[Tensor, "B"],
+    u_own: Float[Tensor, " B"],
     u_shared: float,
-    slot: Int[Tensor, "B"],
+    slot: Int[Tensor, " B"],
     n_slots: int,
-) -> Float[Tensor, "B"]:
+) -> Float[Tensor, " B"]:
     """A time in (0, 1] for each sample; each is uniform by itself, whatever the method.
 
     iid         every sample its own uniform
@@ -216,6 +216,6 @@ def times(
     return torch.where(t == 0, 1.0, t)
 
 
-def counts(t: Float[Tensor, "B"], n_maskable: Int[Tensor, "B"]) -> Int[Tensor, "B"]:
+def counts(t: Float[Tensor, " B"], n_maskable: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
     """How many of n positions to mask: uniform on 1 .. n for t uniform on (0, 1]; 0 for n = 0."""
     return torch.minimum(torch.ceil(t * n_maskable).long(), n_maskable.long())

@@ -38,12 +38,12 @@ class Draws(NamedTuple):
     """
 
     u_mask: Float[Tensor, "B L"]
-    u_time: Float[Tensor, "B"]
+    u_time: Float[Tensor, " B"]
     u_shared: float
-    slot: Int[Tensor, "B"]
+    slot: Int[Tensor, " B"]
     n_slots: int
 
-    def times(self, method: TimeSampling) -> Float[Tensor, "B"]:
+    def times(self, method: TimeSampling) -> Float[Tensor, " B"]:
         """A time in (0, 1] for each window."""
         return times(method, self.u_time, self.u_shared, self.slot, self.n_slots)
 
@@ -55,9 +55,9 @@ class WindowBound(NamedTuple):
     """
 
     ce: Float[Tensor, "B L"]
-    scale: Float[Tensor, "B"]
+    scale: Float[Tensor, " B"]
     rate: Float[
-        Tensor, "B"
+        Tensor, " B"
     ]  # masked share k / n where scale * ce.sum() / n is a point of the curve C_k / k; else 0
 
 

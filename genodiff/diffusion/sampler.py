@@ -36,7 +36,7 @@ class Sampled(NamedTuple):
     """What a sampler returns."""
 
     x0: Int[Tensor, "B L"]  # no masks left; what was visible is unchanged
-    nfe: Int[Tensor, "B"]  # evaluations of the denoiser for each sequence; `refine` is not counted
+    nfe: Int[Tensor, " B"]  # evaluations of the denoiser for each sequence; `refine` is not counted
 
 
 @runtime_checkable
@@ -70,7 +70,7 @@ class Sampler:
 
     draw: Callable[[MaskedDiffusion, Denoiser, Int[Tensor, "B L"], SamplerOptions], Sampled]
     fits: tuple[Kind, ...]  # the networks that it can use
-    evaluations: Callable[[int, Float[Tensor, "S"]], float]
+    evaluations: Callable[[int, Float[Tensor, " S"]], float]
     """Expected evaluations of the network for n masks, given `revealed_share` after each step."""
     uses_steps: bool  # else it takes as many steps as there are evaluations
 
@@ -84,7 +84,7 @@ def sampler(
     name: str,
     *,
     fits: tuple[Kind, ...],
-    evaluations: Callable[[int, Float[Tensor, "S"]], float],
+    evaluations: Callable[[int, Float[Tensor, " S"]], float],
     uses_steps: bool = True,
 ) -> Callable[[Draws], Draws]:
     """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest."""
@@ -96,18 +96,18 @@ def sampler(
     return register
 
 
-def one_per_mask(n: int, share: Float[Tensor, "S"]) -> float:
+def one_per_mask(n: int, share: Float[Tensor, " S"]) -> float:
     """The evaluations of a sampler that reveals one position with each."""
     return float(n)
 
 
-def steps_that_reveal(n: int, share: Float[Tensor, "S"]) -> float:
+def steps_that_reveal(n: int, share: Float[Tensor, " S"]) -> float:
     """The expected number of steps that reveal any of n masks, each at a step drawn by itself."""
     each = np.diff(share.numpy(), prepend=0.0)
     return float((1 - (1 - each) ** n).sum())
 
 
-def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, "S"]:
+def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, " S"]:
     """The share of masks that are revealed after j = 1 .. S steps.
 
     (alpha(1 - j/S) - alpha(1)) / (1 - alpha(1)), and 1 for j = S: the last step reveals whatever is
@@ -142,13 +142,16 @@ class Filling:
         self.nfe = torch.zeros(len(xt), dtype=torch.int64, device=xt.device)
         self.exact: dict[int, Tensor] = {}  # double-precision logits by row, until the next call
 
-    def is_masked(self, rows: Int[Tensor, "A"]) -> Bool[Tensor, "A L"]:
+    def is_masked(self, rows: Int[Tensor, " A"]) -> Bool[Tensor, "A L"]:
         """Where these sequences have masks now; `masked` says where they had them at first."""
         return self.x[rows] == self.diffusion.mask_id
 
     def evaluate(
-        self, rows: Int[Tensor, "A"], t: Float[Tensor, "A"], due: Bool[Tensor, "A L"] | None = None
-    ) -> tuple[Float[Tensor, "*positions V"], Float[Tensor, "A"]]:
+        self,
+        rows: Int[Tensor, " A"],
+        t: Float[Tensor, " A"],
+        due: Bool[Tensor, "A L"] | None = None,
+    ) -> tuple[Float[Tensor, "*positions V"], Float[Tensor, " A"]]:
         """The logits of these sequences at their times, and the sigma that the denoiser saw.
 
         Where it is known which positions are `due`, a denoiser with a large vocabulary gives theirs
@@ -174,10 +177,10 @@ class Filling:
 
     def reveal(
         self,
-        rows: Int[Tensor, "A"],
+        rows: Int[Tensor, " A"],
         due: Bool[Tensor, "A L"],
         logits: Float[Tensor, "*positions V"],
-        sigma: Float[Tensor, "A"],
+        sigma: Float[Tensor, " A"],
     ) -> None:
         """Draw a token at the `due` positions, from logits of all positions or of these."""
         at, position = due.nonzero(as_tuple=True)

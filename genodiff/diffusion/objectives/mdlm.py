@@ -123,7 +123,7 @@ class Mdlm(Objective):
         self,
         denoiser: Denoiser,
         clean: Clean,
-        t: Float[Tensor, "B"],
+        t: Float[Tensor, " B"],
         u: Float[Tensor, "B L"],
     ) -> Float[Tensor, "B L"]:
         """Nats of each position, the reconstruction left out.
@@ -154,7 +154,7 @@ class Mdlm(Objective):
         self,
         denoiser: Denoiser,
         clean: Clean,
-        t: Float[Tensor, "B"],
+        t: Float[Tensor, " B"],
         u: Float[Tensor, "B L"],
         steps: int,
     ) -> Float[Tensor, "B L"]:
@@ -191,7 +191,7 @@ class Mdlm(Objective):
         denoiser: Denoiser,
         clean: Clean,
         masked: Bool[Tensor, "B L"],
-        t: Float[Tensor, "B"],
+        t: Float[Tensor, " B"],
     ) -> tuple[Float[Tensor, "B L"], Float[Tensor, "B L"]]:
         """`_nll` of one evaluation of the network, told the times t."""
         xt = self.diffusion.mask(clean.x0, masked)

@@ -96,7 +96,7 @@ class Sedd(Objective):
         denoiser: Denoiser,
         clean: Clean,
         masked: Bool[Tensor, "B L"],
-        t: Float[Tensor, "B"],
+        t: Float[Tensor, " B"],
     ) -> Float[Tensor, "B L"]:
         diffusion, cost = self.diffusion, partial(score_entropy, self.diffusion)
         xt = diffusion.mask(clean.x0, masked)

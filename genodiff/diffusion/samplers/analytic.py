@@ -86,7 +86,7 @@ def analytic(
 def _evaluate_singly(refine: Denoiser) -> Denoiser:
     """The denoiser on one sequence at a time, so that rounding does not depend on the batch."""
 
-    def denoiser(x: Int[Tensor, "B L"], sigma: Float[Tensor, "B"]) -> Float[Tensor, "B L V"]:
+    def denoiser(x: Int[Tensor, "B L"], sigma: Float[Tensor, " B"]) -> Float[Tensor, "B L V"]:
         return torch.cat([refine(x[i : i + 1], sigma[i : i + 1]) for i in range(len(x))])
 
     return denoiser

@@ -17,7 +17,7 @@ from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, revealed_share, sampler
 
 
-def steps_with_any(n: int, share: Float[Tensor, "S"]) -> float:
+def steps_with_any(n: int, share: Float[Tensor, " S"]) -> float:
     """The number of steps in which the schedule's share of n masks, rounded, grows."""
     return float((np.diff(np.round(n * share.numpy()), prepend=0.0) > 0).sum())
 

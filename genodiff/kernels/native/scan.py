@@ -138,7 +138,7 @@ def scan_backward(
     return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
 
 
-def _sum_parts(parts: Float[Tensor, "parts *shape"]) -> Float[Tensor, "*shape"]:
+def _sum_parts(parts: Float[Tensor, " parts *shape"]) -> Float[Tensor, "*shape"]:
     return parts[0] if len(parts) == 1 else parts.sum(0)
 
 
