@@ -13,7 +13,7 @@ TESTS   = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 # The quick tests: some files of every room, none of which takes more than a few seconds.
 QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/test_*.py)) \
   $(addprefix tests/, \
-    backbones/test_strand.py backbones/test_mamba.py cli/test_eval_cli.py \
+    api/test_door.py backbones/test_strand.py backbones/test_mamba.py cli/test_eval_cli.py \
     cli/test_finetune_data_cli.py conformance/test_golden.py data/test_loader.py \
     data/test_splits.py data/test_windows.py diffusion/test_loss.py diffusion/test_masked.py \
     diffusion/test_objectives.py diffusion/test_schedule.py finetuning/test_baselines.py \

@@ -1,3 +1,38 @@
-"""genodiff: masked-diffusion language models of genomes, on a CPU or a GPU."""
+"""genodiff: masked-diffusion language models of genomes, on a CPU or a GPU.
+
+    import genodiff
+
+    m = genodiff.load("runs/demo")
+    m.sample(4, length=200)
+    m.infill("ACGTNNNNACGT")
+
+What is public stands in one table, `_DOOR`. A name is imported when it is first used, so that
+`import genodiff` loads neither torch nor numpy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_DOOR = {
+    "Model": "genodiff.api.model",
+    "load": "genodiff.api.load",
+}
+"""Public name → module that defines it. Add a row here, and an import for type checkers below."""
+
+if TYPE_CHECKING:
+    from genodiff.api.load import load as load
+    from genodiff.api.model import Model as Model
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DOOR:
+        raise AttributeError(f"module 'genodiff' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_DOOR[name]), name)
+    globals()[name] = found  # the next look-up does not come here
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_DOOR})

@@ -1,7 +1,6 @@
 """The flags that every verb takes, and what they do before a verb runs."""
 
 import logging
-import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from genodiff.errors import Interrupted, MachineError, UsageError
+from genodiff.api.machine import choose_device, prefer_scan, set_threads
+from genodiff.errors import Interrupted, UsageError
 
 
 def whole(kind: Any, tokens: Sequence[Token]) -> int:
@@ -104,23 +104,11 @@ class Common:
     ] = False
 
     def apply(self) -> str:
-        """Set threads and logging; return the device to use ("cpu" or "cuda"). Imports torch."""
-        import torch
-
+        """Set threads, kernels and logging; return the device to use. Imports torch."""
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
-        threads = (
-            len(os.sched_getaffinity(0))
-            if self.threads is None and hasattr(os, "sched_getaffinity")
-            else self.threads
-        )
-        if threads is not None:
-            if threads < 1:
-                raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
-            torch.set_num_threads(threads)
-        from genodiff.kernels.dispatch import prefer_provider
-
-        prefer_provider(self.scan)
+        set_threads(self.threads)
+        prefer_scan(self.scan)
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
         log = logging.getLogger("genodiff")
         log.setLevel(level)
@@ -128,16 +116,7 @@ class Common:
             log.addHandler(_ToStderr())
             log.handlers[0].setFormatter(logging.Formatter("genodiff: %(message)s"))
             log.propagate = False
-        if self.device == "cuda" and not torch.cuda.is_available():
-            raise MachineError(
-                "--device cuda: torch sees no CUDA device here",
-                fix="use --device cpu, or see `genodiff doctor`",
-            )
-        return (
-            "cuda"
-            if self.device == "cuda" or (self.device == "auto" and torch.cuda.is_available())
-            else "cpu"
-        )
+        return choose_device(self.device)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.batches import Encoder
 from genodiff.finetuning.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer
 from genodiff.settings import Settings, did_you_mean
 from genodiff.vocabulary import BYTES
@@ -100,7 +100,7 @@ def _sentences(path: str | None) -> SentenceEncoder:
 
 
 @lru_cache(maxsize=4)
-def open_model(path: str) -> Model:
+def open_model(path: str) -> TrainedModel:
     """The model at `path`, read once; for looking at, not for training."""
     return load_model(path)
 
@@ -179,7 +179,7 @@ def _parse_model(
     )
 
 
-def _check(path: str, domain: DomainName, shown: str | None = None) -> Model:
+def _check(path: str, domain: DomainName, shown: str | None = None) -> TrainedModel:
     """The model at `path`. Raises `CheckpointError` where it is of the other domain."""
     model = open_model(path)
     if model.alphabet.domain != domain:

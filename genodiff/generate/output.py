@@ -29,7 +29,7 @@ from genodiff.generate.sample import (
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 
 
 class WrittenSamples(NamedTuple):
@@ -42,7 +42,7 @@ class WrittenSamples(NamedTuple):
 
 def write_samples(
     target: str | Path | IO[bytes],
-    model: Model,
+    model: TrainedModel,
     *,
     n: int = 1,
     length: int | None = None,

@@ -23,7 +23,7 @@ from genodiff.generate.text_output import (
     read_template,
     write_texts,
 )
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import model_tokenizer
 
 Target = str | Path | IO[bytes]
@@ -39,7 +39,9 @@ class SampleRequest(ABC):
     lengths: list[int]
     """Number of positions of each sequence or template."""
 
-    def __init__(self, model: Model, how: Sampling | None, n: int | None, fills: bool) -> None:
+    def __init__(
+        self, model: TrainedModel, how: Sampling | None, n: int | None, fills: bool
+    ) -> None:
         """Check that the model and the sampler fit the request.
 
         Raises `CheckpointError` for a model of another domain, and `UsageError` for a sampler that
@@ -85,7 +87,7 @@ class DnaRequest(SampleRequest):
 
     def __init__(
         self,
-        model: Model,
+        model: TrainedModel,
         how: Sampling | None = None,
         n: int | None = None,
         *,
@@ -137,7 +139,7 @@ class TextRequest(SampleRequest):
 
     def __init__(
         self,
-        model: Model,
+        model: TrainedModel,
         how: Sampling | None = None,
         n: int | None = None,
         *,

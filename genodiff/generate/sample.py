@@ -30,7 +30,7 @@ from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
@@ -117,7 +117,7 @@ def require_positive(what: str, value: int | None) -> None:
 
 
 def sample(
-    model: Model,
+    model: TrainedModel,
     n: int,
     length: int,
     *,
@@ -146,7 +146,7 @@ def sample(
 
 
 def infill(
-    model: Model,
+    model: TrainedModel,
     drafts: Iterable[Ids],
     *,
     how: Sampling | None = None,
@@ -171,7 +171,7 @@ def infill(
 
 
 def workload(
-    model: Model, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None
+    model: TrainedModel, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None
 ) -> Workload:
     """What filling the `gaps` of each text takes; the network is not run.
 
@@ -211,12 +211,12 @@ def bits_lost(curve: Sequence[tuple[float, float]], schedule: Schedule, steps: i
     return (summed - float(np.interp(fine, share, nats).mean())) / math.log(2)
 
 
-def stride_of(model: Model, how: Sampling) -> int:
+def stride_of(model: TrainedModel, how: Sampling) -> int:
     """How many new bases a window adds beyond the trained length."""
     return how.stride or max(1, model.config.data.seq_len // 2)
 
 
-def fitting_batch(model: Model, length: int | None = None) -> int:
+def fitting_batch(model: TrainedModel, length: int | None = None) -> int:
     """How many texts of `length` to fill at a time: enough work that still fits the cache.
 
     The default length is the trained one.
@@ -225,7 +225,7 @@ def fitting_batch(model: Model, length: int | None = None) -> int:
     return max(1, (_TOKENS_ON_CPU if _device(model).type == "cpu" else _TOKENS_ON_GPU) // window)
 
 
-def _device(model: Model) -> torch.device:
+def _device(model: TrainedModel) -> torch.device:
     return next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
 
 
@@ -240,7 +240,7 @@ class _Filler:
     """A model and a way to sample, ready to fill groups of drafts."""
 
     def __init__(
-        self, model: Model, how: Sampling, seed: int, tick: Callable[[int], None] | None
+        self, model: TrainedModel, how: Sampling, seed: int, tick: Callable[[int], None] | None
     ) -> None:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
         self.window, self.stride = model.config.data.seq_len, stride_of(model, how)

@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 from genodiff.generate.text_output import END
 from genodiff.io.fasta import read_fasta
 from genodiff.io.text_file import read_text_pieces
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import model_tokenizer
 
 Ids = NDArray[Any]
 
 
-def read_samples(path: str, model: Model) -> list[Ids]:
+def read_samples(path: str, model: TrainedModel) -> list[Ids]:
     """The sequences of a file in the ids of `model`. Raises `DataError`."""
     return _READERS[model.alphabet.domain](path, model)
 
 
-def _read_dna(path: str, model: Model) -> list[Ids]:
+def _read_dna(path: str, model: TrainedModel) -> list[Ids]:
     return [model.alphabet.encode(record.sequence) for record in read_fasta(path)]
 
 
-def _read_text(path: str, model: Model) -> list[Ids]:
+def _read_text(path: str, model: TrainedModel) -> list[Ids]:
     texts = _split_texts("".join(read_text_pieces(path)), Path(f"{path}.json"))
     tokenizer = model_tokenizer(model.run, model.alphabet)
     return [np.asarray(ids, np.int64) for ids in tokenizer.encode(texts)]

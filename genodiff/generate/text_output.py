@@ -28,7 +28,7 @@ from genodiff.generate.sample import Sampling, choose_sampler, infill, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.input_file import name_input
 from genodiff.io.text_file import read_text_pieces
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 
 END = b"<|endoftext|>"
 GAP = re.compile(r"\[\[(\d+)\]\]")
@@ -154,7 +154,7 @@ def _joining(words: bytes, before: bytes) -> bytes:
 
 def write_texts(
     target: str | Path | IO[bytes],
-    model: Model,
+    model: TrainedModel,
     tokenizer: Tokenizer,
     templates: Sequence[TextTemplate],
     *,

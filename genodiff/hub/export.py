@@ -47,7 +47,13 @@ from genodiff.hub.vocabulary import (
 from genodiff.hub.weight_files import SAFETENSORS
 from genodiff.io import atomic
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
-from genodiff.runs.model import Model, build_backbone, collect_tensors, fill_module, load_model
+from genodiff.runs.model import (
+    TrainedModel,
+    build_backbone,
+    collect_tensors,
+    fill_module,
+    load_model,
+)
 from genodiff.runs.sealed_files import encode_tensors, read_tensors
 from genodiff.settings import to_yaml
 
@@ -112,12 +118,12 @@ def export(
     }
 
 
-def choose_layout(model: Model) -> str:
+def choose_layout(model: TrainedModel) -> str:
     """The published layout of a network's kind: "mdlm" or "caduceus"."""
     return "mdlm" if has_mdlm_layout(model.config.backbone) else "caduceus"
 
 
-def _write_run(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
+def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
     raw = encode_tensors(collect_tensors(model.backbone))
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
@@ -128,7 +134,7 @@ def _write_run(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     return {"tensors": len(collect_tensors(model.backbone))}
 
 
-def find_origin(model: Model) -> Origin:
+def find_origin(model: TrainedModel) -> Origin:
     """The published form in which a run is exported.
 
     It is the form of its source if the run was imported, else the default form.
@@ -152,7 +158,7 @@ def find_origin(model: Model) -> Origin:
     )
 
 
-def _write_caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str, Any]:
+def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> dict[str, Any]:
     if not isinstance(model.backbone, Caduceus):
         kind = model.config.backbone.kind
         raise UsageError(
@@ -195,7 +201,7 @@ def _write_caduceus(model: Model, folder: Path, fused: bool | None) -> dict[str,
     }
 
 
-def _write_mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
+def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
     settings = model.config.backbone
     if not isinstance(settings, DiTSettings | DiMambaSettings):
         raise UsageError(
@@ -220,7 +226,7 @@ def _write_mdlm(model: Model, folder: Path, _: bool | None) -> dict[str, Any]:
     return {"tensors": len(state), "rows": origin.vocabulary.size}
 
 
-def _write_tokenizer(folder: Path, model: Model, vocabulary: PublishedVocabulary) -> None:
+def _write_tokenizer(folder: Path, model: TrainedModel, vocabulary: PublishedVocabulary) -> None:
     letters = [token for token in model.alphabet.tokens if len(token) == 1]
     complement = {
         a: model.alphabet.tokens[(model.alphabet.complement or ())[model.alphabet.tokens.index(a)]]
@@ -235,7 +241,7 @@ def _write_tokenizer(folder: Path, model: Model, vocabulary: PublishedVocabulary
     atomic.write_json(folder / "special_tokens_map.json", _SPECIAL)
 
 
-def _check_export(model: Model, folder: Path) -> None:
+def _check_export(model: TrainedModel, folder: Path) -> None:
     """Read `folder` back and compare its logits on the probe with the run's.
 
     Raises `CheckpointError` if they differ.
@@ -254,5 +260,5 @@ def _check_export(model: Model, folder: Path) -> None:
         raise CheckpointError(what, file=model.run, fix="please report this")
 
 
-def _on_targets(logits: Tensor, model: Model) -> Tensor:
+def _on_targets(logits: Tensor, model: TrainedModel) -> Tensor:
     return logits[..., torch.tensor(model.alphabet.targets)]

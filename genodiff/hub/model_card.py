@@ -8,7 +8,7 @@ from genodiff.data.recipe import load_recipe
 from genodiff.errors import GenodiffError, printable
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import PROVENANCE
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.sealed_files import read_json
 
 _EVAL = "eval.json"
@@ -16,7 +16,7 @@ _UNKNOWN = "other"
 
 
 def format_card(
-    model: Model, layout: str, found: dict[str, Any], licence: str | None = None
+    model: TrainedModel, layout: str, found: dict[str, Any], licence: str | None = None
 ) -> str:
     """The text of the model card, in Markdown.
 
@@ -45,7 +45,7 @@ def _front(licence: str | None) -> str:
     )
 
 
-def _what(model: Model, layout: str, found: dict[str, Any]) -> str:
+def _what(model: TrainedModel, layout: str, found: dict[str, Any]) -> str:
     net = model.config.backbone
     size = sum(p.numel() for p in model.backbone.parameters())
     rows = {
@@ -85,7 +85,7 @@ def _load(layout: str, found: dict[str, Any]) -> str:
     )
 
 
-def _data(model: Model, source: dict[str, Any] | None, licence: str | None) -> str:
+def _data(model: TrainedModel, source: dict[str, Any] | None, licence: str | None) -> str:
     lines = ["## Data and licence", ""]
     if source is not None:
         files = ", ".join(
@@ -115,7 +115,7 @@ def _data(model: Model, source: dict[str, Any] | None, licence: str | None) -> s
     return "\n".join(lines)
 
 
-def _sources(model: Model) -> list[Any]:
+def _sources(model: TrainedModel) -> list[Any]:
     if model.config.recipe == OWN:
         return []
     try:
@@ -124,7 +124,7 @@ def _sources(model: Model) -> list[Any]:
         return []
 
 
-def _training(model: Model, source: dict[str, Any] | None) -> str:
+def _training(model: TrainedModel, source: dict[str, Any] | None) -> str:
     if source is not None:
         return ""
     c = model.config
@@ -150,7 +150,7 @@ def _training(model: Model, source: dict[str, Any] | None) -> str:
     return "\n".join(lines)
 
 
-def _metrics(model: Model) -> str:
+def _metrics(model: TrainedModel) -> str:
     rows = []
     for name, e in _json(model.run / _EVAL).items():
         if not isinstance(e, dict) or e.get("checkpoint") != model.digest:
@@ -191,7 +191,7 @@ def _cells(name: str, e: dict[str, Any]) -> list[str]:
     ]
 
 
-def _limits(model: Model, source: dict[str, Any] | None) -> str:
+def _limits(model: TrainedModel, source: dict[str, Any] | None) -> str:
     lines = [
         "## Limits",
         "",

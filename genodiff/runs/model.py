@@ -43,7 +43,7 @@ PUBLISHED = "config.json"
 _log = logging.getLogger("genodiff")
 
 
-class Model(NamedTuple):
+class TrainedModel(NamedTuple):
     """A trained model, ready to use."""
 
     backbone: Backbone
@@ -61,7 +61,7 @@ class Model(NamedTuple):
         return build_objective(self.config, self.diffusion)
 
 
-def load_model(path: str | Path, device: str = "cpu") -> Model:
+def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
     """The model in a run folder or a checkpoint folder, in evaluation mode.
 
     The weights are the averaged ones; of a run folder, the newest. Everything is judged before
@@ -150,8 +150,8 @@ def _find_candidates(path: Path) -> Iterator[Path]:
         yield from (checkpoint_path(path, step) for step in steps)
 
 
-def _read_model(folder: Path, card: Card, path: Path, device: str) -> Model:
-    return Model(
+def _read_model(folder: Path, card: Card, path: Path, device: str) -> TrainedModel:
+    return TrainedModel(
         _read_backbone(folder, card, device),
         build_diffusion(card.config, card.alphabet),
         card.alphabet,

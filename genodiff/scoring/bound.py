@@ -14,7 +14,7 @@ from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
 from genodiff.runs.inputs import inputs_of
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring.eval_options import EvalOptions
 
 _SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
@@ -76,7 +76,7 @@ def _batch_bound(
     return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
 
 
-def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float:
+def seconds_per_window(model: TrainedModel, windows: Windows, batch_size: int) -> float:
     """How long one window takes here: the median of a few small batches, after one to warm up."""
     device = next(model.backbone.parameters()).device
     sample = windows.spread(
@@ -90,7 +90,7 @@ def seconds_per_window(model: Model, windows: Windows, batch_size: int) -> float
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 
 
-def chosen_windows(model: Model, windows: Windows, options: EvalOptions) -> Windows:
+def chosen_windows(model: TrainedModel, windows: Windows, options: EvalOptions) -> Windows:
     """Those windows, evenly spread, that the options' limits leave."""
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)

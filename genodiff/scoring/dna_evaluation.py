@@ -84,7 +84,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.data.toy import ToySource
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring.bound import Bound, Progress, bound_of, chosen_windows, refuse_infinite
 from genodiff.scoring.contigs import contig_bound
 from genodiff.scoring.eval_data import open_data, request_keys, work_keys
@@ -97,7 +97,7 @@ log = logging.getLogger("genodiff")
 
 
 def evaluate_dna(
-    model: Model, options: EvalOptions, progress: Progress | None = None
+    model: TrainedModel, options: EvalOptions, progress: Progress | None = None
 ) -> dict[str, Any]:
     """The bound of `model` on a split, beside what is known of the same bases: see the module.
 
@@ -169,7 +169,7 @@ def evaluate_dna(
     }
 
 
-def _check_context(model: Model, options: EvalOptions) -> None:
+def _check_context(model: TrainedModel, options: EvalOptions) -> None:
     if options.context == "window":
         return
     if options.max_windows is not None or options.max_minutes is not None:

@@ -12,7 +12,7 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.windows import Windows
 from genodiff.io.identity import time_stamp
 from genodiff.runs import feed
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring.eval_options import EvalOptions
 
 
@@ -26,7 +26,7 @@ class EvalData(NamedTuple):
     tokenizer: Tokenizer | None
 
 
-def open_data(model: Model, options: EvalOptions = EvalOptions()) -> EvalData:
+def open_data(model: TrainedModel, options: EvalOptions = EvalOptions()) -> EvalData:
     """The windows of a split of the model's own data, or of those that the options name instead.
 
     Raises `DataError`, `UsageError`, `CheckpointError`.
@@ -37,7 +37,7 @@ def open_data(model: Model, options: EvalOptions = EvalOptions()) -> EvalData:
     return EvalData(data.recipe, data.store, windows, len(windows), data.tokenizer)
 
 
-def request_keys(model: Model, options: EvalOptions) -> dict[str, Any]:
+def request_keys(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:
     """The keys of an evaluation that say what was asked of which model."""
     return {
         "split": options.split,

@@ -12,7 +12,7 @@ from typing import Any
 from genodiff.errors import GenodiffError
 from genodiff.io import atomic
 from genodiff.runs.folder import PROVENANCE
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.sealed_files import read_json
 from genodiff.scoring.bound import Progress, seconds_per_window
 from genodiff.scoring.dna_evaluation import evaluate_dna
@@ -27,7 +27,7 @@ _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}
 
 
 def evaluate(
-    model: Model, split: str = "test", *, progress: Progress | None = None, **options: Any
+    model: TrainedModel, split: str = "test", *, progress: Progress | None = None, **options: Any
 ) -> dict[str, Any]:
     """The evaluation of `model` on a split, as plain values. `options` are those of `EvalOptions`.
 
@@ -41,7 +41,7 @@ def evaluate(
     return _EVALUATORS[domain](model, chosen, progress)
 
 
-def plan_evaluation(model: Model, options: EvalOptions) -> dict[str, Any]:
+def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:
     """What `evaluate` would take: network, windows, tokens, seconds, files."""
     options.check(model.alphabet.domain)
     data = open_data(model, options)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from genodiff.diffusion.objectives.ar import shifted
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring.interval import ratio
 
 Ids = NDArray[Any]
@@ -35,7 +35,7 @@ _DISTINCT = {"dna": (4, 8, 12, 16), "text": (1, 2, 3, 4)}
 _TOKENS_AT_A_TIME = 8192
 
 
-def check_judge(model: Model) -> None:
+def check_judge(model: TrainedModel) -> None:
     """Raises `UsageError` unless the model gives exact likelihoods from left to right."""
     if model.objective.kind != "causal":
         what = (
@@ -46,7 +46,7 @@ def check_judge(model: Model) -> None:
 
 
 @torch.no_grad()
-def token_nats(model: Model, sequences: Sequence[Ids]) -> list[NDArray[np.float64]]:
+def token_nats(model: TrainedModel, sequences: Sequence[Ids]) -> list[NDArray[np.float64]]:
     """-log p of every token of each sequence, in nats; 0 for what is not scored (N in DNA)."""
     check_judge(model)
     window, device = model.config.data.seq_len, next(model.backbone.parameters()).device
@@ -82,7 +82,7 @@ def token_nats(model: Model, sequences: Sequence[Ids]) -> list[NDArray[np.float6
     return found
 
 
-def figures(model: Model, sequences: Sequence[Ids]) -> dict[str, Any]:
+def figures(model: TrainedModel, sequences: Sequence[Ids]) -> dict[str, Any]:
     """What the module describes, as plain values.
 
     Raises `DataError` where there is nothing to score.

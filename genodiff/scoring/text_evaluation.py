@@ -36,7 +36,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.data.text_store import TextStore
 from genodiff.data.text_windows import PackedWindows, PaddedWindows
 from genodiff.domain import TEXT
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring import ngram
 from genodiff.scoring.bound import Progress, bound_of, chosen_windows
 from genodiff.scoring.eval_data import open_data, request_keys, work_keys
@@ -54,7 +54,7 @@ Floats = NDArray[np.float64]
 
 
 def evaluate_text(
-    model: Model, options: EvalOptions, progress: Progress | None = None
+    model: TrainedModel, options: EvalOptions, progress: Progress | None = None
 ) -> dict[str, Any]:
     """The figure of `model` on a split of text, beside n-grams on the same tokens: see the module.
 

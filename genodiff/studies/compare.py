@@ -42,7 +42,7 @@ from genodiff.domain import DomainName
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import expand_names, merge_settings, resolve_config
 from genodiff.scoring.bound import Progress, bound_of
 from genodiff.scoring.eval_data import open_data
@@ -200,7 +200,7 @@ def run(
     Raises as `train` and `evaluate` do.
     """
     runs = plan(spec, file)
-    found: dict[str, list[tuple[RunConfig, Path, TrialScore, Model, float]]] = {
+    found: dict[str, list[tuple[RunConfig, Path, TrialScore, TrainedModel, float]]] = {
         row.name: [] for row in spec.rows
     }
     for i, (row, seed, config) in enumerate(runs):
@@ -246,7 +246,7 @@ def _is_mdlm(config: RunConfig) -> bool:
     return config.diffusion.objective == "mdlm" and not config.diffusion.time_steps
 
 
-def _windows(model: Model, spec: TrialSpec, offline: bool) -> tuple[Windows, Floats | None]:
+def _windows(model: TrainedModel, spec: TrialSpec, offline: bool) -> tuple[Windows, Floats | None]:
     """What is scored, and the bytes of each window of text."""
     windows = open_data(model, EvalOptions(split=spec.split, offline=offline)).windows
     chosen = windows if spec.windows is None else windows.spread(spec.windows)
@@ -254,7 +254,7 @@ def _windows(model: Model, spec: TrialSpec, offline: bool) -> tuple[Windows, Flo
 
 
 def _score(
-    model: Model, spec: TrialSpec, file: Path, offline: bool, progress: Progress | None
+    model: TrainedModel, spec: TrialSpec, file: Path, offline: bool, progress: Progress | None
 ) -> TrialScore:
     """The figure on each window, read from `file` if the same weights were scored likewise."""
     asked = {

@@ -21,7 +21,7 @@ from genodiff.reports.findings import BASES, below_source, gap_closed
 from genodiff.reports.folder import Evaluation, read_folder
 from genodiff.reports.html import write_report
 from genodiff.runs.config import RunConfig
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.scoring.evaluation import EVAL, evaluate, write_evaluation
 from genodiff.training.run import train
@@ -155,7 +155,7 @@ def judge(outcome: DemoResult) -> None:
         )
 
 
-def _evaluated(model: Model, out: Path, offline: bool) -> Evaluation:
+def _evaluated(model: TrainedModel, out: Path, offline: bool) -> Evaluation:
     """The score of the test split, of these weights, made or found again."""
     found = read_folder(out).evaluations.get("test")
     if found is not None and (found.checkpoint, found.repeats) == (model.digest, REPEATS):
@@ -175,7 +175,7 @@ def _evaluated(model: Model, out: Path, offline: bool) -> Evaluation:
     return found
 
 
-def _sampled(model: Model, out: Path) -> tuple[int, int]:
+def _sampled(model: TrainedModel, out: Path) -> tuple[int, int]:
     """(records, bases) of samples.fa of these weights, made or found again."""
     target = out / "samples.fa"
     try:

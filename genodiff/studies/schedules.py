@@ -22,7 +22,7 @@ from genodiff.diffusion.loss import decompose
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
 from genodiff.runs.inputs import inputs_of
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring.interval import Interval, ratio
 
 EXACT_COUNT = "exact count"
@@ -42,7 +42,7 @@ class ScheduleFigure(NamedTuple):
 
 @torch.no_grad()
 def schedule_figures(
-    model: Model, windows: Windows, names: Sequence[str], repeats: int = 8
+    model: TrainedModel, windows: Windows, names: Sequence[str], repeats: int = 8
 ) -> list[ScheduleFigure]:
     """One figure for each schedule, and one for exact counts.
 

@@ -13,7 +13,7 @@ from tiny_run import write_run
 from genodiff.alphabet import DNA, SOFT
 from genodiff.backbones.streaming import stream
 from genodiff.errors import UsageError
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.contigs import contig_bound
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.evaluation import evaluate, write_evaluation
@@ -27,11 +27,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def model(run: Path) -> Model:
+def model(run: Path) -> TrainedModel:
     return load_model(run)
 
 
-def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Model) -> None:
+def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: TrainedModel) -> None:
     windows = open_data(model).windows
     seen: list[torch.Tensor] = []
 
@@ -72,7 +72,7 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Model
             assert tokens[:, w].sum() == np.isin(x0[inside].numpy(), DNA.targets).sum()
 
 
-def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: Model) -> None:
+def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: TrainedModel) -> None:
     windows = open_data(model).windows
     _, _, rate = contig_bound(
         model.diffusion, lambda xt: iter([(0, torch.zeros(len(xt), 16))]), windows, repeats=50
@@ -83,7 +83,7 @@ def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: Mod
         assert np.sort(rates) == pytest.approx((np.arange(rates.size) + 0.5) / rates.size, abs=0.03)
 
 
-def test_pieces_do_not_change_the_figures(model: Model) -> None:
+def test_pieces_do_not_change_the_figures(model: TrainedModel) -> None:
     windows = open_data(model).windows
     found = [
         contig_bound(
@@ -97,7 +97,7 @@ def test_pieces_do_not_change_the_figures(model: Model) -> None:
 
 
 def test_an_evaluation_in_whole_contigs_has_its_own_name_and_the_same_bases(
-    model: Model, run: Path
+    model: TrainedModel, run: Path
 ) -> None:
     alone, within = evaluate(model, repeats=2), evaluate(model, repeats=2, context="contig")
     assert (alone["tokens"], alone["markov_bits"]) == (within["tokens"], within["markov_bits"])

@@ -21,7 +21,7 @@ from genodiff.data.recipe import load_recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.feed import recipe_of
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.scoring import lines
 from genodiff.scoring.eval_data import open_data
@@ -51,11 +51,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def model(run: Path) -> Model:
+def model(run: Path) -> TrainedModel:
     return load_model(run)
 
 
-def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: Model) -> None:
+def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: TrainedModel) -> None:
     result = evaluate(model)
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert set(result) >= CONTRACT
@@ -66,7 +66,9 @@ def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: Model
     assert list(result["contigs"]) == ["c1", "c2", "c3", "c4"]
 
 
-def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(model: Model) -> None:
+def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(
+    model: TrainedModel,
+) -> None:
     result = evaluate(model)
     windows = open_data(model).windows
     rows = [
@@ -80,7 +82,9 @@ def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(model: 
     assert evaluate(model, soft_masked=False)["tokens"] == result["tokens"] - soft.sum()
 
 
-def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(model: Model) -> None:
+def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(
+    model: TrainedModel,
+) -> None:
     one, other, again = (
         evaluate(model, batch_size=b, seed=s) for b, s in ((64, 1), (3, 1), (64, 2))
     )
@@ -90,14 +94,14 @@ def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(model: M
     assert one["markov_bits"] == other["markov_bits"] == again["markov_bits"]
 
 
-def test_the_averaged_weights_in_double_precision_give_the_same_bound(model: Model) -> None:
+def test_the_averaged_weights_in_double_precision_give_the_same_bound(model: TrainedModel) -> None:
     exact = model._replace(backbone=model.backbone.double())
     doubled = evaluate(exact)["bits_per_base"]
     model.backbone.float()
     assert evaluate(model)["bits_per_base"] == pytest.approx(doubled, rel=1e-5)
 
 
-def test_fewer_windows_are_spread_over_the_split_and_said(model: Model) -> None:
+def test_fewer_windows_are_spread_over_the_split_and_said(model: TrainedModel) -> None:
     result = evaluate(model, max_windows=4)
     assert (result["windows"], result["windows_total"]) == (4, len(open_data(model).windows))
     assert len(result["contigs"]) == 3
@@ -106,7 +110,7 @@ def test_fewer_windows_are_spread_over_the_split_and_said(model: Model) -> None:
     assert timed["ci95_bits"] is None
 
 
-def test_a_copy_of_train_sequence_is_a_repeat(model: Model) -> None:
+def test_a_copy_of_train_sequence_is_a_repeat(model: TrainedModel) -> None:
     result = evaluate(model)
     windows = open_data(model).windows
     cover = train_cover(windows)
@@ -118,7 +122,7 @@ def test_a_copy_of_train_sequence_is_a_repeat(model: Model) -> None:
     )  # the copied bases, and matches beyond its ends by chance
 
 
-def test_without_baselines_the_train_split_is_left_alone(model: Model) -> None:
+def test_without_baselines_the_train_split_is_left_alone(model: TrainedModel) -> None:
     result = evaluate(model, baselines=False)
     assert result["markov_bits"] == result["markov_minus_model_bits"] == {}
     assert result["repeat_share"] is None
@@ -135,13 +139,15 @@ def test_without_baselines_the_train_split_is_left_alone(model: Model) -> None:
         {"max_minutes": math.nan},
     ],
 )
-def test_numbers_that_cannot_be_meant_are_usage_errors(model: Model, wrong: dict[str, Any]) -> None:
+def test_numbers_that_cannot_be_meant_are_usage_errors(
+    model: TrainedModel, wrong: dict[str, Any]
+) -> None:
     with pytest.raises(UsageError):
         evaluate(model, **wrong)
 
 
 def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(
-    model: Model, tmp_path: Path
+    model: TrainedModel, tmp_path: Path
 ) -> None:
     bed = tmp_path / "splits.bed"
     bed.write_text("c1\t1000\t3000\ttrain\nc1\t200\t700\ttest\n")
@@ -151,7 +157,7 @@ def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(
 
 
 def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its_own_name(
-    model: Model, tmp_path: Path
+    model: TrainedModel, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
     run.mkdir()
@@ -172,7 +178,7 @@ def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its
 
 @pytest.mark.parametrize("bed", [None, "c1\t0\t6000\ttrain\nc2\t0\t640\ttest\nc4\t5\t133\ttest\n"])
 def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_window_starts(
-    model: Model, tmp_path: Path, bed: str | None
+    model: TrainedModel, tmp_path: Path, bed: str | None
 ) -> None:
     splits = tmp_path / "splits.bed"
     splits.write_text(bed or "")
@@ -191,7 +197,7 @@ def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_
 
 
 def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
-    model: Model, own_cache: Path, caplog: pytest.LogCaptureFixture
+    model: TrainedModel, own_cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = open_data(model).store
     first = train_counts(store, 2)
@@ -211,7 +217,9 @@ def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
     assert first.bases == 2 * sum(int((base_codes(np.asarray(s)) < 4).sum()) for s in spans)
 
 
-def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(model: Model) -> None:
+def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(
+    model: TrainedModel,
+) -> None:
     class Knows(torch.nn.Module):
         """A network that has the Markov law of another world: no law but the source's own can be
         better than it.
@@ -299,7 +307,7 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
 
 
 def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(
-    model: Model, tmp_path: Path
+    model: TrainedModel, tmp_path: Path
 ) -> None:
     bed = tmp_path / "splits.bed"
     bed.write_text("c1\t0\t3000\ttrain\nc2\t0\t2000\ttest\n")

@@ -15,7 +15,7 @@ from genodiff.cli.evaluation_tables import draw_suite, draw_tables
 from genodiff.domain import DOMAINS
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.io.progress import ProgressDisplay, format_duration
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.bound import Progress
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.evaluation import EVAL, evaluate, plan_evaluation, write_evaluation
@@ -136,7 +136,7 @@ def _print(result: dict[str, Any], tables: list[Table], json: bool) -> None:
 
 
 def _score(
-    model: Model, split: str, recipes: list[str] | None, progress: Progress, **settings: Any
+    model: TrainedModel, split: str, recipes: list[str] | None, progress: Progress, **settings: Any
 ) -> list[dict[str, Any]]:
     """The evaluation on the run's own data, or on each of `recipes` (NAME or NAME=PATH)."""
     if not recipes:
@@ -157,7 +157,7 @@ def _score(
     ]
 
 
-def _print_plan(model: Model, options: EvalOptions, json: bool) -> None:
+def _print_plan(model: TrainedModel, options: EvalOptions, json: bool) -> None:
     found = plan_evaluation(model, options)
     if json:
         print(json_module.dumps(found))

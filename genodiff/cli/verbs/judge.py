@@ -16,7 +16,7 @@ from rich.table import Table
 
 from genodiff.cli.common import Common
 from genodiff.generate.samples_file import read_samples
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.generative import check_judge, figures
@@ -83,7 +83,7 @@ def judge(
         )
 
 
-def _read_real(model: Model, lengths: list[int], offline: bool) -> list[Any]:
+def _read_real(model: TrainedModel, lengths: list[int], offline: bool) -> list[Any]:
     """About as many tokens of the judge's test split, in windows that are evenly spread.
 
     None is longer than the longest sample.
@@ -105,7 +105,7 @@ def _read_sidecar(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _table(found: dict[str, dict[str, Any]], model: Model) -> Table:
+def _table(found: dict[str, dict[str, Any]], model: TrainedModel) -> Table:
     table = Table(
         title=f"under {model.run.name} ({model.digest})", title_justify="left", box=SIMPLE_HEAD
     )
