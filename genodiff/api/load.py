@@ -11,15 +11,26 @@ if TYPE_CHECKING:
     from genodiff.api.model import Model
 
 
-def load(path: str | Path, *, device: str = "auto") -> Model:
-    """The model in a run folder or a checkpoint folder, ready to use.
+def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None) -> Model:
+    """The model in a run folder, a checkpoint folder or a published folder, ready to use.
 
-    The weights are the averaged ones; of a run folder, the newest. `device` is auto, cpu or cuda.
-    Raises `CheckpointError`, naming the file and the fault; `MachineError` for a device that is
-    not there.
+    Of a run the weights are the averaged ones, of a run folder the newest. A published folder is
+    one of Caduceus or of the MDLM family, as the authors' `save_pretrained` writes it; it is read
+    as it stands, no code of it is run, and nothing is written. `device` is auto, cpu or cuda.
+    `tokenizer` (a name or a path) is for published networks of text. Raises `CheckpointError`,
+    naming the file and the fault; `MachineError` for a device that is not there.
     """
     device = choose_device(device)
     from genodiff.api.model import Model
+    from genodiff.data.tokenizer_sources import tokenizer_from
+    from genodiff.hub.adopt import open_published
+    from genodiff.hub.source import is_published
     from genodiff.runs.model import load_model
+    from genodiff.vocabulary import Vocabulary
 
-    return Model(load_model(path, device=device))
+    if not is_published(path):
+        return Model(load_model(path, device=device))
+    trained, files = open_published(path, device, tokenizer=tokenizer)
+    if not isinstance(trained.alphabet, Vocabulary):
+        return Model(trained)
+    return Model(trained, tokenizer_from(files, trained.alphabet, Path(path)))

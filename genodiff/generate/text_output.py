@@ -69,17 +69,21 @@ def read_template(path: str) -> TextTemplate:
     """The template in a text file (- for stdin). Raises `DataError` where it is no text or has no
     gap.
     """
-    text = "".join(read_text_pieces(path))
+    return parse_template("".join(read_text_pieces(path)), name_input(path))
+
+
+def parse_template(text: str, file: str | None = None) -> TextTemplate:
+    """The template in `text`, of `file`. Raises `DataError` where it has no gap."""
     parts: list[str | int] = []
     for i, part in enumerate(GAP.split(text)):
         if i % 2:
-            parts.append(_gap(part, path))
+            parts.append(_gap(part, file))
         elif part:
             parts.append(part)
     if not any(isinstance(part, int) for part in parts):
         raise DataError(
             "has no gap to fill",
-            file=name_input(path),
+            file=file,
             fix="write [[20]] where 20 tokens are to be filled in",
         )
     return TextTemplate(tuple(parts))
@@ -232,9 +236,9 @@ def write_texts(
     return written
 
 
-def _gap(digits: str, path: str) -> int:
+def _gap(digits: str, file: str | None) -> int:
     size = int(digits) if len(digits) < 10 else LONGEST + 1
     if not 1 <= size <= LONGEST:
         what = f"has a gap of {digits} tokens, which is not between 1 and {LONGEST:,}"
-        raise DataError(what, file=name_input(path), fix="write a smaller number")
+        raise DataError(what, file=file, fix="write a smaller number")
     return size

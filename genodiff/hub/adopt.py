@@ -13,15 +13,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from genodiff.backbones.backbone import Backbone
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.hub.probe import SANE_BITS, look, summary
+from genodiff.hub.probe import SANE_BITS, Probe, look, summary
 from genodiff.hub.published_network import PublishedNetwork
+from genodiff.hub.source import read_source
 from genodiff.io import atomic
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import CONFIG, describe_session, write_provenance
-from genodiff.runs.model import build_backbone, fill_module
+from genodiff.runs.model import TrainedModel, build_backbone, build_diffusion, fill_module
 from genodiff.runs.resolve import resolve_config
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.runs.tokenizer_files import write_tokenizer
@@ -62,6 +64,47 @@ def config_of(
     return resolve_config(given)
 
 
+def open_published(
+    path: str | Path, device: str = "cpu", *, tokenizer: str | None = None, offline: bool = False
+) -> tuple[TrainedModel, dict[str, bytes]]:
+    """The network in a published folder as a model, and its tokenizer's files; nothing is written.
+
+    It is what `adopt` would give, with the same digest. `tokenizer` (a name or a path) is needed by
+    networks of text. Raises `CheckpointError` for a folder that cannot be read, for logits that
+    are not finite and for strands that disagree.
+    """
+    source = read_source(path, tokenizer=tokenizer, offline=offline)
+    alphabet = source.vocabulary.alphabet
+    config = config_of(source, tokenizer=tokenizer)
+    backbone, _ = _build(source, config)
+    digest = hashlib.sha256(encode_tensors(source.tensors)).hexdigest()
+    model = TrainedModel(
+        backbone.to(device),
+        build_diffusion(config, alphabet),
+        alphabet,
+        config,
+        0,
+        digest[:12],
+        Path(path),
+        {"source": source.record(), "fingerprint": digest},
+    )
+    return model, source.tokenizer
+
+
+def _build(source: PublishedNetwork, config: RunConfig) -> tuple[Backbone, Probe]:
+    """The network with its weights, in evaluation mode, and what a probe has seen of it.
+
+    Raises `CheckpointError` where its logits are not finite or its strands disagree.
+    """
+    backbone = build_backbone(config, source.vocabulary.alphabet)
+    fill_module(backbone, source.tensors)
+    backbone.eval()
+    try:
+        return backbone, look(backbone, source.vocabulary.alphabet, backbone.paired)
+    except CheckpointError as fault:
+        raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
+
+
 def adopt(
     source: PublishedNetwork,
     out: Path,
@@ -79,13 +122,7 @@ def adopt(
         raise UsageError("exists already", file=out, fix="choose another --out")
     alphabet = source.vocabulary.alphabet
     config = config_of(source, seq_len, seed, tokenizer)
-    backbone = build_backbone(config, alphabet)
-    fill_module(backbone, source.tensors)
-    backbone.eval()
-    try:
-        seen = look(backbone, alphabet, paired=bool(getattr(backbone, "paired", False)))
-    except CheckpointError as fault:
-        raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
+    backbone, seen = _build(source, config)
     if alphabet.domain == "dna" and seen.bits_per_base > SANE_BITS:
         _log.warning(
             "%s: pays %.2f bits a base on a known repeat, more than the 2 of no knowledge: are "

@@ -1,5 +1,6 @@
 """Sequences as a Python program holds them: strings, Biopython's records, pairs, files."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,26 +14,28 @@ Sequences = Any
 """What `read_sequences` accepts."""
 
 
-def is_file(given: Sequences) -> bool:
+def is_file(given: Sequences, extra: bytes = b"") -> bool:
     """Whether `given` names a file.
 
-    A `Path` does. So does a string, unless it consists of DNA letters alone: "genome.fa" is a file,
-    "GATTACA" a sequence. Give `Path("CAT")` for a file of such a name.
+    A `Path` does. So does a string, unless it consists of DNA letters (or of `extra` bytes) alone:
+    "genome.fa" is a file, "GATTACA" a sequence. Give `Path("CAT")` for a file of such a name.
     """
     if isinstance(given, str):
-        return not given or bool(given.encode("utf-8", "replace").translate(None, IUPAC))
+        return not given or bool(given.encode("utf-8", "replace").translate(None, IUPAC + extra))
     return isinstance(given, Path)
 
 
-def read_sequences(given: Sequences) -> Iterator[Record]:
+def read_sequences(given: Sequences, *, extra: bytes = b"") -> Iterator[Record]:
     """The named sequences in `given`, judged like those of a file, case kept.
 
     `given` is a file (see `is_file`), a string, bytes, `Bio.Seq.Seq`, `Bio.SeqRecord.SeqRecord` or
     `Record`, a mapping from names to such, or several of these in an iterable. What has no name is
-    called seq1, seq2 and so on by its place. Raises `DataError`; `UsageError` for another type.
+    called seq1, seq2 and so on by its place. `extra` bytes count as letters too (a template's `?`).
+    Raises `DataError`; `UsageError` for another type.
     """
-    if is_file(given):
-        yield from read_fasta(given)
+    if is_file(given, extra):
+        _refuse_no_file(given, extra)
+        yield from read_fasta(given, extra=extra)
         return
     seen: set[str] = set()
     for record in _records(given):
@@ -42,10 +45,25 @@ def read_sequences(given: Sequences) -> Iterator[Record]:
         seen.add(record.name)
         if not record.sequence:
             raise DataError("has no base", record=record.name, fix="give at least one base")
-        check_letters(record.sequence, record.name)
+        as_n = bytes.maketrans(extra, b"N" * len(extra))
+        check_letters(record.sequence.translate(as_n), record.name)
         yield record
     if not seen:
         raise DataError("no sequence", fix="give at least one")
+
+
+def _refuse_no_file(given: str | Path, extra: bytes) -> None:
+    """Raises `DataError` where a string is neither a file nor DNA, and looks like DNA."""
+    if isinstance(given, Path) or given == "-" or os.path.lexists(given):
+        return
+    if not given:
+        raise DataError("an empty string is no sequence", fix="give at least one base")
+    if {".", os.sep, os.altsep} & set(given):
+        return  # the name of a file that is not there, which its reader says
+    letters = (IUPAC + extra).decode()
+    at = next(i for i, letter in enumerate(given) if letter not in letters)
+    what = f"{given[at]!r} at position {at + 1} is no letter of DNA, and no file has this name"
+    raise DataError(what, fix="give A, C, G, T, N or IUPAC codes, or the path of a file")
 
 
 def _records(given: Sequences) -> Iterator[Record]:
