@@ -17,11 +17,13 @@ __version__ = "0.1.0"
 
 _DOOR = {
     "Model": "genodiff.api.model",
+    "embed": "genodiff.api.embed",
     "load": "genodiff.api.load",
 }
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
 
 if TYPE_CHECKING:
+    from genodiff.api.embed import embed as embed
     from genodiff.api.load import load as load
     from genodiff.api.model import Model as Model
 

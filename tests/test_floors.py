@@ -58,7 +58,6 @@ NOT_YET_BEHIND_THE_DOOR = {
     "verbs/data/tokenizer.py",
     "verbs/demo.py",
     "verbs/doctor.py",
-    "verbs/embed.py",
     "verbs/eval.py",
     "verbs/finetune/__init__.py",
     "verbs/finetune/audit.py",

@@ -1,23 +1,46 @@
-"""Where a verb computes: device, threads and kernels."""
+"""Where a verb computes: device, threads and kernels.
+
+What is asked for before torch is loaded is remembered, and takes effect when a verb chooses its
+device. So a usage error of a verb comes before torch is imported.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Literal
+from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
 
-Device = Literal["auto", "cpu", "cuda"]
+
+class _Wanted(NamedTuple):
+    threads: int | None
+    scan: str | None
+
+
+_pending: list[_Wanted] = []
+
+
+def prepare_machine(threads: int | None = None, scan: str | None = None) -> None:
+    """Let the verbs of this process use `threads` CPU threads and the kernels of `scan`.
+
+    None means all threads that the process may use, and the best kernels of the device. It takes
+    effect when a device is next chosen. Raises `UsageError` for threads below 1.
+    """
+    if threads is not None and threads < 1:
+        raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
+    _pending[:] = [_Wanted(threads, scan)]
 
 
 def choose_device(device: str = "auto") -> str:
-    """The device that `device` means here: "cpu", "cuda" or "cuda:1".
+    """The device that `device` means here: "cpu", "cuda" or "cuda:1". Imports torch.
 
-    Raises `UsageError` for another name, `MachineError` for a CUDA device that is not there.
+    Raises `UsageError` for another name and for kernels that do not run here, `MachineError` for a
+    CUDA device that is not there.
     """
     kind, _, number = device.partition(":")
     if device not in ("auto", "cpu") and (kind != "cuda" or (number and not number.isdecimal())):
         raise UsageError(f"no device '{device}'", fix="give auto, cpu or cuda")
+    _apply_pending()
     if device == "cpu":
         return device
     import torch
@@ -35,27 +58,16 @@ def choose_device(device: str = "auto") -> str:
     return "cuda" if device == "auto" else device
 
 
-def set_threads(threads: int | None) -> None:
-    """Let torch use `threads` CPU threads (None: all that this process may use).
-
-    Raises `UsageError` for a number below 1.
-    """
-    if threads is None and hasattr(os, "sched_getaffinity"):
-        threads = len(os.sched_getaffinity(0))
-    if threads is None:
+def _apply_pending() -> None:
+    if not _pending:
         return
-    if threads < 1:
-        raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
     import torch
 
-    torch.set_num_threads(threads)
-
-
-def prefer_scan(scan: str | None) -> None:
-    """Let the kernels take the provider `scan` (None: the best of the device).
-
-    Raises `UsageError`, `MachineError` for one that is not known or does not run here.
-    """
     from genodiff.kernels.dispatch import prefer_provider
 
+    threads, scan = _pending.pop()
+    if threads is None and hasattr(os, "sched_getaffinity"):
+        threads = len(os.sched_getaffinity(0))
+    if threads is not None:
+        torch.set_num_threads(threads)
     prefer_provider(scan)

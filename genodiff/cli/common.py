@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from genodiff.api.machine import choose_device, prefer_scan, set_threads
+from genodiff.api.machine import choose_device, prepare_machine
 from genodiff.errors import Interrupted, UsageError
 
 
@@ -103,12 +103,11 @@ class Common:
         bool, Parameter(name=["--verbose", "-v"], negative="", help="More on stderr.")
     ] = False
 
-    def apply(self) -> str:
-        """Set threads, kernels and logging; return the device to use. Imports torch."""
+    def prepare(self) -> None:
+        """Set threads, kernels and logging for the verb to come, without importing torch."""
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
-        set_threads(self.threads)
-        prefer_scan(self.scan)
+        prepare_machine(self.threads, self.scan)
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
         log = logging.getLogger("genodiff")
         log.setLevel(level)
@@ -116,22 +115,29 @@ class Common:
             log.addHandler(_ToStderr())
             log.handlers[0].setFormatter(logging.Formatter("genodiff: %(message)s"))
             log.propagate = False
+
+    def apply(self) -> str:
+        """`prepare`, and the device to use ("cpu" or "cuda"). Imports torch."""
+        self.prepare()
         return choose_device(self.device)
 
 
 @contextmanager
 def stop_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the work as an error does, so that nothing half-written stays."""
+    """Let SIGTERM and Ctrl-C end the work as an error does, with a line that says what is left."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
-        raise Interrupted(
-            "stopped by SIGTERM; no file was left half-written",
-            signum,
-            fix="run the same command again",
-        )
+        raise _interrupted("SIGTERM", signum)
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
+    except KeyboardInterrupt:
+        raise _interrupted("Ctrl-C", signal.SIGINT) from None
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _interrupted(by: str, signum: int) -> Interrupted:
+    what = f"stopped by {by}; no file was left half-written"
+    return Interrupted(what, signum, fix="run the same command again")

@@ -16,6 +16,7 @@ nothing but the last bits.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,8 @@ from genodiff.io.sequences import Sequences, is_file, read_sequences
 LONGEST = 1 << 20
 """Bases of a window that no `--window` has cut."""
 _MOST_BASES = 1 << 18  # of a batch, padding included
+# What is read ahead to be sorted by length: bases, windows, and numbers of their embeddings.
+_HELD_BASES, _HELD_WINDOWS, _HELD_NUMBERS = 1 << 22, 4096, 1 << 25
 
 Array = NDArray[np.float32]
 Fetch = Callable[[int, int], bytes]
@@ -193,30 +196,47 @@ def embed(
     how: Reading,
     *,
     batch_size: int = 32,
+    tick: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[Window, Array]]:
     """Each window with its embedding, in order: (*axes) of `Reading.shape`, with a first axis of
     bases unpooled.
 
-    At most `batch_size` windows are computed at a time, fewer where they are long. Raises
-    `DataError` for letters that are no DNA, `GenodiffError` for a network whose values are not
-    finite.
+    At most `batch_size` windows are computed at a time, fewer where they are long. Windows of
+    similar length are computed together: a stretch of the input is read, sorted by length, and
+    given in its order when it is done. `tick` is told how many windows and bases each batch had.
+    Raises `DataError` for letters that are no DNA, `GenodiffError` for a network whose values are
+    not finite.
     """
     if batch_size < 1:
         raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
+    shape = how.shape(backbone.d_out, bool(backbone.paired))
+    for stretch in _stretches(windows, how, shape):
+        found: dict[int, Array] = {}
+        order = sorted(range(len(stretch)), key=lambda i: -len(stretch[i].letters))
+        for some in _batches(stretch, order, batch_size):
+            group = [stretch[i] for i in some]
+            found.update(zip(some, _embed_batch(backbone, alphabet, group, how), strict=True))
+            if tick is not None:
+                tick(len(group), sum(len(window.letters) for window in group))
+        for i, window in enumerate(stretch):
+            yield window, found.pop(i)
+
+
+def _embed_batch(
+    backbone: Backbone, alphabet: Alphabet, group: list[Window], how: Reading
+) -> Iterator[Array]:
+    ids = [torch.from_numpy(_encode(alphabet, w).astype(np.int64)) for w in group]
+    lengths = torch.tensor([len(row) for row in ids])
     device = next(backbone.parameters()).device
-    for some in _batches(windows, batch_size):
-        ids = [torch.from_numpy(_encode(alphabet, w).astype(np.int64)) for w in some]
-        lengths = torch.tensor([len(row) for row in ids])
-        xt = torch.nn.utils.rnn.pad_sequence(
-            ids, batch_first=True, padding_value=alphabet.pad_id
-        ).to(device)
-        even = bool((lengths == xt.shape[1]).all())
-        states = read(backbone, alphabet, xt, None if even else lengths.to(device), how)
-        if not bool(torch.isfinite(states).all()):
-            what = f"the network's values are not finite for {some[0].contig} or a window after it"
-            raise GenodiffError(what, fix="use another checkpoint")
-        for row, w in zip(_pooled(states, lengths, how), some, strict=True):
-            yield w, row
+    xt = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=alphabet.pad_id).to(
+        device
+    )
+    even = bool((lengths == xt.shape[1]).all())
+    states = read(backbone, alphabet, xt, None if even else lengths.to(device), how)
+    if not bool(torch.isfinite(states).all()):
+        what = f"the network's values are not finite for {group[0].contig} or a window beside it"
+        raise GenodiffError(what, fix="use another checkpoint")
+    return _pooled(states, lengths, how)
 
 
 def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:
@@ -227,14 +247,36 @@ def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:
     return alphabet.encode(window.letters)
 
 
-def _batches(windows: Iterable[Window], batch_size: int) -> Iterator[list[Window]]:
+def _stretches(
+    windows: Iterable[Window], how: Reading, shape: tuple[int, ...]
+) -> Iterator[list[Window]]:
+    """The windows in lists, each of which holds a bounded amount of letters and of results."""
     held: list[Window] = []
+    letters = numbers = 0
     for window in windows:
-        longest = max(len(w.letters) for w in (*held, window))
-        if held and (len(held) == batch_size or longest * (len(held) + 1) > _MOST_BASES):
+        size = prod(shape) * (len(window.letters) if how.pool == "none" else 1)
+        if held and (
+            letters + len(window.letters) > _HELD_BASES
+            or numbers + size > _HELD_NUMBERS
+            or len(held) == _HELD_WINDOWS
+        ):
+            yield held
+            held, letters, numbers = [], 0, 0
+        held.append(window)
+        letters, numbers = letters + len(window.letters), numbers + size
+    if held:
+        yield held
+
+
+def _batches(stretch: list[Window], order: list[int], batch_size: int) -> Iterator[list[int]]:
+    """`order`, longest first, in groups that fit into memory."""
+    held: list[int] = []
+    for i in order:
+        width = len(stretch[held[0] if held else i].letters)
+        if held and (len(held) == batch_size or width * (len(held) + 1) > _MOST_BASES):
             yield held
             held = []
-        held.append(window)
+        held.append(i)
     if held:
         yield held
 

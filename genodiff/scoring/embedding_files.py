@@ -20,11 +20,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from genodiff.errors import DataError, MachineError, UsageError
+from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.scoring.embed import Array, Reading, Window
+from genodiff.scoring.embedding_format import format_of
 
-FORMATS = (".npz", ".parquet", ".zarr")
 _PART = 64 << 20  # bytes of numbers held before they are written
 _COPY = 1 << 22
 
@@ -35,16 +35,6 @@ class Written(NamedTuple):
     windows: int
     bases: int
     shape: tuple[int, ...]
-
-
-def format_of(path: Path) -> str:
-    """The format that a file's name asks for. Raises `UsageError`."""
-    if path.suffix.lower() not in FORMATS:
-        raise UsageError(
-            f"'{path.name}' ends in none of {', '.join(FORMATS)}",
-            fix="name the output after its format",
-        )
-    return path.suffix.lower()
 
 
 class Kept(NamedTuple):

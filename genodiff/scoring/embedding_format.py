@@ -1,0 +1,17 @@
+"""The formats of files of embeddings, by the ends of their names."""
+
+from pathlib import Path
+
+from genodiff.errors import UsageError
+
+FORMATS = (".npz", ".parquet", ".zarr")
+
+
+def format_of(path: Path) -> str:
+    """The format that a file's name asks for. Raises `UsageError`."""
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"'{path.name}' ends in none of {', '.join(FORMATS)}",
+            fix="name the output after its format",
+        )
+    return path.suffix.lower()
