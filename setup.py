@@ -1,7 +1,8 @@
 """The optional C library of the CPU kernels: one copy per instruction set, chosen at run time.
 
 Without a compiler, or with one that knows no vector extensions, the install succeeds all the same
-and the scan runs in torch.
+and the scan runs in torch. The library is called through ctypes and knows nothing of Python, so a
+wheel serves every version of it.
 """
 
 import platform
@@ -9,8 +10,8 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import CompileError, LinkError
 
 SOURCES = "genodiff/kernels/native"
 FLAGS = [
@@ -20,6 +21,7 @@ FLAGS = [
     "-fno-trapping-math",
     "-ffp-contract=fast",
     "-Wno-psabi",
+    "-pthread",
 ]
 COPIES = {"base": []}
 if platform.machine().lower() in ("x86_64", "amd64"):
@@ -27,21 +29,19 @@ if platform.machine().lower() in ("x86_64", "amd64"):
 
 
 class Build(build_ext):
-    def build_extension(self, extension: Extension) -> None:
-        """With OpenMP, or, where the compiler has none (Apple's), with POSIX threads."""
-        flags = extension.extra_compile_args
-        for threads in ("-fopenmp", "-pthread"):
-            extension.extra_compile_args, extension.extra_link_args = [*flags, threads], [threads]
-            try:
-                super().build_extension(extension)
-                return
-            except (CompileError, LinkError):
-                if threads == "-pthread":
-                    raise
+    def get_ext_filename(self, name: str) -> str:
+        """The file of an extension: genodiff/kernels/_native_avx2.so, without a Python in it."""
+        return name.replace(".", "/") + ".so"
+
+
+class Wheel(bdist_wheel):
+    def get_tag(self) -> tuple[str, str, str]:
+        """Any Python 3, any of its interfaces, this platform."""
+        return "py3", "none", super().get_tag()[2]
 
 
 setup(
-    cmdclass={"build_ext": Build},
+    cmdclass={"build_ext": Build, "bdist_wheel": Wheel},
     ext_modules=[
         Extension(
             f"genodiff.kernels._native_{name}",
@@ -49,7 +49,8 @@ setup(
             depends=sorted(
                 str(header) for header in Path(SOURCES).glob("*.h")
             ),  # an sdist takes them along
-            extra_compile_args=FLAGS + more,
+            extra_compile_args=[*FLAGS, *more],
+            extra_link_args=["-pthread"],
             optional=True,
         )
         for name, more in COPIES.items()

@@ -1,8 +1,8 @@
 """The C library of the CPU kernels (`native/`): load it, refuse a stale one, call it with tensors.
 
 It is built when genodiff is installed, where there is a compiler; `find_missing` says what is
-missing. It needs no compiler, and no headers, to run. There is a copy for each instruction set; the
-processor decides at run time.
+missing. It needs no compiler, and no headers, to run, and serves every Python. There is a copy for
+each instruction set; the processor decides at run time.
 """
 
 import ctypes
@@ -63,7 +63,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
 
 def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
     """A copy of the library, or None and what is wrong with it."""
-    for suffix in EXTENSION_SUFFIXES:
+    for suffix in sorted(EXTENSION_SUFFIXES, key=len):  # ".so" before one with a Python's name
         path = Path(__file__).with_name(f"_native_{name}{suffix}")
         if path.is_file():
             try:
@@ -82,8 +82,18 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
                     [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int],
                     ctypes.c_int,
                 )
+            if hasattr(library, "genodiff_use_openmp"):  # a copy built earlier links OpenMP
+                library.genodiff_use_openmp(_find_openmp())
             return library, ""
     return None, f"the C library was not built: {BUILD}"
+
+
+def _find_openmp() -> ctypes.c_void_p | None:
+    """GOMP_parallel of the OpenMP that torch has loaded, whatever its file; None if it has none."""
+    try:
+        return ctypes.cast(ctypes.CDLL(torch._C.__file__).GOMP_parallel, ctypes.c_void_p)
+    except (OSError, AttributeError):
+        return None
 
 
 def _version(library: Any) -> int:
@@ -101,10 +111,7 @@ def _version(library: Any) -> int:
 
 @cache
 def _library() -> tuple[ctypes.CDLL | None, str]:
-    """The copy for this machine's widest instruction set and its name, or None and why.
-
-    torch is imported before it is loaded, so that both use the same OpenMP threads.
-    """
+    """The copy for this machine's widest instruction set and its name, or None and why."""
     base, fault = _open("base")
     if base is None:
         return None, fault

@@ -45,7 +45,7 @@ int main(int count, char **given) {
 def compiled(folder: Path) -> Path:
     """The program that does one call."""
     (folder / "main.c").write_text(MAIN)
-    flags = [*FLAGS, "-O3", "-fopenmp", "-static", f"-I{SOURCES}"]
+    flags = [*FLAGS, "-O3", "-static", f"-I{SOURCES}"]
     subprocess.run(
         [COMPILER, *flags, str(folder / "main.c"), "-o", str(folder / "kernels"), "-lm"], check=True
     )

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "genodiff/kernels/native"
-FLAGS = "-std=gnu11 -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-psabi".split()
+FLAGS = (
+    "-std=gnu11 -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-psabi -pthread".split()
+)
 MARCH = {
     "base": [],
     "avx2": ["-march=x86-64-v3"],

@@ -103,6 +103,9 @@ int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
 int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
 int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 
+/* Run tasks on the threads of this OpenMP from now on; null: on POSIX threads. */
+void genodiff_use_openmp(parallel *given) { openmp = given; }
+
 /* Each returns 1 where there is no memory for its scratch space, else 0. */
 int genodiff_scan(const scan_args *s, int backward, int threads) {
     return scan_run(s, backward, threads);

@@ -1,8 +1,10 @@
 /* Tasks divided over threads, each thread with scratch space of its own.
 
-   The threads are OpenMP's, which torch keeps at hand. Where the compiler has no OpenMP (Apple's)
-   they are POSIX threads that live for a call. Which thread takes a task changes from run to run;
-   the result does not, for a task writes what no other task writes. */
+   The threads are those of the OpenMP library that torch has loaded. Python hands over its function
+   GOMP_parallel, so no OpenMP is linked here: a second one beside torch's would have threads of its
+   own. Where torch has none, they are POSIX threads that live for a call. Which thread takes a task
+   changes from run to run; the result does not, for a task writes what no other task writes. */
+#include <pthread.h>
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -21,25 +23,28 @@ typedef struct {
    other work, all would wait for the thread that is interrupted. The counters order no other
    memory, so relaxed atomics do; the end of the parallel region is what makes the results visible.
    */
-static void tasks_work(tasks *t) {
+static void tasks_work(void *given) {
+    tasks *t = given;
     void *own = t->scratch + __atomic_fetch_add(&t->arrived, 1, __ATOMIC_RELAXED) * t->bytes;
     for (int64_t i; (i = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED)) < t->count;)
         t->task(t->s, i, own, t->backward);
 }
 
-#ifdef _OPENMP
-static void tasks_divide(tasks *t, int threads) {
-#pragma omp parallel num_threads(threads)
-    tasks_work(t);
-}
-#else
-#include <pthread.h>
+/* GOMP_parallel: runs work(data) once in each of `threads` threads; flags are 0. GNU's OpenMP and
+   LLVM's both have it. */
+typedef void parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags);
+static parallel *openmp;
+
 #define MOST_HELPERS 256
 static void *tasks_help(void *t) {
     tasks_work(t);
     return 0;
 }
 static void tasks_divide(tasks *t, int threads) {
+    if (openmp) {
+        openmp(tasks_work, t, threads, 0);
+        return;
+    }
     pthread_t helper[MOST_HELPERS];
     int helpers = 0;
     while (helpers < MOST_HELPERS && helpers + 1 < threads &&
@@ -48,7 +53,6 @@ static void tasks_divide(tasks *t, int threads) {
     tasks_work(t);
     while (helpers) pthread_join(helper[--helpers], 0);
 }
-#endif
 
 /* Run task(s, i, own, backward) for each i below `count`. `own` points to `bytes` of the thread's
    own, from a line of the cache on and to the end of one: threads that write do not share a line.
