@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 from test_plugins import PIECES, SUITE_YAML
 
 from genodiff import __version__
@@ -22,18 +21,6 @@ def requirements() -> dict[str, str]:
         ]
         for line in names
     }
-
-
-def test_the_conda_environment_asks_for_the_same_versions_as_the_package() -> None:
-    wanted = requirements()
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    listed = {}
-    for line in environment:
-        if isinstance(line, str) and (m := re.match(r"([a-z-]+)([<>=].*)?$", line)):
-            listed[{"pytorch": "torch"}.get(m[1], m[1])] = m[2] or ""
-    shared = set(listed) & set(wanted)
-    assert {"torch", "lightning", "pyfaidx", "biopython", "scikit-learn", "polars"} <= shared
-    assert {name: listed[name] for name in shared} == {name: wanted[name] for name in shared}
 
 
 def test_kernels_that_need_cuda_are_an_extra_and_never_a_dependency() -> None:

@@ -1,0 +1,113 @@
+"""How genodiff is got: conda, citation, container and the release agree with pyproject.toml."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+CONDA = {"torch": "pytorch", "matplotlib": "matplotlib-base"}  # names that differ there
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+
+
+def split_requirement(line: str) -> tuple[str, str]:
+    """Name and versions, as in "torch>=2.6,<2.14"."""
+    name, versions = re.fullmatch(r"([A-Za-z0-9_.-]+?)\s*([<>=!~].*)?", line.strip()).groups()  # type: ignore[union-attr]
+    return name, (versions or "").replace(" ", "")
+
+
+def read_yaml(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def wanted_by_conda() -> dict[str, str]:
+    wanted = dict(split_requirement(line) for line in PROJECT["dependencies"])
+    return {CONDA.get(name, name): versions for name, versions in wanted.items()}
+
+
+def test_the_conda_environment_asks_for_what_the_package_asks_for() -> None:
+    lines = [x for x in read_yaml("environment.yml")["dependencies"] if isinstance(x, str)]
+    listed = dict(split_requirement(line) for line in lines)
+    assert listed.pop("pip") == ""
+    assert listed.pop("python") == f"{PROJECT['requires-python']},<3.15"
+    assert listed == wanted_by_conda()
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for() -> None:
+    recipe = read_yaml(".conda/recipe.yaml")
+    assert recipe["context"]["version"] == PROJECT["version"]
+    listed = dict(split_requirement(line) for line in recipe["requirements"]["run"])
+    assert listed.pop("python") == f"{PROJECT['requires-python']},<3.15"
+    assert listed == wanted_by_conda()
+    built_with = [line for line in recipe["requirements"]["host"] if line.startswith("setuptools")]
+    assert [line.replace(" ", "") for line in built_with] == PYPROJECT["build-system"]["requires"]
+    scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == scripts
+    assert recipe["about"]["license"] == PROJECT["license"]
+    extra = dict(
+        split_requirement(line.split(";")[0]) for line in PROJECT["optional-dependencies"]["cuda"]
+    )
+    asked = dict(split_requirement(x) for x in recipe["requirements"]["run_constraints"])
+    assert asked == extra
+
+
+def test_the_citation_is_of_this_version_and_invents_nobody() -> None:
+    citation = read_yaml("CITATION.cff")
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["version"] == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+    assert citation["keywords"] == PROJECT["keywords"]
+    assert citation["abstract"] == PROJECT["description"]
+    assert citation["authors"] == PROJECT["authors"]
+    assert not {"doi", "identifiers", "preferred-citation"} & set(citation)
+
+
+def test_the_same_pythons_stand_everywhere() -> None:
+    prefix = "Programming Language :: Python :: 3."
+    named = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if c.startswith(prefix)]
+    assert tuple(named) == PYTHONS
+    builds = PYPROJECT["tool"]["cibuildwheel"]["build"]
+    assert builds == [f"cp{python.replace('.', '')}-*" for python in PYTHONS]
+    assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
+    assert "(3, 11) <= v < (3, 15)" in (ROOT / "Makefile").read_text()
+    python = re.search(r"^ARG PYTHON=(.*)$", (ROOT / "Containerfile").read_text(), flags=re.M)
+    assert python
+    assert python[1] in PYTHONS
+
+
+def test_the_cpu_build_of_torch_comes_from_one_place() -> None:
+    makefile = re.search(r"^CPU\s*:= (\S+)$", (ROOT / "Makefile").read_text(), flags=re.M)
+    container = re.search(
+        r"^ARG TORCH_INDEX=(\S+)$", (ROOT / "Containerfile").read_text(), flags=re.M
+    )
+    assert makefile
+    assert container
+    tried_with = PYPROJECT["tool"]["cibuildwheel"]["test-environment"]["PIP_EXTRA_INDEX_URL"]
+    assert makefile[1] == container[1] == tried_with
+
+
+def test_the_release_is_pinned_holds_no_secret_and_publishes_tags_alone() -> None:
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    uses = re.findall(r"uses: (\S+)(.*)", text)
+    assert uses
+    for action, comment in uses:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+    for tool in re.findall(r"pipx run (\S+)", text):
+        assert re.fullmatch(r"[\w-]+==[\d.]+", tool), tool
+    assert "secrets." not in text
+    assert "://" not in text
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"] == {}
+    jobs = workflow["jobs"]
+    assert jobs["publish"]["if"] == "startsWith(github.ref, 'refs/tags/')"
+    assert set(jobs["publish"]["needs"]) == set(jobs) - {"publish"}
+    rights = {name: set(job["permissions"].items()) for name, job in jobs.items()}
+    assert rights.pop("publish") == {("id-token", "write")}
+    assert all(given == {("contents", "read")} for given in rights.values())
+    tried = PYPROJECT["tool"]["cibuildwheel"]["test-command"].partition("{project}/")[2]
+    assert (ROOT / tried).is_file()
