@@ -17,7 +17,7 @@ from genodiff import __version__
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
-NOT_IN_SDIST = {".gitignore"}
+NOT_IN_SDIST = {".gitattributes", ".gitignore"}
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
 SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
