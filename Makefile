@@ -1,5 +1,6 @@
 # make demo   set up, train the embedded default, sample, report
 # make test   set up, run the tests
+# make docs   set up, build the documentation into site/, strictly
 # make check  lint and the quick tests of every room: the habit before a commit
 PYTHON ?= python3
 VENV   ?= .venv
@@ -23,7 +24,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     scoring/test_steps.py studies/test_compare.py tasks/test_metrics_of_tasks.py \
     training/test_head_rows.py training/test_optimizer.py)
 
-.PHONY: demo test test-all check lint bench clean
+.PHONY: demo test test-all check lint bench docs clean
 
 demo: $(VENV)/.run
 	$(BIN)/genodiff demo
@@ -46,6 +47,10 @@ bench: $(VENV)/.run
 	$(PIP) -e '.[bench]'
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed/run.py
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 $(VENV)/.torch:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 15) else f"genodiff needs Python 3.11 to 3.14, this is {v.major}.{v.minor}: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
@@ -59,6 +64,10 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml setup.py $(wildcard genodiff/kernels
 
 $(VENV)/.test: $(VENV)/.run
 	$(PIP) -e '.[test]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.run
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 clean:

@@ -23,7 +23,7 @@ CORE = {normal(line) for line in PROJECT["dependencies"]}
 EXTRAS = {
     normal(line)
     for extra, lines in PROJECT["optional-dependencies"].items()
-    if extra not in ("test", "dev", "bench")
+    if extra not in ("test", "dev", "bench", "docs")
     for line in lines
 }
 
