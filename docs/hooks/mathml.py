@@ -1,4 +1,4 @@
-"""Formulas as MathML, made at build time: a browser draws them without a script or a font of ours."""
+"""Formulas as MathML, made at build time: a browser draws them without a script."""
 
 import html
 import re
