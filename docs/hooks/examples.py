@@ -77,15 +77,28 @@ def run_block(commands: str, folder: Path) -> list[str]:
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", commands],
         cwd=folder,
-        env=os.environ | {"PATH": programs, "COLUMNS": "92", "NO_COLOR": "1"},
+        env=surroundings() | {"PATH": programs, "COLUMNS": "92", "NO_COLOR": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    lines = [hide_machine(line.rstrip(), folder) for line in done.stdout.splitlines()]
     if done.returncode:
         raise SystemExit(f"exit code {done.returncode}:\n{commands}\n" + "\n".join(lines))
     return [line for line in lines if line]
+
+
+def surroundings() -> dict[str, str]:
+    """The environment without the settings of a developer."""
+    return {name: value for name, value in os.environ.items() if "GENODIFF" not in name}
+
+
+def hide_machine(line: str, folder: Path) -> str:
+    """The line without the paths of the machine that it was printed on."""
+    known = {str(Path(sys.prefix)): ".venv", str(folder): "~/dna", str(Path.home()): "~"}
+    for path, name in known.items():
+        line = line.replace(path, name)
+    return line
 
 
 def main(words: list[str]) -> None:
