@@ -12,6 +12,9 @@ SECTIONS = {
 # Pages that generated_pages.py makes, so that no file of theirs stands in docs/.
 MADE = {"reference": ["commands"], "tutorials": [], "explanation": ["architecture"]}
 
+# Notebooks that account for a choice rather than teach.
+EXPLAINING = {"single_precision_is_a_temperature", "fine_tuning_on_a_small_task"}
+
 
 def list_pages(docs: Path, section: str, order: list[str]) -> list[str]:
     """The pages of a section, the listed ones first, the others by name."""
@@ -24,7 +27,7 @@ def list_pages(docs: Path, section: str, order: list[str]) -> list[str]:
 
 def section_of(notebook: str) -> str:
     """The section of a notebook: a lesson, or the account of a measurement."""
-    return "explanation" if notebook == "single_precision_is_a_temperature" else "tutorials"
+    return "explanation" if notebook in EXPLAINING else "tutorials"
 
 
 def on_config(config: Any) -> Any:
