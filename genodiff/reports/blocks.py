@@ -10,9 +10,10 @@ from genodiff import domain
 from genodiff.alphabet import DNA
 from genodiff.generate.scorecard import Summary
 from genodiff.reports.comparison import Comparison
+from genodiff.reports.evaluation import Evaluation, Group
 from genodiff.reports.figures import BitsLine
 from genodiff.reports.findings import BASES, gap_closed
-from genodiff.reports.folder import Evaluation, Group, RunParts, SampleRecord, dump
+from genodiff.reports.folder import RunParts, SampleRecord, dump
 from genodiff.reports.sample_figures import Series
 from genodiff.vocabulary import BYTES
 
@@ -154,13 +155,15 @@ def headline(e: Evaluation) -> dict[str, str]:
     return {
         "bits": f"{e.bits_per_base:.3f}", "interval": interval(e.ci95_bits), "sentence": said,
         "line_caption": caption,
-        "split": e.split, "size": size,
+        "split": e.split, "size": size, "sign": "" if e.figure == "exact" else ", at most",
     }  # fmt: skip
 
 
 def _perplexity(e: Evaluation) -> str:
-    per_token = "" if e.token_perplexity is None else f"per token at most {e.token_perplexity:.2f}"
-    return f"perplexity {per_token or f'at most {e.perplexity:.3f}'}"
+    at_most = "" if e.figure == "exact" else "at most "
+    if e.token_perplexity is not None:
+        return f"perplexity per token {at_most}{e.token_perplexity:.2f}"
+    return f"perplexity {at_most}{e.perplexity:.3f}"
 
 
 def _beside(better: float) -> str:

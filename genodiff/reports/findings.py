@@ -7,7 +7,8 @@ needs care.
 import math
 from typing import Literal, NamedTuple
 
-from genodiff.reports.folder import Evaluation, RunParts
+from genodiff.reports.evaluation import Evaluation
+from genodiff.reports.folder import RunParts
 
 BASES = frozenset("ACGTacgt")
 
@@ -43,18 +44,19 @@ def below_source(e: Evaluation) -> bool:
 
 
 def findings(folder: RunParts) -> list[Finding]:
-    """All warnings about a run, the gravest first."""
+    """All warnings about a run and the evaluation of its headline, the gravest first."""
     found = [
         Finding("warn", f"A part of the run could not be read. {trouble}")
         for trouble in folder.troubles
     ]
-    for evaluation in folder.evaluations.values():
-        found += _of_evaluation(evaluation)
+    if folder.evaluation is not None:
+        found += evaluation_findings(folder.evaluation)
     found += _of_training(folder) + _of_samples(folder) + _of_match(folder)
     return sorted(found, key=lambda f: f.level != "bad")
 
 
-def _of_evaluation(e: Evaluation) -> list[Finding]:
+def evaluation_findings(e: Evaluation) -> list[Finding]:
+    """Warnings about one evaluation; only those of the headline's stand at the top of the page."""
     said: list[str] = []
     bad: list[Finding] = []
     words = "n-grams" if e.unit == "byte" else "k-mers"
@@ -139,12 +141,12 @@ def _of_samples(folder: RunParts) -> list[Finding]:
 
 def _of_match(folder: RunParts) -> list[Finding]:
     """Parts made from other weights than the folder now holds."""
-    made = {f"the evaluation of {e.split}": e.checkpoint for e in folder.evaluations.values()}
+    shown = folder.evaluation
+    made = {} if shown is None else {f"the evaluation of {shown.split}": shown.checkpoint}
     if folder.sidecar is not None:
         made["samples.fa"] = str(folder.sidecar.get("checkpoint") or "") or None
     digests = {d for d in made.values() if d}
-    now = folder.model.get("weights_sha256") if folder.model else None
-    if isinstance(now, str) and now:
+    if now := folder.weights:
         stale = [name for name, digest in made.items() if digest and digest != now[: len(digest)]]
         text = "was made from other weights than model.safetensors: make it again."
         return [Finding("warn", f"{name} {text}") for name in stale]

@@ -13,116 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import CheckpointError, GenodiffError, printable
 from genodiff.io.fasta import read_fasta
+from genodiff.reports.evaluation import Evaluation, parse_evaluations
 from genodiff.runs.config import RunConfig
 from genodiff.settings import read_yaml
 
 MOST_SAMPLES = 4096
-
-
-class _Lenient(BaseModel):
-    """Strict about the keys that the page needs, silent about all others."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
-
-
-class Difference(_Lenient):
-    """A paired difference in bits per base and its interval."""
-
-    bits: float
-    ci95: tuple[float, float] | None = None
-
-
-class Group(_Lenient):
-    """The scores of one contig or one region class."""
-
-    tokens: int
-    windows: int | None = None
-    bits_per_base: float | None = None
-    perplexity: float | None = None
-    ci95_bits: tuple[float, float] | None = None
-    markov_bits: dict[str, float | None] | None = None
-
-
-class FittedMarkov(_Lenient):
-    """The Markov line whose order and smoothing were fitted on the valid split."""
-
-    order: int
-    bits: float
-
-
-class MarkovMixture(_Lenient):
-    """The mixture of context orders, fitted on the valid split."""
-
-    bits: float
-
-
-class RatePoint(_Lenient):
-    """One bin of the C_k / k curve, in nats."""
-
-    rate_lo: float
-    rate_hi: float
-    nats: float | None = None
-    se: float | None = None
-    n: int = 0
-
-
-class Evaluation(_Lenient):
-    """One split of eval.json; see scoring/dna_evaluation.py for the meaning of each key.
-
-    Of text (see scoring/text_evaluation.py) a byte stands where DNA has a base: all bits are per
-    byte.
-    """
-
-    unit: str = "base"
-    tokens_per_byte: float = 1.0
-    token_perplexity: float | None = None
-    split: str
-    tokens: int
-    bits_per_base: float
-    perplexity: float
-    ci95_bits: tuple[float, float] | None = None
-    windows: int | None = None
-    windows_total: int | None = None
-    repeats: int | None = None
-    checkpoint: str | None = None
-    step: int | None = None
-    mask_se_bits: float | None = None
-    uniform_bits: float = 2.0
-    markov_bits: dict[str, float | None] | None = None
-    markov_fitted: FittedMarkov | None = None
-    markov_mixture: MarkovMixture | None = None
-    source_bits: float | None = None
-    source_ci95_bits: tuple[float, float] | None = None
-    model_minus_source_bits: Difference | None = None
-    contigs: dict[str, Group | None] = {}
-    regions: dict[str, Group | None] = {}
-    repeat_kmer: int | None = None
-    repeat_share: float | None = None
-    dropped: dict[str, int] = {}
-    curve: list[RatePoint] = []
-    seconds: float | None = None
-
-    def markov(self) -> dict[int, float]:
-        """Markov orders and their bits per base."""
-        return {
-            int(k): b
-            for k, b in sorted((self.markov_bits or {}).items(), key=lambda x: int(x[0]))
-            if b is not None
-        }
-
-    def best_markov(self) -> tuple[str, float] | None:
-        """The best Markov line of order 1 and more, fixed or fitted: its name and bits per base."""
-        lines = [(bits, f"Markov {order}") for order, bits in self.markov().items() if order > 0]
-        if self.markov_fitted is not None:
-            lines.append((self.markov_fitted.bits, f"Markov {self.markov_fitted.order}, fitted"))
-        if self.markov_mixture is not None:
-            lines.append((self.markov_mixture.bits, "mixture of orders 1 to 24"))
-        return (min(lines)[1], min(lines)[0]) if lines else None
 
 
 class SampleRecord(NamedTuple):
@@ -155,13 +54,29 @@ class RunParts:
         return _domain_of(self.config)
 
     @property
+    def weights(self) -> str:
+        """The digest of the model in the folder; empty where it is not known."""
+        return str((self.model or {}).get("weights_sha256") or "")
+
+    def is_own(self, name: str) -> bool:
+        """Whether the evaluation `name` is of the data and splits that the run was trained on."""
+        data = (self.provenance or {}).get("data")
+        trained_on = data.get("fingerprint") if isinstance(data, dict) else None
+        scored = self.evaluations[name].fingerprint
+        if trained_on is None or scored is None:
+            return " of " not in name.split(",")[0]  # as evaluations were named before
+        return bool(scored == trained_on)
+
+    @property
+    def headline(self) -> str | None:
+        """The name of the fullest evaluation of the run's own test split; None without one."""
+        own = [n for n, e in self.evaluations.items() if e.split == "test" and self.is_own(n)]
+        return max(own, key=lambda n: self.evaluations[n].rank(self.weights), default=None)
+
+    @property
     def evaluation(self) -> Evaluation | None:
-        """The held-out test split; valid, or whatever there is, where test was not scored."""
-        return (
-            self.evaluations.get("test")
-            or self.evaluations.get("valid")
-            or next(iter(self.evaluations.values()), None)
-        )
+        """The evaluation that the page's headline is of."""
+        return None if self.headline is None else self.evaluations[self.headline]
 
 
 def read_folder(path: Path) -> RunParts:
@@ -192,7 +107,7 @@ def read_folder(path: Path) -> RunParts:
         config=config if isinstance(config, dict) else {},
         settings=_settings(config, troubles),
         metrics=_read_metrics(path / "metrics.csv", troubles),
-        evaluations=_read_evaluations(json_part("eval.json"), troubles),
+        evaluations=parse_evaluations(json_part("eval.json"), troubles),
         samples=_READ_SAMPLES[domain.name](path / domain.samples, troubles),
         sidecar=json_part(domain.sidecar),
         provenance=json_part("provenance.json"),
@@ -221,49 +136,6 @@ def _read_json(path: Path, troubles: list[str]) -> dict[str, Any] | None:
         troubles.append(f"{path.name} holds no object")
         return None
     return value
-
-
-def _read_evaluations(found: dict[str, Any] | None, troubles: list[str]) -> dict[str, Evaluation]:
-    evaluations: dict[str, Evaluation] = {}
-    for split, value in (found or {}).items():
-        try:
-            evaluations[split] = Evaluation.model_validate(_per_byte(value))
-            evaluations[split].markov()
-        except (ValidationError, ValueError) as fault:
-            evaluations.pop(split, None)
-            first = (
-                fault.errors()[0]
-                if isinstance(fault, ValidationError)
-                else {"loc": ("markov_bits",), "msg": str(fault)}
-            )
-            where = ".".join(str(p) for p in first["loc"])
-            troubles.append(
-                f"eval.json, split {printable(split, 40)}: {printable(where, 60)}: "
-                f"{printable(first['msg'], 80)}"
-            )
-    return evaluations
-
-
-def _per_byte(value: Any) -> Any:
-    """An evaluation of text with bytes in the place of bases."""
-    if not isinstance(value, dict) or value.get("domain") != TEXT.name:
-        return value
-    size, tokens = value.get("bytes"), value.get("tokens")
-    if not isinstance(size, int) or not isinstance(tokens, int) or size <= 0:
-        return {}
-    scale, bits = tokens / size, value.get("bits_per_byte")
-    points = value.get("curve")
-    curve = [
-        p | {name: p[name] * scale for name in ("nats", "se") if isinstance(p.get(name), float)}
-        for p in (points if isinstance(points, list) else [])
-        if isinstance(p, dict)
-    ]
-    return value | {
-        "unit": "byte", "tokens": size, "tokens_per_byte": scale,
-        "token_perplexity": value.get("perplexity"), "curve": curve,
-        "bits_per_base": bits, "perplexity": 2**bits if isinstance(bits,
-        float) and bits < 1000 else None,
-    }  # fmt: skip
 
 
 def _read_metrics(path: Path, troubles: list[str]) -> dict[str, list[float]] | None:

@@ -20,6 +20,7 @@ from genodiff.reports import blocks, figures, sample_figures
 from genodiff.reports.comparison import Comparison
 from genodiff.reports.findings import findings, gap_closed
 from genodiff.reports.folder import RunParts, read_folder
+from genodiff.reports.other_evaluations import other_tables
 from genodiff.reports.reference import open_reference
 from genodiff.reports.template import render_template
 
@@ -79,6 +80,7 @@ def context(
         "commands": blocks.commands(folder),
         "again": f"genodiff report {blocks.quoted(folder.path)}",
         "headline": blocks.headline(evaluation) if evaluation is not None else None,
+        "others": other_tables(folder),
         "findings": findings(folder),
         "figures": {name: Markup(svg) for name, svg in _figures(folder, comparison, lines).items()},
         "lines": blocks.line_rows(evaluation, lines) if evaluation is not None else [],

@@ -1,28 +1,19 @@
-"""How well a model knows its domain: one evaluator for each, and `RUN/eval.json`.
+"""How well a model knows its domain: one evaluator for each.
 
-`RUN/eval.json` holds one object for each split that was scored, `{"test": {...}, "valid": {...}}`.
-Data that the run was not trained on stand under "SPLIT of FILE". The keys of an object are
-described where it is made: of DNA in dna_evaluation.py, of text in text_evaluation.py.
+The keys of a result are described where it is made: of DNA in dna_evaluation.py, of text in
+text_evaluation.py. How results are kept stands in evaluation_file.py.
 """
 
-import logging
-from pathlib import Path
 from typing import Any
 
-from genodiff.errors import GenodiffError
-from genodiff.io import atomic
-from genodiff.runs.folder import PROVENANCE
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.sealed_files import read_json
 from genodiff.scoring.bound import Progress, seconds_per_window
 from genodiff.scoring.dna_evaluation import evaluate_dna
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.evaluation_file import EVAL
 from genodiff.scoring.text_evaluation import evaluate_text
 
-log = logging.getLogger("genodiff")
-
-EVAL = "eval.json"
 _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}
 
 
@@ -60,37 +51,3 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "seconds": round(seconds, 1),
         "files": [str(model.run / EVAL)],
     }
-
-
-def write_evaluation(run: Path, result: dict[str, Any]) -> str:
-    """Put a result of `evaluate` into RUN/eval.json, beside those of other splits; return the name
-    it stands under.
-
-    Data that is not what the run was trained on (by its fingerprint in provenance.json) stands
-    under "SPLIT of FILE", and what saw whole contigs under "SPLIT in whole contigs". Raises
-    `MachineError`.
-    """
-    trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
-    name = str(result["split"])
-    if trained_on not in (None, result["fingerprint"]):
-        name += f" of {_data_name(result)}"
-    if result["context"] == "contig":
-        name += " in whole contigs"
-    atomic.write_json(run / EVAL, {**_read(run / EVAL), name: result})
-    return name
-
-
-def _data_name(result: dict[str, Any]) -> str:
-    if "text" in result and result["recipe"] != "own":
-        return str(result["recipe"])
-    return Path(result.get("fasta") or result.get("text") or result["recipe"]).name
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        return read_json(path)
-    except GenodiffError as fault:
-        log.warning("%s; it is passed over", fault)
-        return {}

@@ -17,13 +17,15 @@ from typing import Any, NamedTuple
 from genodiff.errors import GenodiffError
 from genodiff.generate.output import write_samples
 from genodiff.generate.sample import Sampling
+from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.findings import BASES, below_source, gap_closed
-from genodiff.reports.folder import Evaluation, read_folder
+from genodiff.reports.folder import read_folder
 from genodiff.reports.html import write_report
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.scoring.evaluation import EVAL, evaluate, write_evaluation
+from genodiff.scoring.evaluation import evaluate
+from genodiff.scoring.evaluation_file import EVAL, write_evaluation
 from genodiff.training.run import train
 
 log = logging.getLogger("genodiff")
@@ -157,8 +159,7 @@ def judge(outcome: DemoResult) -> None:
 
 def _evaluated(model: TrainedModel, out: Path, offline: bool) -> Evaluation:
     """The score of the test split, of these weights, made or found again."""
-    found = read_folder(out).evaluations.get("test")
-    if found is not None and (found.checkpoint, found.repeats) == (model.digest, REPEATS):
+    if (found := _find_evaluation(model, out)) is not None:
         return found
     log.info("%s: evaluating on the held-out contig", out)
     write_evaluation(
@@ -167,12 +168,23 @@ def _evaluated(model: TrainedModel, out: Path, offline: bool) -> Evaluation:
             model, "test", repeats=REPEATS, batch_size=64, seed=model.config.seed, offline=offline
         ),
     )
-    found = read_folder(out).evaluations.get("test")
+    found = _find_evaluation(model, out)
     if found is None:
         raise GenodiffError(
             "holds no score of the test split", file=out / EVAL, fix="run the demo again"
         )
     return found
+
+
+def _find_evaluation(model: TrainedModel, out: Path) -> Evaluation | None:
+    """The demo's own evaluation of these weights."""
+    folder = read_folder(out)
+    for name, found in folder.evaluations.items():
+        asked = (found.split, found.checkpoint, found.repeats, found.windows)
+        same = asked == ("test", model.digest, REPEATS, found.windows_total)
+        if same and found.markov_bits and folder.is_own(name):
+            return found
+    return None
 
 
 def _sampled(model: TrainedModel, out: Path) -> tuple[int, int]:

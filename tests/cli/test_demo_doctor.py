@@ -18,7 +18,8 @@ import torch
 from genodiff.cli import main
 from genodiff.cli.verbs.demo import summary
 from genodiff.errors import GenodiffError
-from genodiff.reports.folder import Evaluation, read_folder
+from genodiff.reports.evaluation import Evaluation
+from genodiff.reports.folder import read_folder
 from genodiff.studies import demo
 from genodiff.studies.demo import DemoResult, config, judge, run_demo
 from tests.commands import command, exit_code

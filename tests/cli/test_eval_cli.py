@@ -40,6 +40,16 @@ def test_json_is_one_object_with_the_keys_of_the_contract(
     assert json.loads((run / "eval.json").read_text())["test"] == found
 
 
+def test_a_quick_look_does_not_replace_the_whole_evaluation(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = json.loads(called(capfd, run, "--json")[1])
+    look = json.loads(called(capfd, run, "--json", "--max-windows", 3, "--no-baselines")[1])
+    kept = json.loads((run / "eval.json").read_text())
+    assert kept["test"] == whole
+    assert kept["test, 3 of 10 windows, no baselines"] == look
+
+
 def test_the_table_shows_the_bound_its_interval_and_the_lines(
     run: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

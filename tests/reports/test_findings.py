@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from synthetic_run import CONFIG, evaluation, fasta, make_run, metrics
 
+from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.findings import below_source, findings, gap_closed
-from genodiff.reports.folder import Evaluation, read_folder
+from genodiff.reports.folder import read_folder
 
 
 def of(run: Path) -> list[str]:

@@ -110,6 +110,66 @@ def test_the_headline_says_the_bound_its_interval_and_the_three_lines(tmp_path: 
         assert said in page.text, said
 
 
+def other(**changes: object) -> dict[str, object]:
+    """An evaluation of another genome."""
+    return evaluation(2.037, source=None) | {
+        "fasta": "/data/ecoli.fa",
+        "fingerprint": "e" * 64,
+        "windows": 50,
+        "windows_total": 974,
+        **changes,
+    }
+
+
+OWN = json.dumps({"data": {"fingerprint": "a" * 64}})
+
+
+def test_the_figure_of_another_genome_is_never_the_headline(tmp_path: Path) -> None:
+    scored = json.dumps({"test of ecoli.fa": other()})
+    text = html.render(
+        read_folder(make_run(tmp_path / "run", eval_json=scored, provenance_json=OWN))
+    )
+    page = Page(text)
+    assert "The run's own test split has not been evaluated" in page.text
+    assert f"genodiff eval {tmp_path}/run" in page.text
+    assert 'class="headline"' not in text
+    table = page.text.split("On other data", 1)[1]
+    assert "test of ecoli.fa" in table
+    assert "≤ 2.037" in table
+
+
+def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path: Path) -> None:
+    scored = json.dumps(
+        {"test": evaluation(1.9, None) | {"fingerprint": "a" * 64}, "test of ecoli.fa": other()}
+    )
+    folder = read_folder(make_run(tmp_path / "run", eval_json=scored, provenance_json=OWN))
+    assert folder.headline == "test"
+    text = html.render(folder)
+    head, table = Page(text).text.split("On other data", 1)
+    assert "Only 50 of 974" not in head
+    assert "Only 50 of 974" in table
+    assert "1.900" in head
+
+
+def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path: Path) -> None:
+    look = evaluation(1.930) | {"windows": 20, "windows_total": 391, "markov_bits": {}}
+    scored = json.dumps({"valid": evaluation() | {"split": "valid"}, "look": look, "test": look})
+    assert read_folder(make_run(tmp_path / "a", eval_json=scored)).evaluation is not None
+    whole = json.dumps({"test, 20 of 391 windows": look, "test": evaluation()})
+    folder = read_folder(make_run(tmp_path / "b", eval_json=whole))
+    assert folder.headline == "test"
+    page = Page(html.render(folder))
+    assert "1.372" in page.text.split("Other evaluations", 1)[0]
+    assert "20 of 391" in page.text.split("Other evaluations", 1)[1]
+
+
+def test_an_exact_figure_is_not_called_a_bound(tmp_path: Path) -> None:
+    scored = json.dumps({"test": evaluation() | {"figure": "exact"}})
+    page = Page(html.render(read_folder(make_run(tmp_path / "run", eval_json=scored))))
+    assert "at most" not in page.text.split("Training", 2)[1]
+    assert "perplexity 2.588" in page.text
+
+
 def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
     page = Page(html.render(read_folder(run)))

@@ -16,7 +16,8 @@ from genodiff.errors import UsageError
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.contigs import contig_bound
 from genodiff.scoring.eval_data import open_data
-from genodiff.scoring.evaluation import evaluate, write_evaluation
+from genodiff.scoring.evaluation import evaluate
+from genodiff.scoring.evaluation_file import write_evaluation
 
 
 @pytest.fixture(scope="module")

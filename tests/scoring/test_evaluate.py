@@ -26,7 +26,8 @@ from genodiff.runs.resolve import resolve_config
 from genodiff.scoring import lines
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.evaluation import EVAL, evaluate, write_evaluation
+from genodiff.scoring.evaluation import evaluate
+from genodiff.scoring.evaluation_file import EVAL, write_evaluation
 from genodiff.scoring.lines import (
     markov_lines,
     markov_nats,

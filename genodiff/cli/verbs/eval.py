@@ -18,7 +18,8 @@ from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.bound import Progress
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.evaluation import EVAL, evaluate, plan_evaluation, write_evaluation
+from genodiff.scoring.evaluation import evaluate, plan_evaluation
+from genodiff.scoring.evaluation_file import EVAL, write_evaluation
 
 _log = logging.getLogger("genodiff")
 

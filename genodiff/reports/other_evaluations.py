@@ -1,0 +1,48 @@
+"""The evaluations beside the headline's: of the run's own data, and of other data."""
+
+from typing import Any
+
+from genodiff.reports.blocks import interval
+from genodiff.reports.evaluation import Evaluation
+from genodiff.reports.findings import evaluation_findings
+from genodiff.reports.folder import RunParts
+
+_OWN = "Other evaluations of the run's own data"
+_FOREIGN = "On other data"
+
+
+def other_tables(folder: RunParts) -> list[dict[str, Any]]:
+    """Title and rows of each table; other data never stand in a table with the run's own."""
+    rows: dict[str, list[dict[str, Any]]] = {_OWN: [], _FOREIGN: []}
+    for name, e in folder.evaluations.items():
+        if name != folder.headline:
+            rows[_OWN if folder.is_own(name) else _FOREIGN].append(_row(name, e, folder.weights))
+    return [{"title": title, "rows": found} for title, found in rows.items() if found]
+
+
+def _row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
+    best = e.best_markov()
+    return {
+        "name": name,
+        "scored": f"{e.tokens:,}",
+        "windows": _windows(e),
+        "masks": "" if e.repeats is None else str(e.repeats),
+        "bits": f"{'=' if e.figure == 'exact' else '≤'} {e.bits_per_base:.3f}",
+        "interval": interval(e.ci95_bits),
+        "best": "" if best is None else f"{best[1]:.3f} ({best[0]})",
+        "notes": " ".join(_notes(e, weights)),
+    }
+
+
+def _windows(e: Evaluation) -> str:
+    if e.windows is None or e.windows_total is None:
+        return ""
+    return f"{e.windows:,} of {e.windows_total:,}"
+
+
+def _notes(e: Evaluation, weights: str) -> list[str]:
+    said = [finding.text for finding in evaluation_findings(e)]
+    if e.checkpoint and weights and not weights.startswith(e.checkpoint):
+        step = "" if e.step is None else f" (step {e.step:,})"
+        said.append(f"Made from other weights than model.safetensors{step}.")
+    return said

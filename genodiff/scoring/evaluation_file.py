@@ -1,0 +1,166 @@
+"""`RUN/eval.json`: all evaluations of a run side by side, each under what it was of.
+
+    {"test": {...}, "test, 20 of 765 windows, no baselines": {...}, "test of other.fa": {...}}
+
+Two evaluations are the same where all of `_IDENTITY` is equal: then the newer replaces the older.
+Of the evaluations of one split, data set and context the fullest has the short name ("test"), and
+the others say what they lack. Fullest means, in this order: of the run's present weights (else of
+the latest step), soft-masked bases counted, most windows, most masks, with baselines, newest.
+
+Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
+FILE", and what saw whole contigs under "SPLIT in whole contigs". What is no evaluation of ours
+keeps its name.
+"""
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from genodiff.errors import GenodiffError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.identity import sha256_json
+from genodiff.runs.checkpoint import CARD
+from genodiff.runs.folder import PROVENANCE
+from genodiff.runs.sealed_files import read_json
+
+log = logging.getLogger("genodiff")
+
+EVAL = "eval.json"
+_GROUP = ("fingerprint", "split", "context", "seq_len")
+_IDENTITY = (*_GROUP, "checkpoint", "windows", "windows_total", "repeats", "seed", "soft_masked")
+_SHORTENED = 8  # digits of a fingerprint or checkpoint that tell two like names apart
+
+Evaluations = dict[str, dict[str, Any]]
+
+
+def read_evaluations(run: Path) -> Evaluations:
+    """What RUN/eval.json holds, by name; a broken file gives a warning and nothing."""
+    return _read(run / EVAL)
+
+
+def write_evaluation(run: Path, result: dict[str, Any]) -> str:
+    """Put a result of `evaluate` into RUN/eval.json beside the others; return its name there.
+
+    Raises `MachineError`.
+    """
+    trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
+    weights = str(_read(run / CARD).get("weights_sha256") or "")
+    # The lock stands in the cache: a run folder holds nothing that is not of the run.
+    lock = cache_dir() / "locks" / sha256_json([str(run.resolve())])[:16]
+    with lock_folder(lock, "writes an evaluation"):
+        kept = join_evaluation(read_evaluations(run), result, trained_on, weights)
+        atomic.write_json(run / EVAL, kept)
+    return next(name for name, one in kept.items() if one is result)
+
+
+def join_evaluation(
+    kept: Evaluations, result: dict[str, Any], trained_on: str | None, weights: str = ""
+) -> Evaluations:
+    """`kept` with `result`, all under their names.
+
+    `trained_on` is the fingerprint of the run's own data, and `weights` the digest of its model.
+    """
+    ours = [one for one in kept.values() if _is_evaluation(one)]
+    others = {name: one for name, one in kept.items() if not _is_evaluation(one)}
+    ours = [one for one in ours if identify(one) != identify(result)] + [result]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for one in ours:
+        groups.setdefault(tuple(one.get(key) for key in _GROUP), []).append(one)
+    named: Evaluations = {}
+    for group in sorted(groups.values(), key=lambda group: min(map(_created, group))):
+        group.sort(key=lambda one: rank_evaluation(one, weights), reverse=True)
+        short = _free_name(named, name_evaluation(group[0], trained_on), group[0], "fingerprint")
+        named[short] = group[0]
+        for one in group[1:]:
+            named[_free_name(named, f"{short}, {_describe(one, group[0])}", one, "created")] = one
+    for name, one in others.items():
+        named[name if name not in named else f"{name} (earlier)"] = one
+    return named
+
+
+def identify(result: dict[str, Any]) -> tuple[Any, ...]:
+    """What an evaluation was of: equal where a newer one replaces an older one."""
+    mixture = result.get("markov_mixture") is not None
+    return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture)
+
+
+def has_baselines(result: dict[str, Any]) -> bool:
+    """Whether Markov lines or n-grams were counted."""
+    return bool(result.get("markov_bits"))
+
+
+def rank_evaluation(result: dict[str, Any], weights: str = "") -> tuple[Any, ...]:
+    """Higher for what says more of the run: see the module."""
+    checkpoint = str(result.get("checkpoint") or "")
+    return (
+        bool(checkpoint) and weights.startswith(checkpoint),
+        result.get("step") or 0,
+        result.get("soft_masked", 1),
+        (result.get("windows") or 0) / max(result.get("windows_total") or 1, 1),
+        result.get("repeats") or 1,
+        has_baselines(result),
+        result.get("markov_mixture") is not None,
+        _created(result),
+    )
+
+
+def name_evaluation(result: dict[str, Any], trained_on: str | None) -> str:
+    """The short name: split, data and context."""
+    name = str(result["split"])
+    if trained_on not in (None, result["fingerprint"]):
+        name += f" of {name_data(result)}"
+    return name + " in whole contigs" * (result["context"] == "contig")
+
+
+def name_data(result: dict[str, Any]) -> str:
+    """The file or recipe that was scored."""
+    if "text" in result and result["recipe"] != "own":
+        return str(result["recipe"])
+    return Path(result.get("fasta") or result.get("text") or result["recipe"]).name
+
+
+def _describe(result: dict[str, Any], fullest: dict[str, Any]) -> str:
+    """What an evaluation that is not the fullest was of."""
+    words = []
+    if result.get("step") != fullest.get("step"):
+        words.append(f"step {result.get('step')}")
+    words.append(f"{result.get('windows')} of {result.get('windows_total')} windows")
+    if (repeats := result.get("repeats") or 1) > 1:
+        words.append(f"{repeats} masks each")
+    if not result.get("soft_masked", 1):
+        words.append("without soft-masked bases")
+    if result.get("seed") != fullest.get("seed"):
+        words.append(f"seed {result.get('seed')}")
+    if not has_baselines(result):
+        words.append("no baselines")
+    elif result.get("markov_mixture") is None and fullest.get("markov_mixture") is not None:
+        words.append("no mixture")
+    return ", ".join(words)
+
+
+def _free_name(taken: Iterable[str], name: str, result: dict[str, Any], key: str) -> str:
+    """`name`, with the start of the evaluation's `key` where that is taken."""
+    if name not in taken:
+        return name
+    longer = f"{name} ({str(result.get(key))[: _SHORTENED if key == 'fingerprint' else None]})"
+    return longer if longer not in taken else f"{longer} {sha256_json(result)[:_SHORTENED]}"
+
+
+def _is_evaluation(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(value.get(k), str) for k in _GROUP[:3])
+
+
+def _created(result: dict[str, Any]) -> str:
+    return str(result.get("created") or "")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        return read_json(path)
+    except GenodiffError as fault:
+        log.warning("%s; it is passed over", fault)
+        return {}
