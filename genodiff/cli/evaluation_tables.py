@@ -53,6 +53,7 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         "perplexity",
     )
     head.add_column("line − model", justify="right", no_wrap=True)
+    head.caption, head.caption_justify = _explain_sources(result, named), "left"
     bits = result["bits_per_base"]
     name = "model =" if result["figure"] == "exact" else "model ≤"
     head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
@@ -90,6 +91,17 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         if len(parts) > 1:
             found.append(_draw_parts(title, parts, labels))
     return found
+
+
+def _explain_sources(result: dict[str, Any], named: str) -> str:
+    """How much of the file is scored, and on what the lines are counted."""
+    total, lines = result["bases_total"], result["baselines_from"]
+    text = f"scored: {result['tokens'] / max(total, 1):.1%} of the {total:,} bases of {named}"
+    if lines is None:
+        return text
+    source = Path(lines["source"]).name if lines["source"] else named
+    whose = "" if lines["own"] else ", which the run was trained on"
+    return f"{text}; lines: train split of {source}{whose}, {lines['bases']:,} bases"
 
 
 def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:

@@ -37,6 +37,7 @@ class DnaWindows(TiledWindows):
         legacy_caduceus_tiling: bool = False,
     ) -> None:
         """Raises `UsageError` for impossible sizes, `DataError` where no window is usable."""
+        self._bed = recipe.bed
         super().__init__(
             store,
             split,
@@ -71,6 +72,12 @@ class DnaWindows(TiledWindows):
         origin, longest = self.store.source.path, int(np.argmax(self.store.lengths))
         size = self.intervals.end - self.intervals.start
         needed = self.seq_len if self.split == "train" else min(self.shortest, self.seq_len)
+        if not len(size) and self._bed is not None:
+            raise DataError(
+                f"has no interval of the split {self.split}",
+                file=self._bed,
+                fix=f"write {self.split} in some rows' 4th column",
+            )
         if not len(size):
             raise DataError(
                 f"the split {self.split} is empty",

@@ -19,6 +19,9 @@ from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings, did_you_mean, read_yaml
 
 SPLITS = ("train", "valid", "test")
+ALL = "all"
+"""In a split's place: every contig from end to end."""
+
 Split = Literal["train", "valid", "test"]
 
 Piece = str | tuple[str, int, int]

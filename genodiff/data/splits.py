@@ -265,12 +265,6 @@ def _from_bed(bed: str, contigs: dict[str, int], origin: str | Path) -> Splits:
             )
         rows[split].append((number[contig], start, end))
         places[split].append(line)
-    if not rows["train"]:
-        raise DataError(
-            "has no interval of the split train",
-            file=bed,
-            fix="write train in some rows' 4th column",
-        )
     given = {s: Intervals.of(rows[s], places[s]) for s in SPLITS}
     refuse_overlap(given, names, bed)
     merged = {s: merge(i) for s, i in given.items()}

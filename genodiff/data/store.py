@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.splits import Splits
+from genodiff.data.recipe import ALL
+from genodiff.data.splits import Intervals, Splits
 from genodiff.errors import DataError
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import STDIN, open_input
@@ -80,6 +81,12 @@ class Store(ABC):
         if i < 0:
             raise KeyError(contig)
         return self.flat[self.offsets[i] : self.offsets[i + 1]]
+
+    def intervals_of(self, split: str) -> Intervals:
+        """The intervals of a split; of "all", every contig from end to end."""
+        if split != ALL:
+            return self.splits.intervals[split]
+        return Intervals.of([(i, 0, n) for i, n in enumerate(self.lengths.tolist())])
 
     def read_ids(self, start: int, end: int) -> NDArray[np.int64]:
         """The ids of flat positions `start` to `end`, without what a store adds to them."""

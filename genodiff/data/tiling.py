@@ -81,7 +81,7 @@ class TiledWindows(Windows):
         self.stride, self.max_n_fraction = stride or seq_len, max_n_fraction
         self.legacy = legacy_caduceus_tiling
         self.shortest = max(1, seq_len // 8)
-        intervals = store.splits.intervals[split]
+        intervals = store.intervals_of(split)
         self.intervals = (
             stretched(intervals, store.lengths) if legacy_caduceus_tiling else intervals
         )

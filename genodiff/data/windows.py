@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.recipe import SPLITS
+from genodiff.data.recipe import ALL, SPLITS
 from genodiff.data.splits import Intervals
 from genodiff.data.store import Store
 from genodiff.errors import UsageError
@@ -59,7 +59,7 @@ class Windows(ABC):
 
     def __init__(self, store: Store, split: str, seq_len: int) -> None:
         """Raises `UsageError` for an unknown split."""
-        if split not in SPLITS:
+        if split not in (*SPLITS, ALL):
             raise UsageError(f"no split '{split}'", fix=f"choose {', '.join(SPLITS)}")
         self.store, self.split, self.seq_len = store, split, seq_len
         self._subset: Ints | None = None

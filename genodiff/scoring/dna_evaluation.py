@@ -14,7 +14,8 @@ of the bound.
 
 The object in `RUN/eval.json` has:
 
-    split, seed, repeats        as asked; repeats = masks for each window
+    split, seed, repeats        as asked; repeats = masks for each window; the split "all" is every
+                                contig from end to end
     checkpoint, step            12 hex digits of the weights, and their training step
     objective, figure           what the model was trained with; "bound": nelbo_nats is an upper
                                 bound, "exact" (ar): the negative log-likelihood itself
@@ -25,6 +26,9 @@ The object in `RUN/eval.json` has:
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or
                                 --max-minutes)
     dropped                     what of the split made no window, and why: {reason: how many}
+    bases_total                 all bases of the file, N included
+    baselines_from              what the baselines are counted on, or null: {"source": file or null,
+                                "own": whether it is the data that is scored, "split", "bases"}
     tokens                      bases scored
     soft_masked                 1: soft-masked bases count like others; 0: they are masked and seen,
                                 but not counted
@@ -87,7 +91,13 @@ from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.bound import Bound, Progress, bound_of, chosen_windows, refuse_infinite
 from genodiff.scoring.contigs import contig_bound
-from genodiff.scoring.eval_data import open_data, request_keys, work_keys
+from genodiff.scoring.eval_data import (
+    find_train_store,
+    open_data,
+    request_keys,
+    source_keys,
+    work_keys,
+)
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.lines import markov_lines, source_nats, train_cover
 from genodiff.scoring.steps import step_bits
@@ -128,12 +138,13 @@ def evaluate_dna(
         bound = bound_of(model.objective, backbone, batches, device, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
-    if options.baselines:
+    train = find_train_store(model, options, store) if options.baselines else None
+    if train is not None:
         mixture = False if toy and options.mixture is None else options.mixture
-        markov = markov_lines(windows, mixture)
+        markov = markov_lines(windows, mixture, train)
         # Nothing is copied in the toy genome. Its motifs follow one another, which makes chance
         # matches of 24 bases.
-        cover = None if toy else train_cover(windows)
+        cover = None if toy else train_cover(windows, train)
     source = source_nats(ToySource(), windows) if toy else None
     counted = slice(0, 2 if options.soft_masked else 1)
     if not bound.tokens[counted].any():
@@ -149,6 +160,7 @@ def evaluate_dna(
         "windows": len(windows),
         "windows_total": total,
         "dropped": windows.dropped,
+        **source_keys(store, train),
         **summarise(
             bound.nats,
             bound.tokens,

@@ -1,19 +1,25 @@
-"""The windows that an evaluation scores."""
+"""The windows that an evaluation scores, and the train split that its baselines are counted on."""
 
+import logging
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from genodiff.data.recipe import Recipe
+from genodiff.data.recipe import ALL, Recipe
 from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.windows import Windows
-from genodiff.io.identity import time_stamp
+from genodiff.errors import DataError, GenodiffError
+from genodiff.io.identity import sha256_file, time_stamp
 from genodiff.runs import feed
+from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.eval_options import EvalOptions
+
+log = logging.getLogger("genodiff")
 
 
 class EvalData(NamedTuple):
@@ -31,10 +37,89 @@ def open_data(model: TrainedModel, options: EvalOptions = EvalOptions()) -> Eval
 
     Raises `DataError`, `UsageError`, `CheckpointError`.
     """
-    config = model.config.model_copy(update=options.inputs())
-    data = feed.open_data(config, model.run, alphabet=model.alphabet, offline=options.offline)
-    windows = data.cut(options.split)
+    config = _data_config(model, options)
+    try:
+        data = feed.open_data(config, model.run, alphabet=model.alphabet, offline=options.offline)
+        windows = data.cut(options.split)
+    except DataError as fault:
+        if options.bed is None and config.bed is not None and str(fault.file) == config.bed:
+            raise DataError(
+                fault.what,
+                file=fault.file,
+                line=fault.line,
+                record=fault.record,
+                fix="this is the BED that the run remembers; give another one with --bed",
+            ) from None
+        raise
     return EvalData(data.recipe, data.store, windows, len(windows), data.tokenizer)
+
+
+def _data_config(model: TrainedModel, options: EvalOptions) -> RunConfig:
+    """The run's configuration with the data that the options name.
+
+    The run's BED is for the run's own genome, wherever its file now stands. Another genome that is
+    scored as a whole needs no splits, so the run's recipe does not apply to it.
+    """
+    given = options.inputs()
+    if options.fasta is None or (options.split != ALL and model.config.bed is None):
+        return model.config.model_copy(update=given)
+    if options.split == ALL and not _is_own_file(model, options.fasta):
+        given |= {"recipe": OWN, "bed": None}
+    elif options.bed is None and model.config.bed and not _is_own_file(model, options.fasta):
+        given["bed"] = None
+        log.warning(
+            "%s: the run's BED (%s) is of another genome and is not applied; give this one's "
+            "with --bed",
+            options.fasta,
+            model.config.bed,
+        )
+    return model.config.model_copy(update=given)
+
+
+def _is_own_file(model: TrainedModel, fasta: str) -> bool:
+    """Whether a file has the content that the run was trained on."""
+    known = model.data.get("source_sha256")
+    return known is not None and Path(fasta).is_file() and sha256_file(Path(fasta)) == known
+
+
+def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) -> Store | None:
+    """The store whose train split baselines are counted on; None, with a warning, without one.
+
+    It is the scored data's own, unless that has no train split or is another file that is scored as
+    a whole: then the run's own. Raises nothing.
+    """
+    whole = options.split == ALL and store.fingerprint != model.data.get("fingerprint")
+    if not whole and len(store.splits.intervals["train"]):
+        return store
+    try:
+        # Never fetched: a genome is not downloaded for its baselines.
+        own = feed.open_data(model.config, model.run, alphabet=model.alphabet, offline=True).store
+    except (GenodiffError, OSError) as fault:
+        log.warning("no baselines: %s has no train rows, and %s", store.source.path, fault)
+        return None
+    if not len(own.splits.intervals["train"]):
+        log.warning("no baselines: %s has no train rows", store.source.path)
+        return None
+    log.warning(
+        "baselines are counted on the train split that the run was trained on: %s",
+        "this BED has no train rows" if not whole else "all of this file is scored",
+    )
+    return own
+
+
+def source_keys(store: Store, train: Store | None) -> dict[str, Any]:
+    """The keys of an evaluation that say of how much its bases are, and whose the baselines are."""
+    return {
+        "bases_total": int(store.offsets[-1]),
+        "baselines_from": None
+        if train is None
+        else {
+            "source": train.source.path,
+            "own": train.fingerprint == store.fingerprint,
+            "split": "train",
+            "bases": train.splits.intervals["train"].n_bases,
+        },
+    }
 
 
 def request_keys(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from genodiff.data.recipe import ALL, SPLITS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import UsageError
 
@@ -17,6 +18,9 @@ class EvalOptions:
     """What is scored, and how. Options that mean something in one domain only are marked so."""
 
     split: str = "test"
+    """Of a file that the run was not trained on too: its train part then fits the Markov lines, so
+    that neither they nor the model have seen what is scored. "all": every base of the file.
+    """
     repeats: int = 1
     """Masks for each window."""
     batch_size: int = 32
@@ -51,6 +55,13 @@ class EvalOptions:
                     f"is a {here.title} run",
                     fix=f"leave it out; {here.title} is given with {here.input_flag}",
                 )
+        if self.split not in (*SPLITS, ALL):
+            raise UsageError(f"no split '{self.split}'", fix=f"choose {', '.join((*SPLITS, ALL))}")
+        if self.split == ALL and domain != DNA.name:
+            raise UsageError(
+                f"--split {ALL} is for DNA, and this is a {DOMAINS[domain].title} run",
+                fix=f"choose {', '.join(SPLITS)}",
+            )
         for name in ("repeats", "batch_size", "max_windows"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -1,8 +1,9 @@
 """What else is known of the scored windows: Markov lines, matches with the train split, the toy
 source's probability.
 
-Everything is counted on the train split of the data that is scored, and returned window by window,
-so that it can be summed over the same bases as the model's bound and compared with it in pairs. A
+Everything is counted on a train split: that of the data that is scored, or the run's own. It is
+returned window by window, so that it can be summed over the same bases as the model's bound and
+compared with it in pairs. A
 Markov context may reach up to `order` bases back over a window's start (not over a contig's), which
 the model's cannot.
 """
@@ -63,14 +64,16 @@ class MarkovLines(NamedTuple):
     )
 
 
-def markov_lines(windows: DnaWindows, mixture: bool | None = None) -> MarkovLines:
-    """The Markov lines of the store's train split on these windows.
+def markov_lines(
+    windows: DnaWindows, mixture: bool | None = None, fitted_on: Store | None = None
+) -> MarkovLines:
+    """The Markov lines of a store's train split on these windows: the windows' own by default.
 
     The fitted line may be of any order that the train split has a base for each (order + 1)-mer
     for, up to 10. The mixture needs passes over the train split: it is left out where `mixture` is
     False, or None and it would take long.
     """
-    store = windows.store
+    store = fitted_on or windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
     deepest = min(max(int(np.log2(bases)) // 2 - 1, MARKOV_ORDER), _DEEPEST)
     counts = train_counts(store, deepest, legacy_caduceus_tiling=windows.legacy)
@@ -82,13 +85,13 @@ def markov_lines(windows: DnaWindows, mixture: bool | None = None) -> MarkovLine
     quick = (
         _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH
     )  # counted on both strands; of a genome in pieces the rest is N
-    mixed = mixture_nats(windows) if mixture or (mixture is None and quick) else None
+    mixed = mixture_nats(windows, store) if mixture or (mixture is None and quick) else None
     return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo, mixed)
 
 
-def mixture_nats(windows: DnaWindows) -> NDArray[np.float64]:
-    """(2, windows): −ln P of the bases under the mixture of context orders, in nats."""
-    store, legacy = windows.store, windows.legacy
+def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
+    """(2, windows): −ln P of the bases under the mixture of `store`'s train split, in nats."""
+    legacy = windows.legacy
     log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
     tables = train_counts(store, TABLED, legacy_caduceus_tiling=legacy)
 
@@ -136,7 +139,7 @@ def split_stretches(
     store: Store, split: str, *, legacy_caduceus_tiling: bool = False
 ) -> list[Coded]:
     """The intervals of a split as a model saw them in training, as codes, read one by one."""
-    intervals = store.splits.intervals[split]
+    intervals = store.intervals_of(split)
     if legacy_caduceus_tiling:
         intervals = stretched(intervals, store.lengths)
     start = store.offsets[intervals.contig] + intervals.start
@@ -178,9 +181,9 @@ def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
     return out
 
 
-def train_cover(windows: DnaWindows) -> NDArray[np.float64]:
-    """For each window, the share of its bases in 24-mers of the train split, on either strand."""
-    train = split_stretches(windows.store, "train", legacy_caduceus_tiling=windows.legacy)
+def train_cover(windows: DnaWindows, store: Store | None = None) -> NDArray[np.float64]:
+    """For each window, the share of its bases in 24-mers of a train split, on either strand."""
+    train = split_stretches(store or windows.store, "train", legacy_caduceus_tiling=windows.legacy)
     return shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
 
 

@@ -218,7 +218,6 @@ def test_splits_are_refused_exactly_when_two_of_them_share_a_base(
     [
         ("a\t0\t10\ttrian\n", "line 1.*did you mean 'train'"),
         ("a\t0\t10\n", "line 1.*4th column"),
-        ("a\t0\t10\tvalid\n", "no interval of the split train"),
         ("a\t0\t10\ttrain\na\t0\t31\ttrain\n", "line 2"),
         ("z\t0\t10\ttrain\n", "z"),
         ("", r"in\.bed"),

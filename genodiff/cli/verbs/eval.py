@@ -30,7 +30,8 @@ def eval(
     run: Annotated[Path, Parameter(help="Run folder or checkpoint.")],
     *,
     split: Annotated[
-        Literal["test", "valid", "train"], Parameter(help="Which split is scored.")
+        Literal["test", "valid", "train", "all"],
+        Parameter(help="Which split is scored; all: every base of the file."),
     ] = "test",
     fasta: Annotated[
         str | None, Parameter(help="FASTA file in place of the one that the run was trained on.")
