@@ -63,6 +63,7 @@ class Windows(ABC):
             raise UsageError(f"no split '{split}'", fix=f"choose {', '.join(SPLITS)}")
         self.store, self.split, self.seq_len = store, split, seq_len
         self._subset: Ints | None = None
+        self._pieces: tuple[Ints, Ints] | None = None
 
     @abstractmethod
     def tiling(self, phase: int) -> Tiling:
@@ -83,6 +84,13 @@ class Windows(ABC):
 
     @cached_property
     def _listed(self) -> tuple[Ints, Ints]:
+        if self._pieces is not None:
+            start, length = self._pieces
+            return (
+                (start, length)
+                if self._subset is None
+                else (start[self._subset], length[self._subset])
+            )
         tiling = self.tiling(0)
         return tiling.at(np.arange(len(tiling)) if self._subset is None else self._subset)
 
@@ -107,7 +115,9 @@ class Windows(ABC):
         return self.flat_start - self.store.offsets[self.contig_index]
 
     def __len__(self) -> int:
-        return len(self.tiling(0)) if self._subset is None else len(self._subset)
+        if self._subset is not None:
+            return len(self._subset)
+        return len(self.tiling(0)) if self._pieces is None else len(self._pieces[0])
 
     def take(self, index: Ints) -> Self:
         """These windows only (numbers in 0 .. len − 1), for evaluation."""
@@ -120,6 +130,24 @@ class Windows(ABC):
     def spread(self, n: int) -> Self:
         """At most `n` windows, evenly spread over the split."""
         return self if n >= len(self) else self.take(np.arange(n, dtype=np.int64) * len(self) // n)
+
+    def pieces(self, seq_len: int) -> tuple[Self, Ints]:
+        """These windows cut into pieces of at most `seq_len`, and the window that each is of.
+
+        The pieces hold the same positions, for evaluation by a network of another length.
+        """
+        count = -(-self.length // seq_len)
+        owner = np.repeat(np.arange(len(self)), count)
+        offset = seq_len * (np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count))
+        other = copy.copy(self)
+        for name in _OF_SUBSET:
+            other.__dict__.pop(name, None)
+        other.seq_len, other._subset = seq_len, None
+        other._pieces = (
+            self.flat_start[owner] + offset,
+            np.minimum(self.length[owner] - offset, seq_len),
+        )
+        return other, owner
 
     def widths(self, length: Ints) -> Ints:
         """How much of a row is no padding, for windows of these lengths."""

@@ -24,35 +24,30 @@ comparison that was stopped can be resumed. Its nats on every window are kept in
 differences are taken window by window.
 """
 
-import json
 import logging
 import math
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
 from genodiff.diffusion.schedule import SCHEDULES
 from genodiff.domain import DomainName
 from genodiff.errors import UsageError
-from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import expand_names, merge_settings, resolve_config
-from genodiff.scoring.bound import Progress, bound_of
+from genodiff.scoring.bound import Progress
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.settings import Settings, did_you_mean, read_yaml
 from genodiff.studies.schedules import ScheduleFigure, schedule_figures
+from genodiff.studies.scores import Floats, TrialScore, read_score, score_windows, write_score
 from genodiff.training.run import train
 
 _log = logging.getLogger("genodiff")
-Floats = NDArray[np.float64]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+=-]*")
 
 
@@ -104,17 +99,6 @@ class TrialSpec(Settings):
             if name not in SCHEDULES:
                 raise ValueError(f"no schedule '{name}'; {did_you_mean(name, SCHEDULES)}")
         return self
-
-
-class TrialScore(NamedTuple):
-    """A run's figure on each window.
-
-    `size` is what bits are counted per: bases of DNA, bytes of text.
-    """
-
-    nats: Floats
-    tokens: Floats
-    size: Floats
 
 
 class TrialResult(NamedTuple):
@@ -263,26 +247,12 @@ def _score(
         "repeats": spec.repeats,
         "windows": spec.windows,
     }
-    if file.is_file():
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        if kept["asked"] == asked:
-            return TrialScore(*(np.array(kept[name]) for name in TrialScore._fields))
+    if (kept := read_score(file, asked)) is not None:
+        return kept
     windows, size = _windows(model, spec, offline)
-    device = next(model.backbone.parameters()).device
-    rows = max(1, min(32, 32768 // windows.seq_len))
-    found = bound_of(
-        model.objective,
-        model.backbone,
-        EvalBatches(windows, rows, 1, spec.repeats),
-        device,
-        progress,
-    )
-    tokens = found.tokens.sum(0)
-    score = TrialScore(found.nats.sum(0).mean(0), tokens, tokens if size is None else size)
+    nats, tokens = score_windows(model, windows, 1, spec.repeats, progress)
+    score = TrialScore(nats, tokens, tokens if size is None else size)
     bits = score.nats.sum() / score.tokens.sum() / math.log(2)
     _log.info("%s: %.4f bits per token on %d windows", file.stem, bits, len(windows))
-    atomic.write_json(
-        file,
-        {"asked": asked} | {name: getattr(score, name).tolist() for name in TrialScore._fields},
-    )
+    write_score(file, asked, score)
     return score

@@ -1,31 +1,28 @@
 """A comparison as a page: tables and a figure, in Markdown, in HTML (one file) and as JSON."""
 
 import csv
-import html
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from genodiff import __version__
 from genodiff.domain import DOMAINS
-from genodiff.io import atomic
 from genodiff.reports.svg import INK, canvas, to_svg
 from genodiff.scoring.interval import ratio
-from genodiff.studies.compare import TrialResult, TrialScore, TrialSpec
+from genodiff.studies.compare import TrialResult, TrialSpec
+from genodiff.studies.comparison_files import (
+    ComparisonFigure,
+    ComparisonTable,
+    show_difference,
+    show_ends,
+    write_comparison,
+)
 from genodiff.studies.schedules import ScheduleFigure
+from genodiff.studies.scores import TrialScore
 
 _BITS = 1 / math.log(2)
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#777777", "#8b0000")
-_CSS = """:root{--ink:#1a1a1a;--muted:#666;--grid:#ddd;--paper:#fff;color-scheme:light dark}
-@media(prefers-color-scheme:dark){:root{--ink:#eee;--muted:#aaa;--grid:#444;--paper:#111}}
-body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);\
-max-width:60rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
-th,td{padding:.25rem .7rem;border-bottom:1px solid var(--grid);text-align:right}
-th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}
-p{color:var(--muted)}"""
 
 
 def write_page(
@@ -34,39 +31,9 @@ def write_page(
     """Write OUT/table.md, OUT/compare.html and OUT/results.json; return the rows."""
     rows = [_figures(entry, _against(spec, entries)) for entry in entries]
     tables = [_main_table(spec, rows), *([_schedule_table(figures)] if figures else [])]
-    notes = _notes(spec, entries)
-    text = [f"# {spec.title}", "", notes, ""]
-    for title, head, body in tables:
-        text += [
-            f"## {title}",
-            "",
-            _line(head),
-            "|---" * len(head) + "|",
-            *(_line(row) for row in body),
-            "",
-        ]
-    atomic.write_text(out / "table.md", "\n".join(text))
-    page = [f"<h1>{html.escape(spec.title)}</h1><p>{html.escape(notes)}</p>"]
-    for title, head, body in tables:
-        cells = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(c)}</td>' for c in row)}</tr>" for row in body
-        )
-        heads = "".join(f"<th>{html.escape(c)}</th>" for c in head)
-        page.append(f"<h2>{html.escape(title)}</h2><table><tr>{heads}</tr>{cells}</table>")
-    page.append(
-        f"<h2>While training</h2>{curves(entries)}<p>The figure on validation windows, averaged "
-        f"weights, first seed.</p>"
-    )
-    body_html = "\n".join(page)
-    atomic.write_text(
-        out / "compare.html",
-        f'<!doctype html><html lang="en"><meta '
-        f'charset="utf-8"><title>{html.escape(spec.title)}</title>'
-        f'<meta name="viewport" '
-        f'content="width=device-width"><style>{_CSS}</style>{body_html}</html>\n',
-    )
-    about = {"genodiff": __version__, "spec": spec.model_dump(mode="json"), "rows": rows}
-    about["schedules"] = [
+    caption = "The figure on validation windows, averaged weights, first seed."
+    curve = ComparisonFigure("While training", curves(entries), caption)
+    estimates = [
         {
             "name": f.name,
             "row": f.row,
@@ -76,7 +43,8 @@ def write_page(
         }
         for f in figures
     ]
-    atomic.write_json(out / "results.json", about)
+    results = {"spec": spec.model_dump(mode="json"), "rows": rows, "schedules": estimates}
+    write_comparison(out, spec.title, [_notes(spec, entries)], tables, [curve], results)
     return rows
 
 
@@ -125,9 +93,7 @@ def _published_gap(perplexity: float | None, other: float | None) -> float | Non
     return None if perplexity is None or other is None else math.log2(perplexity / other)
 
 
-def _main_table(
-    spec: TrialSpec, rows: list[dict[str, Any]]
-) -> tuple[str, list[str], list[list[str]]]:
+def _main_table(spec: TrialSpec, rows: list[dict[str, Any]]) -> ComparisonTable:
     several, per = len(spec.seeds) > 1, DOMAINS[spec.domain].size_unit
     other = next((row["minus"]["row"] for row in rows if row["minus"]), None)
     head = [
@@ -147,34 +113,31 @@ def _main_table(
             row["name"],
             f"{row['parameters']:,}",
             f"{sign} {row['bits']:.4f}",
-            _ends(row["ci95_bits"]),
+            show_ends(row["ci95_bits"]),
             f"{row['perplexity']:.3f}",
         ]
         if several:
             cells.append(f"{min(row['seeds_bits']):.4f} – {max(row['seeds_bits']):.4f}")
         if other:
             gap = row["minus"]
-            cells.append(
-                ""
-                if gap is None
-                else f"{gap['bits']:+.4f}"
-                + (f" [{_ends(gap['ci95'], '+.4f')}]" if gap["ci95"] else "")
-            )
+            cells.append(show_difference(gap))
         published = row["published_perplexity"]
         cells.append("" if published is None else f"{published:g}")
         if gaps:
             gap = row["published_minus_bits"]
             cells.append("" if gap is None else f"{gap:+.4f}")
         body.append([*cells, f"{row['training_seconds'] / 60:.1f}"])
-    return f"Bits per {per}", head, body
+    return ComparisonTable(f"Bits per {per}", head, body)
 
 
-def _schedule_table(figures: list[ScheduleFigure]) -> tuple[str, list[str], list[list[str]]]:
+def _schedule_table(figures: list[ScheduleFigure]) -> ComparisonTable:
     body = [
-        [f.name, f"{f.bits.value:.4f}", _ends(f.bits.ci95), f"{f.variance:.4f}"] for f in figures
+        [f.name, f"{f.bits.value:.4f}", show_ends(f.bits.ci95), f"{f.variance:.4f}"]
+        for f in figures
     ]
     title = f"The bound of one network ({figures[0].row}) under each schedule"
-    return title, ["", "bits per token", "95 % interval", "variance of a draw"], body
+    head = ["", "bits per token", "95 % interval", "variance of a draw"]
+    return ComparisonTable(title, head, body)
 
 
 def _notes(spec: TrialSpec, entries: list[TrialResult]) -> str:
@@ -192,14 +155,6 @@ def _notes(spec: TrialSpec, entries: list[TrialResult]) -> str:
         f'(not over training seeds); differences are taken window by window. "=" is an exact '
         f'likelihood, "≤" a bound.'
     )
-
-
-def _ends(pair: Any, form: str = ".4f") -> str:
-    return "" if pair is None else f"{pair[0]:{form}} – {pair[1]:{form}}"
-
-
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def curves(entries: list[TrialResult]) -> str:

@@ -1,0 +1,262 @@
+"""Finished runs side by side: the same bases, differences window by window.
+
+Windows are cut once, at the length of the longest run, from the data of the first run or from those
+that the options name. A run of a shorter length reads them in pieces of its own length, so every
+run is scored on the same bases. Runs of one length also meet the same masks. Runs of text are
+compared where their tokens are the same.
+
+Nats of every window are kept in OUT/scores under the weights and all that was asked, so the same
+comparison again only reads.
+"""
+
+import logging
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genodiff.data.windows import Windows
+from genodiff.domain import DNA, DOMAINS
+from genodiff.errors import UsageError
+from genodiff.io.identity import sha256_json
+from genodiff.runs.model import Model, load_model
+from genodiff.scoring.bound import Progress, seconds_per_window
+from genodiff.scoring.eval_data import EvalData, open_data
+from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.interval import ratio
+from genodiff.settings import did_you_mean
+from genodiff.studies.run_comparison_page import write_run_page
+from genodiff.studies.scores import TrialScore, read_score, score_windows, write_score
+
+_log = logging.getLogger("genodiff")
+_BITS = 1 / math.log(2)
+
+
+class RunEntry(NamedTuple):
+    """A run that is compared, under a name of its own."""
+
+    name: str
+    model: Model
+
+
+class RunComparison(NamedTuple):
+    """Runs, and the windows that all of them are scored on."""
+
+    entries: list[RunEntry]
+    data: EvalData
+    windows: Windows
+    options: EvalOptions
+
+
+def name_runs(paths: Sequence[Path]) -> list[str]:
+    """A name for each run: its folder's, or its path where two folders have one name.
+
+    Raises `UsageError` for fewer than two runs, or one that stands twice.
+    """
+    if len(paths) < 2:
+        raise UsageError("one run cannot be compared", fix="give two runs or more")
+    places = [path.resolve() for path in paths]
+    for path, place in zip(paths, places, strict=True):
+        if places.count(place) > 1:
+            raise UsageError(f"{path} is given twice", fix="give different runs")
+    names = [place.name for place in places]
+    return [
+        str(path) if names.count(name) > 1 else name
+        for path, name in zip(paths, names, strict=True)
+    ]
+
+
+def open_comparison(
+    paths: Sequence[Path], options: EvalOptions, *, device: str = "cpu"
+) -> RunComparison:
+    """The runs and their common windows. Raises `UsageError` where they cannot be compared."""
+    names = name_runs(paths)
+    entries = [
+        RunEntry(name, load_model(path, device=device))
+        for name, path in zip(names, paths, strict=True)
+    ]
+    first = entries[0]
+    for entry in entries[1:]:
+        if entry.model.alphabet.domain != first.model.alphabet.domain:
+            what = f"{entry.name} is a run of {entry.model.alphabet.domain}, and {first.name} is of"
+            raise UsageError(
+                f"{what} {first.model.alphabet.domain}", fix="compare runs of one domain"
+            )
+    options.check(first.model.alphabet.domain)
+    longest = max(entry.model.config.data.seq_len for entry in entries)
+    config = first.model.config
+    section = config.data.model_copy(update={"seq_len": longest})
+    data = open_data(
+        first.model._replace(config=config.model_copy(update={"data": section})), options
+    )
+    if first.model.alphabet.domain != DNA.name:
+        for entry in entries[1:]:
+            _check_same_tokens(first, data, entry, options)
+    windows = data.windows
+    if options.max_windows is not None:
+        windows = windows.spread(options.max_windows)
+    return RunComparison(entries, data, windows, options)
+
+
+def _check_same_tokens(
+    first: RunEntry, data: EvalData, entry: RunEntry, options: EvalOptions
+) -> None:
+    """Raises `UsageError` unless a run of text reads the same windows of the same tokens."""
+    mine = open_data(entry.model, options)
+    a, b = first.model.config.data, entry.model.config.data
+    alike = (a.packing, a.document_attention) == (b.packing, b.document_attention)
+    same = mine.store.fingerprint == data.store.fingerprint and alike
+    if not same or mine.windows.seq_len != data.windows.seq_len:
+        what = (
+            f"{entry.name} reads other windows than {first.name} ({entry.model.alphabet.name}, "
+            f"{b.seq_len} tokens; {first.model.alphabet.name}, {a.seq_len} tokens)"
+        )
+        raise UsageError(what, fix="compare the bits per byte that `genodiff eval` gives for each")
+
+
+def plan_comparison(comparison: RunComparison) -> dict[str, Any]:
+    """What `compare_runs` would take: windows, tokens, and the seconds of each run."""
+    windows, repeats = comparison.windows, comparison.options.repeats
+    runs = []
+    for name, model in comparison.entries:
+        pieces, _ = windows.pieces(model.config.data.seq_len)
+        rows = max(1, min(32, 32768 // pieces.seq_len))
+        seconds = seconds_per_window(model, pieces, rows) * len(pieces) * repeats
+        weights = sum(p.numel() for p in model.backbone.parameters())
+        runs.append({"name": name, "parameters": weights, "seconds": round(seconds, 1)})
+    tokens = int(windows.length.sum()) * repeats
+    return {"runs": runs, "windows": len(windows), "tokens": tokens}
+
+
+def compare_runs(
+    comparison: RunComparison,
+    out: Path,
+    *,
+    against: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Score the runs, write table.md, compare.html and results.json into `out`; return the results.
+
+    `against` is the name of the run that the others are set against; by default the first. Raises
+    `UsageError` for an unknown name, and as `evaluate` does.
+    """
+    entries = comparison.entries
+    names = [entry.name for entry in entries]
+    if against is not None and against not in names:
+        raise UsageError(f"no run '{against}'", fix=did_you_mean(against, names))
+    scores = [_score(comparison, entry, out, progress) for entry in entries]
+    by_name = dict(zip(names, scores, strict=True))
+    against = against or names[0]
+    domain = DOMAINS[entries[0].model.alphabet.domain]
+    rows = [
+        _row(entry, by_name[entry.name]) | {"minus": _difference(by_name, entry.name, against)}
+        for entry in entries
+    ]
+    pairs = [
+        {"a": a, "b": b, **(_difference(by_name, a, b) or {})} for a, b in combinations(names, 2)
+    ]
+    source = comparison.data.store.source.path
+    results = {
+        "unit": domain.size_unit,
+        "split": comparison.options.split,
+        "data": comparison.data.recipe.name if source is None else Path(source).name,
+        "fingerprint": comparison.data.store.fingerprint,
+        "windows": len(comparison.windows),
+        "windows_total": comparison.data.total,
+        "tokens": int(scores[0].tokens.sum()),
+        "repeats": comparison.options.repeats,
+        "seed": comparison.options.seed,
+        "against": against,
+        "rows": rows,
+        "pairs": pairs,
+        "notes": _find_notes(comparison),
+    }
+    write_run_page(results, out)
+    return results
+
+
+def _score(
+    comparison: RunComparison, entry: RunEntry, out: Path, progress: Progress | None
+) -> TrialScore:
+    """Nats of each common window, read from OUT/scores where the same was scored before."""
+    windows, options, model = comparison.windows, comparison.options, entry.model
+    asked = {
+        "checkpoint": model.digest,
+        "fingerprint": comparison.data.store.fingerprint,
+        "split": options.split,
+        "windows": [len(windows), comparison.data.total, windows.seq_len],
+        "repeats": options.repeats,
+        "seed": options.seed,
+    }
+    file = out / "scores" / f"{model.digest}-{sha256_json(asked)[:12]}.json"
+    if (kept := read_score(file, asked)) is not None:
+        _log.info("%s: scored before, %s", entry.name, file)
+        return kept
+    pieces, owner = windows.pieces(model.config.data.seq_len)
+    of_pieces, counted = score_windows(model, pieces, options.seed, options.repeats, progress)
+    nats, tokens = (
+        np.bincount(owner, part, len(windows)).astype(np.float64) for part in (of_pieces, counted)
+    )
+    size = windows.bytes()
+    score = TrialScore(nats, tokens, tokens if size is None else size)
+    _log.info("%s: %d windows scored", entry.name, len(windows))
+    write_score(file, asked, score)
+    return score
+
+
+def _row(entry: RunEntry, score: TrialScore) -> dict[str, Any]:
+    model, bits = entry.model, ratio(score.nats, score.size).scaled(_BITS)
+    return {
+        "name": entry.name,
+        "run": str(model.run),
+        "checkpoint": model.digest,
+        "step": model.step,
+        "objective": model.objective.name,
+        "figure": model.objective.figure,
+        "parameters": sum(p.numel() for p in model.backbone.parameters()),
+        "seq_len": model.config.data.seq_len,
+        "bits": bits.value,
+        "ci95_bits": bits.ci95,
+        "perplexity": math.exp(score.nats.sum() / score.tokens.sum()),
+    }
+
+
+def _difference(scores: dict[str, TrialScore], a: str, b: str) -> dict[str, Any] | None:
+    """Bits of `a` minus bits of `b`, in pairs: below 0 `a` is better."""
+    if a == b:
+        return None
+    gap = ratio(scores[a].nats - scores[b].nats, scores[a].size).scaled(_BITS)
+    return {"run": b, "bits": gap.value, "ci95": gap.ci95}
+
+
+def _find_notes(comparison: RunComparison) -> list[str]:
+    """What a reader must know before believing a difference."""
+    models = {entry.name: entry.model for entry in comparison.entries}
+    notes = []
+    if len({model.objective.figure for model in models.values()}) > 1:
+        notes.append(
+            "Exact likelihoods stand beside upper bounds: what a bound lacks counts against it."
+        )
+    lengths = {model.config.data.seq_len for model in models.values()}
+    if len(lengths) > 1:
+        shown = " and ".join(f"{n:,}" for n in sorted(lengths))
+        notes.append(
+            f"The runs read {shown} {DOMAINS[comparison.entries[0].model.alphabet.domain].units} "
+            f"at a time: the bases are the same, the context is not."
+        )
+    store = comparison.data.store
+    for name, model in models.items():
+        known = model.data
+        if known.get("fingerprint") in (None, store.fingerprint):
+            continue
+        if known.get("source_sha256") == store.source.sha256:
+            notes.append(
+                f"{name} was trained on other splits of this file: what is scored may have been "
+                f"in its train split."
+            )
+        else:
+            notes.append(f"{name} was trained on other data.")
+    return notes

@@ -1,0 +1,54 @@
+"""The page of finished runs side by side."""
+
+from pathlib import Path
+from typing import Any
+
+from genodiff.reports.benchmark_figures import Dot, dots
+from genodiff.studies.comparison_files import (
+    ComparisonFigure,
+    ComparisonTable,
+    show_difference,
+    show_ends,
+    write_comparison,
+)
+
+
+def write_run_page(results: dict[str, Any], out: Path) -> None:
+    """Write the results of `compare_runs` as table, page and JSON. Raises `MachineError`."""
+    unit, against = results["unit"], results["against"]
+    head = ["", "parameters", f"bits per {unit}", "95 % interval", "perplexity"]
+    head += [f"minus {against}", "objective", "length"]
+    body = []
+    for row in results["rows"]:
+        sign = "=" if row["figure"] == "exact" else "≤"
+        body.append(
+            [
+                row["name"],
+                f"{row['parameters']:,}",
+                f"{sign} {row['bits']:.4f}",
+                show_ends(row["ci95_bits"]),
+                f"{row['perplexity']:.3f}",
+                show_difference(row["minus"]),
+                row["objective"],
+                f"{row['seq_len']:,}",
+            ]
+        )
+    size = f"{results['tokens']:,} tokens in {results['windows']:,} of {results['windows_total']:,}"
+    again = f", {results['repeats']} masks each" if results["repeats"] > 1 else ""
+    notes = [
+        f"{results['split']} of {results['data']}: {size} windows{again}. Intervals are over "
+        f"blocks of windows; differences are taken window by window. "
+        f'"=" is an exact likelihood, "≤" a bound.',
+        *results["notes"],
+    ]
+    shown = [
+        Dot(row["name"], row["bits"], row["ci95_bits"], (), "model") for row in results["rows"]
+    ]
+    picture = ComparisonFigure(
+        "In a picture",
+        dots("fig-compare", f"bits per {unit}", shown),
+        "Each run with its own 95 % interval. Paired differences are surer than these intervals.",
+    )
+    title = ", ".join(row["name"] for row in results["rows"])
+    table = ComparisonTable(f"Bits per {unit}", head, body)
+    write_comparison(out, title, notes, [table], [picture], results)
