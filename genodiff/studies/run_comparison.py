@@ -22,7 +22,7 @@ from genodiff.data.windows import Windows
 from genodiff.domain import DNA, DOMAINS
 from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.bound import Progress, seconds_per_window
 from genodiff.scoring.eval_data import EvalData, open_data
 from genodiff.scoring.eval_options import EvalOptions
@@ -39,7 +39,7 @@ class RunEntry(NamedTuple):
     """A run that is compared, under a name of its own."""
 
     name: str
-    model: Model
+    model: TrainedModel
 
 
 class RunComparison(NamedTuple):

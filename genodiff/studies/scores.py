@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
 from genodiff.io import atomic
-from genodiff.runs.model import Model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring.bound import Progress, bound_of
 
 _MOST_ROWS, _MOST_TOKENS = 32, 32768  # in a batch
@@ -30,7 +30,7 @@ class TrialScore(NamedTuple):
 
 
 def score_windows(
-    model: Model, windows: Windows, seed: int, repeats: int, progress: Progress | None = None
+    model: TrainedModel, windows: Windows, seed: int, repeats: int, progress: Progress | None = None
 ) -> tuple[Floats, Floats]:
     """Nats (mean over repeats) and tokens of each window. Raises as `bound_of`."""
     device = next(model.backbone.parameters()).device

@@ -13,7 +13,7 @@ from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
 from genodiff.cli.evaluation_tables import draw_tables
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.feed import open_data as open_run_data
-from genodiff.runs.model import Model, load_model
+from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
@@ -24,7 +24,7 @@ SPLITS = "c1\t0\t4000\ttrain\nc2\t0\t2000\ttrain\nc3\t0\t640\tvalid\nc4\t0\t1280
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+def model(tmp_path_factory: pytest.TempPathFactory) -> TrainedModel:
     """A run that was trained with a BED of its own."""
     folder = tmp_path_factory.mktemp("bed")
     fasta, bed = folder / "genome.fa", folder / "genome.bed"
@@ -48,7 +48,7 @@ def other(tmp_path: Path) -> Path:
 
 
 def test_a_bed_of_test_rows_only_is_scored(
-    model: Model, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    model: TrainedModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bed = tmp_path / "test.bed"
     bed.write_text("c4\t0\t640\ttest\n")
@@ -69,7 +69,7 @@ def test_a_bed_of_test_rows_only_is_scored(
 
 
 def test_where_no_train_rows_are_at_hand_one_note_says_so(
-    model: Model, other: Path, caplog: pytest.LogCaptureFixture
+    model: TrainedModel, other: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     lost = model._replace(config=model.config.model_copy(update={"fasta": "/gone.fa"}))
     with caplog.at_level(logging.WARNING, "genodiff"):
@@ -79,7 +79,7 @@ def test_where_no_train_rows_are_at_hand_one_note_says_so(
     assert len([r for r in caplog.records if "no baselines" in r.message]) == 1
 
 
-def test_training_still_needs_train_rows(model: Model, tmp_path: Path) -> None:
+def test_training_still_needs_train_rows(model: TrainedModel, tmp_path: Path) -> None:
     bed = tmp_path / "test.bed"
     bed.write_text("c4\t0\t640\ttest\n")
     config = model.config.model_copy(update={"bed": str(bed)})
@@ -88,7 +88,7 @@ def test_training_still_needs_train_rows(model: Model, tmp_path: Path) -> None:
 
 
 def test_the_remembered_bed_is_not_applied_to_another_genome(
-    model: Model, other: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    model: TrainedModel, other: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "genodiff"):
         found = evaluate(model, fasta=str(other), baselines=False)
@@ -99,13 +99,13 @@ def test_the_remembered_bed_is_not_applied_to_another_genome(
     assert evaluate(model, fasta=str(moved), baselines=False)["tokens"] == 1280 - 5
 
 
-def test_a_fault_of_the_remembered_bed_says_where_it_comes_from(model: Model) -> None:
+def test_a_fault_of_the_remembered_bed_says_where_it_comes_from(model: TrainedModel) -> None:
     config = model.config.model_copy(update={"bed": "/gone.bed"})
     with pytest.raises(DataError, match=r"/gone\.bed.*the BED that the run remembers.*--bed"):
         evaluate(model._replace(config=config))
 
 
-def test_split_all_scores_every_base_of_a_genome(model: Model, other: Path) -> None:
+def test_split_all_scores_every_base_of_a_genome(model: TrainedModel, other: Path) -> None:
     found = evaluate(model, "all", fasta=str(other))
     assert (
         found["tokens"] == 2 * (2000 // SEQ_LEN * SEQ_LEN) == 4000 - found["dropped"]["tail_bases"]
@@ -118,7 +118,7 @@ def test_split_all_scores_every_base_of_a_genome(model: Model, other: Path) -> N
     assert "genome.fa, which the run was trained on, 6,000 bases" in str(text)
 
 
-def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model: Model) -> None:
+def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model: TrainedModel) -> None:
     found = evaluate(model, "all")
     assert found["fingerprint"] == model.data["fingerprint"]
     assert found["baselines_from"]["own"]
@@ -126,7 +126,7 @@ def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model: Model) 
 
 
 def test_the_default_of_another_genome_is_its_test_split_with_lines_of_its_train_split(
-    model: Model, other: Path
+    model: TrainedModel, other: Path
 ) -> None:
     found = evaluate(model, fasta=str(other))
     assert found["baselines_from"] == {
@@ -135,7 +135,7 @@ def test_the_default_of_another_genome_is_its_test_split_with_lines_of_its_train
     assert found["tokens"] / found["bases_total"] < 0.06
 
 
-def test_all_is_a_split_of_dna_and_no_other_word_is(model: Model) -> None:
+def test_all_is_a_split_of_dna_and_no_other_word_is(model: TrainedModel) -> None:
     with pytest.raises(UsageError, match="no split 'tset'"):
         evaluate(model, "tset")
     with pytest.raises(UsageError, match="--split all is for DNA"):
