@@ -9,15 +9,19 @@ second list. A piece registers itself where it is defined:
     @OBJECTIVES.register("mdlm")
     class Mdlm(Objective): ...
 
-The modules of `package` are imported at the first look-up, so a file put there is found. A plug-in
+The modules of `package` are imported at the first look-up, so a file put there is found. Only the
+names of pieces are also read without importing, so that a help text does not load torch. A plug-in
 is an installed distribution with an entry point of the group `genodiff.plugins`, whose value is a
 module; importing that module registers its pieces.
 """
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from genodiff.errors import GenodiffError, MachineError, UsageError, did_you_mean
@@ -25,6 +29,8 @@ from genodiff.errors import GenodiffError, MachineError, UsageError, did_you_mea
 GROUP = "genodiff.plugins"
 
 Piece = TypeVar("Piece")
+
+_DECORATOR = r"^@(?:{noun}|[A-Z]+\.register)\(\s*[\"']([^\"']+)"
 _plugins_loaded = False
 
 
@@ -69,11 +75,24 @@ class Registry(Generic[Piece]):
 
     def _load(self) -> None:
         if self._package is not None:
-            package = importlib.import_module(self._package)
-            self._package = None  # before the imports: a module may itself look a piece up
-            for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            name, self._package = self._package, None  # first: a module may itself look a piece up
+            package = importlib.import_module(name)
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ()), f"{name}."):
                 importlib.import_module(module.name)
         load_plugins()
+
+    def list_names(self) -> list[str]:
+        """The names of all pieces, of those not yet imported as their decorators write them."""
+        load_plugins()
+        if self._package is None:
+            return list(self._pieces)
+        files = _list_sources(self._package)
+        written = [
+            name
+            for text in files
+            for name in re.findall(_DECORATOR.format(noun=self.noun), text, re.MULTILINE)
+        ]
+        return list(dict.fromkeys([*written, *self._pieces])) if files else list(self)
 
     def __getitem__(self, name: str) -> Piece:
         """The piece called `name`. Raises `UsageError`, naming what is near."""
@@ -103,3 +122,18 @@ class Registry(Generic[Piece]):
         """Every piece."""
         self._load()
         return list(self._pieces.values())
+
+
+def _list_sources(package: str) -> list[str]:
+    """The texts of a package's files, or of a module, in the order in which it imports them."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        return []
+    first = Path(spec.origin).read_text(encoding="utf-8")
+    if spec.submodule_search_locations is None:
+        return [first]
+    files = [p for at in spec.submodule_search_locations for p in Path(at).glob("*.py")]
+    named = re.findall(r"\w+", first.partition(" import ")[2])
+    rank = {name: place for place, name in reversed(list(enumerate(named)))}
+    files.sort(key=lambda file: (rank.get(file.stem, len(rank)), file.stem))
+    return [file.read_text(encoding="utf-8") for file in files]

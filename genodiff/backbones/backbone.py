@@ -1,65 +1,24 @@
-"""What every network has, and the registries of the kinds of networks and of their presets.
+"""What every network has.
 
-A backbone is one file: the settings of its kind, the network, and its presets. It registers the
-settings and the presets:
+A backbone of ours is two files. One of `backbones.kinds` has its settings and presets, without
+torch:
 
     @BACKBONES.register("dit")
     class DiTSettings(BackboneSettings): ...
 
-    class DiT(Backbone): ...
-
     PRESETS.add("dit-470k", DiTSettings(d_model=88, n_layer=5, n_head=4))
+
+and one of `backbones` has the network, `@NETWORKS.register("dit") class DiT(Backbone)`. A plug-in
+may have all in one file; its settings then build the network themselves.
 """
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
-
 from jaxtyping import Float, Int
-from pydantic import Field
 from torch import Tensor, nn
 
-from genodiff.registry import Registry
-from genodiff.settings import Settings
-
-
-class BackboneSettings(Settings):
-    """The shape of a network. A kind adds its own settings and sets `kind` to its name."""
-
-    kind: str
-    d_model: int = Field(ge=1, description="width of the residual stream")
-    n_layer: int = Field(ge=1, description="number of blocks")
-
-    usual_preset: ClassVar[str]
-    """The preset that is taken where only the kind is named."""
-
-    if TYPE_CHECKING:  # a setting of some kinds, a property of others
-
-        @property
-        def causal(self) -> bool:
-            """Whether a position sees itself and those before it, and nothing else."""
-
-    @property
-    def paired(self) -> bool:
-        """Whether both strands are read."""
-        return False
-
-    @property
-    def time_conditioned(self) -> bool:
-        """Whether the logits depend on sigma."""
-        return False
-
-    @abstractmethod
-    def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "Backbone":
-        """A network with weights drawn from `seed`.
-
-        `complement` maps each id to its complement; networks that read both strands need it.
-        """
-
-    @abstractmethod
-    def n_parameters(self, vocab_size: int) -> int:
-        """The number of weights, without building them."""
+from genodiff.backbones.settings import BACKBONES as BACKBONES
+from genodiff.backbones.settings import NETWORKS as NETWORKS
+from genodiff.backbones.settings import PRESETS as PRESETS
+from genodiff.backbones.settings import BackboneSettings as BackboneSettings
 
 
 class Backbone(nn.Module):
@@ -96,10 +55,3 @@ class Backbone(nn.Module):
     ) -> list[Float[Tensor, "B L {self.d_out}"]]:
         """The input of each block, then `features`: n_layer + 1 tensors. Needed by `embed` only."""
         raise NotImplementedError
-
-
-BACKBONES: Registry[type[BackboneSettings]] = Registry("backbone", package="genodiff.backbones")
-"""The settings of each kind of network."""
-
-PRESETS: Registry[BackboneSettings] = Registry("preset", package="genodiff.backbones")
-"""Networks by name. Parameter counts beside them are with the padded DNA vocabulary of 16."""

@@ -11,16 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from math import ceil, sqrt
-from typing import Annotated, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
+from genodiff.backbones.backbone import NETWORKS, Backbone
+from genodiff.backbones.kinds.caduceus import CaduceusSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
@@ -34,98 +33,6 @@ _AT_A_TIME = (
     1 << 16
 )  # positions, where blocks are recomputed to save memory: a longer row goes alone
 _LONG = 1 << 17  # positions of all rows, from where even the blocks' inputs are too many to keep
-
-
-@BACKBONES.register("caduceus")
-class CaduceusSettings(BackboneSettings):
-    """The shape of a Caduceus."""
-
-    usual_preset = "caduceus-ps-470k"
-
-    kind: Literal["caduceus"] = "caduceus"
-    strands: Literal["paired", "single"] = Field(
-        default="paired", description="both strands with shared weights (PS), or one (Ph)"
-    )
-    d_state: int = Field(default=16, ge=1, description="states per channel")
-    d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
-    expand: int = Field(
-        default=2, ge=1, description="channels of the mixer per channel of the residual stream"
-    )
-    dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        default="auto", description="rank of the step sizes; auto: d_model/16, rounded up"
-    )
-    bidirectional: bool = True
-    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(
-        default="add", description="how the two directions meet"
-    )
-    tie_directions: bool = Field(
-        default=True, description="both directions share their input and output projections"
-    )
-    tie_head: bool = Field(
-        default=True, description="the head is the embedding; always so with paired strands"
-    )
-    norm: Literal["rms", "layer"] = "rms"
-    norm_eps: float = Field(default=1e-5, gt=0)
-    conv_bias: bool = True
-    proj_bias: bool = False
-    alternate_strands: bool = Field(
-        default=False,
-        description="even blocks read the strands exchanged, as published fused weights expect",
-    )
-    checkpointing: bool = Field(
-        default=False,
-        description="recompute each block in the backward pass: less memory, a third more time",
-    )
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "CaduceusSettings":
-        if self.alternate_strands and not self.paired:
-            raise ValueError("alternate_strands needs strands: paired")
-        return self
-
-    @property
-    def paired(self) -> bool:
-        """Whether both strands are read."""
-        return self.strands == "paired"
-
-    @property
-    def rank(self) -> int:
-        """The rank of the step sizes, resolved."""
-        return ceil(self.d_model / 16) if self.dt_rank == "auto" else self.dt_rank
-
-    @property
-    def causal(self) -> bool:
-        """Whether a position sees itself and those before it, and nothing else."""
-        return not self.bidirectional and self.strands == "single"
-
-    def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "Caduceus":
-        """A network with weights drawn from `seed`; paired strands need the `complement`."""
-        return Caduceus(settings=self, vocab_size=vocab_size, complement=complement, seed=seed)
-
-    def n_parameters(self, vocab_size: int) -> int:
-        """The number of weights, without building them."""
-        d, e, n = self.d_model, self.expand * self.d_model, self.d_state
-        direction = (
-            e * self.d_conv
-            + e * self.conv_bias
-            + e * (self.rank + 2 * n)
-            + e * self.rank
-            + e
-            + e * n
-            + e
-        )
-        projections = 3 * d * e + (2 * e + d) * self.proj_bias
-        norm = d * (1 if self.norm == "rms" else 2)
-        pairs = 2 if self.bidirectional and not self.tie_directions else 1
-        block = norm + pairs * projections + (2 if self.bidirectional else 1) * direction
-        return vocab_size * d * (1 if self.tied_head else 2) + self.n_layer * block + norm
-
-    @property
-    def tied_head(self) -> bool:
-        """Whether the head is the embedding."""
-        return self.tie_head or self.strands == "paired"
 
 
 class Block(nn.Module):
@@ -168,6 +75,7 @@ class StateCache:
     edges: list[DirectionState] = field(default_factory=list)
 
 
+@NETWORKS.register("caduceus")
 class Caduceus(Backbone):
     """Logits for every position of a partly masked sequence: a denoiser, `(xt, sigma) -> logits`.
     Time is not an input.
@@ -352,26 +260,3 @@ class Caduceus(Backbone):
         return F.linear(
             self.final_norm(residual), self.embedding if self.head is None else self.head
         )
-
-
-_SHAPES = {
-    "tiny": (64, 2),  # 82,624: two layers, for first looks
-    "83k": (32, 6),  # 82,912: the demo's; motifs under scattered masks need depth more than width
-    "470k": (118, 4),  # 470,702
-    "1.9m": (256, 4),  # 1,934,592
-    "7.7m": (256, 16),  # 7,725,312
-}
-for _size, (_width, _depth) in _SHAPES.items():
-    PRESETS.add(
-        f"caduceus-ps-{_size}", CaduceusSettings(d_model=_width, n_layer=_depth, strands="paired")
-    )
-    PRESETS.add(
-        f"caduceus-ph-{_size}", CaduceusSettings(d_model=_width, n_layer=_depth, strands="single")
-    )
-
-# For autoregressive models. mamba-470k (468,608) is to be compared with caduceus-*-470k.
-for _size, (_width, _depth) in {"tiny": (72, 2), "470k": (128, 4)}.items():
-    PRESETS.add(
-        f"mamba-{_size}",
-        CaduceusSettings(d_model=_width, n_layer=_depth, strands="single", bidirectional=False),
-    )

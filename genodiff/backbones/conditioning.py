@@ -18,9 +18,7 @@ from torch import Tensor, nn
 
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.mamba import Linear
-
-FREQUENCIES = 256
-"""Width of the sinusoidal embedding of a noise level."""
+from genodiff.backbones.settings import FREQUENCIES
 
 _LONGEST_PERIOD = 10_000.0
 _LABEL_STD = 0.02
@@ -83,17 +81,6 @@ class Condition(nn.Module):
         c: Tensor = self.level(sigma if self.time and sigma is not None else zero)
         return c if self.label is None or labels is None else c + self.label(labels)
 
-    @staticmethod
-    def n_parameters(d_cond: int, n_classes: int) -> int:
-        """The number of weights."""
-        return (
-            FREQUENCIES * d_cond
-            + d_cond
-            + d_cond * d_cond
-            + d_cond
-            + ((n_classes + 1) * d_cond if n_classes else 0)
-        )
-
 
 class Modulation(nn.Module):
     """`n` vectors of width d_model, linear in the condition and initially zero."""
@@ -106,11 +93,6 @@ class Modulation(nn.Module):
 
     def forward(self, c: Float[Tensor, "B D"]) -> tuple[Tensor, ...]:
         return F.linear(c, self.weight, self.bias)[:, None].chunk(self.n, -1)
-
-    @staticmethod
-    def n_parameters(d_cond: int, d_model: int, n: int) -> int:
-        """The number of weights."""
-        return n * d_model * (d_cond + 1)
 
 
 def modulate(x: Float[Tensor, "B L D"], shift: Tensor, scale: Tensor) -> Float[Tensor, "B L D"]:

@@ -12,162 +12,23 @@ al., 2024, arXiv 2406.07524; Schiff et al., 2024, arXiv 2412.10193 (classes).
 """
 
 from collections.abc import Iterator
-from math import ceil, sqrt
-from typing import Annotated, Literal
+from math import sqrt
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
+from genodiff.backbones.backbone import NETWORKS, Backbone
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
+from genodiff.backbones.kinds.dimamba import DiMambaSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
 from genodiff.errors import UsageError
 
 _EMBEDDING_STD = 0.02
-
-
-@BACKBONES.register("dimamba")
-class DiMambaSettings(BackboneSettings):
-    """The shape of a DiMamba."""
-
-    usual_preset = "dimamba-470k"
-
-    kind: Literal["dimamba"] = "dimamba"
-    d_model: int = Field(ge=1, description="width of the residual stream; concat adds d_cond to it")
-    conditioning: Literal["adaln", "add", "concat", "none"] = Field(
-        default="adaln", description="how the condition reaches the blocks"
-    )
-    time_conditioning: bool = Field(
-        default=True,
-        description="the condition is of the noise level; else of noise level 0 always",
-    )
-    d_cond: int = Field(
-        default=128, ge=1, description="width of the condition; add takes d_model in its place"
-    )
-    n_classes: int = Field(
-        default=0, ge=0, description="classes that may be asked for; one more stands for none"
-    )
-    residual: bool = Field(
-        default=True,
-        description="a block adds to its input; false, without adaln: it replaces it, as published",
-    )
-    d_state: int = Field(default=16, ge=1, description="states per channel")
-    d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
-    expand: int = Field(
-        default=2, ge=1, description="channels of the mixer per channel of the residual stream"
-    )
-    dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        default="auto",
-        description="rank of the step sizes; auto: width of the stream / 16, rounded up",
-    )
-    bidirectional: bool = True
-    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(
-        default="add", description="how the two directions meet"
-    )
-    tie_directions: bool = Field(
-        default=True, description="both directions share their input and output projections"
-    )
-    tie_head: bool = Field(default=False, description="the head is the embedding")
-    spare_rows: int = Field(
-        default=0,
-        ge=0,
-        description="rows of the embedding beyond the tokens, as published concat networks have",
-    )
-    norm: Literal["rms", "layer"] = "rms"
-    norm_eps: float = Field(default=1e-5, gt=0)
-    conv_bias: bool = True
-    proj_bias: bool = False
-    dropout: float = Field(
-        default=0.0,
-        ge=0,
-        lt=1,
-        description="share of a block's output dropped in training; with adaln only",
-    )
-    checkpointing: bool = Field(
-        default=False,
-        description="recompute each block in the backward pass: less memory, a third more time",
-    )
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "DiMambaSettings":
-        if self.conditioning == "adaln" and not self.residual:
-            raise ValueError(
-                "with adaln a block always adds to its input: residual cannot be false"
-            )
-        if self.conditioning != "adaln" and self.dropout:
-            raise ValueError("dropout needs conditioning: adaln")
-        if self.conditioning == "none" and (self.time_conditioning or self.n_classes):
-            raise ValueError("time_conditioning and n_classes need a conditioning")
-        return self
-
-    @property
-    def causal(self) -> bool:
-        """Whether a position sees only itself and those before it."""
-        return not self.bidirectional
-
-    @property
-    def time_conditioned(self) -> bool:
-        """Whether the logits depend on sigma."""
-        return self.time_conditioning
-
-    @property
-    def width(self) -> int:
-        """Channels of the residual stream."""
-        return self.d_model + (self.d_cond if self.conditioning == "concat" else 0)
-
-    @property
-    def rank(self) -> int:
-        """The rank of the step sizes, resolved."""
-        return ceil(self.width / 16) if self.dt_rank == "auto" else self.dt_rank
-
-    @property
-    def width_cond(self) -> int:
-        """Width of the condition, resolved."""
-        return self.d_model if self.conditioning == "add" else self.d_cond
-
-    def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "DiMamba":
-        """A network with weights drawn from `seed`; `complement` is not used."""
-        return DiMamba(settings=self, vocab_size=vocab_size, seed=seed)
-
-    def n_parameters(self, vocab_size: int) -> int:
-        """The number of weights, without building them."""
-        d, e, n = self.width, self.expand * self.width, self.d_state
-        direction = (
-            e * self.d_conv
-            + e * self.conv_bias
-            + e * (self.rank + 2 * n)
-            + e * self.rank
-            + e
-            + e * n
-            + e
-        )
-        projections = 3 * d * e + (2 * e + d) * self.proj_bias
-        norm = d * (1 if self.norm == "rms" else 2)
-        pairs = 2 if self.bidirectional and not self.tie_directions else 1
-        block = norm + pairs * projections + (2 if self.bidirectional else 1) * direction
-        total = (
-            (vocab_size + self.spare_rows) * self.d_model
-            + (0 if self.tie_head else vocab_size * d)
-            + self.n_layer * block
-            + norm
-        )
-        if self.conditioning == "adaln":
-            total += self.n_layer * Modulation.n_parameters(
-                self.d_cond, d, 3
-            ) + Modulation.n_parameters(self.d_cond, d, 2)
-        return total + (
-            0
-            if self.conditioning == "none"
-            else Condition.n_parameters(self.width_cond, self.n_classes)
-        )
 
 
 class Block(nn.Module):
@@ -197,6 +58,7 @@ class Block(nn.Module):
         )
 
 
+@NETWORKS.register("dimamba")
 class DiMamba(Backbone):
     """A denoiser `(xt, sigma) -> logits` of partly masked sequences."""
 
@@ -325,9 +187,3 @@ class DiMamba(Backbone):
         if self.final_modulation is not None and c is not None:
             h = modulate(h, *self.final_modulation(c))
         yield h
-
-
-PRESETS.add("dimamba-470k", DiMambaSettings(d_model=88, n_layer=5, d_cond=64))  # 471,432
-# The published networks: of ten species (4,774,912 with 12 tokens) and of text (28,407,552).
-PRESETS.add("dimamba-4.8m", DiMambaSettings(d_model=256, n_layer=8))
-PRESETS.add("dimamba-tiny", DiMambaSettings(d_model=512, n_layer=14))

@@ -15,111 +15,23 @@ denoiser stays at the shares for thousands of small steps. Source: Peebles and X
 
 from collections.abc import Iterator
 from math import sqrt
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.attention import Attention, KeyValueCache, Rotation, rotation, visible
-from genodiff.backbones.backbone import BACKBONES, PRESETS, Backbone, BackboneSettings
+from genodiff.backbones.backbone import NETWORKS, Backbone
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
+from genodiff.backbones.kinds.dit import DiTSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Linear
 from genodiff.errors import UsageError
 
 _HEAD_STD = 0.05
-
-
-@BACKBONES.register("dit")
-class DiTSettings(BackboneSettings):
-    """The shape of a DiT."""
-
-    usual_preset = "dit-470k"
-
-    kind: Literal["dit"] = "dit"
-    n_head: int = Field(ge=1, description="attention heads; d_model is a multiple")
-    mlp_ratio: int = Field(
-        default=4,
-        ge=1,
-        description="width of a block's hidden layer per channel of the residual stream",
-    )
-    rotary: bool = Field(
-        default=True, description="rotary positions; without them attention knows no order"
-    )
-    qk_bias: bool = Field(
-        default=False,
-        description="queries and keys have biases, by which heads look at near positions first",
-    )
-    causal: bool = Field(
-        default=False,
-        description="a position sees itself and those before it: for autoregressive models",
-    )
-    norm: Literal["rms", "layer"] = "layer"
-    norm_eps: float = Field(default=1e-5, gt=0)
-    adaln: bool = Field(
-        default=True, description="scale, shift and gate each block by the condition"
-    )
-    time_conditioning: bool = Field(
-        default=False,
-        description="the condition is of the noise level; else of noise level 0 always",
-    )
-    d_cond: int = Field(default=128, ge=1, description="width of the condition")
-    n_classes: int = Field(
-        default=0, ge=0, description="classes that may be asked for; one more stands for none"
-    )
-    tie_head: bool = Field(default=False, description="the head is the embedding, and has no bias")
-    dropout: float = Field(
-        default=0.0, ge=0, lt=1, description="share of a sublayer's output dropped in training"
-    )
-    checkpointing: bool = Field(
-        default=False,
-        description="recompute each block in the backward pass: less memory, a third more time",
-    )
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> "DiTSettings":
-        if self.d_model % self.n_head:
-            raise ValueError(f"d_model {self.d_model} is not a multiple of n_head {self.n_head}")
-        if self.rotary and self.d_model // self.n_head % 2:
-            raise ValueError(
-                f"heads of odd width {self.d_model // self.n_head} cannot turn: change n_head, "
-                f"or set rotary: false"
-            )
-        if self.qk_bias and not self.rotary:
-            raise ValueError("qk_bias needs rotary: true")
-        if not self.adaln and (self.time_conditioning or self.n_classes):
-            raise ValueError("time_conditioning and n_classes need adaln: true")
-        return self
-
-    @property
-    def time_conditioned(self) -> bool:
-        """Whether the logits depend on sigma."""
-        return self.time_conditioning
-
-    def build(
-        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "DiT":
-        """A network with weights drawn from `seed`; `complement` is not used."""
-        return DiT(settings=self, vocab_size=vocab_size, seed=seed)
-
-    def n_parameters(self, vocab_size: int) -> int:
-        """The number of weights, without building them."""
-        d, hidden = self.d_model, self.mlp_ratio * self.d_model
-        norm = d * (1 if self.norm == "rms" or self.adaln else 2)
-        block = 2 * norm + 4 * d * d + 2 * d * hidden + hidden + d + (2 * d if self.qk_bias else 0)
-        head = 0 if self.tie_head else vocab_size * (d + 1)
-        total = vocab_size * d + self.n_layer * block + norm + head
-        if not self.adaln:
-            return total
-        modulations = self.n_layer * Modulation.n_parameters(
-            self.d_cond, d, 6
-        ) + Modulation.n_parameters(self.d_cond, d, 2)
-        return total + modulations + Condition.n_parameters(self.d_cond, self.n_classes)
 
 
 class Block(nn.Module):
@@ -168,6 +80,7 @@ class Block(nn.Module):
         return y
 
 
+@NETWORKS.register("dit")
 class DiT(Backbone):
     """A denoiser `(xt, sigma) -> logits`; a causal one gives the logits of the next token."""
 
@@ -302,27 +215,3 @@ class DiT(Backbone):
         if self.final_modulation is not None and c is not None:
             h = modulate(h, *self.final_modulation(c))
         yield h
-
-
-# The published text models have GPT-2's vocabulary and a mask, 50,258 tokens.
-for _name, _size in {
-    "dit-tiny": (512, 8, 8),  # 28,559,116 with 12 tokens
-    "dit-small": (768, 12, 12),  # 169,627,218 with 50,258
-    "dit-medium": (1024, 24, 16),  # 424,477,010 with 50,258
-}.items():
-    PRESETS.add(_name, DiTSettings(d_model=_size[0], n_layer=_size[1], n_head=_size[2]))
-
-# 471,520: to be compared with caduceus-*-470k at equal parameters.
-for _name, _one_way in (("dit-470k", False), ("dit-causal-470k", True)):
-    PRESETS.add(
-        _name,
-        DiTSettings(
-            d_model=88, n_layer=5, n_head=4, adaln=False, norm="rms", causal=_one_way, qk_bias=True
-        ),
-    )
-
-# The default for text on a CPU: 1,254,536 with the 264 rows of the byte vocabulary.
-PRESETS.add(
-    "dit-tiny-bytes",
-    DiTSettings(d_model=128, n_layer=6, n_head=4, adaln=False, norm="rms", qk_bias=True),
-)

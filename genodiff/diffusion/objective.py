@@ -23,9 +23,10 @@ from torch import Tensor
 from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
+from genodiff.diffusion.registries import OBJECTIVES as OBJECTIVES
 from genodiff.diffusion.sampler import SAMPLERS, Kind, Sampler
+from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
-from genodiff.registry import Registry
 from genodiff.settings import did_you_mean
 
 TimeSampling = Literal["iid", "stratified", "systematic"]
@@ -80,6 +81,16 @@ class Objective(ABC):
         """What it is called in `OBJECTIVES`."""
         return next(name for name, cls in OBJECTIVES.items() if cls is type(self))
 
+    @classmethod
+    def list_settings(cls) -> list[str]:
+        """The names of the objective's own settings."""
+        return [field.name for field in fields(cls) if field.name != "diffusion"]
+
+    @classmethod
+    def check_settings(cls, **settings: Any) -> None:
+        """Raises `UsageError` for a value that the objective cannot have."""
+        cls(MaskedDiffusion(Linear(), 0, (1,)), **settings)
+
     @property
     def samplers(self) -> dict[str, Sampler]:
         """The samplers that fit the trained network; the first is the default."""
@@ -121,19 +132,9 @@ def as_bound(nats: Float[Tensor, "B L"]) -> WindowBound:
     return WindowBound(nats.double(), ones, torch.zeros_like(ones))
 
 
-OBJECTIVES: Registry[type[Objective]] = Registry(
-    "objective", package="genodiff.diffusion.objectives"
-)
-
-
-def settings_of(name: str) -> list[str]:
-    """The names of an objective's own settings."""
-    return [field.name for field in fields(OBJECTIVES[name]) if field.name != "diffusion"]
-
-
 def objective(name: str, diffusion: MaskedDiffusion, **settings: Any) -> Objective:
     """The objective called `name`. Raises `UsageError` for an unknown name or setting."""
-    known = settings_of(name)
+    known = OBJECTIVES[name].list_settings()
     for key in settings:
         if key not in known:
             raise UsageError(

@@ -24,9 +24,9 @@ from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion
+from genodiff.diffusion.registries import SAMPLERS as SAMPLERS
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
-from genodiff.registry import Registry
 
 Kind = Literal["masked", "score", "causal"]
 """A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
@@ -74,8 +74,6 @@ class Sampler:
     """Expected evaluations of the network for n masks, given `revealed_share` after each step."""
     uses_steps: bool  # else it takes as many steps as there are evaluations
 
-
-SAMPLERS: Registry[Sampler] = Registry("sampler", package="genodiff.diffusion.samplers")
 
 Draws = TypeVar("Draws", bound=Callable[..., Sampled])
 

@@ -24,8 +24,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from genodiff.diffusion.registries import SCHEDULES as SCHEDULES
 from genodiff.errors import UsageError
-from genodiff.registry import Registry
 from genodiff.settings import did_you_mean
 
 Time = Float[Tensor, "*T"]
@@ -65,9 +65,6 @@ class Schedule(ABC):
     def weight(self, t: Time) -> Time:
         """-alpha'(t) / (1 - alpha(t)); infinite or NaN at t = 0 if alpha(0) = 1."""
         return -self.dalpha(t) / self.masked(t)
-
-
-SCHEDULES: Registry[type[Schedule]] = Registry("schedule")
 
 
 @dataclass(frozen=True)

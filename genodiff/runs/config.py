@@ -17,16 +17,14 @@ from pydantic import (
     model_validator,
 )
 
-from genodiff.backbones.backbone import BACKBONES, BackboneSettings
-from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.objective import OBJECTIVES, objective, settings_of
-from genodiff.diffusion.schedule import SCHEDULES, Linear
+from genodiff.backbones.settings import BACKBONES, BackboneSettings
+from genodiff.diffusion.registries import OBJECTIVES, SCHEDULES
 from genodiff.domain import DOMAINS, DomainName
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.identity import sha256_json
 from genodiff.registry import Registry
 from genodiff.runs.sections import DataSettings, OptimSettings, TrainSettings
-from genodiff.settings import OneOf, Settings, did_you_mean
+from genodiff.settings import OneOf, Settings
 
 OWN = "own"
 """The recipe's name for a user's own file that no recipe describes."""
@@ -49,7 +47,7 @@ store compares.
 
 def names_of(registry: Registry[Any]) -> Callable[[dict[str, Any]], None]:
     """For a field's `json_schema_extra`: the choices, asked for when the schema is shown."""
-    return lambda schema: schema.update(enum=list(registry))
+    return lambda schema: schema.update(enum=registry.list_names())
 
 
 class DiffusionSettings(Settings):
@@ -106,7 +104,7 @@ class DiffusionSettings(Settings):
         """The objective's own settings, those that were given. Raises `UsageError` for one that it
         does not have.
         """
-        known = settings_of(self.objective)
+        known = OBJECTIVES[self.objective].list_settings()
         given = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
         given |= self.objective_options
         for name in given:
@@ -123,8 +121,8 @@ class DiffusionSettings(Settings):
     @classmethod
     def _name_is_known(cls, name: str, info: ValidationInfo) -> str:
         known = OBJECTIVES if info.field_name == "objective" else SCHEDULES
-        if name not in known:
-            raise ValueError(f"unknown {known.noun}; {did_you_mean(name, known)}")
+        if name not in known.list_names():
+            raise ValueError(f"unknown {known.noun}; {did_you_mean(name, known.list_names())}")
         return name
 
     @model_serializer(mode="wrap")
@@ -179,7 +177,10 @@ class RunConfig(Settings):
         return self
 
     def check_together(self, file: str | Path | None = None) -> None:
-        """Raises `UsageError` where objective, network and their settings do not go together."""
+        """Raises `UsageError` where objective, network and their settings do not go together.
+
+        Imports torch, as all of an objective does.
+        """
         name = self.diffusion.objective
         needed = OBJECTIVES[name].kind == "causal"
         if needed and not self.backbone.causal:
@@ -193,7 +194,7 @@ class RunConfig(Settings):
                 f"one reads one way (causal)"
             )
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
-        objective(name, MaskedDiffusion(Linear(), 0, (1,)), **self.diffusion.own())
+        OBJECTIVES[name].check_settings(**self.diffusion.own())
 
     def digest(self) -> str:
         """sha256 (hex) of the run's identity: equal where a run folder may be shared."""

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from genodiff.backbones.backbone import BACKBONES, PRESETS
+from genodiff.backbones.settings import BACKBONES, PRESETS
 from genodiff.data.text_recipe import load_text_recipe
 from genodiff.domain import DNA, DOMAINS, TEXT
-from genodiff.errors import GenodiffError, UsageError
+from genodiff.errors import GenodiffError, UsageError, did_you_mean
 from genodiff.runs.config import OWN, RunConfig
-from genodiff.settings import did_you_mean, kinds_of, read_yaml
+from genodiff.settings import kinds_of, read_yaml
 
 DEFAULT_STEPS = 10_000
 

@@ -1,0 +1,1 @@
+"""The kinds of networks: settings and presets of each, without torch."""

@@ -1,0 +1,134 @@
+"""The shapes of a Caduceus, and of a one-way Mamba."""
+
+from math import ceil
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from genodiff.backbones.settings import (
+    BACKBONES,
+    NETWORKS,
+    PRESETS,
+    BackboneSettings,
+)
+
+if TYPE_CHECKING:
+    import genodiff.backbones.caduceus
+
+
+@BACKBONES.register("caduceus")
+class CaduceusSettings(BackboneSettings):
+    """The shape of a Caduceus."""
+
+    usual_preset = "caduceus-ps-470k"
+
+    kind: Literal["caduceus"] = "caduceus"
+    strands: Literal["paired", "single"] = Field(
+        default="paired", description="both strands with shared weights (PS), or one (Ph)"
+    )
+    d_state: int = Field(default=16, ge=1, description="states per channel")
+    d_conv: int = Field(default=4, ge=1, description="width of the short convolution")
+    expand: int = Field(
+        default=2, ge=1, description="channels of the mixer per channel of the residual stream"
+    )
+    dt_rank: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        default="auto", description="rank of the step sizes; auto: d_model/16, rounded up"
+    )
+    bidirectional: bool = True
+    bidirectional_strategy: Literal["add", "ew_multiply"] = Field(
+        default="add", description="how the two directions meet"
+    )
+    tie_directions: bool = Field(
+        default=True, description="both directions share their input and output projections"
+    )
+    tie_head: bool = Field(
+        default=True, description="the head is the embedding; always so with paired strands"
+    )
+    norm: Literal["rms", "layer"] = "rms"
+    norm_eps: float = Field(default=1e-5, gt=0)
+    conv_bias: bool = True
+    proj_bias: bool = False
+    alternate_strands: bool = Field(
+        default=False,
+        description="even blocks read the strands exchanged, as published fused weights expect",
+    )
+    checkpointing: bool = Field(
+        default=False,
+        description="recompute each block in the backward pass: less memory, a third more time",
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "CaduceusSettings":
+        if self.alternate_strands and not self.paired:
+            raise ValueError("alternate_strands needs strands: paired")
+        return self
+
+    @property
+    def paired(self) -> bool:
+        """Whether both strands are read."""
+        return self.strands == "paired"
+
+    @property
+    def rank(self) -> int:
+        """The rank of the step sizes, resolved."""
+        return ceil(self.d_model / 16) if self.dt_rank == "auto" else self.dt_rank
+
+    @property
+    def causal(self) -> bool:
+        """Whether a position sees itself and those before it, and nothing else."""
+        return not self.bidirectional and self.strands == "single"
+
+    def build(
+        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
+    ) -> "genodiff.backbones.caduceus.Caduceus":
+        """A network with weights drawn from `seed`; paired strands need the `complement`."""
+        network: genodiff.backbones.caduceus.Caduceus = NETWORKS["caduceus"](
+            settings=self, vocab_size=vocab_size, complement=complement, seed=seed
+        )
+        return network
+
+    def n_parameters(self, vocab_size: int) -> int:
+        """The number of weights, without building them."""
+        d, e, n = self.d_model, self.expand * self.d_model, self.d_state
+        direction = (
+            e * self.d_conv
+            + e * self.conv_bias
+            + e * (self.rank + 2 * n)
+            + e * self.rank
+            + e
+            + e * n
+            + e
+        )
+        projections = 3 * d * e + (2 * e + d) * self.proj_bias
+        norm = d * (1 if self.norm == "rms" else 2)
+        pairs = 2 if self.bidirectional and not self.tie_directions else 1
+        block = norm + pairs * projections + (2 if self.bidirectional else 1) * direction
+        return vocab_size * d * (1 if self.tied_head else 2) + self.n_layer * block + norm
+
+    @property
+    def tied_head(self) -> bool:
+        """Whether the head is the embedding."""
+        return self.tie_head or self.strands == "paired"
+
+
+_SHAPES = {
+    "tiny": (64, 2),  # 82,624: two layers, for first looks
+    "83k": (32, 6),  # 82,912: the demo's; motifs under scattered masks need depth more than width
+    "470k": (118, 4),  # 470,702
+    "1.9m": (256, 4),  # 1,934,592
+    "7.7m": (256, 16),  # 7,725,312
+}
+for _size, (_width, _depth) in _SHAPES.items():
+    PRESETS.add(
+        f"caduceus-ps-{_size}", CaduceusSettings(d_model=_width, n_layer=_depth, strands="paired")
+    )
+    PRESETS.add(
+        f"caduceus-ph-{_size}", CaduceusSettings(d_model=_width, n_layer=_depth, strands="single")
+    )
+
+# For autoregressive models. mamba-470k (468,608) is to be compared with caduceus-*-470k.
+for _size, (_width, _depth) in {"tiny": (72, 2), "470k": (128, 4)}.items():
+    PRESETS.add(
+        f"mamba-{_size}",
+        CaduceusSettings(d_model=_width, n_layer=_depth, strands="single", bidirectional=False),
+    )

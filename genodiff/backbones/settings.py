@@ -1,0 +1,84 @@
+"""The settings of networks, and the registries of kinds, presets and networks. No torch.
+
+The settings and presets of a kind stand in a file of `backbones.kinds`, the network in a file of
+`backbones`. So settings are read, and a wrong one is refused, before torch is imported.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from genodiff.registry import Registry
+from genodiff.settings import Settings
+
+if TYPE_CHECKING:
+    import genodiff.backbones.backbone
+
+
+class BackboneSettings(Settings):
+    """The shape of a network. A kind adds its own settings and sets `kind` to its name."""
+
+    kind: str
+    d_model: int = Field(ge=1, description="width of the residual stream")
+    n_layer: int = Field(ge=1, description="number of blocks")
+
+    usual_preset: ClassVar[str]
+    """The preset that is taken where only the kind is named."""
+
+    if TYPE_CHECKING:  # a setting of some kinds, a property of others
+
+        @property
+        def causal(self) -> bool:
+            """Whether a position sees itself and those before it, and nothing else."""
+
+    @property
+    def paired(self) -> bool:
+        """Whether both strands are read."""
+        return False
+
+    @property
+    def time_conditioned(self) -> bool:
+        """Whether the logits depend on sigma."""
+        return False
+
+    @abstractmethod
+    def build(
+        self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
+    ) -> "genodiff.backbones.backbone.Backbone":
+        """A network with weights drawn from `seed`.
+
+        `complement` maps each id to its complement; networks that read both strands need it.
+        """
+
+    @abstractmethod
+    def n_parameters(self, vocab_size: int) -> int:
+        """The number of weights, without building them."""
+
+
+BACKBONES: Registry[type[BackboneSettings]] = Registry(
+    "backbone", package="genodiff.backbones.kinds"
+)
+"""The settings of each kind of network."""
+
+PRESETS: Registry[BackboneSettings] = Registry("preset", package="genodiff.backbones.kinds")
+"""Networks by name. Parameter counts beside them are with the padded DNA vocabulary of 16."""
+
+NETWORKS: Registry[Callable[..., Any]] = Registry("network", package="genodiff.backbones")
+"""The network of each kind; the first look-up imports torch."""
+
+
+FREQUENCIES = 256
+"""Width of the sinusoidal embedding of a noise level."""
+
+
+def count_condition_weights(d_cond: int, n_classes: int) -> int:
+    """The weights of a `conditioning.Condition`."""
+    labels = (n_classes + 1) * d_cond if n_classes else 0
+    return FREQUENCIES * d_cond + d_cond + d_cond * d_cond + d_cond + labels
+
+
+def count_modulation_weights(d_cond: int, d_model: int, n: int) -> int:
+    """The weights of a `conditioning.Modulation`."""
+    return n * d_model * (d_cond + 1)
