@@ -168,12 +168,21 @@ class Caduceus(Backbone):
 
         They are the embedding, the output of each mixer but the last, and the features.
         """
+        return self._list_states(xt, lengths)
+
+    def _list_states(self, xt: Tensor, lengths: Tensor | None) -> list[Tensor]:
         states = []
         for i, rows in enumerate(self._stream(xt, lengths, every=True)):
             if self.settings.alternate_strands and i % 2 and i < self.settings.n_layer:
                 rows = exchange_strands(rows, lengths)
             states.append(side_by_side(rows, lengths) if self.paired else rows)
         return states
+
+    def _embed(self, xt: Tensor, lengths: Tensor | None) -> Tensor:
+        """What the first block reads. With paired strands, the strands are rows."""
+        if self.complement is not None:
+            xt = both_strands(xt, self.complement, lengths)
+        return F.embedding(xt, self.embedding)
 
     def _stream(self, xt: Tensor, lengths: Tensor | None, every: bool = False) -> Iterator[Tensor]:
         """The input of each block without the residual, then the output of the last norm.
@@ -182,8 +191,7 @@ class Caduceus(Backbone):
         come.
         """
         mask = None
-        if self.complement is not None:
-            xt = both_strands(xt, self.complement, lengths)
+        hidden = self._embed(xt, lengths)
         row_lengths = (
             torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
         )
@@ -191,11 +199,10 @@ class Caduceus(Backbone):
             mask = (torch.arange(xt.shape[1], device=xt.device) < row_lengths[:, None])[
                 ..., None
             ].to(self.embedding.dtype)
-        hidden = F.embedding(xt, self.embedding)
         yield hidden
         residual = hidden
         recompute = self.settings.checkpointing and torch.is_grad_enabled()
-        if recompute and not every and xt.numel() >= _LONG:
+        if recompute and not every and hidden.shape[:2].numel() >= _LONG:
             # Inputs of groups of blocks are kept, and of blocks within one group: about 2 √n of n,
             # for one more forward pass.
             size = ceil(sqrt(len(self.blocks)))

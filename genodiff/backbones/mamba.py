@@ -188,12 +188,12 @@ class Mamba(nn.Module):
         return out + other if self.strategy == "add" else out * other
 
     def _project_in(
-        self, proj: Linear, h: Tensor, mask: Tensor | None, mirrored: bool
+        self, proj: Linear | nn.Linear, h: Tensor, mask: Tensor | None, mirrored: bool
     ) -> tuple[Tensor, ...]:
         x, z = F.linear(h, proj.weight.flip(1) if mirrored else proj.weight, proj.bias).chunk(2, -1)
         return (x if mask is None else x * mask), z
 
-    def _project_out(self, proj: Linear, y: Tensor, mirrored: bool) -> Tensor:
+    def _project_out(self, proj: Linear | nn.Linear, y: Tensor, mirrored: bool) -> Tensor:
         if not mirrored:
             return proj(y)
         return F.linear(y, proj.weight.flip(0), None if proj.bias is None else proj.bias.flip(0))

@@ -1,0 +1,156 @@
+"""Published folders as transformers finds them, their weights judged before they are read.
+
+The readers are those of `genodiff.hub`: no pickle is executed, names and shapes are compared with
+the config first. A fault is the exception that transformers' users expect, with our one line.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.utils import cached_file
+
+from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.errors import CheckpointError
+from genodiff.hub.caduceus_names import (
+    from_published,
+    map_names,
+    map_state_names,
+    read_published_complement,
+)
+from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.published_config import judge_config
+from genodiff.hub.published_network import (
+    BELONG,
+    CONFIG,
+    blame_file,
+    find_culprit,
+    make_stand_ins,
+)
+from genodiff.hub.weight_files import (
+    BIN,
+    SAFETENSORS,
+    Weights,
+    find_weight_files,
+    open_weights,
+    read_json_file,
+)
+
+BARE, MASKED_LM = "Caduceus", "CaduceusForMaskedLM"
+
+_COMPLEMENT, _WORDS = "complement_map", "embeddings.word_embeddings."
+_NAMES = (SAFETENSORS, BIN)
+
+
+def find_folder(name: str | os.PathLike[str], variant: str | None, hub: dict[str, Any]) -> Path:
+    """The folder of this path, or of this repository in the hub's cache, which is filled.
+
+    Raises `OSError` where there is none.
+    """
+    if variant is not None:
+        raise ValueError(f"variant='{variant}': only the usual file names are read; leave it out")
+    path = Path(name) / hub.get("subfolder", "")
+    if path.is_dir():
+        return path
+    if Path(name).is_file():
+        raise OSError(f"{name}: is a file; give the folder that holds it and its {CONFIG}")
+    config = cached_file(name, CONFIG, **hub)
+    optional = hub | {"_raise_exceptions_for_missing_entries": False}
+    for file in _NAMES:
+        if cached_file(name, file, **optional) is not None:
+            break
+        index = cached_file(name, f"{file}.index.json", **optional)
+        if index is not None:
+            for part in sorted(set(read_json_file(Path(index)).get("weight_map", {}).values())):
+                cached_file(name, part, **hub)
+            break
+    return Path(str(config)).parent
+
+
+def read_weights(
+    folder: Path, config: Mapping[str, Any] | None, architecture: str
+) -> dict[str, Tensor]:
+    """The tensors of a folder under the names of a model of ours, buffers included.
+
+    `config` stands in for the folder's. Raises `OSError` for files and `ValueError` for a config.
+    """
+    file = folder / CONFIG
+    try:
+        values = read_json_file(file)
+    except CheckpointError as fault:
+        raise OSError(str(fault)) from None
+    # Remote code is never asked for here, so it needs no warning.
+    values.pop("auto_map", None)
+    try:
+        judged = judge_config(values, file)
+        return _read_weights(folder, judged if config is None else config, architecture)
+    except CheckpointError as fault:
+        raise (ValueError if fault.file == file else OSError)(str(fault)) from None
+
+
+def _read_weights(folder: Path, config: Mapping[str, Any], architecture: str) -> dict[str, Tensor]:
+    file = folder / CONFIG
+    if config.get("model_type", "caduceus") != "caduceus":
+        what = f"model_type is '{config['model_type']}', not 'caduceus'"
+        raise CheckpointError(what, file=file, fix="give a published folder of Caduceus")
+    files = find_weight_files(folder)
+    if not files:
+        what = "holds no weights: neither model.safetensors nor pytorch_model.bin"
+        raise CheckpointError(what, file=folder, fix="give the whole published folder")
+    weights = open_weights(files)
+    ours = _find_network(weights)
+    culprit = find_culprit(weights, file)
+    stand_ins = make_stand_ins(weights, ours)
+    settings, _ = blame_file(
+        culprit,
+        lambda: from_published(stand_ins, config),
+        f"; {CONFIG} and the weights do not fit each other",
+    )
+    wrapped = _judge_form(stand_ins, settings, file)
+    state = weights.read(ours)
+    settings, tensors = blame_file(culprit, lambda: from_published(state, config))
+    rows = len(tensors["embedding"])
+    complement = blame_file(file, lambda: read_published_complement(config, rows))
+    _judge_buffers(state, complement, weights)
+    prefix = "backbone." if architecture == BARE else "caduceus.backbone."
+    there, names = map_state_names(state, settings), map_names(settings, prefix, wrapped)
+    found = {
+        theirs: published_shape(theirs, tensors[here]).to(weights.entries[there[here]].dtype)
+        for here, theirs in names.items()
+        if architecture == MASKED_LM or here != "head"
+    }
+    if settings.paired and complement is not None:
+        found[f"{prefix}embeddings.word_embeddings.{_COMPLEMENT}"] = torch.tensor(complement)
+        if architecture == MASKED_LM:
+            found[f"lm_head.{_COMPLEMENT}"] = torch.tensor(complement)
+    return found | weights.read([n for n in weights.entries if n not in set(ours)])
+
+
+def _find_network(weights: Weights) -> list[str]:
+    """The names of the network's tensors; a head that is not published has others."""
+    words = [name for name in weights.entries if _WORDS in name]
+    prefix = words[0][: words[0].index(_WORDS)] if words else ""
+    return [name for name in weights.entries if name.startswith((prefix, "lm_head."))]
+
+
+def _judge_form(state: Mapping[str, Tensor], settings: CaduceusSettings, file: Path) -> bool:
+    """Whether norms are wrapped. Raises `CheckpointError` where names and config differ in it."""
+    names = map_state_names(state, settings)
+    wrapped = ".submodule." in names["final_norm.weight"]
+    if wrapped != (settings.paired and not settings.alternate_strands):
+        form = "false" if wrapped else "true"
+        what = f"the weights were saved with fused_add_norm {form}, which is another function"
+        raise CheckpointError(what, file=file, fix=f"set fused_add_norm to {form}")
+    return wrapped
+
+
+def _judge_buffers(
+    state: Mapping[str, Tensor], complement: tuple[int, ...] | None, weights: Weights
+) -> None:
+    for name, value in state.items():
+        if name.endswith(_COMPLEMENT) and complement not in (None, tuple(value.tolist())):
+            what = f"'{name}' differs from complement_map in {CONFIG}"
+            raise CheckpointError(what, file=weights.entries[name].file, fix=BELONG)

@@ -1,0 +1,388 @@
+"""Caduceus as transformers' models: bare, for masked language modelling, for classification.
+
+Inputs, outputs and losses are those of the published classes, on ids of the published vocabulary.
+Source: Schiff et al., 2024, arXiv 2403.03234.
+"""
+
+import logging
+from contextvars import ContextVar
+from dataclasses import replace
+from math import sqrt
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers import initialization as init
+from transformers.modeling_outputs import (
+    BaseModelOutputWithNoAttention,
+    MaskedLMOutput,
+    SequenceClassifierOutput,
+)
+
+from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.layers import Norm
+from genodiff.errors import CheckpointError
+from genodiff.hf.configuration import CaduceusConfig
+from genodiff.hf.folders import find_folder, read_weights
+from genodiff.hf.published_tree import (
+    PublishedBackbone,
+    PublishedBlock,
+    PublishedDirection,
+    PublishedHead,
+    StrandEmbedding,
+    StrandHead,
+)
+from genodiff.hub.caduceus_names import read_published_settings
+
+IGNORED = -100
+"""The label that no loss counts, besides `config.pad_token_id` where it is set."""
+
+POOLINGS = ("mean", "max", "first", "last")
+
+_HUB = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
+_SOURCE: ContextVar[str | None] = ContextVar("_SOURCE", default=None)
+_log = logging.getLogger("genodiff")
+
+
+class CaduceusPreTrainedModel(PreTrainedModel):
+    """What the models share: reading, initial values, embeddings."""
+
+    config_class = CaduceusConfig
+    config: CaduceusConfig
+    base_model_prefix = "caduceus"
+    supports_gradient_checkpointing = True
+    _no_split_modules = [PublishedBlock.__name__]  # noqa: RUF012
+    _warned = False
+
+    @classmethod
+    def from_pretrained(  # type: ignore[override]
+        cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """The model in a published folder, or in the hub's repository of this name.
+
+        Weights are judged before they are read, and no pickle is executed. Raises `OSError` for a
+        file that is missing or damaged, `ValueError` for a config that is no Caduceus'.
+        """
+        name, state = pretrained_model_name_or_path, kwargs.pop("state_dict", None)
+        if name is None or state is not None:
+            return super().from_pretrained(None, *args, state_dict=state, **kwargs)
+        hub = {key: kwargs.pop(key) for key in _HUB if key in kwargs}
+        folder = find_folder(name, kwargs.pop("variant", None), hub)
+        config = kwargs.pop("config", None) or str(folder)
+        given = config if isinstance(config, CaduceusConfig) else None
+        state = read_weights(folder, None if given is None else given.to_dict(), cls.__name__)
+        source = _SOURCE.set(str(name))
+        try:
+            model = super().from_pretrained(None, *args, config=config, state_dict=state, **kwargs)
+        finally:
+            _SOURCE.reset(source)
+        loaded = model[0] if isinstance(model, tuple) else model
+        loaded.name_or_path = loaded.config.name_or_path = str(name)
+        return model
+
+    @staticmethod
+    def _finalize_model_loading(model: Any, load_config: Any, loading_info: Any) -> Any:
+        """As transformers', with the folder's name in its report of missing weights."""
+        named = replace(load_config, pretrained_model_name_or_path=_SOURCE.get())
+        return PreTrainedModel._finalize_model_loading(model, named, loading_info)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Published initial values of what no file has given."""
+        config = self.config
+        std = (config.initializer_cfg or {}).get("initializer_range", 0.02)
+        if isinstance(module, nn.Embedding) or module is getattr(self, "score", None):
+            init.normal_(module.weight, std=std)
+        elif isinstance(module, PublishedHead):
+            init.kaiming_uniform_(module.weight, a=sqrt(5))
+        elif isinstance(module, PublishedDirection):
+            module.draw_weights(config.ssm_cfg or {})
+        elif isinstance(module, Norm):
+            init.ones_(module.weight)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, StrandEmbedding | StrandHead):
+            init.copy_(module.complement_map, torch.tensor(list_complement(config)))
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The word embeddings: (B, L) ids → (B, L, D), or (B, L, 2 D) with both strands."""
+        return self.base_model.backbone.embeddings.word_embeddings
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Replaces the word embeddings. Raises `NotImplementedError` with both strands."""
+        if self.config.rcps:
+            raise NotImplementedError("the embeddings of both strands (rcps) cannot be replaced")
+        self.base_model.backbone.embeddings.word_embeddings = value
+
+    def resize_token_embeddings(
+        self,
+        new_num_tokens: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        mean_resizing: bool = True,
+    ) -> nn.Module:
+        """The embeddings with this many rows, rounded up as `pad_vocab_size_multiple` says.
+
+        Raises `NotImplementedError` with both strands: new rows would have no complement.
+        """
+        if new_num_tokens is None and pad_to_multiple_of is None:
+            return self.get_input_embeddings()
+        if self.config.rcps:
+            raise NotImplementedError("the embeddings of both strands (rcps) cannot be resized")
+        multiple = pad_to_multiple_of or self.config.pad_vocab_size_multiple
+        found = super().resize_token_embeddings(new_num_tokens, multiple, mean_resizing)
+        if self.config.complement_map is not None:
+            self.config.pad_vocabulary()
+        return found
+
+    def _read_mask(self, attention_mask: Tensor | None) -> None:
+        """Says once that padding counts: published Caduceus knows no mask."""
+        told = CaduceusPreTrainedModel._warned
+        if attention_mask is not None and not told and not bool(attention_mask.all()):
+            CaduceusPreTrainedModel._warned = True
+            _log.warning(
+                "attention_mask is not read: published Caduceus takes padding as tokens like "
+                "others; group sequences by length where that matters"
+            )
+
+
+def list_complement(config: CaduceusConfig) -> list[int]:
+    """The complement of each id, padding rows included; empty with one strand."""
+    if not config.rcps:
+        return []
+    pairs = config.complement_map
+    if not pairs:
+        raise ValueError("config: complement_map is missing, which a network of both strands needs")
+    found = [pairs.get(token, token) for token in range(config.vocab_size)]
+    if sorted(found) != list(range(len(found))) or any(found[c] != i for i, c in enumerate(found)):
+        raise ValueError("config: complement_map is not its own inverse; check its ids")
+    return found
+
+
+def read_settings(config: CaduceusConfig) -> CaduceusSettings:
+    """The shape of the network. Raises `ValueError` for what genodiff does not build."""
+    try:
+        return read_published_settings(config.to_dict())
+    except CheckpointError as fault:
+        raise ValueError(f"config: {fault}") from None
+
+
+class Caduceus(CaduceusPreTrainedModel):
+    """The bare network: hidden states (B, L, D), or (B, L, 2 D) with both strands side by side."""
+
+    def __init__(self, config: CaduceusConfig, **kwargs: Any) -> None:
+        super().__init__(config)
+        config.pad_vocabulary()
+        self.backbone = PublishedBackbone(
+            read_settings(config), config.vocab_size, list_complement(config),
+            config.residual_in_fp32,
+        )  # fmt: skip
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        attention_mask: Tensor | None = None,
+    ) -> tuple[Any, ...] | Tensor | BaseModelOutputWithNoAttention:
+        """Hidden states after the last norm. `attention_mask` is not read, as published.
+
+        `hidden_states` are the embeddings, the output of each mixer but the last, and the last
+        norm's; published code without `fused_add_norm` leaves out the last, and so does this.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds")
+        every, as_dict = choose_outputs(self.config, output_hidden_states, return_dict)
+        self._read_mask(attention_mask)
+        last, states = self.backbone(
+            input_ids if inputs_embeds is None else inputs_embeds, every=every
+        )
+        if not self.config.fused_add_norm:
+            states = states[:-1]
+        if not as_dict:
+            return (last, states) if every else last
+        return BaseModelOutputWithNoAttention(
+            last_hidden_state=last, hidden_states=tuple(states) if every else None
+        )
+
+
+def choose_outputs(
+    config: CaduceusConfig, output_hidden_states: bool | None, return_dict: bool | None
+) -> tuple[bool, bool]:
+    """Whether hidden states are wanted, and whether a dictionary is; None asks the config."""
+    every = config.output_hidden_states if output_hidden_states is None else output_hidden_states
+    as_dict = config.return_dict if return_dict is None else return_dict
+    return bool(every), bool(as_dict)
+
+
+class CaduceusForMaskedLM(CaduceusPreTrainedModel):
+    """Logits (B, L, vocab_size) of each position, padding rows of the vocabulary included."""
+
+    def __init__(self, config: CaduceusConfig, **kwargs: Any) -> None:
+        super().__init__(config)
+        self.caduceus = Caduceus(config)
+        self.lm_head: nn.Module
+        if config.rcps:
+            self.lm_head = StrandHead(list_complement(config))
+        else:
+            self.lm_head = PublishedHead(config.d_model, config.vocab_size)
+            self._tied_weights_keys = {
+                "lm_head.weight": "caduceus.backbone.embeddings.word_embeddings.weight"
+            }
+        self.post_init()
+
+    def get_output_embeddings(self) -> nn.Module:
+        """The head. With both strands its weights are the embeddings'."""
+        return self.lm_head
+
+    def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
+        """Replaces the head. Raises `NotImplementedError` with both strands."""
+        if self.config.rcps:
+            raise NotImplementedError("the head of both strands (rcps) cannot be replaced")
+        self.lm_head = new_embeddings
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        loss_weights: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        attention_mask: Tensor | None = None,
+    ) -> tuple[Any, ...] | MaskedLMOutput:
+        """Logits, and the mean cross-entropy (nats) over labels that are not ignored.
+
+        Ignored are -100 and `config.pad_token_id`. `loss_weights` (B, L) weigh the positions; they
+        are divided by their sum over the counted ones. `attention_mask` is not read, as published.
+        """
+        every, as_dict = choose_outputs(self.config, output_hidden_states, return_dict)
+        found = self.caduceus(
+            input_ids, inputs_embeds, every, return_dict=True, attention_mask=attention_mask
+        )
+        hidden = found.last_hidden_state
+        if self.config.rcps:
+            logits = self.lm_head(hidden, self.get_input_embeddings().weight)
+        else:
+            logits = self.lm_head(hidden)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        loss = None if labels is None else self._weigh_loss(logits, labels, loss_weights)
+        if not as_dict:
+            rest = (logits, list(found.hidden_states)) if every else (logits,)
+            return rest if loss is None else (loss, *rest)
+        return MaskedLMOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
+
+    def _weigh_loss(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+        labels = labels.to(logits.device).reshape(-1).long()
+        if self.config.pad_token_id is not None:
+            labels = labels.masked_fill(labels == self.config.pad_token_id, IGNORED)
+        logits = logits.reshape(-1, logits.shape[-1])
+        if weights is None:
+            return F.cross_entropy(logits, labels, ignore_index=IGNORED)
+        nats = F.cross_entropy(logits, labels, ignore_index=IGNORED, reduction="none")
+        weights = weights.to(logits).reshape(-1).masked_fill(labels == IGNORED, 0.0)
+        return (nats * (weights / weights.sum())).sum()
+
+
+class CaduceusForSequenceClassification(CaduceusPreTrainedModel):
+    """Scores (B, num_labels): pooled hidden states and one linear map without bias.
+
+    With both strands, each is pooled, and the scores are averaged. With one strand `conjoin_train`
+    and `conjoin_eval` ask for ids (B, L, 2) of both strands. Every position is pooled, padding too,
+    as published.
+    """
+
+    def __init__(
+        self,
+        config: CaduceusConfig,
+        pooling_strategy: str | None = None,
+        conjoin_train: bool | None = None,
+        conjoin_eval: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(config)
+        given = {
+            "pooling_strategy": pooling_strategy,
+            "conjoin_train": conjoin_train,
+            "conjoin_eval": conjoin_eval,
+        }
+        for name, value in given.items():
+            if value is not None:
+                setattr(config, name, value)
+        if config.pooling_strategy not in POOLINGS:
+            known = ", ".join(POOLINGS)
+            raise NotImplementedError(
+                f"pooling_strategy '{config.pooling_strategy}' is not {known}"
+            )
+        self.num_labels = config.num_labels
+        self.caduceus = Caduceus(config)
+        self.score = nn.Linear(config.d_model, config.num_labels, bias=False)
+        self.post_init()
+
+    @property
+    def conjoins(self) -> bool:
+        """Whether ids of both strands are read, in this mode. A paired network has both itself."""
+        wanted = self.config.conjoin_train or (self.config.conjoin_eval and not self.training)
+        return wanted and not self.config.rcps
+
+    def pool_hidden_states(self, hidden: Tensor) -> Tensor:
+        """(B, D) of (B, L, D)."""
+        how = self.config.pooling_strategy
+        if how in ("first", "last"):
+            return hidden[:, 0 if how == "first" else -1]
+        return hidden.mean(1) if how == "mean" else hidden.amax(1)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        attention_mask: Tensor | None = None,
+    ) -> tuple[Any, ...] | SequenceClassifierOutput:
+        """Scores, and the loss that `config.problem_type` names.
+
+        Where it is None, labels tell it: one label is regression, whole numbers are one class of
+        several, others several yes/no answers. `hidden_states` are those of the given strand.
+        """
+        every, as_dict = choose_outputs(self.config, output_hidden_states, return_dict)
+        self._read_mask(attention_mask)
+        if self.conjoins:
+            if input_ids is None or input_ids.ndim != 3 or input_ids.shape[-1] != 2:
+                raise ValueError("conjoining needs input_ids (B, L, 2): both strands of each row")
+            found, other = (
+                self.caduceus(input_ids[..., strand], None, every, return_dict=True)
+                for strand in (0, 1)
+            )
+            strands = [found.last_hidden_state, other.last_hidden_state]
+        else:
+            found = self.caduceus(input_ids, inputs_embeds, every, return_dict=True)
+            strands = [found.last_hidden_state]
+            if self.config.rcps:
+                given, turned = strands[0].chunk(2, -1)
+                strands = [given, turned.flip(1, 2)]
+        logits = torch.stack([self.score(self.pool_hidden_states(h)) for h in strands]).mean(0)
+        loss = None if labels is None else self._find_loss(logits, labels.to(logits.device))
+        if not as_dict:
+            rest = (logits, list(found.hidden_states)) if every else (logits,)
+            return rest if loss is None else (loss, *rest)
+        return SequenceClassifierOutput(loss=loss, logits=logits, hidden_states=found.hidden_states)
+
+    def _find_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        if self.config.problem_type is None:
+            whole = not labels.is_floating_point()
+            self.config.problem_type = (
+                "regression"
+                if self.num_labels == 1
+                else "single_label_classification"
+                if whole
+                else "multi_label_classification"
+            )
+        if self.config.problem_type == "regression":
+            return F.mse_loss(logits.squeeze(), labels.squeeze().to(logits.dtype))
+        if self.config.problem_type == "single_label_classification":
+            return F.cross_entropy(logits.view(-1, self.num_labels), labels.view(-1).long())
+        return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))

@@ -1,0 +1,295 @@
+"""The modules of a published Caduceus: its names and shapes of weights, our forward pass.
+
+A weight stands where published code has it, so scripts, optimisers and files find it by its name.
+The network's own classes read the weights through properties; nothing is copied or permuted. Ids
+are the published ones throughout.
+"""
+
+from math import log, sqrt
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import initialization as init
+
+from genodiff.backbones.caduceus import Block, CaduceusSettings
+from genodiff.backbones.caduceus import Caduceus as Network
+from genodiff.backbones.layers import Norm, take_last
+from genodiff.backbones.mamba import Mamba
+from genodiff.backbones.strand import side_by_side, vote
+from genodiff.kernels.direction import DirectionWeights
+from genodiff.kernels.linear import linear
+
+
+def strands_as_rows(h: Tensor) -> Tensor:
+    """The rows of both strands of (B, L, 2 D), where they stand side by side."""
+    given, other = h.chunk(2, -1)
+    return torch.cat([given, other.flip(1, 2)])
+
+
+def drop_duplicates(state: dict[str, Any], prefix: str, *names: str) -> None:
+    """Removes tied weights from a state dict: published code lists them twice, this once."""
+    for name in [key for key in state if key.startswith(tuple(prefix + name for name in names))]:
+        del state[name]
+
+
+class PublishedDirection(nn.Module):
+    """One direction of a mixer. With tied directions the backward one has no projections."""
+
+    def __init__(self, settings: CaduceusSettings, projections: bool) -> None:
+        super().__init__()
+        s = settings
+        d, e = s.d_model, s.expand * s.d_model
+        self.rank, self.n_layer = s.rank, s.n_layer
+        self.A_log = nn.Parameter(torch.empty(e, s.d_state))
+        self.D = nn.Parameter(torch.empty(e))
+        self.conv1d = nn.Conv1d(e, e, s.d_conv, groups=e, padding=s.d_conv - 1, bias=s.conv_bias)
+        self.x_proj = nn.Linear(e, s.rank + 2 * s.d_state, bias=False)
+        self.dt_proj = nn.Linear(s.rank, e)
+        if projections:
+            self.in_proj = nn.Linear(d, 2 * e, bias=s.proj_bias)
+            self.out_proj = nn.Linear(e, d, bias=s.proj_bias)
+
+    def weights(self) -> DirectionWeights:
+        """The weights as the kernels take them."""
+        A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
+        return DirectionWeights(
+            self.conv1d.weight.squeeze(1),
+            self.conv1d.bias,
+            self.x_proj.weight,
+            self.dt_proj.weight,
+            self.dt_proj.bias,
+            A,
+            self.D,
+        )
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        if not hasattr(self, "in_proj"):
+            drop_duplicates(state_dict, prefix, "in_proj.", "out_proj.")
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def draw_weights(self, config: dict[str, Any]) -> None:
+        """Published initial values; a weight that a file has given stays as it is."""
+        init.copy_(
+            self.A_log, torch.arange(1.0, self.A_log.shape[1] + 1).log().expand_as(self.A_log)
+        )
+        init.ones_(self.D)
+        init.kaiming_uniform_(self.conv1d.weight, a=sqrt(5))
+        if self.conv1d.bias is not None:
+            bound = self.conv1d.weight.shape[-1] ** -0.5
+            init.uniform_(self.conv1d.bias, -bound, bound)
+        init.kaiming_uniform_(self.x_proj.weight, a=sqrt(5))
+        scale = config.get("dt_scale", 1.0) * self.rank**-0.5
+        if config.get("dt_init", "random") == "constant":
+            init.constant_(self.dt_proj.weight, scale)
+        else:
+            init.uniform_(self.dt_proj.weight, -scale, scale)
+        low, high = log(config.get("dt_min", 1e-3)), log(config.get("dt_max", 0.1))
+        dt = torch.exp(low + (high - low) * torch.rand(len(self.D)))
+        dt = dt.clamp(min=config.get("dt_init_floor", 1e-4))
+        # The inverse of softplus.
+        init.copy_(self.dt_proj.bias, dt + torch.log(-torch.expm1(-dt)))
+        if hasattr(self, "in_proj"):
+            init.kaiming_uniform_(self.in_proj.weight, a=sqrt(5))
+            bound = (self.out_proj.weight.shape[1] * self.n_layer) ** -0.5
+            init.uniform_(self.out_proj.weight, -bound, bound)
+            for projection in (self.in_proj, self.out_proj):
+                if projection.bias is not None:
+                    init.zeros_(projection.bias)
+
+
+class PublishedMixer(Mamba):
+    """A mixer of one direction or two, under published names."""
+
+    def __init__(self, settings: CaduceusSettings) -> None:
+        nn.Module.__init__(self)
+        s = settings
+        self.strategy, self.bidirectional = s.bidirectional_strategy, s.bidirectional
+        self.tied = s.tie_directions or not s.bidirectional
+        self.mamba_fwd = PublishedDirection(s, projections=True)
+        self.mamba_rev = (
+            PublishedDirection(s, projections=not self.tied) if s.bidirectional else None
+        )
+
+    @property
+    def ahead(self) -> PublishedDirection:  # type: ignore[override]
+        return self.mamba_fwd
+
+    @property
+    def back(self) -> PublishedDirection | None:  # type: ignore[override]
+        return self.mamba_rev
+
+    @property
+    def in_proj(self) -> nn.Linear:  # type: ignore[override]
+        return self.mamba_fwd.in_proj
+
+    @property
+    def out_proj(self) -> nn.Linear:  # type: ignore[override]
+        return self.mamba_fwd.out_proj
+
+    @property
+    def in_proj_back(self) -> nn.Linear:  # type: ignore[override]
+        assert self.mamba_rev is not None
+        return self.mamba_rev.in_proj
+
+    @property
+    def out_proj_back(self) -> nn.Linear:  # type: ignore[override]
+        assert self.mamba_rev is not None
+        return self.mamba_rev.out_proj
+
+
+class Submodule(nn.Module):
+    """Puts `submodule.` before the names of a module's weights, as published files have it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.submodule = module
+
+    def forward(self, *given: Any) -> Any:
+        return self.submodule(*given)
+
+
+class PublishedBlock(Block):
+    """A norm and a mixer. Without fusion, the norm of a paired network is wrapped too."""
+
+    def __init__(self, settings: CaduceusSettings, wrapped_norm: bool) -> None:
+        nn.Module.__init__(self)
+        norm = Norm(settings.norm, settings.d_model, settings.norm_eps)
+        mixer = PublishedMixer(settings)
+        self.norm = Submodule(norm) if wrapped_norm else norm  # type: ignore[assignment]
+        self.mixer = Submodule(mixer) if settings.paired else mixer  # type: ignore[assignment]
+
+
+class StrandEmbedding(nn.Module):
+    """Embeddings (B, L, 2 D) of both strands, side by side."""
+
+    complement_map: Tensor
+
+    def __init__(self, rows: int, width: int, complement: list[int]) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(rows, width)
+        self.register_buffer("complement_map", torch.tensor(complement))
+
+    @property
+    def weight(self) -> Tensor:
+        """The table of one strand, (V, D)."""
+        return self.embedding.weight
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        other = self.embedding(self.complement_map[input_ids].flip(1))
+        return torch.cat([self.embedding(input_ids), other.flip(1, 2)], -1)
+
+
+class StrandHead(nn.Module):
+    """Logits of each base from what both strands say about it. The weights are the embedding's."""
+
+    complement_map: Tensor
+
+    def __init__(self, complement: list[int]) -> None:
+        super().__init__()
+        self.register_buffer("complement_map", torch.tensor(complement))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        drop_duplicates(state_dict, prefix, "lm_head.")
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def forward(self, hidden: Tensor, weight: Tensor) -> Tensor:
+        return vote(linear(strands_as_rows(hidden), weight), self.complement_map)
+
+
+class PublishedHead(nn.Linear):
+    """Logits of one strand: W h."""
+
+    def __init__(self, width: int, rows: int) -> None:
+        super().__init__(width, rows, bias=False)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return linear(hidden, self.weight)
+
+
+class PublishedEmbeddings(nn.Module):
+    """The place of the word embeddings."""
+
+    def __init__(self, settings: CaduceusSettings, rows: int, complement: list[int]) -> None:
+        super().__init__()
+        self.word_embeddings: nn.Module = (
+            StrandEmbedding(rows, settings.d_model, complement)
+            if settings.paired
+            else nn.Embedding(rows, settings.d_model)
+        )
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        return self.word_embeddings(input_ids)
+
+
+class PublishedBackbone(Network):
+    """A Caduceus whose weights have published names; `complement` is empty with one strand."""
+
+    def __init__(
+        self, settings: CaduceusSettings, rows: int, complement: list[int], residual_in_fp32: bool
+    ) -> None:
+        nn.Module.__init__(self)
+        self.settings, self.residual_in_fp32 = settings, residual_in_fp32
+        wrapped = settings.paired and not settings.alternate_strands
+        self.embeddings = PublishedEmbeddings(settings, rows, complement)
+        self.layers = nn.ModuleList(
+            PublishedBlock(settings, wrapped) for _ in range(settings.n_layer)
+        )
+        norm = Norm(settings.norm, settings.d_model, settings.norm_eps)
+        self.norm_f = Submodule(norm) if wrapped else norm
+
+    head = None  # logits are the models' affair
+
+    @property
+    def paired(self) -> bool:  # type: ignore[override]
+        return self.settings.paired
+
+    @property
+    def vocab_size(self) -> int:  # type: ignore[override]
+        return len(self.embedding)
+
+    @property
+    def embedding(self) -> Tensor:  # type: ignore[override]
+        return self.embeddings.word_embeddings.weight  # type: ignore[return-value]
+
+    @property
+    def blocks(self) -> nn.ModuleList:  # type: ignore[override]
+        return self.layers
+
+    @property
+    def final_norm(self) -> nn.Module:  # type: ignore[override]
+        return self.norm_f
+
+    @property
+    def complement(self) -> Tensor | None:  # type: ignore[override]
+        return getattr(self.embeddings.word_embeddings, "complement_map", None)
+
+    @property
+    def residual_dtype(self) -> torch.dtype | None:  # type: ignore[override]
+        half = self.embedding.dtype in (torch.float16, torch.bfloat16)
+        return torch.float32 if self.residual_in_fp32 and half else None
+
+    @property
+    def gradient_checkpointing(self) -> bool:
+        """Whether blocks are recomputed in the backward pass."""
+        return self.settings.checkpointing
+
+    @gradient_checkpointing.setter
+    def gradient_checkpointing(self, wanted: bool) -> None:
+        self.settings = self.settings.model_copy(update={"checkpointing": wanted})
+
+    def forward(  # type: ignore[override]
+        self, input_ids: Tensor, *, every: bool = False
+    ) -> tuple[Tensor, list[Tensor]]:
+        """The output of the last norm, and with `every` what published code keeps on the way.
+
+        `input_ids` may be embeddings. Published code without fusion leaves out the last state.
+        """
+        if not every:
+            rows = take_last(self._stream(input_ids, None))
+            return side_by_side(rows) if self.paired else rows, []
+        return (states := self._list_states(input_ids, None))[-1], states
+
+    def _embed(self, xt: Tensor, lengths: Tensor | None) -> Tensor:
+        h = xt if xt.is_floating_point() else self.embeddings(xt)
+        return strands_as_rows(h) if self.paired else h

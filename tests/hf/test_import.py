@@ -1,0 +1,39 @@
+"""`import genodiff.hf`: where transformers is absent, and what it costs where it is not wanted."""
+
+import subprocess
+import sys
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+
+
+def test_without_transformers_the_import_says_in_one_line_what_to_install() -> None:
+    done = python("import sys; sys.modules['transformers'] = None; import genodiff.hf")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: genodiff.hf needs transformers 5 or newer; "
+        "install it: pip install 'genodiff[hf]'"
+    )
+    assert "During handling" not in done.stderr
+
+
+def test_an_older_transformers_is_named() -> None:
+    code = (
+        "import sys, types\nold = types.ModuleType('transformers')\nold.__version__ = '4.57.6'\n"
+        "sys.modules['transformers'] = old\nimport genodiff.hf"
+    )
+    done = python(code)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: genodiff.hf needs transformers 5 or newer, found 4.57.6; "
+        "install it: pip install 'genodiff[hf]'"
+    )
+
+
+def test_genodiff_alone_loads_neither_hf_nor_transformers() -> None:
+    done = python(
+        "import sys, genodiff, genodiff.cli\n"
+        "print([m for m in sys.modules if m.split('.')[0] == 'transformers' or '.hf' in m])"
+    )
+    assert done.stdout.strip() == "[]", done.stderr
