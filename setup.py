@@ -17,6 +17,7 @@ SOURCES = "genodiff/kernels/native"
 FLAGS = [
     "-std=gnu11",
     "-O3",
+    "-g0",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-ffp-contract=fast",
