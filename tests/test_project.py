@@ -84,6 +84,17 @@ def test_contributing_shows_the_six_pieces_that_the_plug_in_test_installs() -> N
     assert len(re.findall(r"^### An? ", text, flags=re.M)) == len(PIECES) == 6
 
 
+def test_every_room_of_tests_stands_alone() -> None:
+    """A test imports from its own folder and from tests/: each folder collects and runs alone."""
+    helpers: dict[str, set[Path]] = {}
+    for path in (ROOT / "tests").rglob("*.py"):
+        helpers.setdefault(path.stem, set()).add(path.parent)
+    for path in (ROOT / "tests").rglob("*.py"):
+        imported = re.findall(r"^(?:from|import) (\w+)", path.read_text(), flags=re.M)
+        for name in set(imported) & set(helpers):
+            assert helpers[name] & {path.parent, ROOT / "tests"}, f"{path} imports {name}"
+
+
 def test_the_quick_tests_have_files_of_every_room() -> None:
     named = set(re.findall(r"(\w+)/test_\w+\.py", (ROOT / "Makefile").read_text()))
     rooms = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import COMPLEMENT, PAD, bases, network, reverse_complement
+from tiny_networks import COMPLEMENT, PAD, bases, network, reverse_complement
 from torch import Tensor
 
 from genodiff.backbones import caduceus

@@ -8,31 +8,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import bases, network
+from tiny_networks import DIMAMBA_VOCABULARY as V
+from tiny_networks import bases, dimamba, network
 from torch import Tensor
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.backbones.dimamba import DiMamba, DiMambaSettings
+from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dropout import dropout_keys
 from genodiff.errors import UsageError
-
-V = 12
-
-
-def dimamba(seed: int = 0, **changed: Any) -> DiMamba:
-    """A DiMamba of width 12 with two blocks, every weight perturbed, in float64."""
-    shape = DiMambaSettings.parse(
-        {"d_model": 12, "n_layer": 2, "d_cond": 6, "d_state": 4} | changed
-    )
-    model = shape.build(V, None, seed=seed).eval().double()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(
-                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.2
-            )
-    return model
-
 
 FORMS: list[dict[str, Any]] = [
     {}, {"n_classes": 3, "tie_head": True}, {"conditioning": "add", "residual": False},

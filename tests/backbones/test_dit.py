@@ -9,29 +9,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiny_networks import DIT_VOCABULARY as V
+from tiny_networks import dit
 from torch import Tensor
 
 from genodiff.backbones.attention import near, rotate, rotation
 from genodiff.backbones.backbone import PRESETS
-from genodiff.backbones.dit import DiT, DiTSettings
+from genodiff.backbones.dit import DiTSettings
 from genodiff.backbones.dropout import drop, dropout_keys
 from genodiff.errors import UsageError
 from genodiff.training.optimizer import decays
-
-V = 9
-
-
-def dit(seed: int = 0, **settings: Any) -> DiT:
-    """A DiT of width 16 with two blocks, every weight perturbed, in float64."""
-    shape = DiTSettings.parse({"d_model": 16, "n_layer": 2, "n_head": 2, "d_cond": 8} | settings)
-    model = shape.build(V, None, seed=seed).eval().double()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(
-                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3
-            )
-    return model
 
 
 def ids(batch: int, length: int, seed: int = 0) -> Tensor:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from networks import COMPLEMENT
+from tiny_networks import COMPLEMENT
 
 from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.layers import InitialValues

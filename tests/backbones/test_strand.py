@@ -3,7 +3,7 @@
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from networks import COMPLEMENT, PAD, bases, reverse_complement
+from tiny_networks import COMPLEMENT, PAD, bases, reverse_complement
 
 from genodiff.backbones.strand import (
     both_strands,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from networks import COMPLEMENT, bases, network
 from safetensors.torch import load_file
+from tiny_networks import COMPLEMENT, bases, network
 from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus

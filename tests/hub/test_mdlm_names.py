@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_dimamba import dimamba
-from test_dit import dit
+from tiny_networks import dimamba, dit
 from torch import Tensor
 
 from genodiff.errors import CheckpointError

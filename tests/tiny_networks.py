@@ -1,0 +1,67 @@
+"""Small networks with weights that hide nothing: norms away from one, biases away from zero."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
+from genodiff.backbones.dimamba import DiMamba, DiMambaSettings
+from genodiff.backbones.dit import DiT, DiTSettings
+
+COMPLEMENT = (0, 1, 2, 3, 4, 5, 6, 10, 9, 8, 7, 11, 12, 13, 14, 15)  # of the padded DNA alphabet
+PAD = 4
+DIMAMBA_VOCABULARY = 12
+DIT_VOCABULARY = 9
+
+
+def network(seed: int = 0, *, scale: float = 1.0, **settings: object) -> Caduceus:
+    """A Caduceus of width 12 with two blocks unless told otherwise, every weight perturbed."""
+    shape = CaduceusSettings.parse({"d_model": 12, "n_layer": 2, "d_state": 4} | settings)
+    model = shape.build(16, COMPLEMENT, seed=seed).eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.add_(noise * (0.5 if name == "embedding" else 0.1) * scale)
+    return model
+
+
+def dimamba(seed: int = 0, **changed: Any) -> DiMamba:
+    """A DiMamba of width 12 with two blocks, every weight perturbed, in float64."""
+    shape = DiMambaSettings.parse(
+        {"d_model": 12, "n_layer": 2, "d_cond": 6, "d_state": 4} | changed
+    )
+    model = shape.build(DIMAMBA_VOCABULARY, None, seed=seed).eval().double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(
+                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.2
+            )
+    return model
+
+
+def dit(seed: int = 0, **settings: Any) -> DiT:
+    """A DiT of width 16 with two blocks, every weight perturbed, in float64."""
+    shape = DiTSettings.parse({"d_model": 16, "n_layer": 2, "n_head": 2, "d_cond": 8} | settings)
+    model = shape.build(DIT_VOCABULARY, None, seed=seed).eval().double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(
+                torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3
+            )
+    return model
+
+
+def bases(batch: int, length: int, seed: int = 0) -> Tensor:
+    """Random ids among mask, bases, N and special tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.tensor([3, 7, 8, 9, 10, 7, 8, 9, 10, 11, 6])[
+        torch.randint(0, 11, (batch, length), generator=generator)
+    ]
+
+
+def reverse_complement(x: Tensor) -> Tensor:
+    return torch.tensor(COMPLEMENT)[x].flip(1)
