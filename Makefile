@@ -49,7 +49,7 @@ bench: $(VENV)/.run
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed/run.py
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "site/index.html"
 
 $(VENV)/.torch:

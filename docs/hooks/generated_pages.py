@@ -15,6 +15,8 @@ from menu import section_of
 from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
 
+import genodiff
+
 ROOT = Path(__file__).resolve().parents[2]
 # Built in a process of its own: importing every verb takes torch, and some seconds.
 COMMANDS = (
@@ -22,11 +24,19 @@ COMMANDS = (
     "print(build_app().generate_docs(output_format='markdown', recursive=True, heading_level=1))"
 )
 
+PYTHON = """# Python
+
+`import genodiff` is quick: it loads neither torch nor numpy before a name is used. The verbs are
+functions with the flags of the command line as keywords. Errors are `genodiff.errors.GenodiffError`
+with one clear line.
+"""
+
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the made pages to the site's files."""
     made: dict[str, str | bytes] = {
         "reference/commands.md": describe_commands(),
+        "reference/python.md": describe_python(),
         "explanation/architecture.md": point_to_tree((ROOT / "ARCHITECTURE.md").read_text()),
     }
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
@@ -53,6 +63,28 @@ def describe_commands() -> str:
         "`genodiff VERB --help` says the same.\n\n"
     )
     return intro + text[1].split("\n", 1)[1] if len(text) == 2 else intro + done.stdout
+
+
+def describe_python() -> str:
+    """The page of the public functions and classes, in mkdocstrings' notation."""
+    door = dict(genodiff._DOOR)
+    first = [name for name in ("load", "Model") if name in door]
+    names = [*first, *sorted(name for name in door if name not in first)]
+    found = [PYTHON]
+    for name in names:
+        found.append(describe_object(f"{door[name]}.{name}", f"genodiff.{name}"))
+    if (ROOT / "genodiff" / "hf" / "__init__.py").is_file():
+        found.append("## genodiff.hf\n")
+        found.append(describe_object("genodiff.hf", "genodiff.hf", level=3))
+    return "\n".join(found)
+
+
+def describe_object(path: str, heading: str, level: int = 2) -> str:
+    """The directive that documents the object at `path` under `heading`."""
+    return (
+        f"::: {path}\n    options:\n      heading: {heading}\n      toc_label: {heading}\n"
+        f"      heading_level: {level}\n"
+    )
 
 
 def render_notebook(path: Path) -> dict[str, str | bytes]:

@@ -10,7 +10,7 @@ SECTIONS = {
     "explanation": "Explanation",
 }
 # Pages that generated_pages.py makes, so that no file of theirs stands in docs/.
-MADE = {"reference": ["commands"], "tutorials": [], "explanation": ["architecture"]}
+MADE = {"reference": ["commands", "python"], "tutorials": [], "explanation": ["architecture"]}
 
 # Notebooks that account for a choice rather than teach.
 EXPLAINING = {"single_precision_is_a_temperature", "fine_tuning_on_a_small_task"}
