@@ -30,8 +30,10 @@ LONGEST = 1 << 20
 _MOST_BASES = 1 << 18  # of a batch, padding included
 
 
-def refuse_one_way(model: TrainedModel) -> None:
-    """Raises `UsageError` for a network that sees the left alone."""
+def _check(model: TrainedModel, batch_size: int) -> None:
+    """Raises `UsageError` for a network that sees the left alone, and for an empty batch."""
+    if batch_size < 1:
+        raise UsageError(f"batch size {batch_size} is below 1", fix="give 1 or more")
     if model.objective.kind == "causal":
         what = "an autoregressive model sees only what stands before a base"
         raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
@@ -47,10 +49,10 @@ def fill_probabilities(
     """For each sequence (L,) with masks, (L, K): probabilities at the masks, 0 elsewhere, in order.
 
     `batch_size` and the companions change the last bits only. `tick` is told how many bases each
-    pass had. Raises `UsageError` as `refuse_one_way`, `GenodiffError` for values that are not
-    finite.
+    pass had. Raises `UsageError` for a network that sees the left alone and for a sequence of more
+    than `LONGEST` bases, `GenodiffError` for values that are not finite.
     """
-    refuse_one_way(model)
+    _check(model, batch_size)
     network = model.backbone
     for group in _batches(sequences, batch_size):
         width = max(map(len, group))
@@ -75,9 +77,10 @@ def leave_one_out(
     With `every`, positions that many bases apart are masked together. Raises as
     `fill_probabilities`.
     """
-    refuse_one_way(model)
+    _check(model, batch_size)
     if every is not None and every < 2:
         raise UsageError(f"every {every} is below 2", fix="give 2 or more; larger is more exact")
+    _check_length(ids)
     n, mask = len(ids), model.alphabet.mask_id
     step = n if every is None else min(every, n)
     found = np.zeros((n, len(model.diffusion.targets)))
@@ -96,11 +99,16 @@ def leave_one_out(
     return found
 
 
+def _check_length(ids: Ids) -> None:
+    if len(ids) > LONGEST:
+        what = f"a sequence of {len(ids):,} bases is longer than {LONGEST:,}"
+        raise UsageError(what, fix="cut it into pieces")
+
+
 def _batches(sequences: Iterable[Ids], batch_size: int) -> Iterator[list[Ids]]:
-    if batch_size < 1:
-        raise UsageError(f"batch size {batch_size} is below 1", fix="give 1 or more")
     held: list[Ids] = []
     for ids in sequences:
+        _check_length(ids)
         longest = max(len(one) for one in (*held, ids))
         if held and (len(held) == batch_size or longest * (len(held) + 1) > _MOST_BASES):
             yield held

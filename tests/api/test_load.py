@@ -1,0 +1,125 @@
+"""`genodiff.load`: runs, checkpoints, published folders and text, and nothing left behind."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from tiny_run import write_run
+
+import genodiff
+from genodiff.backbones.dit import DiTSettings
+from genodiff.errors import CheckpointError, GenodiffError, UsageError
+from genodiff.hub.mdlm_config import make_mdlm_config
+from genodiff.hub.mdlm_names import to_published_mdlm
+from genodiff.runs.resolve import resolve_config
+from genodiff.training.run import train
+from tests.commands import exit_code
+from tests.hub.published_folders import sample_ids, write_published
+from tests.texts import NETWORK, SONG, write_song
+
+
+def listing(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_published_caduceus_is_read_as_it_stands_and_as_its_import(
+    tmp_path: Path, paired: bool
+) -> None:
+    folder = tmp_path / "published"
+    theirs = write_published(folder, rcps=paired)
+    before = listing(tmp_path)
+    ours = genodiff.load(folder, device="cpu")
+    assert listing(tmp_path) == before
+    with torch.no_grad():
+        torch.testing.assert_close(ours.network(sample_ids()), theirs(sample_ids()), rtol=0, atol=0)
+    assert exit_code("checkpoint", "import", folder, "--out", tmp_path / "run", "-q") == 0
+    imported = genodiff.load(tmp_path / "run", device="cpu")
+    assert imported.digest == ours.digest
+    assert imported.config == ours.config
+    assert imported.sample(2, length=30, steps=4) == ours.sample(2, length=30, steps=4)
+    np.testing.assert_array_equal(imported.embed("ACGTTNA"), ours.embed("ACGTTNA"))
+    assert ours.bits("ACGTTNA" * 20).value == imported.bits("ACGTTNA" * 20).value
+    with pytest.raises(GenodiffError):
+        ours.bits()  # no data of its own
+
+
+def test_a_published_network_of_mdlm_is_read_as_it_stands(tmp_path: Path) -> None:
+    settings = DiTSettings(d_model=24, n_layer=2, n_head=3, d_cond=16, time_conditioning=True)
+    theirs = settings.build(12, None, seed=1).eval()
+    with torch.no_grad():
+        for i, weight in enumerate(theirs.parameters()):
+            weight.add_(0.1 * torch.sin(torch.arange(weight.numel()) + i).view(weight.shape))
+    state = to_published_mdlm(settings, dict(theirs.named_parameters()))
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(make_mdlm_config(settings, 12, 64)))
+    save_file({n: x.detach().contiguous() for n, x in state.items()}, folder / "model.safetensors")
+    before = listing(tmp_path)
+    ours = genodiff.load(folder)
+    assert listing(tmp_path) == before
+    ids, sigma = sample_ids(), torch.tensor([0.1, 0.5, 2.0])
+    with torch.no_grad():
+        found, expected = ours.network(ids, sigma=sigma), theirs(ids, sigma)
+    torch.testing.assert_close(found[..., :12], expected[..., :12], rtol=0, atol=1e-5)
+    assert len(ours.sample(1, length=20, steps=3)[0]) == 20
+
+
+def test_a_run_and_its_checkpoint_are_the_same_model(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    ours = genodiff.load(str(run))
+    checkpoint = next((run / "checkpoints").iterdir())
+    assert genodiff.load(checkpoint).digest == ours.digest
+
+
+def test_what_is_no_model_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    for path, said in (("nowhere", "not found"), ("empty", "not found"), ("file", "is a file")):
+        with pytest.raises(CheckpointError, match=said):
+            genodiff.load(tmp_path / path)
+
+
+@pytest.fixture(scope="module")
+def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    given = {"recipe": "own", "domain": "text", "text": str(write_song(folder))}
+    config = resolve_config(
+        given
+        | {"backbone": NETWORK, "data": {"seq_len": 32}, "optim": {"warmup_steps": 0}}
+        | {"train": {"max_steps": 2, "batch_size": 4, "checkpoint_every": 2}}
+    )
+    train(config, folder / "run", argv=["test"])
+    return folder / "run"
+
+
+def test_a_model_of_text_samples_fills_and_is_scored(text_run: Path, tmp_path: Path) -> None:
+    model = genodiff.load(text_run)
+    out = tmp_path / "out.txt"
+    words = ["sample", "--domain", "text", "--checkpoint", text_run, "--out", out, "--n", 2]
+    assert exit_code(*words, "--prompt", "The mill", "-q", "--threads", 1) == 0
+    texts = model.sample(2, prompt="The mill")
+    assert out.read_text() == "\n<|endoftext|>\n".join(texts) + "\n"
+    filled = model.infill("The mill [[4]] idle")
+    assert filled.startswith("The mill ")
+    assert filled.endswith(" idle")
+    assert model.infill(["a [[2]] b", "The mill [[4]] idle"], seed=3)[0][:2] == "a "
+    found = model.bits()
+    assert found.ci95 is not None
+    assert found.ci95[0] < found.value < found.ci95[1]
+    ids, lengths = model.encode([SONG[:9], "abc"])
+    assert ids.shape == (2, 9)
+    assert lengths.tolist() == [9, 3]
+    assert model.network(ids, lengths).shape == (2, 9, model.network.vocab_size)
+
+
+def test_what_text_has_not_is_one_line(text_run: Path) -> None:
+    model = genodiff.load(text_run)
+    for ask in (model.predict, model.embed, model.bits):
+        with pytest.raises(UsageError, match=r"model is of text"):
+            ask("ACGT")
+    with pytest.raises(GenodiffError, match="no gap to fill"):
+        model.infill("nothing is missing")

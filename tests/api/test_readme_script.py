@@ -1,0 +1,49 @@
+"""The script in README runs as it stands: at most 12 lines, nothing imported but genodiff."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tiny_training import run_tiny
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def read_script() -> str:
+    section = README.read_text().split("## In Python\n")[1].split("\n## ")[0]
+    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_it_is_short_and_imports_nothing_else() -> None:
+    script = read_script()
+    assert len([line for line in script.splitlines() if line.strip()]) <= 12
+    statements = ast.walk(ast.parse(script))
+    imported = [node for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imported] == ["import genodiff"]
+
+
+def test_it_runs_and_prints_what_it_says(tmp_path: Path) -> None:
+    run_tiny(tmp_path / "runs" / "demo")
+    more = "print(float(-head(features).log_softmax(1)[range(3), [0, 0, 1]].mean().detach()))\n"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", read_script() + more],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    samples, filled, chances, shape, loss = done.stdout.splitlines()
+    first, second = ast.literal_eval(samples)
+    assert {*first, *second} <= set("ACGT")
+    assert len(first) == len(second) == 60
+    assert re.fullmatch("ACGTTGCA[ACGT]{8}TGCAACGT", filled)
+    numbers = [float(word) for word in chances.strip("[]").split()]
+    assert len(numbers) == 4
+    assert abs(sum(numbers) - 1) < 1e-6
+    assert shape == "(3, 16)"
+    assert float(loss) < 0.6  # ln 2 is what an untrained head pays
