@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.errors import UsageError
+from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
 from genodiff.scoring.embedding_format import format_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def embed(
     batch_size: int = 32,
     device: str = "auto",
     plan: bool = False,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write the embeddings of windows to `out`, streamed; what was written, as plain values.
 
@@ -48,13 +49,18 @@ def embed(
 
     `out` ends in .npz, .parquet or .zarr; OUT.json beside it says where it comes from, and that is
     what is returned. Values do not depend on the batch size. With `plan` nothing is computed or
-    written, and windows, bases, shape and bytes are returned. Raises `UsageError`, `DataError`,
+    written, and windows, bases, shape and bytes are returned. `force` replaces a file that genodiff
+    did not write. Raises `UsageError`, `DataError`,
     `CheckpointError`, `MachineError`.
     """
     out = Path(out)
     kind = format_of(out)
-    if kind == ".zarr" and out.exists():
-        raise UsageError("exists already", file=out, fix="choose another --out or remove it")
+    inputs = (bed, sequences if isinstance(sequences, str | Path) else None)
+    if kind == ".zarr":
+        check_new_folder(out, force=force)
+    else:
+        check_target(out, force=force, inputs=inputs)
+    check_target(f"{out}.json", force=force, inputs=inputs)
     device = choose_device(device)
     from genodiff.api.load import load
     from genodiff.io import atomic
@@ -75,6 +81,8 @@ def embed(
     )
     if plan:
         return _count_windows(windows, how.pool, shape, out)
+    if kind == ".zarr":
+        set_aside(out)
     with ProgressDisplay() as display:
         tick = _ticker(display)
         found = embeddings(network, model.alphabet, windows, how, batch_size=batch_size, tick=tick)
@@ -90,6 +98,7 @@ def embed(
         "window": window, "stride": stride, "genodiff": __version__, "device": _name_of(device),
         "argv": sys.argv,
         "seconds": round(time.monotonic() - began, 3), "created": time_stamp(),
+        **({} if kind == ".zarr" else {"file": describe_file(out)}),
     }  # fmt: skip
     atomic.write_json(f"{out}.json", summary)
     return summary

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common, parse_references, whole
+from genodiff.cli.common import Common, Force, parse_references, whole
 from genodiff.errors import UsageError
+from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 
 _log = logging.getLogger("genodiff")
 
@@ -113,6 +114,7 @@ class SweepFlags:
         Literal["paper", "mdlm"],
         Parameter(help="The Caduceus paper's settings, or MDLM's 16,000 steps."),
     ] = "paper"
+    force: Force = False
     grid: Annotated[
         bool,
         Parameter(negative="", help="Try the paper's grid; choose by validation over all seeds."),
@@ -182,6 +184,8 @@ def run_sweep(
 
     With `--plan`, only print what it would cost. Raises `UsageError` for flags that do not fit.
     """
+    out = flags.out or Path("runs") / f"finetune-{name or request.suite}"
+    _check_folder(out, flags.force, plan=flags.plan)
     device = common.apply()
     from genodiff.finetuning.baselines import baseline_names
     from genodiff.finetuning.model_spec import parse_models
@@ -227,7 +231,6 @@ def run_sweep(
         found = estimate(plan, device, flags.jobs)
         print(json_module.dumps(found, indent=2) if flags.json else "\n".join(plan_lines(found)))
         return
-    out = flags.out or Path("runs") / f"finetune-{name or request.suite}"
     rows = sweep(
         plan, out, device=device, jobs=flags.jobs, command=shlex.join(["genodiff", *sys.argv[1:]])
     )
@@ -242,3 +245,15 @@ def run_sweep(
     sys.stdout.flush()
     for path in write_benchmark(out):
         _log.info("%s", path)
+
+
+def _check_folder(out: Path, force: bool, *, plan: bool) -> None:
+    """Raises `UsageError` where the sweep would overwrite what genodiff did not write."""
+    ours = isinstance(read_json_object(out / "sessions.json").get("sessions"), list)
+    names = ("results.jsonl", "tasks.json", "sessions.json", "units")
+    check_folder(out, names, own=ours, force=force)
+    if force and not ours and not plan:
+        for name in names:
+            set_aside(out / name)
+    for name in ("RESULTS.md", "report.html"):
+        check_target(out / name, force=force)

@@ -29,6 +29,7 @@ from genodiff.generate.sample import (
 from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
+from genodiff.io.target import describe_file, is_stream
 from genodiff.runs.model import TrainedModel
 
 
@@ -64,7 +65,7 @@ def write_samples(
     how = choose_sampler(how, model.objective)
     if how.batch_size is None and templates is None:
         how = replace(how, batch_size=fitting_batch(model, length))
-    if sidecar is None and isinstance(target, str | Path):
+    if sidecar is None and isinstance(target, str | Path) and not is_stream(target):
         sidecar = f"{target}.json"
     alphabet = model.alphabet
     entries: list[dict[str, Any]] = []
@@ -122,10 +123,18 @@ def write_samples(
                 "step": model.step,
                 "checkpoint": model.digest,
                 "evaluations": written.evaluations,
+                **describe_target(target),
                 "records": entries,
             },
         )
     return written
+
+
+def describe_target(target: str | Path | IO[bytes]) -> dict[str, Any]:
+    """What a sidecar says of the written file; nothing of a stream."""
+    if not isinstance(target, str | Path) or is_stream(target):
+        return {}
+    return {"file": describe_file(target)}
 
 
 def count_steps(how: Sampling) -> int | None:

@@ -23,10 +23,11 @@ from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.output import WrittenSamples, count_steps
+from genodiff.generate.output import WrittenSamples, count_steps, describe_target
 from genodiff.generate.sample import Sampling, choose_sampler, infill, stride_of
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.input_file import name_input
+from genodiff.io.target import is_stream
 from genodiff.io.text_file import read_text_pieces
 from genodiff.runs.model import TrainedModel
 
@@ -174,7 +175,7 @@ def write_texts(
     `UsageError`, `MachineError`.
     """
     how = choose_sampler(how, model.objective)
-    if sidecar is None and isinstance(target, str | Path):
+    if sidecar is None and isinstance(target, str | Path) and not is_stream(target):
         sidecar = f"{target}.json"
     whole = model.config.data.packing == "padded"
     drafts = [draft(template, tokenizer, whole) for template in templates]
@@ -230,6 +231,7 @@ def write_texts(
             "step": model.step,
             "checkpoint": model.digest,
             "evaluations": written.evaluations,
+            **describe_target(target),
             "records": entries,
         }
         write_json(sidecar, values)

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.backbones.backbone import Backbone
-from genodiff.errors import CheckpointError, UsageError
+from genodiff.errors import CheckpointError
 from genodiff.hub.probe import SANE_BITS, Probe, look, summary
 from genodiff.hub.published_network import PublishedNetwork
 from genodiff.hub.source import read_source
 from genodiff.io import atomic
+from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN
@@ -112,14 +113,16 @@ def adopt(
     seq_len: int | None = None,
     seed: int = 1,
     tokenizer: str | None = None,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write the run folder `out`, whole or not at all, after a probe; returns what was found.
+
+    With `force` a folder that is there is renamed.
 
     Raises `UsageError` where `out` exists, `CheckpointError` where the network's logits are not
     finite or its strands disagree.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError("exists already", file=out, fix="choose another --out")
+    check_new_folder(out, force=force)
     alphabet = source.vocabulary.alphabet
     config = config_of(source, seq_len, seed, tokenizer)
     backbone, seen = _build(source, config)
@@ -139,7 +142,7 @@ def adopt(
     weights = encode_tensors(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()
     data = {"source": source.record(), "fingerprint": digest}
-    with atomic.atomic_directory(out) as folder:
+    with atomic.atomic_directory(out, aside=force) as folder:
         atomic.write_text(folder / CONFIG, to_yaml(config))
         write_tokenizer(folder, source.tokenizer)
         if source.score is not None:

@@ -12,7 +12,6 @@ probe must agree with those of the run.
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +45,7 @@ from genodiff.hub.vocabulary import (
 )
 from genodiff.hub.weight_files import SAFETENSORS
 from genodiff.io import atomic
+from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.model import (
     TrainedModel,
@@ -83,17 +83,19 @@ def export(
     layout: str | None = None,
     fused: bool | None = None,
     licence: str | None = None,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Write the folder `out` atomically; return a summary of it.
 
     `layout` None is the published layout of the network's kind. `fused` None keeps the network's
     own form. `licence` goes into the model card.
 
+    With `force` a folder that is there is renamed.
+
     Raises `UsageError` if `out` exists or the format does not fit the network, and
     `CheckpointError` for a damaged run.
     """
-    if os.path.lexists(out):
-        raise UsageError("exists already", file=out, fix="choose another --out")
+    check_new_folder(out, force=force)
     model = load_model(run)
     layout = layout or choose_layout(model)
     if layout not in FORMATS:
@@ -104,7 +106,7 @@ def export(
             fix="leave them out, or give --format caduceus",
         )
     writers = {"caduceus": _write_caduceus, "mdlm": _write_mdlm, "safetensors": _write_run}
-    with atomic.atomic_directory(out) as folder:
+    with atomic.atomic_directory(out, aside=force) as folder:
         found = writers[layout](model, folder, fused)
         atomic.write_text(folder / README, format_card(model, layout, found, licence))
         files = sorted(p.name for p in folder.iterdir())

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from genodiff.errors import MachineError
+from genodiff.io.target import set_aside
 
 try:
     import fcntl
@@ -139,11 +140,14 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
 
 
 @contextmanager
-def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Path]:
+def atomic_directory(
+    path: str | Path, *, exist_ok: bool = False, aside: bool = False
+) -> Iterator[Path]:
     """A folder to fill: named `path`, synced, when the block ends well, removed when it raises.
 
     Where `path` already exists, the error is `MachineError`; with `exist_ok` the older folder stays
-    and the new one is dropped, which is right where the name is a fingerprint of the content.
+    and the new one is dropped, which is right where the name is a fingerprint of the content. With
+    `aside` the older one is renamed.
     """
     target = Path(os.path.realpath(path))
     temporary = _temporary(target)
@@ -170,6 +174,8 @@ def atomic_directory(path: str | Path, *, exist_ok: bool = False) -> Iterator[Pa
             crash_point()
             # os.rename would put a new folder over an old empty one; to the caller that is the same
             # as no folder.
+            if aside:
+                set_aside(target)
             os.rename(temporary, target)
             _sync_folder(target.parent)
         except OSError as fault:

@@ -1,20 +1,186 @@
-"""Files that are to be written: whether they can be, before any work is done for them."""
+"""Files that are to be written: whether they can be, before any work is done for them.
 
+No file is replaced that genodiff did not write. A file is genodiff's own where one of these holds:
+
+- beside it lies a sidecar, PATH.json, that names genodiff and gives the file's size and sha256;
+- it is a page whose last line names genodiff and gives the sha256 of all above it (`seal_page`);
+- it is a JSON object with the version under "genodiff", as sidecars are.
+
+Every other file is foreign, and so is our own after an edit. `--force` replaces it. An input is
+never replaced, under any name. A folder that is made as a whole is never replaced, either: with
+`--force` the old one gets another name.
+"""
+
+import hashlib
+import json
 import os
+import re
 import shutil
 import stat
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from genodiff.errors import MachineError
+from genodiff.errors import MachineError, UsageError
+from genodiff.io.identity import sha256_file
+
+_STREAMS = ("/dev/std", "/dev/fd", "/proc/")
+_SEAL = "\n<!-- genodiff wrote this page; sha256 of all above: {} -->\n"
+_SEAL_LINE = re.compile(
+    rb"\n<!-- genodiff wrote this page; sha256 of all above: ([0-9a-f]{64}) -->\n\Z"
+)
+_SEAL_SIZE = len(_SEAL.format("0" * 64))
+_LARGEST_SIDECAR = 1 << 32
 
 
-def check_target(path: str) -> None:
-    """Raises `MachineError` where `path` cannot become a file; "-" is stdout, which can."""
+def check_target(
+    path: str | Path,
+    *,
+    force: bool = False,
+    inputs: Iterable[str | Path | None] = (),
+    sidecar: str | Path | None = None,
+    known: Callable[[Path], bool] | None = None,
+) -> None:
+    """Raises where `path` must not or cannot become a file; "-" is stdout, which can.
+
+    `UsageError` where it is one of `inputs`, under any name, or without `force` a foreign file;
+    `MachineError` where it cannot be written. `sidecar` is the
+    file's, by default PATH.json; `known` may recognise further files as our own.
+    """
+    path = str(path)
     if path == "-":
         return
+    for source in inputs:
+        if source is not None and str(source) != "-" and _same_file(path, str(source)):
+            raise UsageError(
+                f"is read and cannot be written as well ({source})"
+                if str(source) != path
+                else "is read and cannot be written as well",
+                file=path,
+                fix="give another name for the output",
+            )
+    mode = _check_writable(path)
+    if mode is None or force or is_stream(path):
+        return
+    if not is_own_file(path, sidecar) and not (known is not None and known(Path(path))):
+        raise UsageError(
+            "is there already, and genodiff did not write it (or it was changed since)",
+            file=path,
+            fix="give another name, or --force to replace it",
+        )
+
+
+def check_new_folder(path: str | Path, *, force: bool = False) -> None:
+    """Raises where `path` must not or cannot become a folder that is made as a whole.
+
+    `UsageError` where something is there already, other than an empty folder, and not `force`;
+    `MachineError` where it cannot be made.
+    """
     target = Path(path)
+    if os.path.lexists(target) and not force and not _is_empty_folder(target):
+        raise UsageError(
+            "exists already", file=path, fix="give another name, or --force to rename the old one"
+        )
+    _check_parent(str(path))
+
+
+def set_aside(path: str | Path) -> Path | None:
+    """Rename what stands at `path` to `path`.1, .2 and so on; returns its new name, if any."""
+    target = Path(path)
+    if not os.path.lexists(target) or _is_empty_folder(target):
+        return None
+    number = 1
+    while os.path.lexists(f"{target}.{number}"):
+        number += 1
+    aside = Path(f"{target}.{number}")
     try:
-        mode = target.stat().st_mode
+        target.rename(aside)
+    except OSError as fault:
+        raise MachineError(
+            f"cannot be renamed to {aside.name}: {fault.strerror}", file=path, fix="rename it"
+        ) from None
+    return aside
+
+
+def check_folder(folder: str | Path, names: Iterable[str], *, own: bool, force: bool) -> None:
+    """Raises `UsageError` where a folder holds foreign files with the `names` that are to be
+    written into it. `own` says that the folder is one of ours, which may hold them.
+    """
+    if own or force:
+        return
+    for name in names:
+        if os.path.lexists(Path(folder) / name):
+            raise UsageError(
+                "is there already, and the folder is none that genodiff made",
+                file=Path(folder) / name,
+                fix="give another --out, or --force to replace it",
+            )
+
+
+def is_stream(path: str | Path) -> bool:
+    """Whether `path` is stdout, a pipe or a device, which has no sidecar."""
+    if str(path) == "-" or str(path).startswith(_STREAMS):
+        return True
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def is_own_file(path: str | Path, sidecar: str | Path | None = None) -> bool:
+    """Whether genodiff wrote these very bytes, as its sidecar, its seal or its version says."""
+    return _fits_sidecar(path, sidecar or f"{path}.json") or _has_seal(path) or is_own_json(path)
+
+
+def is_own_json(path: str | Path) -> bool:
+    """Whether this is a JSON object of ours, such as a sidecar."""
+    return isinstance(read_json_object(path).get("genodiff"), str)
+
+
+def read_json_object(path: str | Path) -> dict[str, Any]:
+    """The JSON object in a file; empty where there is none."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(1) != b"{" or os.fstat(file.fileno()).st_size > _LARGEST_SIDECAR:
+                return {}
+            file.seek(0)
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def describe_file(path: str | Path) -> dict[str, Any]:
+    """What a sidecar says of the file beside it, under "file": its size and sha256."""
+    return {"bytes": os.stat(path).st_size, "sha256": sha256_file(path)}
+
+
+def seal_page(text: str) -> str:
+    """A page (HTML, Markdown) with a last line that names genodiff and the sha256 of `text`."""
+    return text + _SEAL.format(hashlib.sha256(text.encode()).hexdigest())
+
+
+def free_disk_space(path: str) -> int:
+    """Free bytes on the disk that `path` is on, or will be."""
+    folder = Path(path).resolve().parent
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def format_size(n: float) -> str:
+    """So many bytes as a person reads them: 512 B, 3 kB, 12 GB."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if n < 1000:
+            return f"{n:,.0f} {unit}"
+        n /= 1000
+    return f"{n:,.0f} PB"
+
+
+def _check_writable(path: str) -> int | None:
+    """The mode of the file at `path`, None where there is none. Raises `MachineError`."""
+    try:
+        mode = os.stat(path).st_mode
     except FileNotFoundError:
         mode = None
     except OSError as fault:
@@ -33,33 +199,68 @@ def check_target(path: str) -> None:
             file=path,
             fix="give a file, or - for stdout",
         )
-    folder = target.parent
+    if mode is None or stat.S_ISREG(mode):
+        _check_parent(path)
+    elif not os.access(path, os.W_OK):
+        raise _denied(path)
+    return mode
+
+
+def _check_parent(path: str) -> None:
+    folder = Path(path).parent
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     if not folder.is_dir():
         raise MachineError(
             f"cannot be written: {folder} is not a directory", file=path, fix="choose another path"
         )
-    if not os.access(folder if mode is None or stat.S_ISREG(mode) else target, os.W_OK):
-        raise MachineError(
-            "cannot be written: permission denied",
-            file=path,
-            fix="choose a path that you may write to",
+    if not os.access(folder, os.W_OK):
+        raise _denied(path)
+
+
+def _denied(path: str) -> MachineError:
+    return MachineError(
+        "cannot be written: permission denied",
+        file=path,
+        fix="choose a path that you may write to",
+    )
+
+
+def _same_file(one: str, other: str) -> bool:
+    """Whether two names are one file, also through links; of files that are not there, by name."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+
+
+def _fits_sidecar(path: str | Path, sidecar: str | Path) -> bool:
+    told = read_json_object(sidecar)
+    said = told.get("file")
+    if not isinstance(told.get("genodiff"), str) or not isinstance(said, dict):
+        return False
+    try:
+        return os.stat(path).st_size == said.get("bytes") and sha256_file(path) == said.get(
+            "sha256"
         )
+    except OSError:
+        return False
 
 
-def free_disk_space(path: str) -> int:
-    """Free bytes on the disk that `path` is on, or will be."""
-    folder = Path(path).resolve().parent
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
-
-
-def format_size(n: float) -> str:
-    """So many bytes as a person reads them: 512 B, 3 kB, 12 GB."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if n < 1000:
-            return f"{n:,.0f} {unit}"
-        n /= 1000
-    return f"{n:,.0f} PB"
+def _has_seal(path: str | Path) -> bool:
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _SEAL_SIZE))
+            found = _SEAL_LINE.search(file.read())
+            if found is None:
+                return False
+            file.seek(0)
+            text = file.read(size - _SEAL_SIZE)
+    except OSError:
+        return False
+    return hashlib.sha256(text).hexdigest().encode() == found[1]

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from genodiff import __version__
 from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
+from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures
 from genodiff.reports.benchmark_tables import audit_text, cut_notes, markdown, table_rows
 from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sessions, read_sweep
@@ -24,8 +25,8 @@ def write_benchmark(out: Path) -> list[Path]:
     """Write OUT/RESULTS.md and OUT/report.html; returns both."""
     panels = read_sweep(out)
     sessions = read_sessions(out)
-    atomic.write_text(out / RESULTS, "\n".join(markdown(panels, sessions)) + "\n")
-    atomic.write_text(out / PAGE, page(panels, sessions, out.resolve().name))
+    atomic.write_text(out / RESULTS, seal_page("\n".join(markdown(panels, sessions)) + "\n"))
+    atomic.write_text(out / PAGE, seal_page(page(panels, sessions, out.resolve().name)))
     return [out / RESULTS, out / PAGE]
 
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from genodiff import __version__
 from genodiff.domain import TEXT
 from genodiff.io import atomic
+from genodiff.io.target import seal_page
 from genodiff.reports import blocks, figures, sample_figures
 from genodiff.reports.comparison import Comparison
 from genodiff.reports.findings import findings, gap_closed
@@ -37,7 +38,7 @@ def write_report(run: Path, out: Path | None = None, *, offline: bool = True) ->
     comparison = None if reference is None else reference.comparison(folder)
     windows = [] if reference is None else reference.windows()
     target = run / "report.html" if out is None else out
-    atomic.write_text(target, render(folder, comparison, note, windows))
+    atomic.write_text(target, seal_page(render(folder, comparison, note, windows)))
     return target
 
 

@@ -21,8 +21,10 @@ from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
+from genodiff.io.target import check_folder, set_aside
 from genodiff.runs.checkpoint import (
     CARD,
+    FOLDER,
     STATE_CARD,
     WEIGHTS,
     State,
@@ -33,6 +35,7 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import RunConfig
 from genodiff.runs.lock import FILE as LOCK
+from genodiff.runs.metrics import FILE as METRICS
 from genodiff.runs.metrics import Metrics
 from genodiff.runs.model import PUBLISHED
 from genodiff.runs.resolve import read_config
@@ -40,6 +43,8 @@ from genodiff.runs.sealed_files import read_json, refuse_pickles, to_utf8
 from genodiff.settings import to_yaml
 
 CONFIG, PROVENANCE = "config.yaml", "provenance.json"
+FILES = (PROVENANCE, METRICS, "plan.json", WEIGHTS)
+"""What training writes into its folder, beside the configuration, the checkpoints and the card."""
 
 
 class RunFolder:
@@ -85,6 +90,22 @@ def prepare_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise atomic.write_error(path, fault) from None
+
+
+def check_run_folder(path: Path, *, force: bool) -> None:
+    """Raises `UsageError` where files of a run's names lie in a folder that holds no run.
+
+    With `force` they are allowed.
+    """
+    ours = any((path / name).exists() for name in (CONFIG, CARD, FOLDER))
+    check_folder(path, FILES, own=ours, force=force)
+
+
+def set_foreign_files_aside(path: Path) -> None:
+    """Rename the files that `check_run_folder` finds, so that a run can begin."""
+    if not (path / CONFIG).exists():
+        for name in FILES:
+            set_aside(path / name)
 
 
 def remove_unused_folder(path: Path) -> None:

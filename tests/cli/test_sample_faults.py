@@ -127,7 +127,7 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
     new = (here / "out.fa").read_bytes()
     states = set()
     for at in range(1, 100):
-        assert sample(*flags(1))[0] == 0
+        assert sample(*flags(1), "--force")[0] == 0
         old = (here / "out.fa").read_bytes()
         code = forked(["sample", *map(str, flags(2)), "--threads", "1"], crash_at=at)
         now = (here / "out.fa").read_bytes()

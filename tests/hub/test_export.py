@@ -201,6 +201,7 @@ def test_a_card_without_an_evaluation_says_that_nothing_was_measured(tmp_path: P
 def test_an_existing_folder_and_a_form_of_nothing_are_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path)
     (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").touch()
     with pytest.raises(UsageError, match="exists already"):
         export(run, tmp_path / "out", layout="caduceus")
     with pytest.raises(UsageError, match="--fused"):

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from genodiff.cli.common import OUTPUT, Common, Json, ModelPath, whole
+from genodiff.cli.common import OUTPUT, Common, Force, Json, ModelPath, whole
+from genodiff.io.target import check_new_folder
 
 checkpoint = App(name="checkpoint")
 _log = logging.getLogger("genodiff")
@@ -79,6 +80,7 @@ def import_(
     plan: Annotated[
         bool, Parameter(negative="", help="Read and judge, say what was found, and write nothing.")
     ] = False,
+    force: Force = False,
     json: Json = False,
     common: Common = Common(),
 ) -> None:
@@ -86,6 +88,8 @@ def import_(
 
     No code among them is run. The network is tried once at the end.
     """
+    if not plan:
+        check_new_folder(out, force=force)
     common.apply()
     from genodiff.hub.adopt import adopt
     from genodiff.hub.source import read_source
@@ -100,7 +104,7 @@ def import_(
             )
         )
         return
-    found = adopt(read, out, seq_len=seq_len, seed=common.seed, tokenizer=tokenizer)
+    found = adopt(read, out, seq_len=seq_len, seed=common.seed, tokenizer=tokenizer, force=force)
     if json:
         print(json_module.dumps(found, indent=2))
     probe = found["probe"]
@@ -146,6 +150,7 @@ def export(
     license: Annotated[
         str | None, Parameter(help="Licence of the weights, for the model card.")
     ] = None,
+    force: Force = False,
     json: Json = False,
     common: Common = Common(),
 ) -> None:
@@ -153,10 +158,12 @@ def export(
 
     The network there has the same logits.
     """
+    folder = out or run / "export"
+    check_new_folder(folder, force=force)
     common.apply()
     from genodiff.hub.export import export as write
 
-    found = write(run, out or run / "export", layout=format, fused=fused, licence=license)
+    found = write(run, folder, layout=format, fused=fused, licence=license, force=force)
     if json:
         print(json_module.dumps(found, indent=2))
     _log.info(

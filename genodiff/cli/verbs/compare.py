@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common
+from genodiff.cli.common import Common, Force
 from genodiff.io.progress import ProgressDisplay
+from genodiff.io.target import check_target
 
 _log = logging.getLogger("genodiff")
 
@@ -37,6 +38,7 @@ def compare(
     plan: Annotated[
         bool, Parameter(negative="", help="Say what would be trained, and stop.")
     ] = False,
+    force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Train and score the rows of a spec; the same command again goes on where it stopped."""
@@ -54,6 +56,8 @@ def compare(
     over |= {} if not seeds else {"seeds": seeds}
     asked = read_spec(spec, over)
     folder = out or Path("runs") / spec.stem
+    for name in ("table.md", "compare.html", "results.json"):
+        check_target(folder / name, force=force, inputs=(spec, fasta, text))
     if plan:
         _print_plan(runs_of(asked, spec), folder, device, json)
         return

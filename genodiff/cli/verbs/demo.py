@@ -7,8 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import OUTPUT, Common
+from genodiff.cli.common import OUTPUT, Common, Force
 from genodiff.errors import UsageError
+from genodiff.io.target import check_target
+from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
 from genodiff.studies.demo import MINUTES, DemoResult, config, judge, run_demo
 
 
@@ -23,6 +25,7 @@ def demo(
     json: Annotated[
         bool, Parameter(negative="", help="One JSON object on stdout in place of the summary.")
     ] = False,
+    force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html."""
@@ -30,7 +33,12 @@ def demo(
         raise UsageError(
             f"--minutes {minutes} is not above 0", fix="give a time in minutes, such as 3"
         )
+    check_run_folder(out, force=force)
+    for name in ("samples.fa", "samples.fa.json", "report.html"):
+        check_target(out / name, force=force)
     device = common.apply()
+    if force:
+        set_foreign_files_aside(out)
     outcome = run_demo(
         out,
         config(seed=common.seed, minutes=minutes),

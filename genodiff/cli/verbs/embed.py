@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from genodiff.api.embed import embed as write_embeddings
-from genodiff.cli.common import Common, stop_on_sigterm, whole
+from genodiff.cli.common import Common, Force, stop_on_sigterm, whole
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -72,6 +72,7 @@ def embed(
     ] = 32,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
+    force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Write the embeddings of windows, with their provenance beside them."""
@@ -92,6 +93,7 @@ def embed(
             batch_size=batch_size,
             device=common.device,
             plan=plan,
+            force=force,
         )
     if json:
         print(json_module.dumps(found))

@@ -10,11 +10,12 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from genodiff.cli.common import Common
+from genodiff.cli.common import Common, Force
 from genodiff.cli.evaluation_tables import draw_suite, draw_tables
 from genodiff.domain import DOMAINS
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.io.progress import ProgressDisplay, format_duration
+from genodiff.io.target import check_target, read_json_object
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.bound import Progress
 from genodiff.scoring.eval_options import EvalOptions
@@ -86,6 +87,7 @@ def eval(
         bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")
     ] = False,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Score the split, print what was found and write it to RUN/eval.json."""
@@ -114,6 +116,8 @@ def eval(
         options["recipe"] = recipe[0] if recipe else None
         _print_plan(model, EvalOptions(split=split, **options), json)
         return
+    # What else stands in a JSON object there is kept.
+    check_target(model.run / EVAL, force=force, known=lambda path: bool(read_json_object(path)))
     with ProgressDisplay() as display:
         results = _score(model, split, recipe, display.show_batches, **options)
     if len(results) == 1:

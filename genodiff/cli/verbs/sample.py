@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter, Token
 
-from genodiff.cli.common import Common, stop_on_sigterm, whole
+from genodiff.cli.common import Common, Force, stop_on_sigterm, whole
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT, Domain
@@ -18,7 +18,7 @@ from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.request import DnaRequest, SampleRequest, TextRequest
 from genodiff.generate.sample import Sampling, require_positive
 from genodiff.generate.sampling_progress import SamplingProgress
-from genodiff.io.target import check_target
+from genodiff.io.target import check_target, is_stream
 from genodiff.runs.folder import find_only_run
 from genodiff.runs.model import load_model
 
@@ -113,6 +113,7 @@ def sample(
         Parameter(help="What the checkpoint is expected to hold.", show_default=False),
     ] = None,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Sample, and write the sequences with their sidecar."""
@@ -137,21 +138,22 @@ def sample(
                 f"{flag} needs the name of a file, not {value!r}",
                 fix="write ./-name for such a name",
             )
-    check_target(target.path)
-    if json is not None:
-        check_target(json)
+    sidecar = json or (None if is_stream(target.path) else f"{target.path}.json")
+    check_target(target.path, force=force, inputs=(template,), sidecar=sidecar)
+    if sidecar is not None:
+        check_target(sidecar, force=force, inputs=(template, target.path))
     templates = _read(template) if template is not None and not is_text else None
     if not is_text:
         sizes = [length or 1] if templates is None else [len(t.text) for t in templates]
         wanted = n or (1 if templates is not None else DNA.n_samples)
         check_room(target.path, wanted, sizes, line_width, batch_size)
-    path = checkpoint if checkpoint is not None else find_only_run(Path("runs"))
-    model = load_model(path, device=device)
+    folder = checkpoint if checkpoint is not None else find_only_run(Path("runs"))
+    model = load_model(folder, device=device)
     if model.alphabet.domain != target.domain.name:
         right = DOMAINS[model.alphabet.domain].output_flag
         raise CheckpointError(
             f"is a {model.alphabet.domain} model",
-            file=path,
+            file=folder,
             fix=f"give {right} FILE in place of {target.domain.output_flag}",
         )
     request: SampleRequest

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import OUTPUT, Common
+from genodiff.cli.common import OUTPUT, Common, Force
 from genodiff.cli.settings_flags import SettingsFlags, collect_settings
 from genodiff.cli.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
 from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
-from genodiff.runs.folder import explain_no_run
+from genodiff.runs.folder import check_run_folder, explain_no_run, set_foreign_files_aside
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, resolve_config
 from genodiff.settings import read_yaml
@@ -98,6 +98,7 @@ def train(
     json: Annotated[
         bool, Parameter(negative="", help="With --plan: one JSON object on stdout.")
     ] = False,
+    force: Force = False,
     common: TrainCommon = TrainCommon(),
 ) -> None:
     """Train, or go on in the run folder."""
@@ -148,6 +149,7 @@ def train(
             file=folder,
             fix="leave --fresh out to go on with it, or choose another --out",
         )
+    check_run_folder(folder, force=force)
     check_lock_free(folder)
     device = common.apply()
     if plan:
@@ -158,6 +160,8 @@ def train(
         return
     from genodiff.training.run import train as run
 
+    if force:
+        set_foreign_files_aside(folder)
     if start is None and resolved.init is not None and not list_steps(folder):
         from genodiff.hub.warm_start import read_warm_start
 

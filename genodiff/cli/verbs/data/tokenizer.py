@@ -7,12 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import OUTPUT, Common, whole
+from genodiff.cli.common import OUTPUT, Common, Force, whole
 from genodiff.data.file_tokenizer import train_bpe
 from genodiff.data.text_build import dealt, sources_of
 from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
 from genodiff.errors import UsageError, printable
 from genodiff.io import atomic
+from genodiff.io.target import check_target
 
 
 def tokenizer(
@@ -29,9 +30,11 @@ def tokenizer(
         str | None,
         Parameter(help="How the files are read: a text recipe; its train files are used."),
     ] = None,
+    force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Write `OUT/tokenizer.json`."""
+    check_target(out / "tokenizer.json", force=force, inputs=texts)
     common.apply()
     if not 259 < vocab_size <= 1 << 20:
         raise UsageError(

@@ -1,0 +1,267 @@
+"""No verb overwrites what genodiff did not write, and none writes over its input."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from genodiff.cli import build_app
+from genodiff.tasks.suite_files import describe_suites
+from tests.cli.conftest import Command
+from tests.commands import command, exit_code
+from tests.labelled_files import random_dna
+
+FOREIGN = b"\x1f\x8bnot written by genodiff\n"
+SPEC = """\
+title: two rows
+recipe: toy
+domain: dna
+tokens: 1000
+seeds: [1]
+settings: {seq_len: 64, batch_size: 4, preset: caduceus-ps-tiny}
+rows:
+  - {name: MDLM}
+  - {name: SEDD, settings: {objective: sedd}}
+against: MDLM
+"""
+Scene = tuple[list[object], Path]
+"""Words of a command, and the file that it would overwrite."""
+
+
+def _sample(run: Path, here: Path) -> Scene:
+    return ["sample", "--checkpoint", run, "--fasta", "o.fa", "--n", 1, "--steps", 2], here / "o.fa"
+
+
+def _embed(run: Path, here: Path) -> Scene:
+    (here / "in.fa").write_text(">a\nACGTACGT\n")
+    return ["embed", run, "--fasta", "in.fa", "--out", "o.npz"], here / "o.npz"
+
+
+def _eval(run: Path, here: Path) -> Scene:
+    words = ["eval", run, "--max-windows", 2, "--no-baselines", "--no-mixture"]
+    return words, run / "eval.json"
+
+
+def _report(run: Path, here: Path) -> Scene:
+    return ["report", run, "--out", "o.html"], here / "o.html"
+
+
+def _train(run: Path, here: Path) -> Scene:
+    words = "train toy --out mine --max-steps 1 --seq-len 64 --preset caduceus-ps-tiny".split()
+    words += "--batch-size 4 --validate-windows 4 --threads 1 -q".split()
+    return [*words], here / "mine" / "metrics.csv"
+
+
+def _demo(run: Path, here: Path) -> Scene:
+    return ["demo", "--out", "mine"], here / "mine" / "samples.fa"
+
+
+def _compare(run: Path, here: Path) -> Scene:
+    (here / "spec.yaml").write_text(SPEC)
+    return ["compare", "spec.yaml", "--out", "mine"], here / "mine" / "table.md"
+
+
+def _export(run: Path, here: Path) -> Scene:
+    return ["checkpoint", "export", run, "--out", "mine"], here / "mine" / "config.json"
+
+
+def _import(run: Path, here: Path) -> Scene:
+    assert exit_code("checkpoint", "export", run, "--out", here / "published") == 0
+    return ["checkpoint", "import", "published", "--out", "mine"], here / "mine" / "config.yaml"
+
+
+def _tokenizer(run: Path, here: Path) -> Scene:
+    (here / "song.txt").write_text("la la la " * 400)
+    words = ["data", "tokenizer", "song.txt", "--out", "mine", "--vocab-size", 300]
+    return words, here / "mine" / "tokenizer.json"
+
+
+def _table(run: Path, here: Path) -> Scene:
+    for name, seed in (("train", 1), ("test", 2)):
+        rows = [f"{dna},{'TA' in dna[:9]:d}\n" for dna in random_dna(60, 40, seed)]
+        (here / f"{name}.csv").write_text("sequence,label\n" + "".join(rows))
+    words = ["finetune", "table", "--train", "train.csv", "--test", "test.csv"]
+    words += ["--model", "majority"]
+    return [*words, "--seeds", 1, "--out", "mine"], here / "mine" / "results.jsonl"
+
+
+def _sweep_report(run: Path, here: Path) -> Scene:
+    words, _ = _table(run, here)
+    assert exit_code(*words) == 0
+    (here / "mine" / "report.html").unlink()
+    return ["finetune", "report", "mine"], here / "mine" / "report.html"
+
+
+def _suite(name: str) -> Callable[[Path, Path], Scene]:
+    def scene(run: Path, here: Path) -> Scene:
+        return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
+
+    return scene
+
+
+WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
+    "sample": _sample,
+    "embed": _embed,
+    "eval": _eval,
+    "report": _report,
+    "train": _train,
+    "demo": _demo,
+    "compare": _compare,
+    "checkpoint export": _export,
+    "checkpoint import": _import,
+    "data tokenizer": _tokenizer,
+    "finetune table": _table,
+    "finetune report": _sweep_report,
+    **{f"finetune {name}": _suite(name) for name in describe_suites()},
+}
+READERS = {
+    "checkpoint check", "config check", "config presets", "config schema", "config show",
+    "data check", "data list", "doctor", "finetune audit", "finetune check", "finetune list",
+    "judge",
+}  # fmt: skip
+CACHE = {"data build", "data get"}
+"""They write into genodiff's own cache, and nowhere else."""
+
+
+LONG = {
+    "demo": "genodiff.cli.verbs.demo.run_demo",
+    "compare": "genodiff.studies.compare.run",
+    **{f"finetune {name}": "genodiff.cli.common.Common.apply" for name in describe_suites()},
+}
+"""Verbs that take minutes; with `--force` it is seen that the work begins."""
+
+
+def verbs_of(app: App, before: str = "") -> Iterator[str]:
+    """The verbs that do something, by their full name."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        child = app[name]
+        if child.default_command is None:
+            yield from verbs_of(child, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+def test_every_verb_is_known_to_write_or_not_to_write() -> None:
+    assert set(verbs_of(build_app())) == {*WRITERS, *READERS, *CACHE}
+    assert not set(WRITERS) & (READERS | CACHE)
+
+
+def test_what_takes_an_output_is_no_reader() -> None:
+    app = build_app()
+    for name in READERS | CACHE:
+        found = app
+        for word in name.split():
+            found = found[word]
+        flags = {
+            flag for argument in found.assemble_argument_collection() for flag in argument.names
+        }
+        assert not flags & {"--out", "-o", "--output"}, name
+
+
+@pytest.mark.parametrize("verb", WRITERS)
+def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
+    verb: str,
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = tmp_path / "run"
+    shutil.copytree(run, own)
+    monkeypatch.chdir(tmp_path)
+    words, victim = WRITERS[verb](own, tmp_path)
+    victim.parent.mkdir(exist_ok=True)
+    victim.write_bytes(FOREIGN)
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = command(capsys, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "--force" in err
+    assert victim.name in err or victim.parent.name in err
+    assert victim.read_bytes() == FOREIGN
+    assert sorted(tmp_path.rglob("*")) == before
+
+    if verb in LONG:
+        monkeypatch.setattr(LONG[verb], lambda *_, **__: pytest.fail("begun"))
+        with pytest.raises(pytest.fail.Exception, match="begun"):
+            exit_code(*words, "--force")
+        return
+    code, _, err = command(capsys, *words, "--force")
+    assert code == 0, err
+    assert not victim.exists() or victim.read_bytes() != FOREIGN
+
+
+def test_what_genodiff_wrote_itself_may_be_written_again_until_somebody_changes_it(
+    run: Path, sample: Command, here: Path
+) -> None:
+    words = ("--checkpoint", run, "--fasta", "o.fa", "--n", 1, "--steps", 2)
+    for seed in (1, 2):
+        assert sample(*words, "--seed", seed)[0] == 0
+    mine = (here / "o.fa").read_bytes()
+    (here / "o.fa").write_bytes(mine.replace(b"A", b"C"))
+    assert sample(*words)[0] == 2
+    (here / "o.fa").write_bytes(mine)
+    assert sample(*words)[0] == 0
+    (here / "o.fa.json").write_text('{"notes": "mine"}')
+    code, _, err = sample(*words)
+    assert code == 2
+    assert (here / "o.fa.json").read_text() == '{"notes": "mine"}'
+    (here / "o.fa").unlink()
+    code, _, err = sample(*words)
+    assert (code, "o.fa.json" in err) == (2, True)
+    assert not (here / "o.fa").exists()
+
+
+def test_an_input_is_never_the_output_under_any_name_even_with_force(
+    run: Path, sample: Command, here: Path
+) -> None:
+    (here / "in.fa").write_text(">a\nACGTNNNNACGT\n")
+    before = (here / "in.fa").read_bytes()
+    (here / "soft.fa").symlink_to("in.fa")
+    os.link(here / "in.fa", here / "hard.fa")
+    words = ("--checkpoint", run, "--template", "in.fa", "--force")
+    for name in ("in.fa", "./in.fa", "soft.fa", "hard.fa"):
+        code, _, err = sample(*words, "--fasta", name)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "is read" in err
+    assert sample(*words, "--fasta", "o.fa", "--json", "hard.fa")[0] == 2
+    assert (here / "in.fa").read_bytes() == before
+
+
+def test_a_link_is_followed_to_what_would_be_overwritten(
+    run: Path, sample: Command, here: Path
+) -> None:
+    (here / "genome.fa").write_bytes(FOREIGN)
+    (here / "o.fa").symlink_to("genome.fa")
+    words = ("--checkpoint", run, "--fasta", "o.fa", "--n", 1, "--steps", 2)
+    assert sample(*words)[0] == 2
+    assert (here / "genome.fa").read_bytes() == FOREIGN
+    assert sample(*words, "--force")[0] == 0
+    assert (here / "o.fa").is_symlink()
+    assert (here / "genome.fa").read_bytes().startswith(b">genodiff_000001 ")
+
+
+def test_a_pipe_is_written_to_without_a_question_and_has_no_sidecar(
+    run: Path, sample: Command, here: Path
+) -> None:
+    code, out, _ = sample("--checkpoint", run, "--fasta", "/dev/stdout", "--n", 1, "--steps", 2)
+    assert code == 0
+    assert out.startswith(">genodiff_000001 ")
+    assert not Path("/dev/stdout.json").exists()
+
+
+def test_a_folder_that_is_made_as_a_whole_is_renamed_and_never_lost(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "mine"
+    for number in range(3):
+        out.mkdir(exist_ok=True)
+        (out / "notes.txt").write_text(str(number))
+        assert command(capsys, "checkpoint", "export", run, "--out", out)[0] == 2
+        assert command(capsys, "checkpoint", "export", run, "--out", out, "--force")[0] == 0
+        assert (tmp_path / f"mine.{number + 1}" / "notes.txt").read_text() == str(number)
+        assert (out / "config.json").exists()
