@@ -1,0 +1,109 @@
+"""The pages cannot rot: each command on them parses, each verb has a page, marked commands run."""
+
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import pytest
+from cyclopts import App
+from cyclopts.exceptions import CycloptsError
+
+from genodiff.cli import build_app
+from genodiff.cli.verbs import VERBS
+
+ROOT = Path(__file__).resolve().parent.parent
+HOW_TO = ROOT / "docs" / "how-to"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+# Verbs whose page is called otherwise.
+PAGE_OF = {"checkpoint": "checkpoints", "data": "check-data", "eval": "evaluate"}
+# Pages that are still to be written: entries only ever leave this list.
+NOT_YET = {"compare", "data", "eval", "finetune", "predict", "sample", "train"}
+END = re.compile(r"[|;&<>]|2>")  # what the shell reads, and not genodiff
+
+
+def shell_blocks(path: Path) -> list[str]:
+    """The text of every block of commands of a page or a notebook."""
+    if path.suffix == ".md":
+        text, cells = path.read_text(encoding="utf-8"), []
+    else:
+        found = nbformat.read(path, as_version=4).cells
+        text = "\n".join(cell.source for cell in found if cell.cell_type == "markdown")
+        cells = [cell.source for cell in found if cell.source.startswith("%%bash")]
+    return [*re.findall(r"^```(?:console|bash|sh)$(.*?)^```$", text, re.M | re.S), *cells]
+
+
+def commands(path: Path) -> list[list[str]]:
+    """The words after `genodiff` of every command of a page."""
+    found = []
+    for block in shell_blocks(path):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("genodiff "):
+                words = shlex.split(line, comments=True)[1:]
+                ends = [i for i, word in enumerate(words) if END.match(word)]
+                found.append(words[: min(ends, default=None)])
+    return found
+
+
+@cache
+def app() -> App:
+    return build_app()
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, *NOTEBOOKS], ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
+)
+def test_every_command_of_a_page_is_one_that_the_command_line_takes(path: Path) -> None:
+    wrong = []
+    for words in commands(path):
+        try:
+            app().parse_args(words, exit_on_error=False, print_error=False)
+        except CycloptsError as error:
+            wrong.append(f"genodiff {shlex.join(words)}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_commands_of_pages_are_found() -> None:
+    assert len([words for path in PAGES for words in commands(path)]) > 50
+    with pytest.raises(CycloptsError):
+        app().parse_args(["train", "toy", "--no-such"], exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_page_that_shows_it(verb: str) -> None:
+    path = HOW_TO / f"{PAGE_OF.get(verb, verb)}.md"
+    if verb in NOT_YET and not path.is_file():
+        pytest.skip("its page is not yet written")
+    assert path.is_file(), f"genodiff {verb} has no page {path.relative_to(ROOT)}"
+    assert any(words[0] == verb for words in commands(path))
+
+
+def test_no_page_is_awaited_that_is_there() -> None:
+    there = {verb for verb in NOT_YET if (HOW_TO / f"{PAGE_OF.get(verb, verb)}.md").is_file()}
+    assert not there
+
+
+@pytest.mark.slow
+def test_the_marked_commands_of_the_pages_run() -> None:
+    script = ROOT / "docs" / "hooks" / "examples.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"], capture_output=True, text=True, timeout=1800
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_asks_the_network_for_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path / "site")]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-4000:]
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 20
+    loaded = re.compile(r"""<(?:script|img|link|iframe)[^>]*?(?:src|href)=["']?(?:https?:)?//""")
+    fetching = [p.name for p in pages if loaded.search(p.read_text(encoding="utf-8"))]
+    assert not fetching
