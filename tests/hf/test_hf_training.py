@@ -1,0 +1,229 @@
+"""Training with transformers' own tools: losses, the Trainer, memory savers, padding."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hf_folders import write_with_remote_code
+from safetensors.torch import load_file
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainingArguments,
+)
+
+from genodiff.hf import CaduceusForMaskedLM
+from genodiff.hf.models import CaduceusPreTrainedModel
+from tests.hub.published_folders import sample_ids
+
+BOTH_STRANDS = [{}, {"rcps": False}]
+
+
+@pytest.fixture(params=BOTH_STRANDS, ids=["PS", "Ph"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    write_with_remote_code(tmp_path / "hub", **request.param)
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def model(folder: Path) -> CaduceusForMaskedLM:
+    return AutoModelForMaskedLM.from_pretrained(folder)
+
+
+def test_the_loss_is_the_mean_over_labels_that_count(model: CaduceusForMaskedLM) -> None:
+    ids = sample_ids()
+    labels = ids.clone()
+    labels[:, ::2] = -100
+    logits = model(ids).logits
+    wanted = F.cross_entropy(logits[:, 1::2].flatten(0, 1), ids[:, 1::2].flatten())
+    torch.testing.assert_close(model(ids, labels=labels).loss, wanted)
+    # Published training ignores the padding token as a label too, where the config has one.
+    model.config.pad_token_id = 4
+    labels[labels == -100] = 4
+    torch.testing.assert_close(model(ids, labels=labels).loss, wanted)
+
+
+def test_loss_weights_are_divided_by_their_sum(model: CaduceusForMaskedLM) -> None:
+    ids = sample_ids()
+    labels, weights = ids.clone(), torch.full(ids.shape, 0.1)
+    weights[:, ::3] = 1.0
+    labels[:, 4] = -100
+    given = weights.clone()
+    found = model(ids, labels=labels, loss_weights=weights).loss
+    assert torch.equal(weights, given)
+    nats = -model(ids).logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
+    given[:, 4] = 0
+    torch.testing.assert_close(found, (nats * given).sum() / given.sum())
+
+
+@pytest.mark.parametrize(
+    ("n", "labels", "problem"),
+    [
+        (3, torch.tensor([0, 2, 1]), "single_label_classification"),
+        (1, torch.tensor([0.5, 1.5, -1.0]), "regression"),
+        (4, torch.rand(3, 4).round(), "multi_label_classification"),
+    ],
+)
+def test_a_classifiers_loss_is_told_by_its_labels(
+    folder: Path, n: int, labels: torch.Tensor, problem: str
+) -> None:
+    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=n)
+    out = model(sample_ids(), labels=labels)
+    assert (model.config.problem_type, out.logits.shape) == (problem, (3, n))
+    wanted = {
+        "single_label_classification": lambda: F.cross_entropy(out.logits, labels),
+        "regression": lambda: F.mse_loss(out.logits[:, 0], labels),
+        "multi_label_classification": lambda: F.binary_cross_entropy_with_logits(
+            out.logits, labels
+        ),
+    }[problem]()
+    torch.testing.assert_close(out.loss, wanted)
+
+
+def test_tuples_and_hidden_states_stand_as_published(folder: Path) -> None:
+    ids = sample_ids()
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    out = model(ids, labels=ids, output_hidden_states=True)
+    loss, logits, states = model(ids, labels=ids, output_hidden_states=True, return_dict=False)
+    assert torch.equal(loss, out.loss)
+    assert torch.equal(logits, out.logits)
+    assert len(states) == len(out.hidden_states) == 3
+    assert len(model(ids, return_dict=False)) == 1
+    bare = AutoModel.from_pretrained(folder, output_hidden_states=True)
+    assert torch.equal(bare(ids).hidden_states[1], states[1])
+    assert torch.equal(bare(ids, output_hidden_states=False, return_dict=False), states[-1])
+
+
+def test_embeddings_take_the_place_of_ids(model: CaduceusForMaskedLM) -> None:
+    ids = sample_ids()
+    embedded = model.get_input_embeddings()(ids).detach().requires_grad_()
+    logits = model(inputs_embeds=embedded).logits
+    assert torch.equal(logits, model(ids).logits)
+    logits.sum().backward()
+    assert float(embedded.grad.abs().min()) > 0
+    with pytest.raises(ValueError, match="either input_ids or inputs_embeds"):
+        model()
+
+
+def test_recomputing_blocks_changes_no_gradient(model: CaduceusForMaskedLM) -> None:
+    ids = sample_ids()
+    kept = []
+    for wanted in (True, False):
+        if wanted:
+            model.activation_checkpointing_enable()
+        else:
+            model.activation_checkpointing_disable()
+        assert model.is_activation_checkpointing == wanted
+        model.zero_grad()
+        model.train()(ids, labels=ids).loss.backward()
+        kept.append([p.grad.clone() for p in model.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*kept, strict=True))
+
+
+def test_a_mask_of_padding_is_not_read_and_that_is_said_once(
+    model: CaduceusForMaskedLM, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CaduceusPreTrainedModel, "_warned", False)
+    ids = sample_ids()
+    mask = torch.ones_like(ids)
+    with caplog.at_level(logging.WARNING, logger="genodiff"):
+        full = model(ids, attention_mask=mask).logits
+        assert not caplog.records
+        mask[0, :5] = 0
+        assert torch.equal(model(ids, attention_mask=mask).logits, full)
+        model(ids, attention_mask=mask)
+    assert [r.message.startswith("attention_mask is not read") for r in caplog.records] == [True]
+
+
+def test_embeddings_of_one_strand_are_resized_and_saved(folder: Path, tmp_path: Path) -> None:
+    model, ids = AutoModelForMaskedLM.from_pretrained(folder), sample_ids()
+    if model.config.rcps:
+        for change in (model.resize_token_embeddings, model.set_input_embeddings):
+            with pytest.raises(NotImplementedError, match="both strands"):
+                change(17)
+        return
+    before = model(ids).logits
+    assert model.resize_token_embeddings(17) is model.get_input_embeddings()
+    assert model.config.vocab_size == 24  # rounded up, as the published constructor does
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    torch.testing.assert_close(model(ids).logits[..., :16], before)
+    model.save_pretrained(tmp_path / "wide")
+    again = AutoModelForMaskedLM.from_pretrained(tmp_path / "wide")
+    assert torch.equal(again(ids).logits, model(ids).logits)
+
+
+def arguments(folder: Path, **more: Any) -> TrainingArguments:
+    usual = {
+        "max_steps": 20, "learning_rate": 8e-3, "per_device_train_batch_size": 8, "seed": 1,
+        "logging_steps": 1, "report_to": "none", "use_cpu": True, "disable_tqdm": True,
+        "dataloader_pin_memory": False, "save_strategy": "no",
+    }  # fmt: skip
+    return TrainingArguments(output_dir=str(folder), **(usual | more))
+
+
+def losses(trainer: Trainer) -> list[float]:
+    return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+
+def test_twenty_steps_of_the_trainer_lower_the_masked_loss(folder: Path, tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    rows = [tokenizer("ACGGT" * 10 + "T" * (i % 5)) for i in range(32)]
+    trainer = Trainer(
+        model=model,
+        args=arguments(tmp_path / "out", save_strategy="steps", save_steps=10),
+        train_dataset=rows,
+        data_collator=DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15),
+    )
+    trainer.train()
+    seen = losses(trainer)
+    assert len(seen) == 20
+    assert sum(seen[-5:]) < 0.6 * sum(seen[:5])
+    ids = torch.tensor([rows[0]["input_ids"]])
+    saved = AutoModelForMaskedLM.from_pretrained(tmp_path / "out" / "checkpoint-20")
+    assert torch.equal(saved(ids).logits, model.eval()(ids).logits)
+
+
+def test_twenty_steps_of_the_trainer_teach_a_class(folder: Path, tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
+    words = {0: "ACCA", 1: "GATT"}  # of which neither is the other's reverse complement
+    rows = [{**tokenizer(words[i % 2] * (5 + i % 3)), "labels": i % 2} for i in range(32)]
+    trainer = Trainer(
+        model=model,
+        args=arguments(
+            tmp_path / "out", eval_strategy="steps", eval_steps=10, save_strategy="steps",
+            save_steps=10, load_best_model_at_end=True,
+        ),
+        train_dataset=rows,
+        eval_dataset=rows,
+        data_collator=DataCollatorWithPadding(tokenizer),
+        compute_metrics=lambda p: {"accuracy": float((p[0].argmax(-1) == p[1]).mean())},
+    )  # fmt: skip
+    trainer.train()
+    seen = losses(trainer)
+    assert sum(seen[-5:]) < 0.7 * sum(seen[:5])
+    assert trainer.evaluate()["eval_accuracy"] == 1.0
+    best = load_file(Path(trainer.state.best_model_checkpoint) / "model.safetensors")
+    assert torch.equal(best["score.weight"], model.score.weight)
+    # From the checkpoint in the middle the same steps lead to the same weights.
+    again = Trainer(
+        model=AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2),
+        args=arguments(tmp_path / "again"),
+        train_dataset=rows,
+        data_collator=DataCollatorWithPadding(tokenizer),
+    )
+    again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-10"))
+    assert losses(again)[10:] == seen[10:]
+    last = load_file(tmp_path / "out" / "checkpoint-20" / "model.safetensors")
+    for name, x in last.items():
+        assert torch.equal(again.model.state_dict()[name], x), name
