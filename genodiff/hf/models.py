@@ -313,9 +313,7 @@ class CaduceusForSequenceClassification(CaduceusPreTrainedModel):
                 setattr(config, name, value)
         if config.pooling_strategy not in POOLINGS:
             known = ", ".join(POOLINGS)
-            raise NotImplementedError(
-                f"pooling_strategy '{config.pooling_strategy}' is not {known}"
-            )
+            raise NotImplementedError(f"pooling_strategy '{config.pooling_strategy}'; give {known}")
         self.num_labels = config.num_labels
         self.caduceus = Caduceus(config)
         self.score = nn.Linear(config.d_model, config.num_labels, bias=False)
