@@ -17,15 +17,23 @@ __version__ = "0.1.0"
 
 _DOOR = {
     "Model": "genodiff.api.model",
+    "compare": "genodiff.api.compare",
     "embed": "genodiff.api.embed",
+    "evaluate": "genodiff.api.evaluate",
+    "judge": "genodiff.api.judge",
     "load": "genodiff.api.load",
+    "report": "genodiff.api.report",
 }
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
 
 if TYPE_CHECKING:
+    from genodiff.api.compare import compare as compare
     from genodiff.api.embed import embed as embed
+    from genodiff.api.evaluate import evaluate as evaluate
+    from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
     from genodiff.api.model import Model as Model
+    from genodiff.api.report import report as report
 
 
 def __getattr__(name: str) -> Any:

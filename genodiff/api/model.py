@@ -59,6 +59,11 @@ class Model:
         return self._trained.run
 
     @property
+    def trained(self) -> TrainedModel:
+        """What the package's rooms take: network, process, alphabet and configuration together."""
+        return self._trained
+
+    @property
     def alphabet(self) -> Alphabet:
         """Tokens and their ids; `alphabet.encode("ACGT")` gives ids, `alphabet.decode` letters."""
         return self._trained.alphabet

@@ -103,6 +103,19 @@ class Objective(ABC):
         return False
 
     @property
+    def bound_counts_masks(self) -> bool:
+        """Whether `bound` is (n / k) times the cross-entropy of exactly k masks, and no more.
+
+        Then any way to that cross-entropy gives the bound: whole contigs, read piece by piece.
+        """
+        return False
+
+    @property
+    def trains_continuous_bound(self) -> bool:
+        """Whether `loss` is the bound in continuous time, whose mean no schedule changes."""
+        return False
+
+    @property
     def evaluations(self) -> int:
         """Passes of the network that one `loss` costs."""
         return 1

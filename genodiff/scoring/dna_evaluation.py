@@ -86,7 +86,6 @@ from genodiff.backbones.streaming import stream
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import EvalBatches
 from genodiff.data.toy import ToySource
-from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.bound import Bound, Progress, bound_of, chosen_windows, refuse_infinite
@@ -189,8 +188,8 @@ def _check_context(model: TrainedModel, options: EvalOptions) -> None:
             "--context contig scores all windows of a split",
             fix="leave out --max-windows and --max-minutes",
         )
-    if not isinstance(model.backbone, Caduceus) or not isinstance(model.objective, Mdlm):
+    if not isinstance(model.backbone, Caduceus) or not model.objective.bound_counts_masks:
         raise UsageError(
-            "--context contig streams a Caduceus trained with the objective mdlm",
+            "--context contig streams a Caduceus whose bound is one of counted masks (mdlm, mlm)",
             fix="leave it out",
         )

@@ -44,6 +44,9 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
         "checkpoint": model.digest,
+        "alphabet": model.alphabet.name,
+        "domain": model.alphabet.domain,
+        "repeats": repeats,
         "split": options.split,
         "windows": len(windows),
         "windows_total": data.total,

@@ -1,7 +1,9 @@
-"""Generative perplexity: what a causal language model of yours thinks of samples, and why that
-alone says little.
+"""Generative perplexity: what a language model of yours thinks of samples, and why that alone says
+little.
 
-    perplexity   exp of the judge's exact negative log-likelihood per token, over all samples
+    perplexity   exp of the judge's negative log-likelihood per token, over all samples: exact
+                 (`figure` "exact") of an autoregressive judge; of a masked one at most so much
+                 ("bound"), from `repeats` masks for each window
     entropy      of the tokens of one sample (its own unigram counts, in nats), mean over samples
     distinct     how many of all n-grams differ, for several n; `duplicates`: samples that stand
                  there more than once
@@ -12,8 +14,8 @@ samples come near to that, not below it. Samplers that draw in single precision 
 temperature of a large vocabulary without saying so (Zheng et al. 2024, arXiv 2409.02908): of our
 own samples, the sidecar says how they were drawn; ours are drawn in double precision.
 
-A sequence longer than the judge's window is read in windows that overlap by half; every token
-counts once.
+A sequence longer than an autoregressive judge's window is read in windows that overlap by half, of
+a masked judge in windows side by side; every token counts once.
 """
 
 import math
@@ -25,9 +27,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from genodiff.alphabet import DNA as DNA_LETTERS
+from genodiff.data.loader import EvalBatches
+from genodiff.data.sequence_windows import SequenceWindows
 from genodiff.diffusion.objectives.ar import shifted
+from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError
+from genodiff.io.fasta import Record
 from genodiff.runs.model import TrainedModel
+from genodiff.scoring.bound import bound_of
 from genodiff.scoring.interval import ratio
 
 Ids = NDArray[Any]
@@ -36,19 +44,21 @@ _TOKENS_AT_A_TIME = 8192
 
 
 def check_judge(model: TrainedModel) -> None:
-    """Raises `UsageError` unless the model gives exact likelihoods from left to right."""
-    if model.objective.kind != "causal":
+    """Raises `UsageError` where the model cannot judge: a masked model of text."""
+    if model.objective.kind != "causal" and model.alphabet.domain != DNA.name:
         what = (
-            f"the judge was trained with objective {model.objective.name}, whose figure is "
-            f"only a bound"
+            f"a judge of text must be autoregressive, and this one was trained with objective "
+            f"{model.objective.name}"
         )
         raise UsageError(what, fix="give a run that was trained with --objective ar")
 
 
 @torch.no_grad()
 def token_nats(model: TrainedModel, sequences: Sequence[Ids]) -> list[NDArray[np.float64]]:
-    """-log p of every token of each sequence, in nats; 0 for what is not scored (N in DNA)."""
-    check_judge(model)
+    """-log p of every token of each sequence under a causal model, in nats.
+
+    It is 0 for what is not scored (N in DNA).
+    """
     window, device = model.config.data.seq_len, next(model.backbone.parameters()).device
     stride, found = max(1, window // 2), [np.zeros(len(ids)) for ids in sequences]
     pieces: list[
@@ -82,11 +92,32 @@ def token_nats(model: TrainedModel, sequences: Sequence[Ids]) -> list[NDArray[np
     return found
 
 
-def figures(model: TrainedModel, sequences: Sequence[Ids]) -> dict[str, Any]:
+def bound_nats(
+    model: TrainedModel, sequences: Sequence[Ids], *, repeats: int = 1, seed: int = 1
+) -> NDArray[np.float64]:
+    """An upper bound on -log p of each sequence of DNA under a masked model, in nats."""
+    records = [
+        Record(str(i), "", DNA_LETTERS.decode(ids).encode("ascii"), 0)
+        for i, ids in enumerate(sequences)
+    ]
+    windows = SequenceWindows(records, model.config.data.seq_len)
+    device = next(model.backbone.parameters()).device
+    rows = max(1, _TOKENS_AT_A_TIME // windows.seq_len)
+    found = bound_of(
+        model.objective, model.backbone, EvalBatches(windows, rows, seed, repeats), device
+    )
+    nats = found.nats.sum(0).mean(0)
+    return np.bincount(windows.contig_index, nats, len(sequences)).astype(np.float64)
+
+
+def figures(
+    model: TrainedModel, sequences: Sequence[Ids], *, repeats: int = 1, seed: int = 1
+) -> dict[str, Any]:
     """What the module describes, as plain values.
 
     Raises `DataError` where there is nothing to score.
     """
+    check_judge(model)
     sequences = [ids for ids in sequences if len(ids)]
     if not sequences:
         raise DataError("there is no sample to score", fix="give a file with at least one sequence")
@@ -96,11 +127,15 @@ def figures(model: TrainedModel, sequences: Sequence[Ids]) -> dict[str, Any]:
         raise DataError(
             "no token of the samples can be scored", fix="give samples that are not all N"
         )
-    nats = np.array([part.sum() for part in token_nats(model, sequences)])
+    if model.objective.kind == "causal":
+        nats = np.array([part.sum() for part in token_nats(model, sequences)])
+    else:
+        nats = bound_nats(model, sequences, repeats=repeats, seed=seed)
     found = ratio(nats, scored)
     return {
         "samples": len(sequences),
         "tokens": int(scored.sum()),
+        "figure": model.objective.figure,
         "nats_per_token": found.value,
         "perplexity": math.exp(found.value),
         "ci95_perplexity": None if found.ci95 is None else [math.exp(end) for end in found.ci95],

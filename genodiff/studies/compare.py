@@ -33,7 +33,9 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from genodiff.data.windows import Windows
-from genodiff.diffusion.schedule import SCHEDULES
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objective import objective
+from genodiff.diffusion.schedule import SCHEDULES, Linear
 from genodiff.domain import DomainName
 from genodiff.errors import UsageError
 from genodiff.runs.config import RunConfig
@@ -154,7 +156,7 @@ def plan(spec: TrialSpec, file: Path) -> list[tuple[TrialRow, int, RunConfig]]:
                 update={"train": config.train.model_copy(update={"max_steps": steps})}
             )
             found.append((row, seed, config))
-    if spec.schedules and not any(_is_mdlm(config) for _, _, config in found):
+    if spec.schedules and not any(_has_schedules(config) for _, _, config in found):
         raise UsageError(
             "schedules: no row is MDLM in continuous time",
             file=file,
@@ -217,7 +219,7 @@ def schedules(
     """
     if not spec.schedules:
         return []
-    entry = next(entry for entry in entries if _is_mdlm(entry.config))
+    entry = next(entry for entry in entries if _has_schedules(entry.config))
     model = load_model(entry.runs[0], device=device)
     found = schedule_figures(
         model, _windows(model, spec, offline)[0], spec.schedules, spec.schedule_repeats
@@ -225,9 +227,12 @@ def schedules(
     return [figure._replace(row=entry.row.name) for figure in found]
 
 
-def _is_mdlm(config: RunConfig) -> bool:
+def _has_schedules(config: RunConfig) -> bool:
     """Whether the network is trained on the bound in continuous time, which no schedule changes."""
-    return config.diffusion.objective == "mdlm" and not config.diffusion.time_steps
+    made = objective(
+        config.diffusion.objective, MaskedDiffusion(Linear(), 0, (1,)), **config.diffusion.own()
+    )
+    return made.trains_continuous_bound
 
 
 def _windows(model: TrainedModel, spec: TrialSpec, offline: bool) -> tuple[Windows, Floats | None]:

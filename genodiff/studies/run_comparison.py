@@ -11,7 +11,7 @@ comparison again only reads.
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,6 @@ from genodiff.scoring.bound import Progress, seconds_per_window
 from genodiff.scoring.eval_data import EvalData, open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import ratio
-from genodiff.settings import did_you_mean
 from genodiff.studies.run_comparison_page import write_run_page
 from genodiff.studies.scores import TrialScore, read_score, score_windows, write_score
 
@@ -51,33 +50,14 @@ class RunComparison(NamedTuple):
     options: EvalOptions
 
 
-def name_runs(paths: Sequence[Path]) -> list[str]:
-    """A name for each run: its folder's, or its path where two folders have one name.
-
-    Raises `UsageError` for fewer than two runs, or one that stands twice.
-    """
-    if len(paths) < 2:
-        raise UsageError("one run cannot be compared", fix="give two runs or more")
-    places = [path.resolve() for path in paths]
-    for path, place in zip(paths, places, strict=True):
-        if places.count(place) > 1:
-            raise UsageError(f"{path} is given twice", fix="give different runs")
-    names = [place.name for place in places]
-    return [
-        str(path) if names.count(name) > 1 else name
-        for path, name in zip(paths, names, strict=True)
-    ]
-
-
 def open_comparison(
-    paths: Sequence[Path], options: EvalOptions, *, device: str = "cpu"
+    runs: Mapping[str, Path], options: EvalOptions, *, device: str = "cpu"
 ) -> RunComparison:
-    """The runs and their common windows. Raises `UsageError` where they cannot be compared."""
-    names = name_runs(paths)
-    entries = [
-        RunEntry(name, load_model(path, device=device))
-        for name, path in zip(names, paths, strict=True)
-    ]
+    """The runs, by name, and their common windows.
+
+    Raises `UsageError` where they cannot be compared, and as `load_model` does.
+    """
+    entries = [RunEntry(name, load_model(path, device=device)) for name, path in runs.items()]
     first = entries[0]
     for entry in entries[1:]:
         if entry.model.alphabet.domain != first.model.alphabet.domain:
@@ -140,13 +120,11 @@ def compare_runs(
 ) -> dict[str, Any]:
     """Score the runs, write table.md, compare.html and results.json into `out`; return the results.
 
-    `against` is the name of the run that the others are set against; by default the first. Raises
-    `UsageError` for an unknown name, and as `evaluate` does.
+    `against` is the name of the run that the others are set against; by default the first.
+    Raises as `evaluate` does.
     """
     entries = comparison.entries
     names = [entry.name for entry in entries]
-    if against is not None and against not in names:
-        raise UsageError(f"no run '{against}'", fix=did_you_mean(against, names))
     scores = [_score(comparison, entry, out, progress) for entry in entries]
     by_name = dict(zip(names, scores, strict=True))
     against = against or names[0]

@@ -157,11 +157,14 @@ def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(
         assert said in capsys.readouterr().err
 
 
-def test_a_judge_must_be_autoregressive(
+def test_a_masked_judge_gives_an_upper_bound_and_says_so(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "s.fa").write_text(">a\nACGT\n")
-    with pytest.raises(SystemExit) as ending:
-        main(["judge", str(tmp_path / "s.fa"), "--judge", str(runs / "sedd")])
-    assert ending.value.code == 2
-    assert "--objective ar" in capsys.readouterr().err
+    (tmp_path / "s.fa").write_text(">a\nACGTTTGCA\n>b\nGGCAT\n")
+    capsys.readouterr()
+    call("judge", tmp_path / "s.fa", "--judge", runs / "sedd", "--json", "-q")
+    found = json.loads(capsys.readouterr().out)
+    assert found["figure"] == found["samples"]["figure"] == "bound"
+    assert found["repeats"] == 8
+    call("judge", tmp_path / "s.fa", runs / "sedd", "-q")
+    assert "perplexity, at most" in capsys.readouterr().out

@@ -12,6 +12,9 @@ from tiny_run import write_run
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.backbones.streaming import stream
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objective import objective
+from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.contigs import contig_bound
@@ -108,3 +111,14 @@ def test_an_evaluation_in_whole_contigs_has_its_own_name_and_the_same_bases(
     assert write_evaluation(run, within) == "test in whole contigs"
     with pytest.raises(UsageError, match="scores all windows"):
         evaluate(model, context="contig", max_windows=3)
+
+
+def test_the_objective_says_whether_its_bound_is_one_of_counted_masks() -> None:
+    def counted(name: str, **own: object) -> bool:
+        return objective(name, MaskedDiffusion(Linear(), 0, (1,)), **own).bound_counts_masks
+
+    assert counted("mdlm")
+    assert counted("mlm")
+    assert not any(map(counted, ("ar", "d3pm", "sedd")))
+    assert not counted("mdlm", time_steps=10)
+    assert not counted("mdlm", carry_over=False)

@@ -78,9 +78,36 @@ def test_the_figures_are_those_of_the_definitions_and_n_is_not_scored() -> None:
     assert distinct([np.array([1, 1, 1, 2])], 2) == pytest.approx(2 / 3)
 
 
-def test_a_judge_with_a_bound_only_and_an_empty_file_are_refused() -> None:
+def test_a_masked_judge_gives_a_bound_that_is_exact_where_bases_are_independent() -> None:
+    class Composition(nn.Module):
+        """The same law at every position: the bound of any masks is then -log p itself."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Parameter(torch.full((16,), 20.0))
+            self.table.data[7:11] = torch.tensor([0.4, 0.1, 0.2, 0.3]).log()
+
+        def forward(self, xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
+            return self.table.expand(*xt.shape, 16)
+
+    model = judge(16, Mdlm)
+    model.backbone = Composition()
+    chance = np.array([0.4, 0.1, 0.2, 0.3])
+    rng = np.random.default_rng(1)
+    # One sequence of one base and two of several windows, with an N that is not paid for.
+    sequences = [np.array([9]), rng.integers(7, 11, 37), np.append(rng.integers(7, 11, 20), 11)]
+    found = figures(model, sequences, repeats=400)
+    nats = sum(-np.log(chance[ids[ids < 11] - 7]).sum() for ids in sequences)
+    assert (found["figure"], found["tokens"]) == ("bound", 58)
+    assert found["nats_per_token"] == pytest.approx(nats / 58, rel=0.02)
+    assert figures(judge(16), sequences)["figure"] == "exact"
+
+
+def test_a_masked_judge_of_text_and_an_empty_file_are_refused() -> None:
+    text = judge(16, Mdlm)
+    text.alphabet = SimpleNamespace(domain="text")
     with pytest.raises(UsageError, match="--objective ar"):
-        figures(judge(16, Mdlm), [np.array([7])])
+        figures(text, [np.array([7])])
     with pytest.raises(DataError, match="no sample"):
         figures(judge(16), [np.array([], int)])
     with pytest.raises(DataError, match="all N"):

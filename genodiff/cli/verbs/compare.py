@@ -1,102 +1,105 @@
-"""Objectives and networks side by side: equal tokens, one store, one table."""
+"""Runs side by side on the same bases: finished runs, or rows that a specification trains."""
 
 import json as json_module
 import logging
-import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common, Force
-from genodiff.io.progress import ProgressDisplay
-from genodiff.io.target import check_target
+from genodiff.api.compare import compare as compare_runs
+from genodiff.cli.common import OUTPUT, Common, Force, Json, Plan, stop_on_sigterm, whole
 
 _log = logging.getLogger("genodiff")
 
 
 def compare(
-    spec: Annotated[
-        Path, Parameter(help="YAML file that names the rows; see benchmarks/objectives.")
+    *runs: Annotated[
+        Path,
+        Parameter(
+            help="Two or more run folders; or one YAML file that names rows to train, see "
+            "benchmarks/objectives."
+        ),
     ],
-    /,
-    *,
-    fasta: Annotated[str | None, Parameter(help="Your FASTA in the recipe's place.")] = None,
+    fasta: Annotated[
+        str | None, Parameter(help="FASTA in place of the first run's, or of the recipe's.")
+    ] = None,
+    bed: Annotated[
+        str | None, Parameter(help="BED file whose 4th column names the splits.")
+    ] = None,
     text: Annotated[
-        str | None, Parameter(help="Your file or folder of text in the recipe's place.")
+        str | None,
+        Parameter(help="File or folder of text in place of the first run's, or of the recipe's."),
+    ] = None,
+    split: Annotated[
+        Literal["test", "valid", "train", "all"],
+        Parameter(help="Which split of the first run's data finished runs are scored on."),
+    ] = "test",
+    max_windows: Annotated[
+        int | None, Parameter(converter=whole, help="At most so many windows, evenly spread.")
+    ] = None,
+    repeats: Annotated[int, Parameter(converter=whole, help="Masks for each window.")] = 1,
+    against: Annotated[
+        str | None, Parameter(help="Run that the others are set against (default: the first).")
     ] = None,
     tokens: Annotated[
         int | None, Parameter(help="Tokens of each run, in place of the spec's.")
     ] = None,
     seeds: Annotated[list[int] | None, Parameter(help="Seeds, in place of the spec's.")] = None,
     out: Annotated[
-        Path | None, Parameter(help="Where runs and tables go (default: runs/SPEC).")
+        Path | None,
+        OUTPUT,
+        Parameter(help="Where tables go (default: runs/SPEC, or runs/compare-RUN-RUN)."),
     ] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="The rows as one JSON object on stdout.")
-    ] = False,
-    plan: Annotated[
-        bool, Parameter(negative="", help="Say what would be trained, and stop.")
-    ] = False,
+    json: Json = False,
+    plan: Plan = False,
     force: Force = False,
     common: Common = Common(),
 ) -> None:
-    """Train and score the rows of a spec; the same command again goes on where it stopped."""
-    device = common.apply()
-    from genodiff.studies.compare import plan as runs_of
-    from genodiff.studies.compare import read_spec, run, schedules
-    from genodiff.studies.compare_page import write_page
-
-    over: dict[str, Any] = {
-        name: os.path.abspath(path)
-        for name, path in (("fasta", fasta), ("text", text))
-        if path is not None
-    }
-    over |= {} if tokens is None else {"tokens": tokens}
-    over |= {} if not seeds else {"seeds": seeds}
-    asked = read_spec(spec, over)
-    folder = out or Path("runs") / spec.stem
-    for name in ("table.md", "compare.html", "results.json"):
-        check_target(folder / name, force=force, inputs=(spec, fasta, text))
-    if plan:
-        _print_plan(runs_of(asked, spec), folder, device, json)
-        return
-    with ProgressDisplay() as display:
-        entries = run(
-            asked,
-            spec,
-            folder,
-            device=device,
+    """Score runs in pairs, print the table; the same command again goes on where it stopped."""
+    common.prepare()
+    with stop_on_sigterm():
+        found = compare_runs(
+            runs,
+            fasta=fasta,
+            bed=bed,
+            text=text,
+            split=split,
+            max_windows=max_windows,
+            repeats=repeats,
+            against=against,
+            tokens=tokens,
+            seeds=seeds,
+            out=out,
+            seed=common.seed,
+            device=common.device,
             offline=common.offline,
-            progress=display.show_batches,
+            plan=plan,
+            force=force,
         )
-    rows = write_page(
-        asked, entries, schedules(asked, entries, device=device, offline=common.offline), folder
-    )
+    folder = Path(found["folder"])
     if json:
-        print(json_module.dumps({"title": asked.title, "rows": rows}, allow_nan=False))
+        print(json_module.dumps(found, allow_nan=False))
+    elif plan:
+        _print_plan(found)
     else:
         print((folder / "table.md").read_text(encoding="utf-8"))
-    _log.info("%s, %s", folder / "table.md", folder / "compare.html")
+    if not plan:
+        _log.info("%s, %s", folder / "table.md", folder / "compare.html")
 
 
-def _print_plan(runs: list[Any], folder: Path, device: str, json: bool) -> None:
-    from genodiff.training.estimate import estimate
-
-    found = [
-        {"name": row.name, "seed": seed, **estimate(config, folder, device)}
-        for row, seed, config in runs
-    ]
-    seconds = sum(one["seconds"] or 0 for one in found)
-    if json:
-        print(json_module.dumps({"runs": found, "seconds": seconds}))
-        return
-    for one in found:
+def _print_plan(found: dict[str, Any]) -> None:
+    for one in found["runs"]:
+        steps = f"{one['steps']:>8,} steps  {one['tokens']:>14,} tokens" if "steps" in one else ""
+        seed = f"seed {one['seed']}" if "seed" in one else ""
         print(
-            f"{one['name']:28s} seed {one['seed']}  {one['parameters']:>12,} parameters  "
-            f"{one['steps']:>8,} steps  "
-            f"{one['tokens']:>14,} tokens  {(one['seconds'] or 0) / 60:8.1f} min"
+            f"{one['name']:28s} {seed}  {one['parameters']:>12,} parameters  {steps}  "
+            f"{(one['seconds'] or 0) / 60:8.1f} min"
         )
-    print(
-        f"in all {seconds / 3600:.1f} h on {device}, without validation and scoring; into {folder}"
-    )
+    hours = sum(one["seconds"] or 0 for one in found["runs"]) / 3600
+    if "device" in found:
+        rest = "without validation and scoring"
+        print(f"in all {hours:.1f} h on {found['device']}, {rest}; into {found['folder']}")
+    else:
+        size = f"{found['tokens']:,} tokens in {found['windows']:,} windows"
+        print(f"in all {hours:.1f} h for {size}; into {found['folder']}")

@@ -1,34 +1,24 @@
 """Bits per base with its confidence interval, beside Markov baselines."""
 
 import json as json_module
-import logging
-import sys
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from genodiff.cli.common import Common, Force
+from genodiff.api.evaluate import evaluate
+from genodiff.cli.common import Common, Force, Json, ModelPath, Plan, stop_on_sigterm
 from genodiff.cli.evaluation_tables import draw_suite, draw_tables
 from genodiff.domain import DOMAINS
-from genodiff.errors import CheckpointError, UsageError
-from genodiff.io.progress import ProgressDisplay, format_duration
-from genodiff.io.target import check_target, read_json_object
-from genodiff.runs.model import TrainedModel, load_model
-from genodiff.scoring.bound import Progress
-from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.evaluation import evaluate, plan_evaluation
-from genodiff.scoring.evaluation_file import EVAL, write_evaluation
-
-_log = logging.getLogger("genodiff")
+from genodiff.errors import Interrupted
+from genodiff.io.progress import format_duration
 
 _NARROWEST = 110  # columns where stdout is no terminal
 
 
 def eval(
-    run: Annotated[Path, Parameter(help="Run folder or checkpoint.")],
+    run: ModelPath,
     *,
     split: Annotated[
         Literal["test", "valid", "train", "all"],
@@ -83,103 +73,71 @@ def eval(
     domain: Annotated[
         Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")
     ] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")
-    ] = False,
-    plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    json: Json = False,
+    plan: Plan = False,
     force: Force = False,
     common: Common = Common(),
 ) -> None:
-    """Score the split, print what was found and write it to RUN/eval.json."""
-    device = common.apply()
-    model = load_model(run, device=device)
-    if domain not in (None, model.alphabet.domain):
-        raise CheckpointError(
-            f"is a {model.alphabet.domain} model", file=run, fix=f"give a {domain} run"
-        )
-    options: dict[str, Any] = {
-        "fasta": fasta,
-        "bed": bed,
-        "text": text,
-        "repeats": repeats,
-        "batch_size": batch_size,
-        "seed": common.seed,
-        "soft_masked": bool(soft_masked),
-        "max_windows": max_windows,
-        "max_minutes": max_minutes,
-        "baselines": baselines,
-        "mixture": mixture,
-        "context": context,
-        "offline": common.offline,
-    }
-    if plan:
-        options["recipe"] = recipe[0] if recipe else None
-        _print_plan(model, EvalOptions(split=split, **options), json)
-        return
-    # What else stands in a JSON object there is kept.
-    check_target(model.run / EVAL, force=force, known=lambda path: bool(read_json_object(path)))
-    with ProgressDisplay() as display:
-        results = _score(model, split, recipe, display.show_batches, **options)
-    if len(results) == 1:
-        _print(results[0], draw_tables(model.alphabet.domain, results[0]), json)
-    else:
-        by_recipe = {result["recipe"]: result for result in results}
-        _print({"suite": by_recipe}, [draw_suite(results)], json)
-    sys.stdout.flush()
-    for result in results:
-        name = write_evaluation(model.run, result)
-        _log.info("%s: %s", model.run / EVAL, name)
-
-
-def _print(result: dict[str, Any], tables: list[Table], json: bool) -> None:
+    """Score the split, print what was found and add it to RUN/eval.json."""
+    common.prepare()
+    try:
+        with stop_on_sigterm():
+            found = evaluate(
+                run,
+                split=split,
+                fasta=fasta,
+                bed=bed,
+                text=text,
+                recipe=recipe,
+                repeats=repeats,
+                max_windows=max_windows,
+                max_minutes=max_minutes,
+                soft_masked=bool(soft_masked),
+                baselines=baselines,
+                mixture=mixture,
+                context=context,
+                batch_size=batch_size,
+                seed=common.seed,
+                domain=domain,
+                device=common.device,
+                offline=common.offline,
+                plan=plan,
+                force=force,
+            )
+    except Interrupted as stop:
+        what = f"{stop.what}: eval.json keeps finished evaluations only"
+        fix = "run it again, or give --max-minutes for fewer windows"
+        raise Interrupted(what, stop.signum, fix=fix) from None
     if json:
-        print(json_module.dumps(result, allow_nan=False))
-        return
+        print(json_module.dumps(found, allow_nan=False))
+    elif plan:
+        _print_plan(found)
+    elif "suite" in found:
+        _print([draw_suite(list(found["suite"].values()))])
+    else:
+        _print(draw_tables(found.get("domain", "dna"), found))
+
+
+def _print(tables: list[Table]) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = max(console.width, _NARROWEST)
     console.print(*tables)
 
 
-def _score(
-    model: TrainedModel, split: str, recipes: list[str] | None, progress: Progress, **settings: Any
-) -> list[dict[str, Any]]:
-    """The evaluation on the run's own data, or on each of `recipes` (NAME or NAME=PATH)."""
-    if not recipes:
-        return [evaluate(model, split, progress=progress, **settings)]
-    named = [recipe.partition("=") for recipe in recipes]
-    if settings.get("text") is not None:
-        if len(named) > 1 or named[0][2]:
-            raise UsageError(
-                "--text stands for one recipe's file, and more is given",
-                fix="write --recipe NAME=FILE for each",
-            )
-        return [evaluate(model, split, recipe=recipes[0], progress=progress, **settings)]
-    return [
-        evaluate(
-            model, split, progress=progress, **settings | {"recipe": name, "text": path or None}
-        )
-        for name, _, path in named
-    ]
-
-
-def _print_plan(model: TrainedModel, options: EvalOptions, json: bool) -> None:
-    found = plan_evaluation(model, options)
-    if json:
-        print(json_module.dumps(found))
-        return
-    domain = DOMAINS[model.alphabet.domain]
+def _print_plan(found: dict[str, Any]) -> None:
+    domain = DOMAINS[found["domain"]]
     print(
-        f"model    {found['parameters']:,} parameters, checkpoint {model.digest}, "
-        f"{model.alphabet.name}"
+        f"model    {found['parameters']:,} parameters, checkpoint {found['checkpoint']}, "
+        f"{found['alphabet']}"
     )
     print(
         f"windows  {found['windows']:,} of {found['windows_total']:,} of the split "
-        f"{options.split}, {options.repeats} masks each"
+        f"{found['split']}, {found['repeats']} masks each"
     )
     print(f"{domain.units + ' ':<8} at most {found['tokens']:,} through the network")
     print(
         f"time     about {format_duration(found['seconds'])}, and a pass over the train split for "
         f"the baselines"
     )
-    print(f"files    {model.run / EVAL}")
+    print(f"files    {', '.join(found['files'])}")

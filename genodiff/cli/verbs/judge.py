@@ -1,7 +1,8 @@
 """Generative perplexity of samples, with entropy and diversity beside it.
 
-The judge is an autoregressive model of yours. A low perplexity alone says little, as text that
-repeats itself has it too; so entropy and diversity are always shown.
+The judge is a model of yours: autoregressive, whose figure is exact, or masked, whose figure is an
+upper bound. A low perplexity alone says little, as text that repeats itself has it too; so entropy
+and diversity are always shown.
 """
 
 import json as json_module
@@ -14,65 +15,56 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from genodiff.cli.common import Common
-from genodiff.generate.samples_file import read_samples
-from genodiff.runs.model import TrainedModel, load_model
-from genodiff.scoring.eval_data import open_data
-from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.generative import check_judge, figures
+from genodiff.api.judge import judge as judge_samples
+from genodiff.cli.common import Common, Json, stop_on_sigterm, whole
 
 _log = logging.getLogger("genodiff")
-_TOLD = ("sampler", "steps", "temperature", "top_p", "run", "checkpoint")
 
 
 def judge(
     samples: Annotated[
-        str,
+        Path,
         Parameter(
             help="FASTA of DNA, or text with <|endoftext|> lines between samples, as "
             "`sample` writes it."
         ),
     ],
-    /,
-    *,
     judge: Annotated[
-        Path, Parameter(help="Run folder of an autoregressive model (--objective ar).")
+        Path,
+        Parameter(
+            name=["--judge", "--model", "--checkpoint", "--run"],
+            help="Run folder of the judge: autoregressive (exact) or masked (an upper bound).",
+        ),
     ],
+    *,
     reference: Annotated[
         bool, Parameter(help="The same figures of as many real windows of the judge's test split.")
     ] = True,
-    json: Annotated[
-        bool, Parameter(negative="", help="One JSON object on stdout in place of the table.")
-    ] = False,
+    repeats: Annotated[
+        int, Parameter(converter=whole, help="Masks for each window, where the judge is masked.")
+    ] = 8,
+    json: Json = False,
     common: Common = Common(),
 ) -> None:
-    """Print the perplexity of samples under an autoregressive model, entropy and diversity."""
-    device = common.apply()
-    model = load_model(judge, device=device)
-    check_judge(model)
-    sequences = read_samples(samples, model)
-    found = {"samples": figures(model, sequences)}
-    if reference:
-        found["real"] = figures(
-            model, _read_real(model, [len(ids) for ids in sequences], common.offline)
+    """Print the perplexity of samples under a model of yours, entropy and diversity."""
+    common.prepare()
+    with stop_on_sigterm():
+        result = judge_samples(
+            samples,
+            judge=judge,
+            reference=reference,
+            repeats=repeats,
+            seed=common.seed,
+            device=common.device,
+            offline=common.offline,
         )
-    told = _read_sidecar(Path(f"{samples}.json"))
-    result = {
-        "file": samples,
-        "judge": model.digest,
-        "domain": model.alphabet.domain,
-        "sampling": told,
-        **found,
-    }
     if json:
         print(json_module.dumps(result, allow_nan=False))
         return
-    Console().print(_table(found, model))
+    Console().print(_draw(result))
+    told = result["sampling"]
     if told is None:
-        _log.warning(
-            "%s.json is not there: how these samples were drawn is not known",
-            samples,
-        )
+        _log.warning("%s.json is not there: how these samples were drawn is not known", samples)
     else:
         _log.info(
             "drawn in %s by %s, temperature %s, top-p %s",
@@ -83,31 +75,10 @@ def judge(
         )
 
 
-def _read_real(model: TrainedModel, lengths: list[int], offline: bool) -> list[Any]:
-    """About as many tokens of the judge's test split, in windows that are evenly spread.
-
-    None is longer than the longest sample.
-    """
-    data = open_data(model, EvalOptions(offline=offline))
-    size = min(model.config.data.seq_len, max(lengths))
-    windows = data.windows.spread(-(-sum(lengths) // size))
-    return [
-        windows.store.read_ids(a, a + min(n, size))
-        for a, n in zip(windows.flat_start.tolist(), windows.length.tolist(), strict=True)
-    ]
-
-
-def _read_sidecar(path: Path) -> dict[str, Any] | None:
-    try:
-        told = json_module.loads(path.read_text(encoding="utf-8"))
-        return {"precision": "float64", **{name: told[name] for name in _TOLD}}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _table(found: dict[str, dict[str, Any]], model: TrainedModel) -> Table:
+def _draw(result: dict[str, Any]) -> Table:
+    found = {name: result[name] for name in ("samples", "real") if name in result}
     table = Table(
-        title=f"under {model.run.name} ({model.digest})", title_justify="left", box=SIMPLE_HEAD
+        title=f"under {result['run']} ({result['judge']})", title_justify="left", box=SIMPLE_HEAD
     )
     table.add_column("")
     for name in found:
@@ -117,7 +88,8 @@ def _table(found: dict[str, dict[str, Any]], model: TrainedModel) -> Table:
         table.add_row(title, *(show(part) for part in found.values()))
 
     row("samples, tokens", lambda part: f"{part['samples']:,}, {part['tokens']:,}")
-    row("perplexity", lambda part: f"{part['perplexity']:.4g}")
+    at_most = "" if result["figure"] == "exact" else ", at most"
+    row(f"perplexity{at_most}", lambda part: f"{part['perplexity']:.4g}")
     row(
         "95 % interval",
         lambda part: (

@@ -5,22 +5,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common, Force
-from genodiff.io.target import check_target
-from genodiff.reports.html import write_report
+from genodiff.api.report import report as write_report
+from genodiff.cli.common import OUTPUT, Common, Force, ModelPath
 
 
 def report(
-    run: Annotated[Path, Parameter(help="Run folder.")],
-    /,
+    run: ModelPath,
     *,
     out: Annotated[
-        Path | None, Parameter(help="HTML file to write (default: RUN/report.html).")
+        Path | None, OUTPUT, Parameter(help="HTML file to write (default: RUN/report.html).")
     ] = None,
+    force: Force = False,
     force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Write the page from what the run folder holds, and print its path."""
-    check_target(run / "report.html" if out is None else out, force=force)
-    common.apply()
-    print(write_report(run, out))
+    common.prepare()
+    print(write_report(run, out=out, force=force))

@@ -81,6 +81,14 @@ class Mdlm(Objective):
         return self.exact_count and self.zero_masking and self.time_steps is None
 
     @property
+    def bound_counts_masks(self) -> bool:
+        return self.carry_over and self.zero_masking and self.time_steps is None
+
+    @property
+    def trains_continuous_bound(self) -> bool:
+        return self.time_steps is None
+
+    @property
     def evaluations(self) -> int:
         return 1 if self.carry_over else 2  # the second is the reconstruction's
 

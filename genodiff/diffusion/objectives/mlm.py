@@ -66,6 +66,10 @@ class Mlm(Objective):
     def curve(self) -> bool:
         return True
 
+    @property
+    def bound_counts_masks(self) -> bool:
+        return True
+
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
         """Nats over the mask rate: per token they are the mean over selected positions."""
         x0, part = clean.x0, draws.u_mask / self.mask_rate  # uniform by itself where below 1

@@ -1,0 +1,127 @@
+"""How well a run knows its data: `genodiff.evaluate`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from genodiff.api.run_paths import check_input, check_run, domain_of_run
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.scoring.eval_options import EvalOptions
+
+if TYPE_CHECKING:
+    from genodiff.api.model import Model
+    from genodiff.runs.model import TrainedModel
+
+_log = logging.getLogger("genodiff")
+
+Split = Literal["test", "valid", "train", "all"]
+
+
+def evaluate(
+    run: str | Path | Model,
+    *,
+    split: Split = "test",
+    fasta: str | Path | None = None,
+    bed: str | Path | None = None,
+    text: str | Path | None = None,
+    recipe: str | Sequence[str] | None = None,
+    repeats: int = 1,
+    max_windows: int | None = None,
+    max_minutes: float | None = None,
+    soft_masked: bool = True,
+    baselines: bool = True,
+    mixture: bool | None = None,
+    context: Literal["window", "contig"] = "window",
+    batch_size: int = 32,
+    seed: int = 1,
+    domain: Literal["dna", "text"] | None = None,
+    device: str = "auto",
+    offline: bool = False,
+    keep: bool = True,
+    plan: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Bits per base (of text: per byte) of a split, with interval and baselines, as plain values.
+
+    The keys are those of `genodiff eval --json`; `nelbo_nats` is in nats per base. `fasta`, `bed`,
+    `text` and `recipe` take the place of the run's own data; several recipes ("NAME" or
+    "NAME=FILE") give {"suite": {recipe: values}}. Of another genome the test split is scored by
+    default, so that the Markov lines are fitted on its train part and nothing has seen what is
+    scored; `split="all"` scores every base, beside lines of the run's own train split.
+    `keep` adds the result to RUN/eval.json, unless `run` is a published folder. A file there that
+    holds no JSON object is replaced with `force` only. With `plan` nothing is scored, and what it would take is returned. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`.
+    """
+    options: dict[str, Any] = {
+        "fasta": _path(fasta), "bed": _path(bed), "text": _path(text), "repeats": repeats,
+        "batch_size": batch_size, "seed": seed, "soft_masked": soft_masked,
+        "max_windows": max_windows, "max_minutes": max_minutes, "baselines": baselines,
+        "mixture": mixture, "context": context, "offline": offline,
+    }  # fmt: skip
+    requests = _requests([recipe] if isinstance(recipe, str) else recipe, options)
+    here = None if not isinstance(run, str | Path) else check_run(run)
+    known = domain_of_run(here) if here is not None else run.alphabet.domain  # type: ignore[union-attr]
+    if known is not None:
+        if domain not in (None, known):
+            raise CheckpointError(f"is a {known} model", file=here, fix=f"give a {domain} run")
+        for request in requests:
+            EvalOptions(split=split, **request).check(known)
+    for file in (fasta, bed, text):
+        check_input(file)
+    model = _open(run, device)
+    if domain not in (None, model.alphabet.domain):
+        what = f"is a {model.alphabet.domain} model"
+        raise CheckpointError(what, file=here, fix=f"give a {domain} run")
+    from genodiff.hub.source import is_published
+    from genodiff.io.progress import ProgressDisplay
+    from genodiff.io.target import check_target, read_json_object
+    from genodiff.scoring.evaluation import evaluate as score
+    from genodiff.scoring.evaluation import plan_evaluation
+    from genodiff.scoring.evaluation_file import EVAL, write_evaluation
+
+    if plan:
+        return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
+    keep = keep and not is_published(model.run)
+    if keep:
+        # What else stands in a JSON object there is kept.
+        check_target(model.run / EVAL, force=force, known=lambda path: bool(read_json_object(path)))
+    results = []
+    with ProgressDisplay() as display:
+        for request in requests:
+            results.append(score(model, split, progress=display.show_batches, **request))
+            if keep:
+                name = write_evaluation(model.run, results[-1])
+                _log.info("%s: %s", model.run / EVAL, name)
+    if len(results) == 1:
+        return results[0]
+    return {"suite": {result["recipe"]: result for result in results}}
+
+
+def _open(run: str | Path | Model, device: str) -> TrainedModel:
+    if isinstance(run, str | Path):
+        from genodiff.api.load import load
+
+        return load(run, device=device).trained
+    return run.trained
+
+
+def _path(given: str | Path | None) -> str | None:
+    return None if given is None else str(given)
+
+
+def _requests(recipes: Sequence[str] | None, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """The options of each evaluation: one, or one for each of `recipes` (NAME or NAME=PATH)."""
+    if not recipes:
+        return [options]
+    named = [recipe.partition("=") for recipe in recipes]
+    if options["text"] is not None:
+        if len(named) > 1 or named[0][2]:
+            raise UsageError(
+                "--text stands for one recipe's file, and more is given",
+                fix="write --recipe NAME=FILE for each",
+            )
+        return [options | {"recipe": recipes[0]}]
+    return [options | {"recipe": name, "text": path or None} for name, _, path in named]

@@ -1,0 +1,172 @@
+"""Finished runs side by side: the same bases, the same masks, differences in pairs."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+
+import genodiff
+from genodiff.data.loader import EvalBatches
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.runs.model import load_model
+from genodiff.runs.resolve import resolve_config
+from genodiff.scoring.bound import bound_of
+from genodiff.scoring.eval_data import open_data
+from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.interval import ratio
+from genodiff.training.run import train
+from tests.commands import command
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three untrained runs on one genome: a and b alike, c of half the length."""
+    folder = tmp_path_factory.mktemp("runs")
+    fasta = folder / "genome.fa"
+    fasta.write_text(genome_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        for name, seed, length in (
+            ("a", 1, SEQ_LEN),
+            ("b", 2, SEQ_LEN),
+            ("c", 3, SEQ_LEN // 2 + 8),
+        ):
+            config = resolve_config(
+                {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK}
+                | {"data": {"seq_len": length}}
+            )
+            save_run(folder / name, config, seed)
+    return folder
+
+
+def compare(runs: Path, out: Path, *names: str, **options: Any) -> dict[str, Any]:
+    return genodiff.compare([runs / name for name in names], out=out, device="cpu", **options)
+
+
+def test_two_runs_meet_the_same_windows_and_masks(runs: Path, tmp_path: Path) -> None:
+    found = compare(runs, tmp_path / "out", "a", "b", repeats=2)
+    nats = {}
+    for name in "ab":
+        model = load_model(runs / name)
+        windows = open_data(model).windows
+        bound = bound_of(model.objective, model.backbone, EvalBatches(windows, 4, 1, 2))
+        nats[name], tokens = bound.nats.sum(0).mean(0), bound.tokens.sum(0)
+    gap = ratio(nats["b"] - nats["a"], tokens).scaled(1 / math.log(2))
+    assert found["rows"][1]["minus"]["bits"] == pytest.approx(gap.value, abs=1e-6)
+    assert found["rows"][1]["minus"]["ci95"] == pytest.approx(gap.ci95, abs=1e-6)
+    assert found["rows"][0]["minus"] is None
+    assert found["pairs"][0]["bits"] == pytest.approx(-gap.value, abs=1e-6)
+    own = genodiff.evaluate(runs / "a", repeats=2, baselines=False, keep=False, device="cpu")
+    assert found["rows"][0]["bits"] == pytest.approx(own["bits_per_base"], abs=1e-6)
+    assert found["tokens"] == own["tokens"]
+
+
+def test_runs_of_other_lengths_read_the_same_bases(runs: Path, tmp_path: Path) -> None:
+    found = compare(runs, tmp_path / "out", "c", "a")
+    assert found["tokens"] == compare(runs, tmp_path / "other", "a", "b")["tokens"]
+    assert any("read 40 and 64 bases at a time" in note for note in found["notes"])
+    windows = open_data(load_model(runs / "a"), EvalOptions()).windows
+    pieces, owner = windows.pieces(40)
+    for w in range(len(windows)):
+        rows = np.flatnonzero(owner == w)
+        places = [
+            np.arange(s, s + n)
+            for s, n in zip(pieces.flat_start[rows], pieces.length[rows], strict=True)
+        ]
+        start = windows.flat_start[w]
+        assert np.array_equal(np.concatenate(places), np.arange(start, start + windows.length[w]))
+    some = np.array([5, 2])
+    assert np.array_equal(pieces.take(some).flat_start, pieces.flat_start[some])
+    assert len(pieces.take(some)) == 2
+
+
+def test_the_same_comparison_again_only_reads(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = compare(runs, tmp_path, "a", "b")
+    monkeypatch.setattr("genodiff.studies.run_comparison.score_windows", None)
+    assert compare(runs, tmp_path, "a", "b") == first
+    assert json.loads((tmp_path / "results.json").read_text())["rows"] == json.loads(
+        json.dumps(first["rows"])
+    )
+
+
+def test_the_page_and_the_table_show_the_paired_difference(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("compare", runs / "a", runs / "b", "--against", "b", "-o", tmp_path, "--threads", 1)
+    code, out, _ = command(capsys, *words)
+    assert code == 0
+    page = (tmp_path / "compare.html").read_text()
+    assert "minus b" in out
+    assert out.strip() == (tmp_path / "table.md").read_text().strip()
+    assert "<svg" in page
+    assert "viewBox" in page
+    code, out, _ = command(capsys, *words, "--json")
+    assert json.loads(out)["against"] == "b"
+    code, out, _ = command(capsys, *words, "--plan")
+    assert "tokens in 10 windows" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["a"], 2, "one run cannot be compared"),
+        ([], 2, "nothing to compare"),
+        (["a", "a"], 2, "given twice"),
+        (["a", "nowhere"], 4, "nowhere: is not there"),
+        (["a", "b", "--against", "d"], 2, "no run 'd'; give one of a, b"),
+        (["a", "b", "--tokens", "5"], 2, "--tokens is for a specification"),
+        (["spec.yaml", "a"], 2, "is a specification, and more is given"),
+        (["spec.yaml", "--against", "a"], 2, "--against is for finished runs"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(
+    runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.chdir(runs)
+    found, _, err = command(capsys, "compare", *words)
+    assert found == code
+    assert said in err
+
+
+def test_text_of_other_tokens_is_refused_and_of_the_same_is_compared(
+    text_runs: Path, tmp_path: Path, runs: Path
+) -> None:
+    found = compare(text_runs, tmp_path, "x", "y", max_windows=4)
+    assert found["unit"] == "byte"
+    assert len(found["rows"]) == 2
+    with pytest.raises(UsageError, match="reads other windows than x"):
+        compare(text_runs, tmp_path, "x", "z")
+    with pytest.raises(UsageError, match="z is a run of text"):
+        genodiff.compare([runs / "a", text_runs / "z"], out=tmp_path, device="cpu")
+    with pytest.raises(CheckpointError):
+        genodiff.compare([runs / "a", tmp_path], out=tmp_path / "o", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def text_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of text that read the same windows, and one of other windows."""
+    folder = tmp_path_factory.mktemp("texts")
+    song = folder / "song.txt"
+    song.write_text("\n\n".join(f"line {i}: to be or not to be {i * i}" for i in range(120)))
+    small = {"d_model": 16, "n_layer": 1, "d_state": 4, "batch_size": 2, "max_steps": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        for name, seed, length in (("x", 1, 64), ("y", 2, 64), ("z", 3, 32)):
+            config = resolve_config(
+                {"recipe": "own", "domain": "text", "text": str(song), "seed": seed}
+                | {"preset": "caduceus-ph-tiny", "seq_len": length, "validate_windows": 2}
+                | small
+            )
+            train(config, folder / name)
+    return folder
