@@ -51,9 +51,9 @@ def evaluate(
     "NAME=FILE") give {"suite": {recipe: values}}. Of another genome the test split is scored by
     default, so that the Markov lines are fitted on its train part and nothing has seen what is
     scored; `split="all"` scores every base, beside lines of the run's own train split.
-    `keep` adds the result to RUN/eval.json, unless `run` is a published folder. A file there that
-    holds no JSON object is replaced with `force` only. With `plan` nothing is scored, and what it would take is returned. Raises `UsageError`, `DataError`,
-    `CheckpointError`, `MachineError`.
+    `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file there that
+    holds no JSON object is replaced with `force` only. With `plan` nothing is scored, and what it
+    would take is returned. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
     """
     options: dict[str, Any] = {
         "fasta": _path(fasta), "bed": _path(bed), "text": _path(text), "repeats": repeats,

@@ -16,7 +16,6 @@ def report(
         Path | None, OUTPUT, Parameter(help="HTML file to write (default: RUN/report.html).")
     ] = None,
     force: Force = False,
-    force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Write the page from what the run folder holds, and print its path."""
