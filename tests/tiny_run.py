@@ -11,7 +11,7 @@ from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store
 from genodiff.runs.checkpoint import State, save_checkpoint
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import recipe_of
+from genodiff.runs.feed import find_recipe
 from genodiff.runs.folder import write_config, write_provenance
 from genodiff.runs.model import build_backbone, collect_tensors
 from genodiff.runs.resolve import resolve_config
@@ -55,7 +55,7 @@ def save_run(run: Path, config: RunConfig, seed: int = 0) -> Path:
     torch.nn.init.normal_(
         next(p for n, p in backbone.named_parameters() if "embed" in n.lower()), std=0.5
     )
-    store = build_dna_store(recipe_of(config), config.fasta)
+    store = build_dna_store(find_recipe(config), config.fasta)
     run.mkdir(parents=True)
     write_config(run, config)
     write_provenance(run, config, store.identity(), {"started": "now"})

@@ -23,7 +23,7 @@ from genodiff.kernels.scan import selective_scan
 from genodiff.kernels.torch_scan import chunked_scan
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.launch import CHOICES
-from genodiff.kernels.triton.scan import segments_of, triton_scan
+from genodiff.kernels.triton.scan import plan_segments, triton_scan
 
 Result = dict[str, Tensor]
 
@@ -98,7 +98,7 @@ def main() -> None:
             row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels}
             row |= {"states": states, "decay": decay, "reverse": reverse, "segments": None}
             if launch.fits(inputs["u"].float()):
-                row["segments"] = segments_of(batch, length, channels)[0]
+                row["segments"] = plan_segments(batch, length, channels)[0]
             for name, low in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
                 first = solve(scan, inputs, gy, reverse, low, torch.float32)
                 again = solve(scan, inputs, gy, reverse, low, torch.float32)

@@ -23,7 +23,7 @@ from torch import Tensor
 from genodiff.kernels.dispatch import PROVIDERS
 from genodiff.kernels.scan import selective_scan
 from genodiff.kernels.triton.launch import CHOICES
-from genodiff.kernels.triton.scan import segments_of, triton_scan
+from genodiff.kernels.triton.scan import plan_segments, triton_scan
 
 STATES = 16
 
@@ -126,7 +126,7 @@ def main() -> None:
         steps = batch * length * channels
         row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels}
         row["times"] = timed
-        row["segments"] = segments_of(batch, length, channels) if compiled else None
+        row["segments"] = plan_segments(batch, length, channels) if compiled else None
         row["gsteps_per_s"] = {k: steps / v["ms"] / 1e6 for k, v in timed.items() if "ms" in v}
         rows.append(row)
         save(arguments.out, result)

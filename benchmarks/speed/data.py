@@ -21,7 +21,7 @@ import timing
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.runs.feed import feed_of, train_batches
+from genodiff.runs.feed import open_feed, train_batches
 from genodiff.runs.resolve import resolve_config
 
 _BATCH = 64
@@ -87,7 +87,7 @@ def fetches(fasta: Path, length: int, seed: int) -> dict[str, Callable[[], objec
         "seed": seed,
     }
     config = resolve_config({}, over=given)
-    feed = feed_of(config, offline=True)
+    feed = open_feed(config, offline=True)
     batches, windows, count = train_batches(feed, config), feed.train, iter(range(10**9))
     rng = np.random.default_rng(seed)
     reader = pyfaidx.Fasta(str(fasta), as_raw=True, sequence_always_upper=True)

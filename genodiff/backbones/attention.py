@@ -37,7 +37,7 @@ class Rotation(NamedTuple):
     sin: Tensor
 
 
-def rotation(start: int, length: int, width: int, like: Tensor) -> Rotation:
+def make_rotation(start: int, length: int, width: int, like: Tensor) -> Rotation:
     """The angles of the positions start .. start + length − 1.
 
     The heads have the width `width`; the tensors are on the device of `like`. Frequencies are made

@@ -22,7 +22,7 @@ from genodiff.backbones.backbone import NETWORKS, Backbone
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
-from genodiff.backbones.strand import both_strands, exchange_strands, side_by_side, vote
+from genodiff.backbones.strand import both_strands, exchange_strands, join_strands, vote
 from genodiff.errors import UsageError
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.linear import linear
@@ -156,7 +156,7 @@ class Caduceus(Backbone):
         With paired strands it is [s(x), R s(rc x)] side by side; R flips positions and channels.
         """
         rows = take_last(self._stream(xt, lengths))
-        return side_by_side(rows, lengths) if self.paired else rows
+        return join_strands(rows, lengths) if self.paired else rows
 
     def hidden_states(
         self,
@@ -175,7 +175,7 @@ class Caduceus(Backbone):
         for i, rows in enumerate(self._stream(xt, lengths, every=True)):
             if self.settings.alternate_strands and i % 2 and i < self.settings.n_layer:
                 rows = exchange_strands(rows, lengths)
-            states.append(side_by_side(rows, lengths) if self.paired else rows)
+            states.append(join_strands(rows, lengths) if self.paired else rows)
         return states
 
     def _embed(self, xt: Tensor, lengths: Tensor | None) -> Tensor:

@@ -24,7 +24,7 @@ _LONGEST_PERIOD = 10_000.0
 _LABEL_STD = 0.02
 
 
-def sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}"]:
+def make_sinusoid(sigma: Float[Tensor, " B"], width: int) -> Float[Tensor, "B {width}"]:
     """[cos | sin] of sigma at width // 2 frequencies, from 1 down to 1/10000.
 
     An odd width ends with a zero. The table of frequencies is computed in float32, as in
@@ -47,7 +47,7 @@ class NoiseLevel(nn.Module):
         self.second = Linear(d_cond, d_cond, True, draws)
 
     def forward(self, sigma: Float[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        hidden = F.silu(self.first(sinusoid(sigma.to(self.first.weight.dtype), FREQUENCIES)))
+        hidden = F.silu(self.first(make_sinusoid(sigma.to(self.first.weight.dtype), FREQUENCIES)))
         return F.silu(self.second(hidden))
 
 

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.attention import Attention, KeyValueCache, Rotation, rotation, visible
+from genodiff.backbones.attention import Attention, KeyValueCache, Rotation, make_rotation, visible
 from genodiff.backbones.backbone import NETWORKS, Backbone
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
@@ -199,7 +199,11 @@ class DiT(Backbone):
             raise UsageError("this network knows no classes", fix="train one with n_classes")
         seen = visible(length, lengths, segments, s.causal)
         start = 0 if cache is None else cache.length
-        turn = rotation(start, length, s.d_model // s.n_head, self.embedding) if s.rotary else None
+        turn = (
+            make_rotation(start, length, s.d_model // s.n_head, self.embedding)
+            if s.rotary
+            else None
+        )
         c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
         keys = self.dropout_keys if self.training else None
         h = F.embedding(xt, self.embedding)

@@ -39,7 +39,7 @@ def vote(
     return given + flip_positions(other, lengths)[..., complement]
 
 
-def side_by_side(
+def join_strands(
     rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
 ) -> Float[Tensor, "B L 2*D"]:
     """[s(x), R s(rc x)] over channels.
@@ -53,6 +53,6 @@ def side_by_side(
 def exchange_strands(
     rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
 ) -> Float[Tensor, "rows L D"]:
-    """The rows after the two halves of `side_by_side` have changed places."""
+    """The rows after the two halves of `join_strands` have changed places."""
     given, other = rows.chunk(2)
     return torch.cat([flip_positions(half, lengths).flip(2) for half in (other, given)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import AMBIGUOUS, DNA, SOFT
 from genodiff.data.recipe import Recipe
-from genodiff.data.splits import kept_contigs
+from genodiff.data.splits import keeps_contig
 from genodiff.data.store import MANIFEST, StoreSource, read_manifest
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError
@@ -31,7 +31,7 @@ were ambiguity codes.
 """
 
 
-def encoding_table() -> bytes:
+def make_encoding_table() -> bytes:
     """256 bytes for `bytes.translate`: `id | SOFT` of a letter of DNA, 0xFF for all others."""
     table = bytearray(b"\xff" * 256)
     for letter in "ACGTN" + AMBIGUOUS:
@@ -40,13 +40,13 @@ def encoding_table() -> bytes:
     return bytes(table)
 
 
-def runs_of_n(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
+def find_runs_of_n(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
     """(runs, 2): start and end of every run of N in stored bytes."""
     is_n = np.concatenate(([False], (ids & ~np.uint8(SOFT)) == N_ID, [False]))
     return np.flatnonzero(is_n[1:] != is_n[:-1]).reshape(-1, 2)
 
 
-def joined(runs: NDArray[np.int64]) -> NDArray[np.int64]:
+def join_runs(runs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Runs of one contig, found piece by piece, with those that touch as one."""
     apart = runs[1:, 0] != runs[:-1, 1]
     first, last = np.concatenate(([True], apart)), np.concatenate((apart, [True]))
@@ -71,7 +71,7 @@ class GenomeWriter:
     def add(self, ids: NDArray[np.uint8], ambiguous: int) -> None:
         self.file.write(ids.data)
         self.sha.update(ids.data)
-        runs = runs_of_n(ids)
+        runs = find_runs_of_n(ids)
         self._open.append(runs + self.bases)
         self.bases += len(ids)
         contig = self.contigs[-1]
@@ -82,7 +82,7 @@ class GenomeWriter:
 
     def end(self) -> None:
         if self._open:
-            self.runs.append(joined(np.concatenate(self._open)))
+            self.runs.append(join_runs(np.concatenate(self._open)))
             self._open = []
 
 
@@ -128,15 +128,15 @@ def build_folder(folder: Path, key: str, contents: Iterable[Content], source: St
         log.warning("%s: %d ambiguity codes (R, Y, …) are read as N", source.path, ambiguous)
 
 
-def file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
+def read_file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
     """The contigs that the recipe keeps, in pieces: memory for one block of the file."""
-    table, exact = encoding_table(), b"ACGTNacgtn\r\n"
+    table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
     for path in paths:
         with open_input(path) as opened:
             kept = True
             for event in scan_fasta(opened):
                 if isinstance(event, Header):
-                    kept = kept_contigs(recipe, event.name)
+                    kept = keeps_contig(recipe, event.name)
                     if kept:
                         yield event.name
                 elif kept:
@@ -144,7 +144,7 @@ def file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
                     yield ids, len(event.data.translate(None, exact))
 
 
-def toy_contents(toy: ToySource) -> Iterator[Content]:
+def make_toy_contents(toy: ToySource) -> Iterator[Content]:
     """The contigs of the toy genome."""
     for name, ids in toy.contigs():
         yield name

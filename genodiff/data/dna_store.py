@@ -21,9 +21,9 @@ from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_build import (
     FORMAT,
     build_folder,
-    file_contents,
+    make_toy_contents,
     read_dna_manifest,
-    toy_contents,
+    read_file_contents,
 )
 from genodiff.data.fetch import fetch, forget
 from genodiff.data.recipe import Recipe
@@ -31,11 +31,11 @@ from genodiff.data.splits import resolve
 from genodiff.data.store import (
     Store,
     StoreSource,
-    file_stamp,
     has_key,
+    identify_source,
     refuse_changed,
-    regular_file,
-    source_of,
+    require_regular_file,
+    stamp_file,
 )
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError
@@ -101,11 +101,13 @@ def build_dna_store(
     fetched = fasta is None and recipe.generator is None
     paths: list[Path] = []
     if fasta is not None or fetched:
-        paths = fetch(recipe, offline=offline) if fetched else [regular_file(Path(str(fasta)))]
-        source, contents = source_of(paths), file_contents(paths, recipe)
+        paths = (
+            fetch(recipe, offline=offline) if fetched else [require_regular_file(Path(str(fasta)))]
+        )
+        source, contents = identify_source(paths), read_file_contents(paths, recipe)
     else:
         toy = ToySource()
-        source, contents = StoreSource(None, 0, toy.fingerprint()), toy_contents(toy)
+        source, contents = StoreSource(None, 0, toy.fingerprint()), make_toy_contents(toy)
     if remembered is not None:
         refuse_changed(source, remembered)
     key = sha256_json(
@@ -126,7 +128,7 @@ def build_dna_store(
                     shutil.rmtree(folder)
                 atomic.clear_leftovers(folder.parent)
                 build_folder(folder, key, contents, source)
-                if paths and file_stamp(paths[0]) != source.stamp:
+                if paths and stamp_file(paths[0]) != source.stamp:
                     shutil.rmtree(folder)
                     raise DataError(
                         "changed while it was read",

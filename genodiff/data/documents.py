@@ -34,7 +34,7 @@ class Piece(NamedTuple):
     last: bool
 
 
-def pieces_of(recipe: TextRecipe, path: Path) -> Iterator[Piece]:
+def read_pieces(recipe: TextRecipe, path: Path) -> Iterator[Piece]:
     """The documents of a file. Raises `DataError` naming the file, and the line if there is one."""
     clean = DETOKENIZERS[recipe.detokenizer] if recipe.detokenizer else None
     name = bare(path).lower()

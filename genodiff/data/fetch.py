@@ -38,7 +38,7 @@ PAUSE = 1.0
 _TIMEOUT = 30
 
 
-def local_path(source: Source) -> Path:
+def find_local_path(source: Source) -> Path:
     """Where a fetched file lies in the cache; it may not be there yet."""
     return (
         cache_dir()
@@ -50,7 +50,7 @@ def local_path(source: Source) -> Path:
 
 def present(source: Source) -> bool:
     """Whether the file was fetched and still has the size that it had then."""
-    return _recorded(local_path(source)) is not None
+    return _recorded(find_local_path(source)) is not None
 
 
 def fetch(recipe: Recipe | TextRecipe, *, offline: bool = False) -> list[Path]:
@@ -73,7 +73,7 @@ def forget(recipe: Recipe | TextRecipe) -> None:
     """Delete fetched files whose hash no recipe pins, so that they are fetched again."""
     for source in recipe.sources:
         if source.sha256 is None:
-            _record_path(local_path(source)).unlink(missing_ok=True)
+            _record_path(find_local_path(source)).unlink(missing_ok=True)
 
 
 def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) -> Path:
@@ -81,7 +81,7 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
 
     Messages name its `owner` and the `flag` that gives it otherwise. Raises `DataError`.
     """
-    path = local_path(source)
+    path = find_local_path(source)
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         record = _recorded(path)

@@ -44,7 +44,7 @@ class FileTokenizer(Tokenizer):
         except Exception as fault:  # the package raises bare Exceptions
             what = f"is no tokenizer ({type(fault).__name__}: {str(fault)[:120]})"
             raise UsageError(what, file=origin, fix="give its own files, unchanged") from None
-        self.vocabulary = vocabulary_from(name, tokens, tokenizer_sha256(files))
+        self.vocabulary = make_vocabulary(name, tokens, tokenizer_sha256(files))
         self._special = {
             self.vocabulary.mask_id,
             self.vocabulary.pad_id,
@@ -163,7 +163,7 @@ def _is_byte_level(part: Any) -> bool:
     return part.get("type") == "ByteLevel" and not part.get("add_prefix_space", False)
 
 
-def vocabulary_from(
+def make_vocabulary(
     name: str, tokens: dict[str, int], sha256: str, n: int | None = None
 ) -> Vocabulary:
     """The vocabulary of a tokenizer's `tokens`, with new ids for a mask and an end it lacks."""

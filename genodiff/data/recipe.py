@@ -65,7 +65,7 @@ class SplitRule(Settings):
 class Recipe(Settings):
     """A data set.
 
-    Empty `contigs` accept any; `splits` None cuts by coordinates (see `splits.automatic`).
+    Empty `contigs` accept any; `splits` None cuts by coordinates (see `splits.split_automatically`).
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -133,7 +133,7 @@ def recipe_names() -> list[str]:
     return sorted({path.stem for folder in recipe_dirs() for path in folder.glob("*.yaml")})
 
 
-def named_recipe(name_or_path: str | Path) -> Path:
+def find_recipe_file(name_or_path: str | Path) -> Path:
     """The YAML file of a recipe's name, or that file itself.
 
     Raises `UsageError` for an unknown name.
@@ -161,16 +161,16 @@ def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> R
 
     Raises `UsageError` for an unknown name or a faulty recipe; a recipe of text is one here.
     """
-    return _read_recipe(named_recipe(name_or_path), str(name_or_path)).with_bed(bed)
+    return _read_recipe(find_recipe_file(name_or_path), str(name_or_path)).with_bed(bed)
 
 
-def stated_domain(values: object) -> Domain:
+def read_domain(values: object) -> Domain:
     """The domain that the content of a recipe's file states; DNA where it states none."""
     stated = values.get("domain") if isinstance(values, dict) else None
     return TEXT if stated == TEXT.name else DNA
 
 
-def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
+def make_user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
     """A recipe of a user's own FASTA: every contig, split by the BED or else by coordinates."""
     stem = re.sub(r"(\.(fa|fasta|fna|gz|bgz))+$", "", Path(fasta).name)
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._-") or "own"
@@ -179,7 +179,7 @@ def user_recipe(fasta: str | Path, bed: str | Path | None = None) -> Recipe:
 
 def _read_recipe(path: Path, name: str) -> Recipe:
     values = read_yaml(path)
-    if stated_domain(values) != DNA:
+    if read_domain(values) != DNA:
         raise UsageError(
             f"'{name}' is a recipe of text, not of DNA", fix="give --domain text, without --fasta"
         )

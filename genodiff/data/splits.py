@@ -92,7 +92,9 @@ def resolve(
     else:
         shared, notes = names, []
     if not shared or recipe.splits is None:
-        made = automatic(list(range(len(names))), [contigs[c] for c in names], ("valid", "test"))
+        made = split_automatically(
+            list(range(len(names))), [contigs[c] for c in names], ("valid", "test")
+        )
         return Splits(
             {s: Intervals.of(made[s]) for s in SPLITS}, (*notes, _cut_note(("valid", "test"), made))
         )
@@ -117,7 +119,7 @@ def resolve(
     return Splits(splits, tuple(notes))
 
 
-def stretched(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
+def stretch_intervals(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
     """Every interval as start..start + 2^20, ended at its contig's end: the published Caduceus
     loader's, not ours.
     """
@@ -129,7 +131,9 @@ def stretched(intervals: Intervals, lengths: NDArray[np.int64]) -> Intervals:
     )
 
 
-def automatic(numbers: list[int], lengths: list[int], held_out: tuple[str, ...]) -> dict[str, Rows]:
+def split_automatically(
+    numbers: list[int], lengths: list[int], held_out: tuple[str, ...]
+) -> dict[str, Rows]:
     """Splits of contigs that come with none: 1/20 of the bases to each of `held_out`, the rest to
     train.
 
@@ -324,6 +328,6 @@ def _shown(intervals: Intervals, i: int, names: list[str]) -> str:
     return f"{place} of line {line}" if line else place
 
 
-def kept_contigs(recipe: Recipe, contig: str) -> bool:
+def keeps_contig(recipe: Recipe, contig: str) -> bool:
     """Whether a store of `recipe` keeps a contig of this name."""
     return not recipe.ignore or re.search(recipe.ignore, contig) is None

@@ -149,7 +149,7 @@ def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
         )
 
 
-def regular_file(path: Path) -> Path:
+def require_regular_file(path: Path) -> Path:
     """`path`. Raises `DataError` where it is a stream, which cannot be read again."""
     with open_input(path) as opened:
         if str(path) == STDIN or not stat.S_ISREG(opened.stat.st_mode):
@@ -161,9 +161,9 @@ def regular_file(path: Path) -> Path:
     return path
 
 
-def source_of(paths: list[Path]) -> StoreSource:
+def identify_source(paths: list[Path]) -> StoreSource:
     """The files of a store, named by the first and by the hash of all."""
-    stamp, size = file_stamp(paths[0]), sum(p.stat().st_size for p in paths)
+    stamp, size = stamp_file(paths[0]), sum(p.stat().st_size for p in paths)
     hashes = [sha256_file(p) for p in paths]
     return StoreSource(
         str(paths[0]),
@@ -173,7 +173,7 @@ def source_of(paths: list[Path]) -> StoreSource:
     )
 
 
-def file_stamp(path: Path) -> tuple[int, int, int]:
+def stamp_file(path: Path) -> tuple[int, int, int]:
     """Size, time of change and inode of a file."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns, found.st_ino

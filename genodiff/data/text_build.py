@@ -20,10 +20,10 @@ from typing import IO
 import numpy as np
 
 from genodiff.data.archive import unpack
-from genodiff.data.documents import Piece, pieces_of
+from genodiff.data.documents import Piece, read_pieces
 from genodiff.data.fetch import fetch
 from genodiff.data.store import StoreSource
-from genodiff.data.text_recipe import BUCKETS, TextRecipe, files_of
+from genodiff.data.text_recipe import BUCKETS, TextRecipe, list_files
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT
 from genodiff.errors import DataError
@@ -53,7 +53,7 @@ def sources_of(
         if not given.is_dir():
             with open_input(given):
                 pass
-        return files_of(recipe, given)
+        return list_files(recipe, given)
     fetched = fetch(recipe, offline=offline)
     paths: list[Path] = []
     for source, path in zip(recipe.sources, fetched, strict=True):
@@ -62,12 +62,12 @@ def sources_of(
     return sorted(named, key=lambda item: (BUCKETS.index(item[0]), item[1])), []
 
 
-def hashed_split(digest: int) -> str:
+def choose_split(digest: int) -> str:
     """The split of a document by the hash of its text: 1/20 valid, 1/20 test."""
     return {0: "valid", 1: "test"}.get(digest % 20, "train")
 
 
-def document_hash(digest: bytes) -> int:
+def hash_document(digest: bytes) -> int:
     """The hash of a document, from its BLAKE2b of 8 bytes."""
     return int.from_bytes(digest, "little")
 
@@ -217,7 +217,7 @@ def dealt(
     "all".
     """
     for bucket, group in itertools.groupby(files, key=lambda item: item[0]):
-        stream = ((piece, path) for _, path in group for piece in pieces_of(recipe, path))
+        stream = ((piece, path) for _, path in group for piece in read_pieces(recipe, path))
         by_hash = recipe.split_by_hash and bucket == "all"
         head: list[tuple[Piece, Path]] = []
         if by_hash:
@@ -242,8 +242,8 @@ def _texts(
             held.append(text)
             text = ""
         if piece.last:
-            number = document_hash(digest.digest())
-            part = hashed_split(number) if by_hash else bucket
+            number = hash_document(digest.digest())
+            part = choose_split(number) if by_hash else bucket
             yield "".join(held) + text, part, number, path
             digest, held = hashlib.blake2b(digest_size=8), []
         elif not by_hash:

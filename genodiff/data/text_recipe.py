@@ -20,10 +20,10 @@ from genodiff.data.recipe import (
     SPLITS,
     Recipe,
     Source,
+    find_recipe_file,
     load_recipe,
-    named_recipe,
+    read_domain,
     recipe_names,
-    stated_domain,
 )
 from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError
@@ -119,9 +119,9 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
 
     Raises `UsageError`; a recipe of DNA is one too.
     """
-    path = named_recipe(name_or_path)
+    path = find_recipe_file(name_or_path)
     values = read_yaml(path)
-    if isinstance(values, dict) and stated_domain(values) != TEXT:
+    if isinstance(values, dict) and read_domain(values) != TEXT:
         what = f"'{name_or_path}' is a recipe of DNA, not of text"
         raise UsageError(
             what, fix=f"leave --domain text out, or name one of {', '.join(text_recipe_names())}"
@@ -144,7 +144,7 @@ RECIPE_LOADERS: dict[str, Callable[[str | Path], Recipe | TextRecipe]] = {
 
 def domain_of(name_or_path: str | Path) -> DomainName:
     """What a recipe holds. Raises `UsageError` for an unknown recipe."""
-    return stated_domain(read_yaml(named_recipe(name_or_path))).name
+    return read_domain(read_yaml(find_recipe_file(name_or_path))).name
 
 
 def text_recipe_names() -> list[str]:
@@ -165,7 +165,7 @@ def own_text_recipe(path: str | Path) -> TextRecipe:
     return TextRecipe(name=stem, description="your own text", split_by_hash=rows)
 
 
-def files_of(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]], list[str]]:
+def list_files(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]], list[str]]:
     """(split or "all", file) of `given`, a file or a folder, in the order of reading; and what a
     user should know.
 

@@ -27,9 +27,9 @@ from genodiff.data.store import (
     Store,
     StoreSource,
     has_key,
+    identify_source,
     read_manifest,
     refuse_changed,
-    source_of,
 )
 from genodiff.data.text_build import FEW, FORMAT, build, sources_of
 from genodiff.data.text_recipe import TextRecipe
@@ -229,7 +229,7 @@ def build_text_store(
     to read.
     """
     files, notes = sources_of(recipe, text, offline=offline)
-    source = source_of([path for _, path in files])
+    source = identify_source([path for _, path in files])
     content = sha256_json(
         {"files": [[bucket, sha256_file(path)] for bucket, path in files]}, compact=True
     )

@@ -48,7 +48,7 @@ class PackedWindows(TiledWindows):
             )
         self.by_document = by_document
         self.pad_id = store.vocabulary.pad_id
-        self._is_target = target_table(store)
+        self._is_target = make_target_table(store)
         super().__init__(store, split, seq_len)
         log.info("%s: %s", split, self.summary())
 
@@ -100,7 +100,7 @@ class PaddedWindows(Windows):
                 f"a window of {seq_len} tokens cannot hold a document", fix="give 2 or more"
             )
         self.pad_id = store.vocabulary.pad_id
-        self._is_target = target_table(store)
+        self._is_target = make_target_table(store)
         documents = store.documents(split)
         starts = np.asarray(store.starts)
         self.lead = int(store.vocabulary.start_id is not None)
@@ -185,7 +185,7 @@ def text_windows(
     return PackedWindows(store, recipe, split, seq_len, by_document=by_document)
 
 
-def target_table(store: TextStore) -> NDArray[np.bool_]:
+def make_target_table(store: TextStore) -> NDArray[np.bool_]:
     """Whether an id may be predicted."""
     found = np.zeros(store.vocabulary.padded_size, np.bool_)
     found[list(store.vocabulary.targets)] = True

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from genodiff.data.splits import stretched
+from genodiff.data.splits import stretch_intervals
 from genodiff.data.store import Store
 from genodiff.data.windows import PHASES, Ints, Windows
 from genodiff.errors import UsageError
@@ -83,7 +83,7 @@ class TiledWindows(Windows):
         self.shortest = max(1, seq_len // 8)
         intervals = store.intervals_of(split)
         self.intervals = (
-            stretched(intervals, store.lengths) if legacy_caduceus_tiling else intervals
+            stretch_intervals(intervals, store.lengths) if legacy_caduceus_tiling else intervals
         )
         self._tilings: dict[int, IntervalTiling] = {}
         self._refuse_short()
@@ -118,14 +118,14 @@ class TiledWindows(Windows):
         count, slack = count - roomy, slack + np.where(roomy, self.stride, 0)
         start = start + phase * (slack + 1) // PHASES
         first = np.concatenate(([0], np.cumsum(count)))
-        dropped = dropped_windows(
+        dropped = find_dropped_windows(
             start, length, count, first[:-1], self.stride, self.store.n_runs, self.max_n_fraction
         )
         edges = np.concatenate(([0], dropped.ravel(), [first[-1]])).reshape(-1, 2)
         return IntervalTiling(first, start, length, edges[edges[:, 1] > edges[:, 0]], self.stride)
 
 
-def dropped_windows(
+def find_dropped_windows(
     start: Ints, length: Ints, count: Ints, first: Ints, stride: int, runs: Ints, most: float
 ) -> Ints:
     """(ranges, 2): numbers of the windows with too much N, half-open, ascending, disjoint."""
@@ -152,13 +152,13 @@ def dropped_windows(
     )
     at = np.searchsorted(first, number, "right") - 1
     begin = start[at] + (number - first[at]) * stride
-    n = n_before(runs, begin + length[at]) - n_before(runs, begin)
+    n = count_n_before(runs, begin + length[at]) - count_n_before(runs, begin)
     bad = number[n > most * length[at]]
     ranges = np.concatenate((inside[some] + first[i][some][:, None], np.stack((bad, bad + 1), 1)))
     return ranges[np.argsort(ranges[:, 0])]
 
 
-def n_before(runs: Ints, position: Ints) -> Ints:
+def count_n_before(runs: Ints, position: Ints) -> Ints:
     """How many N stand before each flat position."""
     before = np.concatenate(([0], np.cumsum(runs[:, 1] - runs[:, 0])))
     i = np.searchsorted(runs[:, 0], position, "right")

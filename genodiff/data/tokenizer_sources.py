@@ -15,8 +15,8 @@ from genodiff.data.file_tokenizer import (
     VOCAB,
     WORDS,
     FileTokenizer,
+    make_vocabulary,
     tokenizer_sha256,
-    vocabulary_from,
 )
 from genodiff.data.recipe import Source
 from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer, Tokenizer
@@ -72,10 +72,10 @@ def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
             fix="give a folder with tokenizer.json",
         )
     files = _read_files(path)
-    return FileTokenizer(files, tokenizer_name(files), path)
+    return FileTokenizer(files, name_tokenizer(files), path)
 
 
-def tokenizer_name(files: dict[str, bytes]) -> str:
+def name_tokenizer(files: dict[str, bytes]) -> str:
     """The published name of a tokenizer's files, or one made from their hash."""
     known = next((n for n, sources in PUBLISHED.items() if _has_hashes(files, sources)), None)
     return known or f"tokenizer-{tokenizer_sha256(files)[:8]}"
@@ -109,7 +109,7 @@ def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path
     return FileTokenizer(files, vocabulary.name, origin)
 
 
-def vocabulary_of(name: str, *, offline: bool = True) -> Vocabulary:
+def read_vocabulary(name: str, *, offline: bool = True) -> Vocabulary:
     """The vocabulary of a tokenizer; of the published ones without their files. For plans."""
     if name in PUBLISHED and not Path(name).exists():
         sha = sha256_json({s.filename: str(s.sha256) for s in PUBLISHED[name]})
@@ -118,7 +118,7 @@ def vocabulary_of(name: str, *, offline: bool = True) -> Vocabulary:
             if name == "gpt2"
             else {"[PAD]": 0, "[UNK]": 100, "[CLS]": 101, "[SEP]": 102, "[MASK]": 103}
         )
-        return vocabulary_from(name, tokens, sha, 50257 if name == "gpt2" else 30522)
+        return make_vocabulary(name, tokens, sha, 50257 if name == "gpt2" else 30522)
     return open_tokenizer(name, offline=offline).vocabulary
 
 

@@ -16,7 +16,7 @@ from genodiff.backbones.caduceus import Block, CaduceusSettings
 from genodiff.backbones.caduceus import Caduceus as Network
 from genodiff.backbones.layers import Norm, take_last
 from genodiff.backbones.mamba import Mamba
-from genodiff.backbones.strand import side_by_side, vote
+from genodiff.backbones.strand import join_strands, vote
 from genodiff.kernels.direction import DirectionWeights
 from genodiff.kernels.linear import linear
 
@@ -287,7 +287,7 @@ class PublishedBackbone(Network):
         """
         if not every:
             rows = take_last(self._stream(input_ids, None))
-            return side_by_side(rows) if self.paired else rows, []
+            return join_strands(rows) if self.paired else rows, []
         return (states := self._list_states(input_ids, None))[-1], states
 
     def _embed(self, xt: Tensor, lengths: Tensor | None) -> Tensor:

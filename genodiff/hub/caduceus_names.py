@@ -15,9 +15,9 @@ from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hub.mixer_names import (
     BELONG,
+    find_mixer_shape,
+    find_tied_name,
     map_mixer_names,
-    mixer_shape,
-    other_direction,
     take_tensors,
 )
 
@@ -147,9 +147,9 @@ def _shape(here: str, s: CaduceusSettings, vocab_size: int) -> tuple[int, ...]:
     """The shape of a parameter."""
     if here in ("embedding", "head"):
         return (vocab_size, s.d_model)
-    return mixer_shape(here, s, s.d_model) if ".mixer." in here else (s.d_model,)
+    return find_mixer_shape(here, s, s.d_model) if ".mixer." in here else (s.d_model,)
 
 
 def _tied_to(name: str, names: Mapping[str, str]) -> str | None:
     """The tensor that a published name duplicates, if it is a tied one."""
-    return names["embedding"] if name.startswith("lm_head.") else other_direction(name)
+    return names["embedding"] if name.startswith("lm_head.") else find_tied_name(name)

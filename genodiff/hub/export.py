@@ -34,7 +34,7 @@ from genodiff.hub.caduceus_layout import (
 )
 from genodiff.hub.mdlm import has_mdlm_layout, publish_mdlm
 from genodiff.hub.model_card import format_card
-from genodiff.hub.probe import logits_on_probe
+from genodiff.hub.probe import compute_probe_logits
 from genodiff.hub.published_network import CONFIG
 from genodiff.hub.source import read_source
 from genodiff.hub.vocabulary import (
@@ -253,7 +253,7 @@ def _check_export(model: TrainedModel, folder: Path) -> None:
     again = build_backbone(config, model.alphabet)
     fill_module(again, source.tensors)
     mine, theirs = (
-        _on_targets(logits_on_probe(net.eval(), model.alphabet), model)
+        _on_targets(compute_probe_logits(net.eval(), model.alphabet), model)
         for net in (model.backbone, again)
     )
     differ = float((mine - theirs).abs().max() / mine.abs().max().clamp(min=1.0))

@@ -88,7 +88,8 @@ def read_mdlm(
         stamp_file(f) for f in ([config_file] if config_file is not None else []) + weights.files
     ]
     ready = {
-        name: inwards(name, x, vocabulary, rows).float().contiguous() for name, x in tensors.items()
+        name: order_rows_as_ours(name, x, vocabulary, rows).float().contiguous()
+        for name, x in tensors.items()
     }
     length = config.get("model_length") or (config.get("model") or {}).get("length")
     return PublishedNetwork(
@@ -96,14 +97,14 @@ def read_mdlm(
     )
 
 
-def inwards(name: str, x: Tensor, vocabulary: PublishedVocabulary, rows: int) -> Tensor:
+def order_rows_as_ours(name: str, x: Tensor, vocabulary: PublishedVocabulary, rows: int) -> Tensor:
     """A tensor with its rows of tokens in the order of our ids; spare rows stay at the end."""
     if name not in ("embedding", "head", "head_bias"):
         return x
     return torch.cat([vocabulary.inwards(x[:rows]), x[rows:]])
 
 
-def outwards(name: str, x: Tensor, vocabulary: PublishedVocabulary) -> Tensor:
+def order_rows_as_published(name: str, x: Tensor, vocabulary: PublishedVocabulary) -> Tensor:
     """The way back."""
     if name not in ("embedding", "head", "head_bias"):
         return x
@@ -282,7 +283,7 @@ def publish_mdlm(
     length: int,
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of a published folder."""
-    rows = {name: outwards(name, x, vocabulary) for name, x in tensors.items()}
+    rows = {name: order_rows_as_published(name, x, vocabulary) for name, x in tensors.items()}
     config = dict(given) or make_mdlm_config(settings, vocabulary.size, length)
     return config, {name: x.contiguous() for name, x in to_published_mdlm(settings, rows).items()}
 

@@ -25,9 +25,9 @@ from genodiff.hub.mdlm_config import (
     find_prefix,
 )
 from genodiff.hub.mixer_names import (
+    find_mixer_shape,
+    find_tied_name,
     map_mixer_names,
-    mixer_shape,
-    other_direction,
     published_shape,
     take_tensors,
 )
@@ -80,7 +80,7 @@ def from_published_mdlm(
             and name.endswith("lm_head.weight")
         ):
             return names["embedding"]
-        return other_direction(name)
+        return find_tied_name(name)
 
     return settings, take_tensors(kept, names, shapes, tied_to)
 
@@ -156,7 +156,7 @@ def list_parameters(names: Iterable[str], *, tied_head: bool = False) -> list[st
         name
         for name in names
         if not name.endswith((TABLE, "complement_map"))
-        and other_direction(name) not in names
+        and find_tied_name(name) not in names
         and not (tied_head and name.endswith("lm_head.weight"))
     ]
 
@@ -181,7 +181,7 @@ def _shape(here: str, s: MdlmSettings, vocab_size: int) -> tuple[int, ...]:
     width, c = (d, s.d_cond) if isinstance(s, DiTSettings) else (s.width, s.width_cond)
     if isinstance(s, DiMambaSettings):
         if ".mixer." in here:
-            return mixer_shape(here, s, width)
+            return find_mixer_shape(here, s, width)
         per_block, rows = 3, vocab_size + s.spare_rows
     else:
         per_block, rows = 6, vocab_size

@@ -63,7 +63,7 @@ def map_mixer_names(s: MixerShape, here: str, theirs: str) -> dict[str, str]:
     return names
 
 
-def mixer_shape(here: str, s: MixerShape, width: int) -> tuple[int, ...]:
+def find_mixer_shape(here: str, s: MixerShape, width: int) -> tuple[int, ...]:
     """The shape of a mixer's parameter, by the end of its name."""
     d, e, n = width, s.expand * width, s.d_state
     shapes: dict[str, tuple[int, ...]] = {
@@ -75,7 +75,7 @@ def mixer_shape(here: str, s: MixerShape, width: int) -> tuple[int, ...]:
     return next(shape for end, shape in shapes.items() if here.replace("_back.", ".").endswith(end))
 
 
-def other_direction(name: str) -> str | None:
+def find_tied_name(name: str) -> str | None:
     """The name that a tied projection of the backward direction is stored under.
 
     None for any other tensor.

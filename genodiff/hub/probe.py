@@ -36,16 +36,16 @@ class Probe(NamedTuple):
     )  # largest difference of logits(x) and the turned logits(rc x), relative; None without strands
 
 
-def sequence_of(alphabet: Alphabet) -> Tensor:
+def make_probe_sequence(alphabet: Alphabet) -> Tensor:
     """The probe's ids: the repeat for DNA, for text tokens from all over the vocabulary."""
     if alphabet.domain == "dna":
         return torch.from_numpy(alphabet.encode(ALU_Y)).long()
     return torch.tensor(alphabet.targets)[torch.arange(64) * 7919 % len(alphabet.targets)]
 
 
-def logits_on_probe(backbone: nn.Module, alphabet: Alphabet) -> Tensor:
+def compute_probe_logits(backbone: nn.Module, alphabet: Alphabet) -> Tensor:
     """The network's answer to the probe with its bases masked in turn: (7, L, V)."""
-    x0 = sequence_of(alphabet)
+    x0 = make_probe_sequence(alphabet)
     rows = x0.repeat(_EVERY, 1)
     for i in range(_EVERY):
         rows[i, i::_EVERY] = alphabet.mask_id
@@ -59,12 +59,12 @@ def look(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
 
     Raises `CheckpointError` for logits that are not finite, or strands that disagree.
     """
-    logits = logits_on_probe(backbone, alphabet)
+    logits = compute_probe_logits(backbone, alphabet)
     if not bool(torch.isfinite(logits).all()):
         raise CheckpointError(
             "the network's logits are not finite on a probe sequence", fix="use undamaged weights"
         )
-    x0 = sequence_of(alphabet)
+    x0 = make_probe_sequence(alphabet)
     logp = F.log_softmax(logits[..., list(alphabet.targets)].double(), -1)
     place = torch.searchsorted(torch.tensor(alphabet.targets), x0)
     own = logp.gather(-1, place.repeat(_EVERY, 1)[..., None])[..., 0]

@@ -7,7 +7,7 @@ from typing import Any
 from torch import nn
 
 from genodiff.backbones.backbone import BackboneSettings
-from genodiff.hub.probe import logits_on_probe
+from genodiff.hub.probe import compute_probe_logits
 from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.config import RunConfig
@@ -42,11 +42,11 @@ def read_warm_start(path: str | Path) -> WarmStart:
         network = settings.build(alphabet.padded_size, alphabet.complement)
         fill_module(network, tensors)
         record = {"path": str(path), "sha256": digest, "files": source.files}
-    wanted = logits_on_probe(network.eval(), alphabet)
+    wanted = compute_probe_logits(network.eval(), alphabet)
 
     def parity(candidate: nn.Module) -> float:
         was = candidate.training
-        found = logits_on_probe(candidate.eval(), alphabet)
+        found = compute_probe_logits(candidate.eval(), alphabet)
         candidate.train(was)
         return float((found - wanted).abs().max() / wanted.abs().max().clamp(min=1.0))
 

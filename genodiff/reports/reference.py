@@ -22,7 +22,7 @@ from genodiff.errors import GenodiffError
 from genodiff.reports.comparison import Comparison, Ids, compare_sequences
 from genodiff.reports.folder import RunParts
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import recipe_of
+from genodiff.runs.feed import find_recipe
 from genodiff.scoring.lines import MARKOV_ORDER, split_stretches, train_counts
 from genodiff.scoring.markov import LETTERS, base_codes, fit
 from genodiff.scoring.repeats import shared_cover, shared_kmers
@@ -120,7 +120,7 @@ def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[Reference
     if config.domain == TEXT.name:
         return None, ""
     try:
-        recipe = recipe_of(config)
+        recipe = find_recipe(config)
         fasta = None if config.fasta is None else Path(config.fasta)
         return ReferenceData(recipe, build_dna_store(recipe, fasta, offline=offline), config), ""
     except (GenodiffError, OSError) as fault:

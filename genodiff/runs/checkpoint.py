@@ -165,7 +165,7 @@ def checkpoint_path(run: Path, step: int) -> Path:
     return run / FOLDER / f"step_{step:08d}"
 
 
-def run_of(path: Path) -> Path:
+def find_run_folder(path: Path) -> Path:
     """The run folder that a checkpoint folder belongs to; any other path as it is."""
     is_one = _STEP.fullmatch(path.name) and path.parent.name == FOLDER
     return path.parent.parent if is_one else path

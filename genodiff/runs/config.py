@@ -45,7 +45,7 @@ store compares.
 """
 
 
-def names_of(registry: Registry[Any]) -> Callable[[dict[str, Any]], None]:
+def show_choices(registry: Registry[Any]) -> Callable[[dict[str, Any]], None]:
     """For a field's `json_schema_extra`: the choices, asked for when the schema is shown."""
     return lambda schema: schema.update(enum=registry.list_names())
 
@@ -58,14 +58,14 @@ class DiffusionSettings(Settings):
         Field(
             description="Masked diffusion, its two forerunners, BERT's masked language model, "
             "or the next token",
-            json_schema_extra=names_of(OBJECTIVES),
+            json_schema_extra=show_choices(OBJECTIVES),
         ),
     ] = "mdlm"
     objective_options: dict[str, bool | int | float] = Field(
         default_factory=dict, description="Settings of a plug-in's objective."
     )
     schedule: Annotated[
-        str, Field(description="Noise schedule.", json_schema_extra=names_of(SCHEDULES))
+        str, Field(description="Noise schedule.", json_schema_extra=show_choices(SCHEDULES))
     ] = "linear"
     schedule_options: dict[str, float] = Field(default_factory=dict, description="Its parameters.")
     time_sampling: Annotated[
@@ -200,14 +200,14 @@ class RunConfig(Settings):
         """sha256 (hex) of the run's identity: equal where a run folder may be shared."""
         kept = {
             place: value
-            for place, value in leaves(self.model_dump(mode="json"))
+            for place, value in list_leaves(self.model_dump(mode="json"))
             if place not in FREE
         }
         return sha256_json(kept)
 
     def differences(self, other: "RunConfig") -> list[str]:
         """What of the identity differs, as `optim.lr: 0.001, not 0.002` (self's value first)."""
-        mine, theirs = (dict(leaves(c.model_dump(mode="json"))) for c in (self, other))
+        mine, theirs = (dict(list_leaves(c.model_dump(mode="json"))) for c in (self, other))
         places = [p for p in [*mine, *(p for p in theirs if p not in mine)] if p not in FREE]
         return [
             f"{p}: {mine.get(p)}, not {theirs.get(p)}"
@@ -229,10 +229,10 @@ class RunConfig(Settings):
         return not self.backbone.paired if chosen == "auto" else chosen
 
 
-def leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+def list_leaves(tree: dict[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
     """(dotted place, value) of every setting of a nested mapping; an empty mapping is a value."""
     for key, value in tree.items():
         if isinstance(value, dict) and value and f"{at}{key}" not in _MAPPINGS:
-            yield from leaves(value, f"{at}{key}.")
+            yield from list_leaves(value, f"{at}{key}.")
         else:
             yield f"{at}{key}", value

@@ -14,13 +14,13 @@ from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.file_tokenizer import FileTokenizer
 from genodiff.data.loader import EvalBatches, TrainBatches
-from genodiff.data.recipe import Recipe, load_recipe, user_recipe
+from genodiff.data.recipe import Recipe, load_recipe, make_user_recipe
 from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe, load_text_recipe, own_text_recipe
 from genodiff.data.text_store import build_text_store
 from genodiff.data.text_windows import text_windows
 from genodiff.data.tokenizer import Tokenizer
-from genodiff.data.tokenizer_sources import open_tokenizer, tokenizer_name, vocabulary_of
+from genodiff.data.tokenizer_sources import name_tokenizer, open_tokenizer, read_vocabulary
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.config import OWN, RunConfig
@@ -79,7 +79,7 @@ def open_data(
     return _OPENERS[config.domain](_Request(config, run, alphabet, offline, remembered))
 
 
-def feed_of(
+def open_feed(
     config: RunConfig,
     *,
     offline: bool = False,
@@ -98,19 +98,19 @@ def feed_of(
     return Feed(data.recipe, data.store, data.alphabet, train, valid, files)
 
 
-def alphabet_of(config: RunConfig) -> Alphabet:
+def find_alphabet(config: RunConfig) -> Alphabet:
     """The alphabet of a configuration, found without its data. Raises `UsageError`."""
-    return ALPHABETS.get(config.domain) or vocabulary_of(config.data.tokenizer)
+    return ALPHABETS.get(config.domain) or read_vocabulary(config.data.tokenizer)
 
 
-def recipe_of(config: RunConfig) -> Recipe:
+def find_recipe(config: RunConfig) -> Recipe:
     """The recipe of a configuration, its BED and its overrides applied. Raises `UsageError`."""
     if config.recipe == OWN:
         if config.fasta is None:
             raise UsageError(
                 f"recipe '{OWN}' means your own FASTA, and there is none", fix="give --fasta FILE"
             )
-        recipe = user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
+        recipe = make_user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
     else:
         recipe = load_recipe(config.recipe, bed=config.bed)
     chosen = {name: getattr(config.data, name) for name in ("max_n_fraction", "soft_mask_weight")}
@@ -119,7 +119,7 @@ def recipe_of(config: RunConfig) -> Recipe:
     )
 
 
-def text_recipe_of(config: RunConfig) -> TextRecipe:
+def find_text_recipe(config: RunConfig) -> TextRecipe:
     """The text recipe of a configuration. Raises `UsageError`."""
     if config.recipe != OWN:
         return load_text_recipe(config.recipe)
@@ -131,7 +131,7 @@ def text_recipe_of(config: RunConfig) -> TextRecipe:
 
 
 def _open_dna(request: _Request) -> RunData:
-    config, recipe = request.config, recipe_of(request.config)
+    config, recipe = request.config, find_recipe(request.config)
     store = build_dna_store(
         recipe, config.fasta, offline=request.offline, remembered=request.remembered
     )
@@ -145,7 +145,7 @@ def _open_dna(request: _Request) -> RunData:
 
 def _open_text(request: _Request) -> RunData:
     config = request.config
-    recipe, tokenizer = text_recipe_of(config), _find_tokenizer(request)
+    recipe, tokenizer = find_text_recipe(config), _find_tokenizer(request)
     store = build_text_store(
         recipe, config.text, tokenizer, offline=request.offline, remembered=request.remembered
     )
@@ -173,7 +173,7 @@ def _find_tokenizer(request: _Request) -> Tokenizer:
         return model_tokenizer(run, request.alphabet)
     files = read_tokenizer(run) if run is not None else {}
     if run is not None and files:
-        return FileTokenizer(files, tokenizer_name(files), run / TOKENIZER)
+        return FileTokenizer(files, name_tokenizer(files), run / TOKENIZER)
     return open_tokenizer(request.config.data.tokenizer, offline=request.offline)
 
 

@@ -21,10 +21,10 @@ from genodiff.runs.checkpoint import (
     WEIGHTS,
     Card,
     checkpoint_path,
+    find_run_folder,
     list_steps,
     read_card,
     read_state,
-    run_of,
     verify_folder,
 )
 from genodiff.runs.config import RunConfig
@@ -158,7 +158,7 @@ def _read_model(folder: Path, card: Card, path: Path, device: str) -> TrainedMod
         card.config,
         card.step,
         card.weights_sha256[:12],
-        run_of(path),
+        find_run_folder(path),
         card.data,
     )
 

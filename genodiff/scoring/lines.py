@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import SOFT
 from genodiff.data.dna_windows import DnaWindows
-from genodiff.data.splits import stretched
+from genodiff.data.splits import stretch_intervals
 from genodiff.data.store import Store
 from genodiff.data.toy import ToySource
 from genodiff.io import atomic
@@ -141,7 +141,7 @@ def split_stretches(
     """The intervals of a split as a model saw them in training, as codes, read one by one."""
     intervals = store.intervals_of(split)
     if legacy_caduceus_tiling:
-        intervals = stretched(intervals, store.lengths)
+        intervals = stretch_intervals(intervals, store.lengths)
     start = store.offsets[intervals.contig] + intervals.start
     end = store.offsets[intervals.contig] + intervals.end
     return [Coded(store.flat[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)]

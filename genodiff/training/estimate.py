@@ -12,7 +12,7 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import alphabet_of
+from genodiff.runs.feed import find_alphabet
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.training.optimizer import adamw
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
@@ -36,7 +36,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
 
     What an objective's loss asks of the network twice, a reconstruction, counts twice.
     """
-    alphabet = alphabet_of(config)
+    alphabet = find_alphabet(config)
     has_tokenizer = isinstance(alphabet, Vocabulary)
     parameters = config.backbone.n_parameters(alphabet.padded_size)
     rows = config.train.batch_size // config.train.accumulate

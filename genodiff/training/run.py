@@ -36,7 +36,7 @@ from genodiff.runs.checkpoint import (
     restore_state,
 )
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import Feed, feed_of, train_batches, valid_batches
+from genodiff.runs.feed import Feed, open_feed, train_batches, valid_batches
 from genodiff.runs.folder import (
     RunFolder,
     check_config,
@@ -141,7 +141,7 @@ def train(
             done = _finished(config, out, state, counters)
             if done is not None:
                 return done
-        feed = feed_of(
+        feed = open_feed(
             config,
             offline=offline,
             remembered=None if state is None else state.counters["data"],

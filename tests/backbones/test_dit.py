@@ -13,7 +13,7 @@ from tiny_networks import DIT_VOCABULARY as V
 from tiny_networks import dit
 from torch import Tensor
 
-from genodiff.backbones.attention import near, rotate, rotation
+from genodiff.backbones.attention import make_rotation, near, rotate
 from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiTSettings
 from genodiff.backbones.dropout import drop, dropout_keys
@@ -78,7 +78,7 @@ def test_what_two_positions_say_depends_on_their_distance_alone(shift: int, i: i
     q, k = (torch.randn(1, 1, 1, 8, generator=generator, dtype=torch.float64) for _ in range(2))
 
     def product(i: int, j: int) -> Tensor:
-        return (rotate(q, rotation(i, 1, 8, q)) * rotate(k, rotation(j, 1, 8, k))).sum()
+        return (rotate(q, make_rotation(i, 1, 8, q)) * rotate(k, make_rotation(j, 1, 8, k))).sum()
 
     torch.testing.assert_close(product(i, j), product(i + shift, j + shift), rtol=0, atol=1e-12)
 
@@ -238,7 +238,7 @@ def test_without_adaln_the_first_gradient_reaches_every_weight() -> None:
 def test_heads_look_at_their_neighbours_first_whatever_is_there(causal: bool) -> None:
     width, length = 32, 40
     q, k = near(4, width, causal)
-    turn = rotation(0, length, width, q)
+    turn = make_rotation(0, length, width, q)
     logits = (
         rotate(q.expand(4, length, width)[None], turn)[0]
         @ rotate(k.expand(4, length, width)[None], turn)[0].mT

@@ -9,7 +9,7 @@ from genodiff.backbones.strand import (
     both_strands,
     exchange_strands,
     flip_positions,
-    side_by_side,
+    join_strands,
     vote,
 )
 
@@ -54,8 +54,8 @@ def test_exchanging_strands_swaps_the_halves_side_by_side() -> None:
     rows = torch.rand(4, 5, 3)
     lengths = torch.tensor([2, 5])
     for of in (None, lengths):
-        given_, other = side_by_side(rows, of).chunk(2, -1)
+        given_, other = join_strands(rows, of).chunk(2, -1)
         assert torch.equal(
-            side_by_side(exchange_strands(rows, of), of), torch.cat([other, given_], -1)
+            join_strands(exchange_strands(rows, of), of), torch.cat([other, given_], -1)
         )
         assert torch.equal(exchange_strands(exchange_strands(rows, of), of), rows)

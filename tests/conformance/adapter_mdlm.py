@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from published_classifier import pool
 from torch import Tensor
 
-from genodiff.backbones.conditioning import NoiseLevel, sinusoid
+from genodiff.backbones.conditioning import NoiseLevel, make_sinusoid
 from genodiff.backbones.dimamba import DiMamba
 from genodiff.backbones.dit import DiT
 from genodiff.backbones.layers import InitialValues
@@ -54,7 +54,7 @@ def _sinusoids(case: Case) -> Tensors:
     out = {}
     for name in case.wanted:
         width, kind = name.removeprefix("out/emb_").split("_")
-        out[name] = sinusoid(
+        out[name] = make_sinusoid(
             case.inputs["sigma"].to({"f64": torch.float64, "f32": torch.float32}[kind]), int(width)
         )
     return out

@@ -85,7 +85,7 @@ def recipe_for(url: str, sha256: str | None = HASH) -> Recipe:
 
 
 def leftovers(recipe: Recipe) -> list[str]:
-    folder = fetch.local_path(recipe.sources[0]).parent
+    folder = fetch.find_local_path(recipe.sources[0]).parent
     return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".lock"))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.data.recipe import Recipe, load_recipe, recipe_names, user_recipe
+from genodiff.data.recipe import Recipe, load_recipe, make_user_recipe, recipe_names
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.settings import to_yaml
@@ -123,4 +123,4 @@ def test_a_missing_bed_is_a_data_error_that_names_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["my genome.fa.gz", "-x.fa", "ä.fasta", "...", "x.fna"])
 def test_any_file_name_makes_a_recipe_of_ones_own(name: str) -> None:
-    assert isinstance(user_recipe(name), Recipe)
+    assert isinstance(make_user_recipe(name), Recipe)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genodiff.data.recipe import SPLITS, Recipe, SplitRule, load_recipe
-from genodiff.data.splits import Intervals, Splits, merge, refuse_overlap, resolve, stretched
+from genodiff.data.splits import (
+    Intervals,
+    Splits,
+    merge,
+    refuse_overlap,
+    resolve,
+    stretch_intervals,
+)
 from genodiff.errors import DataError
 
 
@@ -262,7 +269,7 @@ def test_a_recipe_whose_own_splits_overlap_is_refused(values: dict) -> None:
 
 def test_legacy_tiling_stretches_to_a_mebibase_and_stops_at_the_contigs_end() -> None:
     before = Intervals.of([(0, 100, 131_172), (0, 2_000_000, 2_131_072)])
-    after = stretched(before, np.array([2_500_000]))
+    after = stretch_intervals(before, np.array([2_500_000]))
     assert list(after.start) == [100, 2_000_000]
     assert list(after.end) == [100 + 2**20, 2_500_000]
 

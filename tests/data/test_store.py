@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.data.dna_build import encoding_table
+from genodiff.data.dna_build import make_encoding_table
 from genodiff.data.dna_store import DnaStore, build_dna_store
 from genodiff.data.recipe import Recipe, load_recipe
 from genodiff.errors import DataError
@@ -47,7 +47,7 @@ def test_every_letter_and_its_case_come_back_from_the_store(
 
 
 def test_the_encoding_table_agrees_with_the_alphabet_for_every_byte() -> None:
-    for byte, stored in enumerate(encoding_table()):
+    for byte, stored in enumerate(make_encoding_table()):
         try:
             wanted = int(DNA.encode(bytes([byte]))[0]) | (SOFT if chr(byte).islower() else 0)
         except DataError:

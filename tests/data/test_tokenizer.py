@@ -16,10 +16,10 @@ from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.file_tokenizer import FileTokenizer, train_bpe
 from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer
 from genodiff.data.tokenizer_sources import (
+    name_tokenizer,
     open_tokenizer,
+    read_vocabulary,
     tokenizer_from,
-    tokenizer_name,
-    vocabulary_of,
 )
 from genodiff.errors import CheckpointError, DataError, MachineError, UsageError
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
@@ -117,7 +117,7 @@ def test_the_published_vocabularies_are_known_without_their_files_and_agree_with
 ) -> None:
     for name, folder in (("gpt2", "gpt2"), ("bert-base-uncased", "bert-base-uncased")):
         there = open_tokenizer(str(shared / "data/tokenizers" / folder))
-        assert there.vocabulary == vocabulary_of(name)
+        assert there.vocabulary == read_vocabulary(name)
     gpt2 = open_tokenizer(str(shared / "data/tokenizers/gpt2"))
     assert (gpt2.vocabulary.padded_size, gpt2.vocabulary.mask_id, gpt2.vocabulary.end_id) == (
         50258,
@@ -141,7 +141,7 @@ def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe: Path, tmp_path: Pa
         tokenizer_from(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary
         == tokenizer.vocabulary
     )
-    assert tokenizer_name(tokenizer.files) == tokenizer.vocabulary.name
+    assert name_tokenizer(tokenizer.files) == tokenizer.vocabulary.name
     changed = {"tokenizer.json": tokenizer.files["tokenizer.json"] + b"\n"}
     with pytest.raises(UsageError, match="is not the tokenizer that the model was trained with"):
         tokenizer_from(changed, tokenizer.vocabulary, tmp_path)
@@ -178,7 +178,7 @@ def test_a_missing_package_is_one_line_with_the_remedy(
 
 def test_a_vocabulary_goes_through_json_and_its_fingerprint_covers_the_files(bpe: Path) -> None:
     mine = open_tokenizer(str(bpe)).vocabulary
-    for vocabulary in (BYTES, TEXT8, mine, vocabulary_of("gpt2")):
+    for vocabulary in (BYTES, TEXT8, mine, read_vocabulary("gpt2")):
         again = Vocabulary.from_json(json.loads(json.dumps(vocabulary.to_json())))
         assert again == vocabulary
         assert again.fingerprint() == vocabulary.fingerprint()

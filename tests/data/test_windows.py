@@ -8,10 +8,10 @@ from genomes import covered, random_dna, recipe_of, store_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genodiff.data.dna_build import N_ID, joined, runs_of_n
+from genodiff.data.dna_build import N_ID, find_runs_of_n, join_runs
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, SplitRule
-from genodiff.data.tiling import dropped_windows
+from genodiff.data.tiling import find_dropped_windows
 from genodiff.data.windows import PHASES
 from genodiff.errors import DataError, UsageError
 
@@ -44,13 +44,13 @@ def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_dr
 ) -> None:
     genome, starts, lengths, counts, stride, most = case
     first = np.concatenate(([0], np.cumsum(counts)))
-    ranges = dropped_windows(
+    ranges = find_dropped_windows(
         np.array(starts),
         np.array(lengths),
         np.array(counts),
         first[:-1],
         stride,
-        runs_of_n(genome),
+        find_runs_of_n(genome),
         most,
     )
     found = [int(i) for low, high in ranges for i in range(low, high)]
@@ -67,8 +67,8 @@ def test_the_windows_dropped_for_their_n_are_those_that_counting_base_by_base_dr
 @given(st.lists(st.sampled_from([7, N_ID, N_ID | 0x80]), max_size=60), st.integers(1, 7))
 def test_runs_of_n_are_found_across_the_borders_of_pieces(ids: list[int], chunk: int) -> None:
     pieces = [np.array(ids[i : i + chunk], np.uint8) for i in range(0, len(ids), chunk)]
-    found = [runs_of_n(piece) + i * chunk for i, piece in enumerate(pieces)]
-    runs = joined(np.concatenate([np.zeros((0, 2), np.int64), *found]))
+    found = [find_runs_of_n(piece) + i * chunk for i, piece in enumerate(pieces)]
+    runs = join_runs(np.concatenate([np.zeros((0, 2), np.int64), *found]))
     marked = np.zeros(len(ids), bool)
     for start, end in runs:
         assert start < end

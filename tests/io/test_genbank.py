@@ -14,7 +14,7 @@ from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
 from Bio.SeqRecord import SeqRecord
 
 from genodiff.data.dna_store import build_dna_store
-from genodiff.data.recipe import user_recipe
+from genodiff.data.recipe import make_user_recipe
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record, read_contig_lengths, read_digests, read_fasta
@@ -72,7 +72,7 @@ def test_a_flat_file_is_checked_trained_on_and_read_at_random_like_a_fasta(
     with Genome(path) as genome:
         assert genome.fetch("U00001.1", 7, 13) == b"ANRACG"
         assert genome.fetch("U00002.1", 0, 126) == SEQUENCES["U00002.1"].encode()
-    store = build_dna_store(user_recipe(str(path), None), path)
+    store = build_dna_store(make_user_recipe(str(path), None), path)
     assert store.contigs == {"U00001.1": 160, "U00002.1": 126}
     assert not (store.flat & 0x80).any(), "lower case in a flat file is no mask of repeats"
 

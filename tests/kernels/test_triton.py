@@ -96,7 +96,7 @@ def test_cut_into_segments_it_gives_the_same(
     for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
         monkeypatch.setitem(launch.CHOICES, name, value)
     p = Problem(1, 14, 9, 2, reverse=reverse, h0=True)
-    assert triton_scan.segments_of(1, 14, 9)[0] == 4
+    assert triton_scan.plan_segments(1, 14, 9)[0] == 4
     assert_right(p)
     with torch.no_grad():  # nothing is kept for a backward pass
         inputs = {k: v.float() for k, v in p.inputs.items()}

@@ -12,7 +12,7 @@ from tiny_training import TINY, tiny
 from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
-from genodiff.runs.config import RunConfig, leaves
+from genodiff.runs.config import RunConfig, list_leaves
 from genodiff.runs.resolve import DEFAULT_STEPS, list_short_names, read_config, resolve_config
 from genodiff.settings import to_yaml
 
@@ -179,7 +179,7 @@ def test_each_setting_but_the_free_ones_changes_the_digest() -> None:
 
 
 def test_leaves_name_every_setting_once() -> None:
-    places = [place for place, _ in leaves(tiny().model_dump())]
+    places = [place for place, _ in list_leaves(tiny().model_dump())]
     assert len(places) == len(set(places))
     assert {"recipe", "optim.lr", "diffusion.schedule_options", "backbone.d_model"} < set(places)
 

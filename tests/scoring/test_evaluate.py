@@ -20,7 +20,7 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import load_recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
-from genodiff.runs.feed import recipe_of
+from genodiff.runs.feed import find_recipe
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.scoring import lines
@@ -298,7 +298,7 @@ def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_th
     config = resolve_config(
         {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
     )
-    recipe = recipe_of(config)
+    recipe = find_recipe(config)
     windows = DnaWindows(build_dna_store(recipe, fasta), recipe, "test", SEQ_LEN)
     assert windows.store.splits.intervals["train"].n_bases > 300_000
     monkeypatch.setattr(lines, "_MIXTURE_WORTH", 40_000)  # there are 14,301 bases, read twice

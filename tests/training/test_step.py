@@ -145,11 +145,11 @@ def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) 
 
 
 def test_validation_is_the_bound_of_the_averaged_weights(tmp_path: Path) -> None:
-    from genodiff.runs.feed import feed_of, valid_batches
+    from genodiff.runs.feed import open_feed, valid_batches
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
     model = load_model(tmp_path / "run")
-    batches = valid_batches(feed_of(model.config), model.config)
+    batches = valid_batches(open_feed(model.config), model.config)
     assert batches is not None
     bits, interval = validate(model.objective, model.backbone, batches, "cpu")
     last = metrics(tmp_path / "run")[-1]

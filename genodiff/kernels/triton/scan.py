@@ -20,7 +20,7 @@ from genodiff.kernels.triton.launch import CHOICES, device_of, kernels, next_pow
 _STAGED = 64  # times that a program of the staging kernels moves
 
 
-def segments_of(rows: int, length: int, channels: int) -> tuple[int, int]:
+def plan_segments(rows: int, length: int, channels: int) -> tuple[int, int]:
     """(segments, tiles in each) of a scan of this shape."""
     k = kernels()
     tiles, warps = -(-length // k.T), rows * -(-channels // k.BE)
@@ -43,7 +43,7 @@ class _ScanLaunch:
     def __init__(self, u: Tensor, N: int, softplus: bool, reverse: bool) -> None:
         self.k = kernels()
         self.rows, self.length, self.channels, self.N = *u.shape, N
-        self.segments, self.tiles = segments_of(self.rows, self.length, self.channels)
+        self.segments, self.tiles = plan_segments(self.rows, self.length, self.channels)
         self.n_tiles = -(-self.length // self.k.T)
         self.padded = self.n_tiles * self.k.T
         self.blocks = -(-self.channels // self.k.BE)
