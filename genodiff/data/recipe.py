@@ -65,7 +65,7 @@ class SplitRule(Settings):
 class Recipe(Settings):
     """A data set.
 
-    Empty `contigs` accept any; `splits` None cuts by coordinates (see `splits.split_automatically`).
+    Empty `contigs` accept any; `splits` None cuts by coordinates (`splits.split_automatically`).
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]

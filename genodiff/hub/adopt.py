@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.backbones.backbone import Backbone
+from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.errors import CheckpointError
 from genodiff.hub.probe import SANE_BITS, Probe, look, summary
 from genodiff.hub.published_network import PublishedNetwork
@@ -33,7 +34,6 @@ from genodiff.settings import to_yaml
 _log = logging.getLogger("genodiff")
 
 _SEQ_LEN = 1024
-_OBJECTIVES = ("d3pm", "sedd")
 
 SCORE = "score.safetensors"
 """The classifier of a sequence-classification network, under `score.weight`: kept for the way back.
@@ -58,8 +58,9 @@ def config_of(
         "backbone": source.settings.model_dump(),
         "data": data,
     }
-    if source.config.get("parameterization") in _OBJECTIVES:
-        given["diffusion"] = {"objective": source.config["parameterization"]}
+    objective = str(source.config.get("parameterization"))
+    if objective in OBJECTIVES:  # theirs of MDLM is "subs"
+        given["diffusion"] = {"objective": objective}
     if source.settings.causal:
         given["diffusion"] = {"objective": "ar"}
     return resolve_config(given)
