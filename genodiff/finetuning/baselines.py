@@ -12,33 +12,25 @@ Predictions are probabilities (n, classes), probabilities of yes (n, classes) fo
 or values (n,).
 """
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse  # type: ignore[import-untyped]
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.cnn import fit_cnn
-from genodiff.finetuning.text_baselines import SHAPES, STRENGTHS, fit_text
+from genodiff.finetuning.kmer_regression import fit_kmers
+from genodiff.finetuning.text_baselines import SHAPES, fit_text
 from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.metrics import align_columns
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
-
-_KS = (3, 6)
-_CODES = np.full(256, 4, np.uint8)
-_CODES[list(b"ACGT")] = range(4)
 
 
 class _Given(NamedTuple):
@@ -121,101 +113,12 @@ def _length_tree(given: _Given) -> Predict:
     )
 
 
-def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
-    """(n, features), sparse: the share of G and C, and square roots of k-mer counts.
-
-    The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse
-    complement are counted as one.
-    """
-    codes = _CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
-    ends = np.cumsum([len(s) + 1 for s in sequences])
-    owner = np.searchsorted(ends, np.arange(len(codes)), side="right")
-    strong = np.bincount(owner, (codes == 1) | (codes == 2), len(sequences))
-    known = np.maximum(1, np.bincount(owner, codes < 4, len(sequences)))
-    return sparse.hstack(
-        [
-            sparse.csr_matrix((strong / known)[:, None]),
-            *(_counts(codes, owner, len(ends), k, both_strands) for k in _KS),
-        ]
-    ).tocsr()
-
-
-def _counts(
-    codes: NDArray[np.int64], owner: NDArray[np.int64], n: int, k: int, both_strands: bool
-) -> Any:
-    size = max(0, len(codes) - k + 1)
-    number, whole = np.zeros(size, np.int64), np.ones(size, bool)
-    for j in range(k):
-        number = 4 * number + (codes[j : j + size] & 3)
-        whole &= codes[j : j + size] < 4
-    if both_strands:
-        number = np.minimum(np.arange(4**k), _reversed(k))[number]
-    at = np.flatnonzero(whole)
-    counts = sparse.csr_matrix((np.ones(len(at)), (owner[at], number[at])), shape=(n, 4**k))
-    counts.sum_duplicates()
-    total = np.asarray(counts.sum(axis=1)).ravel()
-    counts.data = np.sqrt(counts.data / np.repeat(np.maximum(total, 1), np.diff(counts.indptr)))
-    return counts
-
-
-def _reversed(k: int) -> NDArray[np.int64]:
-    """The number of the reverse complement of each k-mer."""
-    number, turned = np.arange(4**k), np.zeros(4**k, np.int64)
-    for _ in range(k):
-        turned = 4 * turned + 3 - number % 4
-        number = number // 4
-    return turned
-
-
 def _kmer_lr(given: _Given) -> Predict:
-    cap, kind = given.task.max_length, given.task.kind
-
-    def tried() -> Iterator[tuple[float, bool, list[Any]]]:
-        for both_strands in (False, True):
-            x, y = (_features(part, cap, both_strands) for part in (given.train, given.valid))
-            for strength in STRENGTHS:
-                models = _linear(kind, x, given, strength)
-                yield (
-                    _loss(kind, given.valid.labels, _linear_predict(kind, models, y, given.n_out)),
-                    both_strands,
-                    models,
-                )
-
-    _, both, chosen = min(tried(), key=lambda found: found[0])
-    return lambda examples: _linear_predict(
-        kind, chosen, _features(examples, cap, both), given.n_out
-    )
-
-
-def _features(examples: Examples, cap: int, both_strands: bool) -> Any:
-    return kmer_features(
-        [sequence[:cap] for sequence in examples.sequences], both_strands=both_strands
-    )
-
-
-def _linear(kind: str, x: Any, given: _Given, strength: float) -> list[Any]:
-    labels = given.train.labels
-    if kind == "regression":
-        return [Ridge(alpha=1 / strength).fit(x, labels)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        columns = list(labels.T) if kind == "multilabel" else [labels]
-        return [
-            LogisticRegression(C=strength, tol=1e-3, max_iter=100).fit(x,
-            y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns
-        ]  # fmt: skip
-
-
-def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
-    if kind == "regression":
-        return np.asarray(models[0].predict(x), np.float64)
-    found = [
-        align_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m,
-        int)
-        else align_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
-        for m in models
-    ]  # fmt: skip
-    return np.stack([p[:, 1] for p in found], axis=1) if kind == "multilabel" else found[0]
+    task = given.task
+    return fit_kmers(
+        task.kind, given.n_out, task.max_length, given.train, given.valid,
+        loss=lambda y, p: _loss(task.kind, y, p)
+    )  # fmt: skip
 
 
 def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:

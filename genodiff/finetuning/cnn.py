@@ -13,6 +13,7 @@ that: the same function and the same gradients for a sixteenth of the work.
 
 import math
 from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -84,10 +85,65 @@ def _uniforms(seed: int, index: int, like: Tensor) -> Tensor:
     return torch.from_numpy(uniforms(seed, Purpose.INIT, index, like.numel())).reshape(like.shape)
 
 
+class CnnShape(NamedTuple):
+    """What a network is built from, and how its scores become answers."""
+
+    kind: str
+    n_out: int
+    length: int
+    max_length: int
+    mean: float = 0.0
+    scale: float = 1.0
+
+
+class CnnPredictor:
+    """A fitted network as a function of examples."""
+
+    form: ClassVar[Literal["cnn"]] = "cnn"
+
+    def __init__(self, network: Cnn, shape: CnnShape) -> None:
+        self.network, self.shape = network, shape
+
+    def __call__(self, examples: Examples) -> Floats:
+        """Predictions as `metrics` reads them."""
+        return self.predict(examples.sequences, 1024)
+
+    def predict(self, sequences: list[bytes], rows: int) -> Floats:
+        """The same for sequences, so many at a time, which changes the last bits."""
+        shape, network = self.shape, self.network.eval()
+        z = encode_letters([s[: shape.max_length] for s in sequences], shape.length)
+        with torch.no_grad():
+            scores = [network(z[i : i + rows].long()) for i in range(0, len(z), rows)]
+        found = torch.cat([torch.zeros(0, shape.n_out), *scores])
+        return _answers(shape.kind, found).double().numpy() * shape.scale + shape.mean
+
+    @property
+    def longest(self) -> int:
+        """Bases that are read of a sequence."""
+        return min(self.shape.length, self.shape.max_length)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What is kept of it; batches are not counted."""
+        state = self.network.state_dict()
+        return {name: t for name, t in state.items() if not name.endswith("num_batches_tracked")}
+
+    def about(self) -> dict[str, Any]:
+        """What is kept beside the tensors."""
+        return self.shape._asdict()
+
+    @classmethod
+    def of(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        """The predictor that `about` and `tensors` describe."""
+        shape = CnnShape(**about)
+        network = Cnn(shape.length, shape.n_out, 0)
+        network.load_state_dict(tensors, strict=False)
+        return cls(network.eval(), shape)
+
+
 def fit_cnn(
     kind: str, n_out: int, max_length: int, train: Examples, valid: Examples, seed: int, *,
     loss: Callable[[NDArray[np.generic], Floats], float],
-) -> Callable[[Examples], Floats]:  # fmt: skip
+) -> CnnPredictor:  # fmt: skip
     """A predictor: the network of the epoch with the least `loss(labels, predicted)` on `valid`."""
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
@@ -102,14 +158,7 @@ def fit_cnn(
         else (0.0, 1.0)
     )
 
-    def predict(examples: Examples) -> Floats:
-        network.eval()
-        z = encode_letters([s[:max_length] for s in examples.sequences], length)
-        with torch.no_grad():
-            scores = [network(z[i : i + 1024].long()) for i in range(0, len(z), 1024)]
-        found = torch.cat([torch.zeros(0, n_out), *scores])
-        return _answers(kind, found).double().numpy() * scale + mean
-
+    predict = CnnPredictor(network, CnnShape(kind, n_out, length, max_length, mean, scale))
     best: tuple[float, dict[str, Tensor]] | None = None
     for epoch in range(EPOCHS):
         network.train()

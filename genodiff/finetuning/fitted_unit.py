@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.alphabet import Alphabet
+from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.baselines import baseline_predictor
 from genodiff.finetuning.batches import EncodedPart, Encoder, encode
+from genodiff.finetuning.cnn import CnnPredictor
 from genodiff.finetuning.fit import (
     STATE,
     FitOptions,
@@ -26,9 +28,12 @@ from genodiff.finetuning.fit import (
     raw_scores,
 )
 from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.kmer_regression import KmerPredictor
+from genodiff.finetuning.predictor_files import Kept
 from genodiff.finetuning.probe import embeddings, fit_probe
 from genodiff.finetuning.results import finite
 from genodiff.finetuning.saliency import explain_sequence
+from genodiff.finetuning.sentences import count_texts
 from genodiff.finetuning.unit import FITTED, MODEL, Unit
 from genodiff.io import atomic
 from genodiff.runs.model import collect_tensors, fill_module
@@ -46,12 +51,14 @@ class FittedUnit(NamedTuple):
     """A unit after its fit: how it predicts, and what is known of it without any test.
 
     `explain` is `explain_sequence` of a DNA network; `count_cut` counts examples it would shorten.
+    `keep` gives what is kept for prediction, None for a baseline that cannot be kept.
     """
 
     predict: Predict
     found: dict[str, Any]
     explain: Callable[[bytes, int, float], dict[str, Any]] | None = None
     count_cut: Callable[[Examples], int] = lambda examples: 0
+    keep: Callable[[], Kept] | None = None
 
 
 class _EncodedUnit(NamedTuple):
@@ -64,6 +71,7 @@ class _EncodedUnit(NamedTuple):
     valid: EncodedPart
     counts: dict[str, int]
     max_length: int
+    n_texts: int = 1
 
     def encode(self, examples: Examples) -> EncodedPart:
         return encode(examples, self.encoder, self.max_length)
@@ -92,8 +100,9 @@ def fit_unit(
     whole = encode(data.train, encoder, max_length)
     counts |= {"cut_train": whole.cut, "max_length": max_length}
     inputs = _EncodedUnit(
-        task, classifier, encoder, whole.take(rows), whole.take(valid_rows), counts, max_length
-    )
+        task, classifier, encoder, whole.take(rows), whole.take(valid_rows), counts, max_length,
+        count_texts(data.train.sequences) if task.domain == TEXT.name else 1
+    )  # fmt: skip
     if settings.method == "probe":
         return _fit_probe(unit, inputs)
     return _fit_network(unit, inputs, folder, watch)
@@ -133,7 +142,10 @@ def _fit_baseline(
         "cut_train": 0,
         "max_length": None,
     }
-    return FittedUnit(predict, found)
+    if not isinstance(predict, CnnPredictor | KmerPredictor):
+        return FittedUnit(predict, found)
+    kept = Kept(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
+    return FittedUnit(predict, found, keep=lambda: kept)
 
 
 def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
@@ -160,7 +172,18 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
         "tried": finite(probe.tried),
         "seconds": time.monotonic() - began,
     }
-    return FittedUnit(predict, found, None, inputs.count_cut)
+
+    def keep() -> Kept:
+        network = {
+            name: tensor
+            for name, tensor in collect_tensors(classifier).items()
+            if name.startswith("backbone.")
+        }
+        return Kept(
+            "probe", network | probe.tensors(), max_length=inputs.max_length, n_texts=inputs.n_texts
+        )
+
+    return FittedUnit(predict, found, None, inputs.count_cut, keep)
 
 
 def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | None) -> FittedUnit:
@@ -199,7 +222,17 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
         return explain_sequence(classifier, encoder, cut, label, probability)
 
     can_explain = isinstance(encoder, Alphabet)
-    return FittedUnit(predict, found, explain if can_explain else None, inputs.count_cut)
+
+    def keep() -> Kept:
+        return Kept(
+            "network",
+            collect_tensors(classifier),
+            scale=scale,
+            max_length=inputs.max_length,
+            n_texts=inputs.n_texts,
+        )
+
+    return FittedUnit(predict, found, explain if can_explain else None, inputs.count_cut, keep)
 
 
 def _fit_or_begin_again(

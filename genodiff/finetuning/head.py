@@ -110,20 +110,24 @@ class Classifier(nn.Module):
         """Whether the network reads both strands."""
         return bool(getattr(self.backbone, "paired", False))
 
-    def pooled(
+    def features(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B L C"]:
+        """The network's features of a clean sequence, in float32."""
+        sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
+        even = bool((lengths == x0.shape[1]).all())
+        return self.backbone.features(x0, sigma, None if even else lengths).float()  # type: ignore[operator]
+
+    def pool(
+        self, h: Float[Tensor, "B L C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "strands B D"]:
-        """The means of the features over each row's parts, for the given strand.
+        """The means of features over each row's parts, for the given strand.
 
         With paired strands, those of the other strand too.
         """
-        sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
-        h = self.backbone.features(
-            x0, sigma, None if bool((lengths == x0.shape[1]).all()) else lengths
-        )  # type: ignore[operator]
         if not self.paired:
-            return part_means(h.float(), self.parts, lengths).flatten(1)[None]
-        given, other = h.float().chunk(2, -1)
+            return part_means(h, self.parts, lengths).flatten(1)[None]
+        given, other = h.chunk(2, -1)
         strands = [part_means(given, self.parts, lengths)]
         if self.strands == "conjoin":
             # The second half is flipped over channels, and over positions too, unless one mean is
@@ -131,6 +135,12 @@ class Classifier(nn.Module):
             other = other if self.parts == 1 else flip_positions(other, lengths)
             strands.append(part_means(other, self.parts, lengths).flip(-1))
         return torch.stack(strands).flatten(2)
+
+    def pooled(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "strands B D"]:
+        """`pool` of the features of each row."""
+        return self.pool(self.features(x0, lengths), lengths)
 
     def forward(
         self,
@@ -162,6 +172,31 @@ class Classifier(nn.Module):
         if self.strands != "average":
             return mean
         return (mean + self.pooled(self.other_strand(x0, lengths), lengths).mean(0)) / 2
+
+    def pooled_rows(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> list[Float[Tensor, "passes strands 1 D"]]:
+        """`pooled` of each row by itself, without its padding, for each strand that is read.
+
+        Only the features are computed together. So a row's bits do not depend on its neighbours
+        where those of its features do not.
+        """
+        passes = [self.features(x0, lengths)]
+        if self.strands == "average":
+            passes.append(self.features(self.other_strand(x0, lengths), lengths))
+        found = []
+        for i, n in enumerate(lengths.tolist()):
+            rows = [self.pool(h[i : i + 1, :n].contiguous(), lengths[i : i + 1]) for h in passes]
+            found.append(torch.stack(rows))
+        return found
+
+    def scores_of(self, row: Float[Tensor, "passes strands 1 D"]) -> Float[Tensor, "1 n_out"]:
+        """The scores of a row of `pooled_rows`, as `predict` gives them."""
+        return F.linear(row, self.weight, self.bias).mean(1).mean(0)
+
+    def embedding_of(self, row: Float[Tensor, "passes strands 1 D"]) -> Float[Tensor, "1 D"]:
+        """The embedding of a row of `pooled_rows`, as `embedding` gives it."""
+        return row.mean(1).mean(0)
 
     def other_strand(
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]

@@ -29,7 +29,7 @@ from genodiff.finetuning.batches import Encoder
 from genodiff.finetuning.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.tokenizer_files import model_tokenizer
+from genodiff.runs.tokenizer_files import model_tokenizer, read_tokenizer
 from genodiff.settings import Settings, did_you_mean
 from genodiff.vocabulary import BYTES
 
@@ -60,6 +60,12 @@ class ModelSpec(Settings):
     def encoder(self) -> Encoder:
         """What makes ids: the alphabet or, for text, the run's tokenizer (without one, bytes)."""
         return _sentences(self.path) if self.domain == TEXT.name else self.shape()[1]
+
+    def tokenizer_files(self) -> dict[str, bytes]:
+        """The files of a text network's tokenizer, by name; none for DNA and for plain bytes."""
+        if self.domain != TEXT.name or self.path is None:
+            return {}
+        return read_tokenizer(open_model(self.path).run)
 
     def network(self, seed: int, device: str = "cpu") -> tuple[nn.Module, Alphabet]:
         """A new network for one fit, its weights read or drawn from `seed`, and its alphabet."""

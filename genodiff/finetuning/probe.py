@@ -5,17 +5,19 @@ standardised embeddings. The strength of the regularisation is the one that is b
 validation part (the weakest of equals). There is no test part here.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
+from torch import Tensor
 
 from genodiff.errors import DataError
 from genodiff.finetuning.batches import EncodedPart, split_passes
 from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.regressions import regression_tensors, regressions_of
 from genodiff.tasks.metrics import Floats, align_columns, best_of, measure
 
 _ITERATIONS = 2000
@@ -34,6 +36,22 @@ class FittedProbe(NamedTuple):
     def predict(self, kind: str, embeddings: Floats) -> Floats:
         """Predictions as `metrics` reads them."""
         return _predict(kind, self.models, self.scaler.transform(embeddings), self.n_out)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What is kept of it."""
+        scaler = {"scaler.mean": self.scaler.mean_, "scaler.scale": self.scaler.scale_}
+        return regression_tensors(self.models) | {
+            name: torch.from_numpy(np.asarray(array, np.float64)) for name, array in scaler.items()
+        }
+
+    @classmethod
+    def of(cls, n_out: int, tensors: dict[str, Tensor]) -> Self:
+        """The probe that `tensors` describe; nothing is known of its fit."""
+        scaler = StandardScaler()
+        scaler.mean_ = tensors["scaler.mean"].numpy()
+        scaler.scale_ = tensors["scaler.scale"].numpy()
+        scaler.var_, scaler.n_features_in_ = scaler.scale_**2, len(scaler.mean_)
+        return cls(0.0, 0.0, {}, scaler, regressions_of(tensors), n_out)
 
 
 @torch.no_grad()

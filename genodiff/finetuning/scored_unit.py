@@ -4,8 +4,9 @@ The test part is `Sealed`, and opens after `fitted.json` is written. A unit that
 never scored again.
 """
 
+import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,8 +16,9 @@ from genodiff import __version__
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.fit import Watch
 from genodiff.finetuning.fitted_unit import FittedUnit, finite_at, fit_unit
+from genodiff.finetuning.predictor_files import can_keep, write_predictor
 from genodiff.finetuning.results import finite
-from genodiff.finetuning.unit import RESULT, TEST, Unit
+from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, Unit
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
 from genodiff.runs.folder import find_git_revision
@@ -25,6 +27,9 @@ from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure, measure_spread
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
+
+_log = logging.getLogger("genodiff")
+Keep = Literal["new", "all", "none"]
 
 
 class Sealed:
@@ -42,21 +47,70 @@ class Sealed:
 
 
 def run_unit(
-    unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", watch: Watch | None = None
+    unit: Unit,
+    data: TaskData,
+    out: Path,
+    *,
+    device: str = "cpu",
+    keep: Keep = "new",
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """The row of a unit. It is fitted (or its fit resumed) and scored, or read if it is done."""
+    """The row of a unit. It is fitted (or its fit resumed) and scored, or read if it is done.
+
+    `keep` says whether the fit is kept for prediction: of `new` units, of `all` (one that is done
+    without is fitted again, and its row stays), or of `none`.
+    """
     folder = unit.folder(out)
-    if (folder / RESULT).exists():
-        return dict(read_json(folder / RESULT)["row"])
     without_test = data._replace(test=data.test.take(np.zeros(0, np.int64)))
+    if (folder / RESULT).exists():
+        row = dict(read_json(folder / RESULT)["row"])
+        if keep == "all" and can_keep(unit) and not (folder / PREDICTOR).exists():
+            again = fit_unit(unit, without_test, out, device=device, watch=watch)
+            _keep_again(unit, data.task, again, row, folder)
+        return row
     fitted = fit_unit(unit, without_test, out, device=device, watch=watch)
-    return score_unit(unit, data.task, data.notes, fitted, Sealed(data.test), folder)
+    row = score_unit(
+        unit, data.task, data.notes, fitted, Sealed(data.test), folder, keep=keep != "none"
+    )
+    if keep == "none":
+        (folder / MODEL).unlink(missing_ok=True)
+    return row
+
+
+def _keep_again(
+    unit: Unit, task: Task, fitted: FittedUnit, row: dict[str, Any], folder: Path
+) -> None:
+    """Keep the fit of a unit whose row is of an earlier one: its test values if both agree."""
+    assert fitted.keep is not None
+    valid = finite_at(fitted.found, "valid")["valid"]
+    same = valid == row["valid"]
+    if not same:
+        _log.warning(
+            "%s %s seed %d: the fit is not the recorded one (validation %s, then %s); its card has "
+            "no test values",
+            unit.task,
+            unit.model.name,
+            unit.seed,
+            valid,
+            row["valid"],
+        )
+    write_predictor(unit, task, fitted.keep(), row | {"valid": valid}, folder, scored=same)
 
 
 def score_unit(
-    unit: Unit, task: Task, notes: tuple[str, ...], fitted: FittedUnit, sealed: Sealed, folder: Path
+    unit: Unit,
+    task: Task,
+    notes: tuple[str, ...],
+    fitted: FittedUnit,
+    sealed: Sealed,
+    folder: Path,
+    *,
+    keep: bool = True,
 ) -> dict[str, Any]:
-    """Open the test part, predict, and write the unit's result. Returns its row."""
+    """Open the test part, predict, and write the unit's result. Returns its row.
+
+    With `keep`, what prediction needs is written before the result.
+    """
     test = sealed.open()
     predicted = fitted.predict(test)
     values: dict[str, float] = {
@@ -94,6 +148,8 @@ def score_unit(
         k: fitted.found[k] for k in ("history", "tried") if k in fitted.found
     }
     history |= _example(unit, task, fitted, test, predicted)
+    if keep and fitted.keep is not None:
+        write_predictor(unit, task, fitted.keep(), row, folder)
     atomic.write_json(folder / RESULT, {"row": finite_at(row, "value"), **history})
     return row
 

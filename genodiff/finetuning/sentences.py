@@ -47,6 +47,11 @@ class SentenceEncoder:
         return found, cut
 
 
+def count_texts(sentences: list[bytes]) -> int:
+    """How many sentences an example has: one, or two with a tab between."""
+    return 1 + max((sentence.count(TAB) for sentence in sentences), default=0)
+
+
 def shorten(sizes: list[int], most: int) -> list[int]:
     """One size or two, cut so that they come to at most `most`: the longer loses first."""
     if sum(sizes) <= most:

@@ -26,11 +26,13 @@ from genodiff.errors import GenodiffError
 from genodiff.finetuning.baselines import baselines_for
 from genodiff.finetuning.head import Strands, strands_for
 from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.predictor_files import can_keep
 from genodiff.finetuning.progress import SweepProgress
 from genodiff.finetuning.protocol import FitSettings, grid_settings, protocol_settings
 from genodiff.finetuning.results import add_rows, data_digest, read_results
+from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.search import Search, best_of
-from genodiff.finetuning.unit import RESULT, Unit
+from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.identity import time_stamp
@@ -49,7 +51,7 @@ _log = logging.getLogger("genodiff")
 class SweepPlan(NamedTuple):
     """What a sweep does: which models, methods and seeds.
 
-    `over` are settings that replace the protocol's.
+    `over` are settings that replace the protocol's; `keep` says which fits are kept for prediction.
     """
 
     request: DataRequest
@@ -61,6 +63,7 @@ class SweepPlan(NamedTuple):
     over: dict[str, Any] = {}  # noqa: RUF012
     search: int = 0
     grid: bool = False
+    keep: Keep = "new"
 
 
 class TaskSummary(NamedTuple):
@@ -203,12 +206,24 @@ def sweep(
         rows = {row["key"] for row in read_results(out)}
         done = [unit for unit in units if unit.key in rows or (unit.folder(out) / RESULT).exists()]
         board = SweepProgress(len(units), cost, {unit.key for unit in done})
-        place = Workers(plan.request, out, device, jobs)
+        place = Workers(plan.request, out, device, jobs, keep=plan.keep)
+        without = [u for u in done if can_keep(u) and not (u.folder(out) / PREDICTOR).exists()]
+        if without and plan.keep == "new":
+            _log.info(
+                "%d of %d units were done without what `genodiff predict` needs; give "
+                "--keep-weights to fit them again",
+                len(without),
+                len(units),
+            )
         try:
             for outcome in run_units(
-                [unit for unit in done if unit.key not in rows], place._replace(jobs=1)
+                [unit for unit in done if unit.key not in rows],
+                place._replace(jobs=1, keep="new"),
             ):
                 add_rows(out, [outcome.row] if outcome.row is not None else [])
+            if plan.keep == "all":
+                for outcome in run_units(without, place, board.tick):
+                    _note_fault(outcome, faults)
             todo = [unit for unit in units if unit not in done]
             for outcome in run_units(todo, place, board.tick):
                 _take(outcome, out, board, faults)
@@ -223,11 +238,15 @@ def sweep(
     return [row for row in read_results(out) if row["key"] in keys]
 
 
-def _take(outcome: UnitOutcome, out: Path, board: SweepProgress, faults: list[str]) -> None:
+def _note_fault(outcome: UnitOutcome, faults: list[str]) -> None:
     if outcome.fault is not None:
         unit = outcome.unit
         faults.append(f"{unit.task} {unit.model.name} seed {unit.seed}: {outcome.fault}")
         _log.error("%s", faults[-1])
+
+
+def _take(outcome: UnitOutcome, out: Path, board: SweepProgress, faults: list[str]) -> None:
+    _note_fault(outcome, faults)
     if outcome.row is not None:
         add_rows(out, [outcome.row])
     board.done(outcome.unit, outcome.row)

@@ -4,6 +4,7 @@ UNITS/KEY/state.safetensors    where the fit is, while it runs
 UNITS/KEY/model.safetensors    the weights of its best epoch, network and head
 UNITS/KEY/fitted.json          what the fit found on the validation part
 UNITS/KEY/test.safetensors     the predictions for the test part, and the truth
+UNITS/KEY/predictor.json       what prediction needs beside the weights, with README.md
 UNITS/KEY/result.json          the row, and the history of the epochs: written last
 """
 
@@ -16,6 +17,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings
 
 MODEL, FITTED, TEST, RESULT = "model.safetensors", "fitted.json", "test.safetensors", "result.json"
+PREDICTOR, README = "predictor.json", "README.md"
 UNITS = "units"
 
 

@@ -24,7 +24,7 @@ import torch
 from genodiff.errors import GenodiffError, Interrupted, MachineError
 from genodiff.finetuning.fit import Tick
 from genodiff.finetuning.fitted_unit import fit_unit
-from genodiff.finetuning.scored_unit import run_unit
+from genodiff.finetuning.scored_unit import Keep, run_unit
 from genodiff.finetuning.unit import Unit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.training.signals import Signals, calm_child
@@ -52,6 +52,7 @@ class Workers(NamedTuple):
     device: str
     jobs: int
     final: bool = True
+    keep: Keep = "new"
 
 
 def run_units(
@@ -100,7 +101,7 @@ def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], No
         if place.final:
             return UnitOutcome(
                 unit,
-                run_unit(unit, data, place.out, device=device, watch=watch),
+                run_unit(unit, data, place.out, device=device, keep=place.keep, watch=watch),
                 None,
                 None,
             )

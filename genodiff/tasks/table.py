@@ -18,7 +18,7 @@ from genodiff.io.input_file import open_input
 from genodiff.io.text_lines import read_text_lines
 from genodiff.settings import did_you_mean
 
-_ENDINGS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
 _FASTA = (".fa", ".fasta", ".fna")
 
 
@@ -62,13 +62,12 @@ def read_table(path: str | Path) -> TextTable:
     Raises `DataError` with the line of the fault.
     """
     path = Path(path)
-    stem = path.name.lower().removesuffix(".gz").removesuffix(".bgz")
-    ending = Path(stem).suffix
+    ending = file_ending(path)
     if ending == ".parquet":
         return _parquet(path)
     if ending in _FASTA:
         return _fasta(path)
-    if ending not in _ENDINGS:
+    if ending not in SEPARATORS:
         with open_input(path):
             pass
         raise DataError(
@@ -76,7 +75,12 @@ def read_table(path: str | Path) -> TextTable:
             file=path,
             fix="give .csv, .tsv, .parquet, .fa, plain or .gz",
         )
-    return _delimited(path, _ENDINGS[ending])
+    return _delimited(path, SEPARATORS[ending])
+
+
+def file_ending(path: Path) -> str:
+    """The ending of a file's name, in lower case, without that of its compression."""
+    return Path(path.name.lower().removesuffix(".gz").removesuffix(".bgz")).suffix
 
 
 def select_rows(table: TextTable, wanted: tuple[tuple[str, str], ...]) -> TextTable:
@@ -99,6 +103,25 @@ def select_rows(table: TextTable, wanted: tuple[tuple[str, str], ...]) -> TextTa
 
 
 def _delimited(path: Path, separator: str) -> TextTable:
+    header, found = read_rows(path, separator)
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    for number, fields in found:
+        rows.append(fields)
+        numbers.append(number)
+    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
+    return TextTable(
+        str(path), {name: list(cells) for name, cells in zip(header, columns, strict=True)}, numbers
+    )
+
+
+def read_rows(
+    path: Path, separator: str, *, quoted: bool = True
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The header of a delimited file, and the line and fields of each row, as a stream.
+
+    Without `quoted`, a quotation mark is a letter like any other. Raises `DataError` with the line.
+    """
     lines = read_text_lines(path, "a table")
     first = next(((number, line) for number, line in lines if line.strip()), None)
     if first is None:
@@ -123,30 +146,26 @@ def _delimited(path: Path, separator: str) -> TextTable:
             line=first[0],
             fix="name it .csv (comma) or .tsv (tab)",
         )
-    rows: list[list[str]] = []
-    numbers: list[int] = []
+    return header, _rows(path, lines, len(header), separator, quoted)
+
+
+def _rows(
+    path: Path, lines: Iterator[tuple[int, str]], width: int, separator: str, quoted: bool
+) -> Iterator[tuple[int, list[str]]]:
     for number, line in lines:
         if not line.strip():
             continue
-        fields = (
-            line.split(separator) if '"' not in line else _fields(path, number, line, separator)
-        )
-        if len(fields) != len(header):
-            what = (
-                f"{len(fields)} field{'s' * (len(fields) != 1)}, but the header has {len(header)}"
-            )
+        plain = not quoted or '"' not in line
+        fields = line.split(separator) if plain else _fields(path, number, line, separator)
+        if len(fields) != width:
+            what = f"{len(fields)} field{'s' * (len(fields) != 1)}, but the header has {width}"
             raise DataError(
                 what,
                 file=path,
                 line=number,
                 fix="correct the row (a quote or a separator too many or too few?)",
             )
-        rows.append(fields)
-        numbers.append(number)
-    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
-    return TextTable(
-        str(path), {name: list(cells) for name, cells in zip(header, columns, strict=True)}, numbers
-    )
+        yield number, fields
 
 
 def _fields(path: Path, number: int, line: str, separator: str) -> list[str]:
@@ -170,15 +189,20 @@ def _parquet(path: Path) -> TextTable:
     except (pl.exceptions.PolarsError, OSError) as fault:
         what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
         raise DataError(what, file=path, fix="write it again") from None
-    nested = [name for name, kind in frame.schema.items() if kind.is_nested() or kind == pl.Binary]
+    check_columns(path, frame.schema)
+    cells = {name: frame[name].cast(pl.String).fill_null("").to_list() for name in frame.columns}
+    return TextTable(str(path), cells, list(range(1, frame.height + 1)))
+
+
+def check_columns(path: Path, schema: pl.Schema) -> None:
+    """Raises `DataError` for a column of a parquet file that holds neither text nor numbers."""
+    nested = [name for name, kind in schema.items() if kind.is_nested() or kind == pl.Binary]
     if nested:
         raise DataError(
-            f"column '{nested[0]}' holds {frame.schema[nested[0]]}, not text or numbers",
+            f"column '{nested[0]}' holds {schema[nested[0]]}, not text or numbers",
             file=path,
             fix="flatten it",
         )
-    cells = {name: frame[name].cast(pl.String).fill_null("").to_list() for name in frame.columns}
-    return TextTable(str(path), cells, list(range(1, frame.height + 1)))
 
 
 def _fasta(path: Path) -> TextTable:

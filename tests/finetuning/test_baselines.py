@@ -17,9 +17,9 @@ from genodiff.finetuning.baselines import (
     baseline_predictor,
     baselines_for,
     fit_predict,
-    kmer_features,
 )
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
+from genodiff.finetuning.kmer_regression import kmer_features
 from genodiff.tasks.examples import Coordinates, Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup

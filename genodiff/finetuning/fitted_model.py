@@ -1,0 +1,283 @@
+"""A fine-tuned model that was kept: it predicts for new sequences, as its fit's test pass did.
+
+Sequences are cut to what the fit read, both strands are read as the protocol says, and scores
+become probabilities (values, for regression) by the same functions. On a CPU the answer for a
+sequence has the same bits whatever stands beside it: only features are computed together, by
+kernels whose rows do not depend on each other, and each row is pooled and scored by itself. The
+test pass pools whole batches, so it agrees to the rounding of float32.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+import torch
+from torch import Tensor, nn
+
+from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import BackboneSettings
+from genodiff.errors import CheckpointError, GenodiffError, UsageError
+from genodiff.finetuning.batches import EncodedPart, Encoder, encode, split_passes
+from genodiff.finetuning.cnn import CnnPredictor
+from genodiff.finetuning.fit import count_outputs, probabilities
+from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.kmer_regression import KmerPredictor
+from genodiff.finetuning.predictions import make_frame
+from genodiff.finetuning.predictor_files import PredictorCard, read_predictor
+from genodiff.finetuning.probe import FittedProbe
+from genodiff.finetuning.sentences import SentenceEncoder
+from genodiff.finetuning.unit import MODEL
+from genodiff.finetuning.unit_selection import UnitChoice, find_units
+from genodiff.io.sequences import Sequences
+from genodiff.kernels.dispatch import select_provider
+from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.sealed_files import AGAIN, read_tensors
+from genodiff.runs.tokenizer_files import model_tokenizer
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import Floats
+from genodiff.tasks.unlabelled import Query, QuerySource, read_queries
+
+CHUNK = 1024
+"""Sequences that are held at a time."""
+
+_SEPARATE_ROWS = ("caduceus", "mamba")
+"""Networks whose features, by the C kernels, do not depend on the other rows of a batch."""
+
+_NATIVE = "native"
+
+
+class _Scores(Protocol):
+    """What a form of model does: predictions (n, classes), or (n,) for regression."""
+
+    @property
+    def network(self) -> nn.Module | None: ...
+
+    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats: ...
+
+
+class FittedModel:
+    """A fine-tuned model with the weights of its best epoch, ready to predict."""
+
+    def __init__(self, folder: Path, card: PredictorCard, scores: _Scores) -> None:
+        self.folder, self.card, self._scores = folder, card, scores
+
+    @property
+    def network(self) -> nn.Module | None:
+        """The `torch.nn.Module`: backbone and head, or the CNN. None for a regression on k-mers."""
+        return self._scores.network
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the probabilities; none for regression."""
+        return self.card.classes
+
+    @property
+    def alphabet(self) -> Alphabet | None:
+        """Tokens and their ids; None where no language model is in it."""
+        return None if self.card.network is None else self.card.read_alphabet
+
+    @property
+    def digest(self) -> str:
+        """The first 12 hex digits of the sha256 of the weights."""
+        return self.card.weights_sha256[:12]
+
+    def predict(
+        self,
+        sequences: Sequences,
+        *,
+        column: Sequence[str] = (),
+        fasta: str | Path | None = None,
+        batch_size: int = 64,
+    ) -> pl.DataFrame:
+        """The predictions for sequences: a frame with name, prediction, and a p_CLASS per class.
+
+        `sequences` is what `genodiff predict` reads (see `genodiff.tasks.unlabelled`): a path,
+        strings, `Bio.SeqRecord`s, a mapping from names. `column` names the columns of a table,
+        `fasta` is the genome of a BED file. Raises `DataError` for a faulty record.
+        """
+        queries = read_queries(sequences, self.source(column, fasta))
+        return pl.concat(predict_queries([self], queries, batch_size=batch_size))
+
+    def source(self, column: Sequence[str] = (), fasta: str | Path | None = None) -> QuerySource:
+        """How files are read for this model."""
+        return QuerySource(tuple(column), fasta, self.card.domain, self.card.n_texts)
+
+    def cuts(self, sequence: bytes) -> bool:
+        """Whether a sequence of DNA is longer than what is read of it."""
+        return self.card.domain == "dna" and len(sequence) > self.card.max_length
+
+    def score(self, sequences: list[bytes], *, batch_size: int = 64) -> Floats:
+        """Predictions in float64: probabilities (n, classes), or values (n,) for regression.
+
+        Sequences are upper-case DNA, or UTF-8 text. `batch_size` changes the speed alone. Raises
+        `GenodiffError` for a network whose scores are not finite.
+        """
+        if batch_size < 1:
+            raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
+        found = self._scores(sequences, batch_size)
+        if not np.isfinite(found).all():
+            raise GenodiffError(
+                "the scores are not finite", file=self.folder, fix="fit it with a lower --lr"
+            )
+        return found
+
+
+def load_fitted(
+    path: str | Path, choice: UnitChoice = UnitChoice(), *, device: str = "cpu"
+) -> FittedModel:
+    """The fine-tuned model in a unit's folder, or the one of a sweep's folder that is meant.
+
+    Everything is judged before it is believed. Raises `CheckpointError` for a folder that is
+    damaged or keeps nothing, `UsageError` where several models are meant.
+    """
+    return read_fitted(find_units(path, choice)[0], device=device)
+
+
+def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
+    """The model in a unit's own folder. Raises `CheckpointError`."""
+    card = read_predictor(folder)
+    tensors = read_tensors(folder / MODEL, None, card.weights_sha256)
+    try:
+        return FittedModel(folder, card, _build(folder, card, tensors, device))
+    except CheckpointError as fault:
+        raise CheckpointError(fault.what, file=fault.file or folder, fix=fault.fix) from None
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as fault:
+        what = f"does not fit together ({type(fault).__name__}: {str(fault)[:100]})"
+        raise CheckpointError(what, file=folder, fix=AGAIN) from None
+
+
+def _build(folder: Path, card: PredictorCard, tensors: dict[str, Tensor], device: str) -> _Scores:
+    if card.form == "cnn":
+        return _CnnScores(CnnPredictor.of(card.about, tensors))
+    if card.form == "kmer-lr":
+        return _KmerScores(KmerPredictor.of(card.about, tensors))
+    classifier, encoder = _build_classifier(folder, card)
+    if card.form == "network":
+        fill_module(classifier, tensors)
+        return _NetworkScores(card, classifier.to(device).eval(), encoder, None)
+    own = collect_tensors(classifier)
+    frozen = {name: own[name] for name in ("weight", "bias")}
+    frozen |= {name: t for name, t in tensors.items() if name.startswith("backbone.")}
+    fill_module(classifier, frozen)
+    probe = FittedProbe.of(count_outputs(card.kind, card.classes), tensors)
+    return _NetworkScores(card, classifier.to(device).eval(), encoder, probe)
+
+
+def _build_classifier(folder: Path, card: PredictorCard) -> tuple[Classifier, Encoder]:
+    if card.network is None or card.settings is None:
+        raise CheckpointError("has no network in its description", fix=AGAIN)
+    alphabet, settings = card.read_alphabet, card.network.settings
+    backbone = settings.build(alphabet.padded_size, alphabet.complement)
+    classifier = Classifier(
+        backbone,
+        count_outputs(card.kind, card.classes),
+        strands=card.settings.rc,
+        complement=alphabet.complement,
+        parts=card.settings.parts,
+    )
+    text = card.domain == "text"
+    return classifier, SentenceEncoder(model_tokenizer(folder, alphabet)) if text else alphabet
+
+
+class _NetworkScores:
+    """A network with its head or, where there is a probe, with a regression on its embeddings."""
+
+    def __init__(
+        self, card: PredictorCard, network: Classifier, encoder: Encoder, probe: FittedProbe | None
+    ) -> None:
+        self.card, self.network, self.encoder, self.probe = card, network, encoder, probe
+        assert card.settings is not None
+        self.bf16 = card.settings.precision == "bf16"
+
+    @torch.no_grad()
+    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:
+        nothing = np.zeros(len(sequences), np.int64)
+        part = encode(Examples(sequences, nothing, []), self.encoder, self.card.max_length)
+        n_out = count_outputs(self.card.kind, self.card.classes)
+        shape = (part.n,) if self.card.kind == "regression" else (part.n, n_out)
+        out = np.empty(shape)
+        for rows in self._batches(part, batch_size):
+            for row, answer in zip(rows.tolist(), self._answers(part, rows), strict=True):
+                out[row] = answer
+        return out
+
+    def _batches(self, part: EncodedPart, batch_size: int) -> Iterator[Any]:
+        device = self.network.weight.device.type
+        size = batch_size if device != "cpu" or self._has_separate_rows() else 1
+        order = np.argsort(-part.lengths, kind="stable")
+        for i in range(0, part.n, size):
+            rows = order[i : i + size]
+            for some in split_passes(part.lengths[rows], device, 2 if self.network.paired else 1):
+                yield rows[some]
+
+    def _has_separate_rows(self) -> bool:
+        assert self.card.network is not None
+        settings: BackboneSettings = self.card.network.settings
+        return settings.kind in _SEPARATE_ROWS and select_provider(device="cpu").name == _NATIVE
+
+    def _answers(self, part: EncodedPart, rows: Any) -> Iterator[Any]:
+        device, network = self.network.weight.device, self.network
+        x0, lengths = (tensor.to(device) for tensor in part.collate(rows))
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
+            pooled = network.pooled_rows(x0, lengths)
+            given = [
+                network.scores_of(row) if self.probe is None else network.embedding_of(row)
+                for row in pooled
+            ]
+        for one in given:
+            values = one.double().cpu().numpy()
+            if self.probe is None:
+                yield probabilities(self.card.kind, values, self.card.scale)[0]
+            else:
+                yield self.probe.predict(self.card.kind, values)[0]
+
+
+class _CnnScores:
+    """The convolutional baseline."""
+
+    def __init__(self, predictor: CnnPredictor) -> None:
+        self.network, self.predictor = predictor.network, predictor
+
+    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:
+        return self.predictor.predict(sequences, 1)  # one at a time: see the module
+
+
+class _KmerScores:
+    """The regression on k-mers, which reads each row by itself."""
+
+    network: None = None
+
+    def __init__(self, predictor: KmerPredictor) -> None:
+        self.predictor = predictor
+
+    def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:
+        return self.predictor.predict(sequences)
+
+
+def check_ensemble(models: Sequence[FittedModel]) -> None:
+    """Raises `CheckpointError` where models do not answer the same question."""
+    first = models[0].card
+    for other in models[1:]:
+        if (other.card.kind, other.card.classes) != (first.kind, first.classes):
+            raise CheckpointError(
+                "answers with other classes than the first of the ensemble",
+                file=other.folder,
+                fix="average seeds of one task and one model",
+            )
+
+
+def predict_queries(
+    models: Sequence[FittedModel], queries: Iterable[Query], *, batch_size: int = 64
+) -> Iterator[pl.DataFrame]:
+    """A frame for each chunk of the sequences, in their order; the mean where there are several."""
+    check_ensemble(models)
+    rest = iter(queries)
+    longest = max(model.card.max_length for model in models)
+    cut = longest if models[0].card.domain == "dna" else None
+    while some := [(q.name, q.sequence[:cut]) for q in islice(rest, CHUNK)]:
+        sequences = [sequence for _, sequence in some]
+        scores = np.stack([model.score(sequences, batch_size=batch_size) for model in models])
+        yield make_frame([name for name, _ in some], scores, models[0].card)

@@ -1,0 +1,158 @@
+"""Logistic (values: ridge) regression on GC content and the counts of 3- and 6-mers.
+
+The strength of the regularisation, and whether a k-mer and its reverse complement count as one, are
+chosen on the validation part.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse  # type: ignore[import-untyped]
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from torch import Tensor
+
+from genodiff.finetuning.regressions import regression_tensors, regressions_of
+from genodiff.finetuning.text_baselines import STRENGTHS
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import align_columns
+
+Floats = NDArray[np.float64]
+
+_KS = (3, 6)
+_CODES = np.full(256, 4, np.uint8)
+_CODES[list(b"ACGT")] = range(4)
+
+
+def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
+    """(n, features), sparse: the share of G and C, and square roots of k-mer counts.
+
+    The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse
+    complement are counted as one.
+    """
+    codes = _CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
+    ends = np.cumsum([len(s) + 1 for s in sequences])
+    owner = np.searchsorted(ends, np.arange(len(codes)), side="right")
+    strong = np.bincount(owner, (codes == 1) | (codes == 2), len(sequences))
+    known = np.maximum(1, np.bincount(owner, codes < 4, len(sequences)))
+    return sparse.hstack(
+        [
+            sparse.csr_matrix((strong / known)[:, None]),
+            *(_counts(codes, owner, len(ends), k, both_strands) for k in _KS),
+        ]
+    ).tocsr()
+
+
+def _counts(
+    codes: NDArray[np.int64], owner: NDArray[np.int64], n: int, k: int, both_strands: bool
+) -> Any:
+    size = max(0, len(codes) - k + 1)
+    number, whole = np.zeros(size, np.int64), np.ones(size, bool)
+    for j in range(k):
+        number = 4 * number + (codes[j : j + size] & 3)
+        whole &= codes[j : j + size] < 4
+    if both_strands:
+        number = np.minimum(np.arange(4**k), _reversed(k))[number]
+    at = np.flatnonzero(whole)
+    counts = sparse.csr_matrix((np.ones(len(at)), (owner[at], number[at])), shape=(n, 4**k))
+    counts.sum_duplicates()
+    total = np.asarray(counts.sum(axis=1)).ravel()
+    counts.data = np.sqrt(counts.data / np.repeat(np.maximum(total, 1), np.diff(counts.indptr)))
+    return counts
+
+
+def _reversed(k: int) -> NDArray[np.int64]:
+    """The number of the reverse complement of each k-mer."""
+    number, turned = np.arange(4**k), np.zeros(4**k, np.int64)
+    for _ in range(k):
+        turned = 4 * turned + 3 - number % 4
+        number = number // 4
+    return turned
+
+
+class KmerPredictor:
+    """A fitted regression as a function of examples."""
+
+    form: ClassVar[Literal["kmer-lr"]] = "kmer-lr"
+
+    def __init__(
+        self, kind: str, n_out: int, max_length: int, both_strands: bool, models: list[Any]
+    ) -> None:
+        self.kind, self.n_out, self.max_length = kind, n_out, max_length
+        self.both_strands, self.models = both_strands, models
+
+    def __call__(self, examples: Examples) -> Floats:
+        """Predictions as `metrics` reads them."""
+        return self.predict(examples.sequences)
+
+    def predict(self, sequences: list[bytes]) -> Floats:
+        """The same for sequences; each is read by itself."""
+        x = _features(sequences, self.max_length, self.both_strands)
+        return _linear_predict(self.kind, self.models, x, self.n_out)
+
+    @property
+    def longest(self) -> int:
+        """Bases that are read of a sequence."""
+        return self.max_length
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What is kept of it."""
+        return regression_tensors(self.models)
+
+    def about(self) -> dict[str, Any]:
+        """What is kept beside the tensors."""
+        names = ("kind", "n_out", "max_length", "both_strands")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def of(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
+        """The predictor that `about` and `tensors` describe."""
+        return cls(**about, models=regressions_of(tensors))
+
+
+def fit_kmers(
+    kind: str, n_out: int, max_length: int, train: Examples, valid: Examples, *,
+    loss: Callable[[NDArray[Any], Floats], float],
+) -> KmerPredictor:  # fmt: skip
+    """The regression with the least `loss(labels, predicted)` on `valid`, the first of equals."""
+
+    def tried() -> Iterator[tuple[float, KmerPredictor]]:
+        for both in (False, True):
+            x, y = (_features(part.sequences, max_length, both) for part in (train, valid))
+            for strength in STRENGTHS:
+                models = _linear(kind, x, train.labels, strength)
+                found = loss(valid.labels, _linear_predict(kind, models, y, n_out))
+                yield found, KmerPredictor(kind, n_out, max_length, both, models)
+
+    return min(tried(), key=lambda found: found[0])[1]
+
+
+def _features(sequences: list[bytes], cap: int, both_strands: bool) -> Any:
+    return kmer_features([sequence[:cap] for sequence in sequences], both_strands=both_strands)
+
+
+def _linear(kind: str, x: Any, labels: NDArray[Any], strength: float) -> list[Any]:
+    if kind == "regression":
+        return [Ridge(alpha=1 / strength).fit(x, labels)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        columns = list(labels.T) if kind == "multilabel" else [labels]
+        return [
+            LogisticRegression(C=strength, tol=1e-3, max_iter=100).fit(x,
+            y) if len(np.unique(y)) > 1 else int(y[0]) for y in columns
+        ]  # fmt: skip
+
+
+def _linear_predict(kind: str, models: list[Any], x: Any, n_out: int) -> Floats:
+    if kind == "regression":
+        return np.asarray(models[0].predict(x), np.float64)
+    found = [
+        align_columns(np.array([m]), np.ones((x.shape[0], 1)), max(2, n_out)) if isinstance(m,
+        int)
+        else align_columns(m.classes_, m.predict_proba(x), 2 if kind == "multilabel" else n_out)
+        for m in models
+    ]  # fmt: skip
+    return np.stack([p[:, 1] for p in found], axis=1) if kind == "multilabel" else found[0]

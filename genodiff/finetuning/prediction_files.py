@@ -1,0 +1,99 @@
+"""Predictions as files, written as they come: memory holds one chunk of rows.
+
+.csv .tsv    a line for each sequence; several classes of one prediction are joined by ;
+.jsonl       an object for each sequence: name, prediction, probabilities
+.parquet     the same columns as .csv, with several classes as a list
+-            stdout
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Literal
+
+import polars as pl
+
+from genodiff.errors import UsageError
+from genodiff.finetuning.predictions import make_rows
+from genodiff.finetuning.predictor_files import PredictorCard
+from genodiff.io import atomic
+
+Format = Literal["csv", "tsv", "jsonl", "parquet"]
+FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
+STDOUT = "-"
+
+
+def find_format(path: str | Path, wanted: Format | None = None) -> Format:
+    """The format of an output: `wanted`, or what its name says; CSV on stdout.
+
+    Raises `UsageError`.
+    """
+    if str(path) == STDOUT:
+        if wanted == "parquet":
+            raise UsageError("parquet cannot be streamed to stdout", fix="give --out FILE.parquet")
+        return wanted or "csv"
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in FORMATS:
+        known = ", ".join(f".{name}" for name in FORMATS)
+        raise UsageError(
+            f"'{Path(path).name}' ends in none of {known}", fix="name the output after its format"
+        )
+    return ending
+
+
+def write_predictions(
+    path: str | Path, frames: Iterable[pl.DataFrame], card: PredictorCard, form: Format
+) -> int:
+    """Write all frames, a file whole or not at all; returns the number of rows."""
+    if form == "parquet":
+        return _write_parquet(Path(path), frames)
+    if str(path) == STDOUT:
+        return _write_text(frames, card, form, _print)
+    with atomic.open_atomic(path) as file:
+        return _write_text(frames, card, form, _writer(file))
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _writer(file: IO[bytes]) -> Callable[[str], None]:
+    def write(text: str) -> None:
+        file.write(text.encode())
+
+    return write
+
+
+def _write_text(
+    frames: Iterable[pl.DataFrame], card: PredictorCard, form: Format, write: Callable[[str], None]
+) -> int:
+    n = 0
+    for frame in frames:
+        if form == "jsonl":
+            rows: Iterator[str] = (
+                json.dumps(row, ensure_ascii=False) for row in make_rows(frame, card)
+            )
+            write("".join(f"{row}\n" for row in rows))
+        else:
+            if card.kind == "multilabel":
+                frame = frame.with_columns(pl.col("prediction").list.join(";"))
+            separator = "," if form == "csv" else "\t"
+            write(frame.write_csv(separator=separator, include_header=n == 0))
+        n += frame.height
+    return n
+
+
+def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> int:
+    """Parts of bounded size, which polars then joins into one file as a stream."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    n = 0
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
+        for i, frame in enumerate(frames):
+            frame.write_parquet(Path(folder) / f"{i:08d}.parquet")
+            n += frame.height
+        with atomic.open_atomic(path) as file:
+            pl.scan_parquet(sorted(Path(folder).iterdir())).sink_parquet(file)
+    return n

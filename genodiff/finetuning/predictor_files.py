@@ -1,0 +1,206 @@
+"""What a finished unit keeps for prediction, in its own folder.
+
+    UNITS/KEY/model.safetensors    the weights
+    UNITS/KEY/tokenizer/           of text: the files of the tokenizer
+    UNITS/KEY/README.md            the model card
+    UNITS/KEY/predictor.json       how they are put together, and the labels: sealed, written last
+
+So a folder with `predictor.json` is complete. It needs nothing outside itself, not the checkpoint
+that the fit began from either. Nothing in it is a pickle.
+
+Forms: `network` (network and head), `probe` (network and a regression), `cnn`, `kmer-lr`. Other
+baselines are not kept: a tree, a dictionary of words and a table of intervals have no safe format.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+from torch import Tensor
+
+from genodiff import __version__
+from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import BACKBONES, BackboneSettings
+from genodiff.domain import DomainName
+from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.unit import MODEL, PREDICTOR, README, Unit
+from genodiff.finetuning.unit_card import format_card
+from genodiff.io import atomic
+from genodiff.runs.sealed_files import (
+    AGAIN,
+    FORMAT_VERSION,
+    check_version,
+    encode_tensors,
+    read_json,
+    refuse_pickles,
+    seal,
+    to_utf8,
+)
+from genodiff.runs.tokenizer_files import write_tokenizer
+from genodiff.settings import OneOf, Settings
+from genodiff.tasks.labels import Kind
+from genodiff.tasks.suite import Task
+from genodiff.vocabulary import alphabet_from_json
+
+Form = Literal["network", "probe", "cnn", "kmer-lr"]
+KEPT_BASELINES: tuple[str, ...] = ("cnn", "kmer-lr")
+"""Baselines whose fits are kept."""
+
+
+class Kept(NamedTuple):
+    """What a fit hands over to be kept; `about` is what its form needs beside the tensors."""
+
+    form: Form
+    tensors: dict[str, Tensor]
+    about: dict[str, Any] = {}  # noqa: RUF012
+    scale: tuple[float, float] = (0.0, 1.0)
+    max_length: int = 0
+    n_texts: int = 1
+
+
+class UnitName(Settings):
+    """Which unit it is; `model` is what the sweep calls its model."""
+
+    suite: str
+    task: str
+    split: str
+    data: str
+    model: str
+    kind: str
+    digest: str
+    method: str
+    setting: str
+    seed: int
+    key: str
+
+
+class NetworkShape(Settings):
+    """A network without its weights."""
+
+    settings: Annotated[BackboneSettings, OneOf(lambda: dict(sorted(BACKBONES.items())))]
+    alphabet: dict[str, Any]
+    alphabet_sha256: str
+
+
+class PredictorCard(Settings):
+    """The content of `predictor.json`.
+
+    `scale` is (mean, standard deviation) of the values in train, for regression. `max_length` is
+    how many bases (or tokens) of a sequence are read, `n_texts` how many sentences a text has.
+    `test` is empty where the fit was not scored.
+    """
+
+    form: Form
+    unit: UnitName
+    domain: DomainName
+    kind: Kind
+    classes: tuple[str, ...]
+    metric: str
+    max_length: Annotated[int, Field(ge=1)]
+    n_texts: int = 1
+    scale: tuple[float, float] = (0.0, 1.0)
+    settings: FitSettings | None = None
+    network: NetworkShape | None = None
+    pretraining: dict[str, Any] = Field(default_factory=dict)
+    about: dict[str, Any] = Field(default_factory=dict)
+    n_train: int = 0
+    n_valid: int = 0
+    n_test: int = 0
+    valid: float | None = None
+    test: dict[str, float | None] = Field(default_factory=dict)
+    ci95: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+    licence: str = ""
+    source: str = ""
+    created: str = ""
+    weights_sha256: str
+
+    @property
+    def read_alphabet(self) -> Alphabet:
+        """The alphabet of the network. Raises `CheckpointError` for one that is not whole."""
+        assert self.network is not None
+        alphabet = alphabet_from_json(self.network.alphabet)
+        if alphabet.fingerprint() != self.network.alphabet_sha256:
+            raise CheckpointError("the vocabulary differs from its fingerprint", fix=AGAIN)
+        return alphabet
+
+
+def can_keep(unit: Unit) -> bool:
+    """Whether a unit's fit has a form in which it can be kept."""
+    return unit.model.kind != "baseline" or unit.model.preset in KEPT_BASELINES
+
+
+def can_keep_row(row: dict[str, Any]) -> bool:
+    """The same of a row of results."""
+    return row.get("method") != "baseline" or row.get("model") in KEPT_BASELINES
+
+
+def write_predictor(
+    unit: Unit, task: Task, kept: Kept, row: dict[str, Any], folder: Path, *, scored: bool = True
+) -> None:
+    """Keep a fit in its unit's folder; `row` is the unit's row, of which `scored` test values.
+
+    Raises `MachineError` where the disk is full; then there is no `predictor.json`.
+    """
+    raw = encode_tensors(kept.tensors)
+    digest = hashlib.sha256(raw).hexdigest()
+    values = {
+        "form": kept.form,
+        "unit": {
+            **{k: getattr(unit, k) for k in ("suite", "task", "split", "data", "setting", "seed")},
+            "model": unit.model.name, "kind": unit.model.kind, "digest": unit.model.digest,
+            "method": unit.method, "key": unit.key,
+        },
+        "domain": task.domain, "kind": task.kind, "classes": list(task.classes),
+        "metric": task.metrics[0], "max_length": kept.max_length,
+        "n_texts": kept.n_texts, "scale": list(kept.scale),
+        "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
+        "network": _describe_network(unit), "pretraining": unit.model.describe(),
+        "about": kept.about, "n_train": row["n_train"], "n_valid": row["n_valid"],
+        "n_test": row["n_test"] if scored else 0, "valid": row["valid"],
+        "test": row["metrics"] if scored else {}, "ci95": row["ci95"] if scored else None,
+        "notes": row["notes"], "licence": task.licence, "source": task.source,
+        "created": row["created"], "weights_sha256": digest,
+    }  # fmt: skip
+    values = to_utf8(json.loads(json.dumps(values)))
+    card = PredictorCard.parse(values)
+    if unit.method != "baseline":
+        write_tokenizer(folder, unit.model.tokenizer_files())
+    atomic.write_bytes(folder / MODEL, raw)
+    atomic.write_text(folder / README, format_card(card))
+    about = {"format_version": FORMAT_VERSION, "genodiff": __version__}
+    atomic.write_json(folder / PREDICTOR, seal(about | values))
+
+
+def _describe_network(unit: Unit) -> dict[str, Any] | None:
+    if unit.method == "baseline":
+        return None
+    settings, alphabet = unit.model.shape()
+    return {
+        "settings": settings.model_dump(mode="json"),
+        "alphabet": alphabet.to_json(),
+        "alphabet_sha256": alphabet.fingerprint(),
+    }
+
+
+def read_predictor(folder: Path) -> PredictorCard:
+    """`predictor.json` of a unit's folder, after every check.
+
+    Raises `CheckpointError`, naming the file and the fault.
+    """
+    path = folder / PREDICTOR
+    refuse_pickles(folder)
+    values = read_json(path)
+    check_version(values, path)
+    if seal(values) != values:
+        raise CheckpointError(
+            "was changed after it was written (checksum differs)", file=path, fix=AGAIN
+        )
+    own = {k: v for k, v in values.items() if k not in ("format_version", "genodiff", "seal")}
+    try:
+        return PredictorCard.parse(own, file=path, error=CheckpointError)
+    except GenodiffError as fault:
+        raise CheckpointError(fault.what, file=path, fix=AGAIN) from None

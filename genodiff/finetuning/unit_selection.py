@@ -1,0 +1,124 @@
+"""Which kept unit a path means: a unit's own folder, or one of a sweep's units."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.finetuning.predictor_files import PredictorCard, can_keep_row, read_predictor
+from genodiff.finetuning.results import FILE, read_results
+from genodiff.finetuning.unit import PREDICTOR, RESULT, UNITS
+
+_AGAIN = "give the same `genodiff finetune` command with --keep-weights"
+
+
+class UnitChoice(NamedTuple):
+    """What is known of the unit that is wanted; None where any will do."""
+
+    task: str | None = None
+    model: str | None = None
+    method: str | None = None
+    setting: str | None = None
+    seed: int | None = None
+
+
+def is_fitted(path: str | Path) -> bool:
+    """Whether a folder is a unit's or a sweep's, and no run of pre-training."""
+    path = Path(path)
+    return any((path / name).exists() for name in (PREDICTOR, RESULT, FILE, UNITS))
+
+
+def find_units(
+    path: str | Path, choice: UnitChoice = UnitChoice(), *, all_seeds: bool = False
+) -> list[Path]:
+    """The folder of the one unit that is meant or, with `all_seeds`, those of all its seeds.
+
+    Raises `UsageError` with what there is where several are meant, or none; `CheckpointError`
+    where nothing was kept.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        what = "is a file, not a folder" if path.exists() else "is not there (not found)"
+        raise CheckpointError(what, file=path, fix="give the folder of a sweep or of one unit")
+    if (path / PREDICTOR).exists():
+        found = {path: read_predictor(path)}
+    elif (path / RESULT).exists():
+        raise CheckpointError("holds no weights that were kept", file=path, fix=_AGAIN)
+    else:
+        found = _kept_units(path)
+    chosen = dict(found)
+    for name in UnitChoice._fields:
+        wanted = getattr(choice, name)
+        if wanted is None:
+            continue
+        known = sorted({str(_value(card, name)) for card in chosen.values()})
+        chosen = {p: card for p, card in chosen.items() if _value(card, name) == wanted}
+        if not chosen:
+            listed = (
+                f"known: {', '.join(known)}" if name == "seed" else did_you_mean(str(wanted), known)
+            )
+            raise UsageError(f"no {name} '{wanted}' was kept here", file=path, fix=listed)
+    open_names = [
+        name
+        for name in UnitChoice._fields
+        if len({_value(card, name) for card in chosen.values()}) > 1
+        and not (all_seeds and name == "seed")
+    ]
+    if open_names:
+        raise UsageError(
+            f"holds {len(chosen)} fitted models: {_list_units(chosen.values())}",
+            file=path,
+            fix=_ask(open_names, chosen.values()),
+        )
+    return [p for p, card in sorted(chosen.items(), key=lambda item: item[1].unit.seed)]
+
+
+def _value(card: PredictorCard, name: str) -> str | int:
+    return getattr(card.unit, name)  # type: ignore[no-any-return]
+
+
+def _kept_units(path: Path) -> dict[Path, PredictorCard]:
+    units = sorted(p.parent for p in (path / UNITS).glob(f"*/{PREDICTOR}"))
+    if units:
+        return {unit: read_predictor(unit) for unit in units}
+    if not (path / FILE).exists() and not (path / UNITS).is_dir():
+        raise CheckpointError(
+            f"is no fine-tuned model: neither {PREDICTOR} nor {FILE} is there",
+            file=path,
+            fix="give the folder of a sweep (`genodiff finetune`) or of one of its units",
+        )
+    rows = read_results(path)
+    if rows and not any(can_keep_row(row) for row in rows):
+        names = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))
+        raise CheckpointError(
+            f"holds only baselines that cannot be kept ({names})",
+            file=path,
+            fix="fine-tune a network, cnn or kmer-lr",
+        )
+    raise CheckpointError("holds no weights that were kept", file=path, fix=_AGAIN)
+
+
+def _list_units(cards: Iterable[PredictorCard]) -> str:
+    """Each task and model with its seeds."""
+    seeds: dict[str, list[int]] = {}
+    for card in cards:
+        unit = card.unit
+        how = "" if unit.method in ("full", "baseline") else f" ({unit.method})"
+        seeds.setdefault(f"{unit.task} {unit.model}{how}", []).append(unit.seed)
+    named = [
+        f"{name} seed{'s' * (len(some) > 1)} {', '.join(map(str, sorted(some)))}"
+        for name, some in sorted(seeds.items())
+    ]
+    return "; ".join(named[:8]) + (f"; and {len(named) - 8} more" if len(named) > 8 else "")
+
+
+def _ask(names: list[str], cards: Iterable[PredictorCard]) -> str:
+    """What to give so that one unit is meant."""
+    words = {
+        "task": "--task NAME",
+        "model": "--model NAME",
+        "method": "--method NAME",
+        "setting": "--setting NAME",
+        "seed": "--seed N, or --ensemble for the mean of the seeds",
+    }
+    return f"give {' and '.join(words[name] for name in names)}"

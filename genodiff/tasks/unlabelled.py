@@ -1,0 +1,249 @@
+"""Sequences without labels, one after another, from any file that holds such.
+
+    .csv .tsv .tab .txt .parquet    a column of sequences, found by its usual name or named
+    .bed                            intervals of a FASTA file; a row on - is reverse-complemented
+    anything else, and -            FASTA, GenBank or EMBL, told by its first bytes
+
+Of text a .txt file has one sentence a line, and tables have a column of sentences, or two. Tables,
+FASTA and text may be gzip or BGZF. Memory is for one record at a time, and for the names. Every
+fault is one `DataError` with file, line and record: nothing is skipped.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from genodiff.alphabet import reverse_complement
+from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.bed import read_bed
+from genodiff.io.faidx import Genome
+from genodiff.io.fasta import read_fasta
+from genodiff.io.input_file import name_input, open_input
+from genodiff.io.sequences import Sequences, is_file, read_sequences
+from genodiff.io.text_lines import read_text_lines
+from genodiff.tasks.examples import checked_sequence
+from genodiff.tasks.labelled_file import NAME, SEQUENCE
+from genodiff.tasks.table import SEPARATORS, check_columns, file_ending, read_rows
+
+_TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
+_ROWS = 4096  # of a parquet file at a time
+_TAB = "\t"
+
+Row = tuple[int, dict[str, str]]
+
+
+class Query(NamedTuple):
+    """A sequence to predict for: upper-case DNA, or UTF-8 with a tab between two sentences.
+
+    `line` is that of its record or row, `file` the name for messages; None for one in memory.
+    """
+
+    name: str
+    sequence: bytes
+    line: int
+    file: str | None = None
+
+
+class QuerySource(NamedTuple):
+    """How a file is to be read."""
+
+    columns: tuple[str, ...] = ()
+    """Columns of the sequence, or of a text's sentences; none: by their usual names."""
+    fasta: str | Path | None = None
+    """The genome of a BED file."""
+    domain: str = "dna"
+    n_texts: int = 1
+
+
+def read_queries(given: Sequences, source: QuerySource = QuerySource()) -> Iterator[Query]:
+    """The sequences of a file, "-" (stdin), or of a program, each judged before it is given.
+
+    A `Path` is a file; of DNA so is a string that is no DNA (see `genodiff.io.sequences`). Raises
+    `DataError` for a faulty record, a name that stands twice, a missing column or nothing at all.
+    """
+    seen: set[str] = set()
+    for query in _queries(given, source):
+        if query.name in seen:
+            raise DataError(
+                "duplicate name: it stands more than once",
+                file=query.file,
+                line=query.line if query.file else None,
+                record=query.name,
+                fix="give each sequence its own name",
+            )
+        seen.add(query.name)
+        yield query
+    if not seen:
+        shown = name_input(given) if isinstance(given, str | Path) else None
+        raise DataError("holds no sequence", file=shown, fix="give at least one")
+
+
+def _queries(given: Sequences, source: QuerySource) -> Iterator[Query]:
+    if source.domain != "dna" and not isinstance(given, Path) and given != "-":
+        return _texts_in_memory(given, source)
+    if source.domain == "dna" and not is_file(given):
+        _refuse_columns(source, "sequences in memory")
+        return (Query(r.name, r.sequence.upper(), r.line) for r in read_sequences(given))
+    path = Path(given)
+    ending = file_ending(path) if str(given) != "-" else ""
+    if source.fasta is not None and ending != ".bed":
+        raise UsageError(
+            "--fasta is the genome of a BED file, and this is none",
+            file=name_input(given),
+            fix="leave it out, or give intervals as .bed",
+        )
+    if ending == ".bed":
+        return _intervals(path, source)
+    if source.domain != "dna" and ending not in (".csv", ".tsv", ".tab", ".parquet"):
+        _refuse_columns(source, "one sentence a line")
+        return _text_lines(given, source)
+    if ending == ".parquet" or ending in SEPARATORS:
+        return _table(path, ending, source)
+    _refuse_columns(source, "FASTA")
+    return _records(given)
+
+
+def _refuse_columns(source: QuerySource, what: str) -> None:
+    if source.columns:
+        raise UsageError(
+            f"--column is for tables, and this is {what}", fix="give a .csv, .tsv or .parquet file"
+        )
+
+
+def _records(given: str | Path) -> Iterator[Query]:
+    shown = name_input(given)
+    for record in read_fasta(given):
+        sequence = checked_sequence(record.sequence, shown, line=record.line, record=record.name)
+        yield Query(record.name, sequence, record.line, shown)
+
+
+def _intervals(path: Path, source: QuerySource) -> Iterator[Query]:
+    if source.fasta is None:
+        raise UsageError(
+            "is BED: of which genome?", file=path, fix="give its FASTA file with --fasta"
+        )
+    _refuse_columns(source, "BED")
+    with Genome(source.fasta) as genome:
+        table = read_bed(path, genome.contigs)
+        columns = table.select("contig", "start", "end", "name", "strand", "line")
+        for contig, start, end, name, strand, line in columns.iter_rows():
+            letters = genome.fetch(contig, start, end)
+            shown = name if name not in (None, "", ".") else f"{contig}:{start + 1}-{end}"
+            sequence = checked_sequence(letters, str(source.fasta), record=shown)
+            if strand == "-":
+                sequence = bytes(reverse_complement(sequence))  # type: ignore[arg-type]
+                shown = shown if name not in (None, "", ".") else f"{shown}(-)"
+            yield Query(shown, sequence, line, str(path))
+
+
+def _text_lines(given: str | Path, source: QuerySource) -> Iterator[Query]:
+    shown = name_input(given)
+    for number, line in read_text_lines(given, "text"):
+        yield Query(f"line{number}", _sentences(line.split(_TAB), source, shown, number),
+        number, shown)  # fmt: skip
+
+
+def _sentences(fields: list[str], source: QuerySource, shown: str | None, line: int) -> bytes:
+    if len(fields) != source.n_texts:
+        wanted = "one sentence" if source.n_texts == 1 else "two sentences with a tab between"
+        what = f"{len(fields)} sentences, and the model reads {wanted}"
+        raise DataError(what, file=shown, line=line, fix=f"give {wanted}")
+    words = [field.strip() for field in fields]
+    if not all(words):
+        raise DataError("empty sentence", file=shown, line=line, fix="remove it, or give its words")
+    return _TAB.join(words).encode()
+
+
+def _texts_in_memory(given: Any, source: QuerySource) -> Iterator[Query]:
+    _refuse_columns(source, "text in memory")
+    pairs: Iterable[Any] = [given] if isinstance(given, str) else given
+    for number, one in enumerate(pairs, 1):
+        fields = one.split(_TAB) if isinstance(one, str) else list(one)
+        yield Query(f"text{number}", _sentences(fields, source, None, number), number)
+
+
+def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
+    if ending == ".parquet":
+        header, rows = _parquet_rows(path)
+    else:
+        # GLUE's own files have quotation marks that quote nothing.
+        quoted = source.domain == "dna" or SEPARATORS[ending] == ","
+        header, found = read_rows(path, SEPARATORS[ending], quoted=quoted)
+        rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in found)
+    wanted = _find_columns(path, header, source)
+    names = next((name for name in header if name.strip().lower() in NAME), None)
+    if names in wanted:
+        names = None
+    shown = str(path)
+    for number, (line, cells) in enumerate(rows, 1):
+        name = cells[names] if names is not None else f"row{number}"
+        if not name.strip():
+            raise DataError(
+                f"no name in column '{names}'", file=path, line=line, fix="give it, or remove both"
+            )
+        if source.domain == "dna":
+            raw = cells[wanted[0]].encode("latin-1", "replace")
+            yield Query(name, checked_sequence(raw, shown, line=line, record=name), line, shown)
+        else:
+            fields = [cells[column] for column in wanted]
+            yield Query(name, _sentences(fields, source, shown, line), line, shown)
+
+
+def _find_columns(path: Path, header: list[str], source: QuerySource) -> list[str]:
+    """The columns of a table that are read. Raises `DataError` where one is missing."""
+    for column in source.columns:
+        if column not in header:
+            near = did_you_mean(column, header)
+            raise DataError(f"no column '{column}'; {near}", file=path, line=1)
+    n = 1 if source.domain == "dna" else source.n_texts
+    if source.columns:
+        if len(source.columns) != n:
+            raise UsageError(
+                f"{len(source.columns)} columns, and the model reads {n}",
+                fix=f"give --column {'once' if n == 1 else 'twice'}",
+            )
+        return list(source.columns)
+    usual = (SEQUENCE,) if source.domain == "dna" else _TEXTS[n]
+    found = [
+        next((name for name in header if name.strip().lower() in names), None) for names in usual
+    ]
+    if None in found:
+        words = " or ".join(chain.from_iterable(usual)) if n == 1 else "sentence1 and sentence2"
+        what = f"has no column of {'sequences' if source.domain == 'dna' else 'sentences'}"
+        fix = f"name it: --column COLUMN (columns: {', '.join(header)})"
+        raise DataError(f"{what} ({words})", file=path, line=1, fix=fix)
+    return [name for name in found if name is not None]
+
+
+def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
+    with open_input(path):
+        pass
+    try:
+        frame = pl.scan_parquet(path)
+        schema = frame.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as fault:
+        raise _broken(path, fault) from None
+    check_columns(path, schema)
+    return list(schema), _parquet_parts(path, frame)
+
+
+def _parquet_parts(path: Path, frame: pl.LazyFrame) -> Iterator[Row]:
+    text = frame.select(pl.all().cast(pl.String).fill_null(""))
+    start = 0
+    while True:
+        try:
+            part = text.slice(start, _ROWS).collect()
+        except (pl.exceptions.PolarsError, OSError) as fault:
+            raise _broken(path, fault) from None
+        yield from enumerate(part.iter_rows(named=True), start + 1)
+        start += part.height
+        if part.height < _ROWS:
+            return
+
+
+def _broken(path: Path, fault: Exception) -> DataError:
+    what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
+    return DataError(what, file=path, fix="write it again")
