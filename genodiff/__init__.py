@@ -22,6 +22,7 @@ _DOOR = {
     "evaluate": "genodiff.api.evaluate",
     "judge": "genodiff.api.judge",
     "load": "genodiff.api.load",
+    "predict": "genodiff.api.predict",
     "report": "genodiff.api.report",
 }
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
     from genodiff.api.model import Model as Model
+    from genodiff.api.predict import predict as predict
     from genodiff.api.report import report as report
 
 

@@ -189,7 +189,7 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
 def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | None) -> FittedUnit:
     task, classifier, encoder = inputs.task, inputs.classifier, inputs.encoder
     here = folder / FITTED
-    if here.exists():
+    if here.exists() and (folder / MODEL).exists():
         found = read_json(here)
         tensors = read_tensors(folder / MODEL, None, found["sha256"])
         fill_module(classifier, {k: v.to(classifier.weight.device) for k, v in tensors.items()})

@@ -6,19 +6,23 @@
 -            stdout
 """
 
+from __future__ import annotations
+
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 import polars as pl
 
 from genodiff.errors import UsageError
 from genodiff.finetuning.predictions import make_rows
-from genodiff.finetuning.predictor_files import PredictorCard
 from genodiff.io import atomic
+
+if TYPE_CHECKING:
+    from genodiff.finetuning.predictor_files import PredictorCard
 
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")

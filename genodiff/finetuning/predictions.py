@@ -7,14 +7,18 @@ spread        of an ensemble: the standard deviation between seeds, of the proba
               predicted class (multi-label: the largest of all classes), or of the value
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from genodiff.finetuning.predictor_files import PredictorCard
-from genodiff.tasks.metrics import Floats
+if TYPE_CHECKING:
+    from genodiff.finetuning.predictor_files import PredictorCard
+Floats = NDArray[np.float64]
 
 THRESHOLD = 0.5
 """A yes/no answer is yes from this probability."""

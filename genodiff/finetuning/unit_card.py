@@ -28,7 +28,7 @@ def format_card(card: PredictorCard) -> str:
 
 def _front(card: PredictorCard) -> str:
     tags = [f"- {tag}" for tag in (*_TAGS[card.domain], "sequence-classification")]
-    return "\n".join(["---", f"license: {card.licence or 'other'}", "tags:", *tags, "---"])
+    return "\n".join(["---", "license: other", "tags:", *tags, "---"])
 
 
 def _what(card: PredictorCard) -> str:
@@ -70,6 +70,8 @@ def _data(card: PredictorCard) -> str:
         f"(digest of the data: {card.unit.data}).",
         *(f"Note: {printable(note)}." for note in card.notes),
     ]
+    if card.licence:
+        lines.append(f"Licence of the data: {printable(card.licence)}.")
     if card.source:
         lines.append(f"Source: {printable(card.source)}.")
     return "## Data\n\n" + "\n".join(lines)

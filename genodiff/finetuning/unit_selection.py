@@ -2,10 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from genodiff.errors import CheckpointError, UsageError, did_you_mean
-from genodiff.finetuning.predictor_files import PredictorCard, can_keep_row, read_predictor
+from genodiff.finetuning.predictor_files import (
+    PredictorCard,
+    UnitName,
+    can_keep_row,
+    read_predictor,
+)
 from genodiff.finetuning.results import FILE, read_results
 from genodiff.finetuning.unit import PREDICTOR, RESULT, UNITS
 
@@ -58,19 +63,27 @@ def find_units(
                 f"known: {', '.join(known)}" if name == "seed" else did_you_mean(str(wanted), known)
             )
             raise UsageError(f"no {name} '{wanted}' was kept here", file=path, fix=listed)
-    open_names = [
-        name
-        for name in UnitChoice._fields
-        if len({_value(card, name) for card in chosen.values()}) > 1
-        and not (all_seeds and name == "seed")
-    ]
+    open_names = _open_names([card.unit for card in chosen.values()], all_seeds)
     if open_names:
         raise UsageError(
             f"holds {len(chosen)} fitted models: {_list_units(chosen.values())}",
             file=path,
-            fix=_ask(open_names, chosen.values()),
+            fix=_ask(open_names),
         )
     return [p for p, card in sorted(chosen.items(), key=lambda item: item[1].unit.seed)]
+
+
+def _open_names(units: list[UnitName], all_seeds: bool) -> list[str]:
+    """What has to be said so that one unit is meant: no more than that."""
+    found: list[str] = []
+    for name in UnitChoice._fields:
+        groups: dict[tuple[Any, ...], set[Any]] = {}
+        for unit in units:
+            key = tuple(getattr(unit, earlier) for earlier in found)
+            groups.setdefault(key, set()).add(getattr(unit, name))
+        if any(len(values) > 1 for values in groups.values()):
+            found.append(name)
+    return [name for name in found if not (all_seeds and name == "seed")]
 
 
 def _value(card: PredictorCard, name: str) -> str | int:
@@ -112,7 +125,7 @@ def _list_units(cards: Iterable[PredictorCard]) -> str:
     return "; ".join(named[:8]) + (f"; and {len(named) - 8} more" if len(named) > 8 else "")
 
 
-def _ask(names: list[str], cards: Iterable[PredictorCard]) -> str:
+def _ask(names: list[str]) -> str:
     """What to give so that one unit is meant."""
     words = {
         "task": "--task NAME",

@@ -1,0 +1,220 @@
+"""Fits that are kept: they answer as the test pass did, whatever stands beside a sequence, and a
+damaged folder is one line.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from genodiff.alphabet import reverse_complement
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.finetuning.baselines import BASELINES
+from genodiff.finetuning.fitted_model import FittedModel, load_fitted, predict_queries
+from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.scored_unit import read_predictions, run_unit
+from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, Unit
+from genodiff.finetuning.unit_selection import UnitChoice, find_units
+from genodiff.io.fasta import Record
+from genodiff.tasks.task import TaskData
+from genodiff.tasks.unlabelled import Query
+from tests.finetuning.motif_task import task_data
+from tests.tiny_run import write_run
+
+THOUSAND = 1000
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(folder / "cache"))
+        write_run(folder)
+    return folder
+
+
+def unit_of(home: Path, word: str, *, seed: int = 1, **settings: object) -> Unit:
+    (model,) = parse_models([f"ours={home / 'run'}" if word == "run" else word], BASELINES)
+    if model.kind == "baseline":
+        own = FitSettings()
+    else:
+        rc = "conjoin" if model.shape()[0].paired else "average"
+        own = FitSettings.parse({"epochs": 1, "batch_size": 16, "lr": 1e-2, "rc": rc} | settings)
+    return Unit(
+        suite="own", task="motif", split="official", data="x", model=model, settings=own, seed=seed
+    )
+
+
+def fitted(home: Path, out: Path, data: TaskData, word: str, **more: object) -> FittedModel:
+    unit = unit_of(home, word, **more)  # type: ignore[arg-type]
+    run_unit(unit, data, out)
+    return load_fitted(unit.folder(out))
+
+
+def test_a_thousand_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(
+    home: Path, tmp_path: Path
+) -> None:
+    data = task_data(32, THOUSAND, (12, 30))
+    model = fitted(home, tmp_path, data, "run", parts=3)
+    found = [model.score(data.test.sequences, batch_size=size) for size in (1, 7, 64)]
+    in_the_test_pass = read_predictions(model.folder)[0]
+    assert np.abs(found[0] - in_the_test_pass).max() < 2e-7
+    assert (found[0].argmax(1) == in_the_test_pass.argmax(1)).all()
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
+@pytest.mark.parametrize(
+    ("word", "settings"),
+    [
+        ("run", {}),
+        ("run", {"method": "probe"}),
+        ("scratch:caduceus-ph-tiny", {}),
+        ("scratch:dimamba-tiny", {}),
+        ("cnn", {}),
+        ("kmer-lr", {}),
+    ],
+    ids=lambda value: str(value),
+)
+def test_every_form_and_kind_answers_as_its_test_pass_did_in_any_company(
+    home: Path, tmp_path: Path, kind: str, word: str, settings: dict[str, object]
+) -> None:
+    data = task_data(30, 40, (20, 44), kind)
+    model = fitted(home, tmp_path, data, word, **settings)
+    whole = model.score(data.test.sequences)
+    # A probe standardises features that hardly differ here, and their rounding with them.
+    near = 1e-5 if settings.get("method") == "probe" else 2e-7
+    assert np.allclose(whole, read_predictions(model.folder)[0], rtol=1e-6, atol=near)
+    alone = [model.score([sequence])[0] for sequence in data.test.sequences[:6]]
+    assert np.array_equal(np.stack(alone), whole[:6])
+    assert whole.shape == ((40,) if kind == "regression" else (40, len(data.task.classes)))
+    assert model.labels == data.task.classes
+
+
+def test_both_strands_get_the_same_answer_where_the_protocol_reads_both(
+    home: Path, tmp_path: Path
+) -> None:
+    data = task_data(30, 12)
+    turned = [bytes(reverse_complement(s)) for s in data.test.sequences]  # type: ignore[arg-type]
+    for word in ("run", "scratch:caduceus-ph-tiny"):
+        model = fitted(home, tmp_path, data, word)
+        assert np.allclose(model.score(data.test.sequences), model.score(turned), rtol=0, atol=1e-6)
+    one = fitted(home, tmp_path, data, "run", rc="none")
+    assert np.abs(one.score(data.test.sequences) - one.score(turned)).max() > 1e-5
+
+
+def test_longer_sequences_are_read_as_far_as_the_fit_read(home: Path, tmp_path: Path) -> None:
+    data = task_data(30, 12)
+    model = fitted(home, tmp_path, data, "run", max_length=25)
+    cut = [sequence[:25] for sequence in data.test.sequences]
+    assert np.array_equal(model.score(data.test.sequences), model.score(cut))
+    assert model.cuts(b"A" * 26)
+    assert not model.cuts(b"A" * 25)
+
+
+def test_a_frame_has_names_answers_and_a_column_for_each_class(home: Path, tmp_path: Path) -> None:
+    data = task_data(30, 8, kind="multilabel")
+    model = fitted(home, tmp_path, data, "run")
+    frame = model.predict({"first": "ACGTACGTAC", "second": "acgtacgtac", "third": "TTTTTT"})
+    assert frame.columns == ["name", "prediction", "p_x", "p_y", "p_z"]
+    assert frame["name"].to_list() == ["first", "second", "third"]
+    assert frame.row(0)[1:] == frame.row(1)[1:]  # upper and lower case
+    assert frame.schema["p_x"] == pl.Float32
+    yes = [name for name in "xyz" if frame[f"p_{name}"][0] >= 0.5]
+    assert frame["prediction"][0].to_list() == yes
+    again = model.predict([Record("r", "", b"ACGTACGTAC", 1), Record("q", "", b"GG", 2)])
+    assert again.row(0)[2:] == frame.row(0)[2:]
+
+
+def test_an_ensemble_is_the_mean_of_its_seeds_with_their_spread(home: Path, tmp_path: Path) -> None:
+    data = task_data(30, 8)
+    models = [fitted(home, tmp_path, data, "run", seed=seed) for seed in (1, 2, 3)]
+    queries = [Query(f"q{i}", s, i) for i, s in enumerate(data.test.sequences)]
+    (frame,) = predict_queries(models, queries)
+    each = np.stack([model.score(data.test.sequences) for model in models])
+    assert np.array_equal(frame["p_with"].to_numpy(), each.mean(0)[:, 1].astype(np.float32))
+    chosen = each.mean(0).argmax(1)
+    spread = each.std(0, ddof=1)[np.arange(8), chosen]
+    assert np.allclose(frame["spread"].to_numpy(), spread, rtol=1e-6)
+    other = fitted(home, tmp_path / "other", task_data(30, 8, kind="multiclass"), "run")
+    with pytest.raises(CheckpointError, match="other classes"):
+        next(predict_queries([models[0], other], queries))
+
+
+def test_a_unit_is_complete_by_itself_and_says_what_it_is(home: Path, tmp_path: Path) -> None:
+    data = task_data(30, 8)
+    model = fitted(home, tmp_path, data, "run")
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(model.folder, moved)
+    for name in (RESULT, FITTED, "test.safetensors"):
+        (moved / name).unlink()  # only what is kept for prediction
+    before = model.score(data.test.sequences)
+    assert np.array_equal(load_fitted(moved).score(data.test.sequences), before)
+    card = (moved / README).read_text()
+    row = json.loads((model.folder / RESULT).read_text())["row"]
+    assert f"| test | accuracy | {row['value']:.4f} | 8 |" in card
+    assert "without, with" in card
+    assert str(home) not in (moved / PREDICTOR).read_text() + card
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda f: (f / MODEL).write_bytes((f / MODEL).read_bytes()[:-8]), "truncated|hash"),
+        (lambda f: (f / MODEL).unlink(), "not found"),
+        (lambda f: (f / PREDICTOR).write_text("{"), "truncated or corrupt"),
+        (
+            lambda f: (f / PREDICTOR).write_text((f / PREDICTOR).read_text().replace("with", "w")),
+            "changed after it was written",
+        ),
+        (lambda f: (f / "head.pkl").write_bytes(b"x"), "pickle"),
+    ],
+)
+def test_a_damaged_folder_is_one_line(
+    home: Path, tmp_path: Path, damage: object, said: str
+) -> None:
+    model = fitted(home, tmp_path, task_data(20, 4), "kmer-lr")
+    damage(model.folder)  # type: ignore[operator]
+    with pytest.raises(CheckpointError, match=said) as fault:
+        load_fitted(model.folder)
+    assert str(model.folder) in str(fault.value)
+
+
+def test_what_was_not_kept_says_how_to_keep_it(home: Path, tmp_path: Path) -> None:
+    data, unit = task_data(20, 4), unit_of(home, "run")
+    row = run_unit(unit, data, tmp_path, keep="none")
+    assert sorted(p.name for p in unit.folder(tmp_path).iterdir()) == [
+        FITTED, RESULT, "test.safetensors",
+    ]  # fmt: skip
+    with pytest.raises(CheckpointError, match="--keep-weights"):
+        load_fitted(unit.folder(tmp_path))
+    with pytest.raises(CheckpointError, match="--keep-weights"):
+        load_fitted(tmp_path)
+    row = json.loads(json.dumps(row))
+    assert run_unit(unit, data, tmp_path) == row  # what is done stays as it is
+    assert not (unit.folder(tmp_path) / PREDICTOR).exists()
+    assert run_unit(unit, data, tmp_path, keep="all") == row
+    assert load_fitted(tmp_path).card.test["accuracy"] == row["value"]
+
+
+def test_the_one_that_is_meant_is_asked_for_with_what_there_is(home: Path, tmp_path: Path) -> None:
+    data = task_data(20, 4)
+    for word in ("run", "kmer-lr"):
+        for seed in (1, 2):
+            run_unit(unit_of(home, word, seed=seed), data, tmp_path)
+    with pytest.raises(UsageError, match=r"motif kmer-lr seeds 1, 2; motif ours seeds 1, 2.*") as e:
+        find_units(tmp_path)
+    assert (e.value.fix or "").startswith("give --model NAME and --seed N, or --ensemble")
+    with pytest.raises(UsageError, match="did you mean 'ours'"):
+        find_units(tmp_path, UnitChoice(model="our"))
+    with pytest.raises(UsageError, match="known: 1, 2"):
+        find_units(tmp_path, UnitChoice(seed=3))
+    assert len(find_units(tmp_path, UnitChoice(model="ours"), all_seeds=True)) == 2
+    one = load_fitted(tmp_path, UnitChoice(model="ours", seed=2))
+    assert (one.card.unit.model, one.card.unit.seed) == ("ours", 2)
+    with pytest.raises(CheckpointError, match=r"no fine-tuned model"):
+        load_fitted(home / "run")
