@@ -20,12 +20,14 @@ from genodiff.finetuning.scored_unit import read_predictions, run_unit
 from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, Unit
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io.fasta import Record
+from genodiff.runs.resolve import resolve_config
 from genodiff.tasks.task import TaskData
 from genodiff.tasks.unlabelled import Query
 from tests.finetuning.motif_task import task_data
-from tests.tiny_run import write_run
+from tests.tiny_run import save_run, write_run
 
 THOUSAND = 1000
+TRANSFORMER = {"kind": "dit", "d_model": 16, "n_layer": 1, "n_head": 2}
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +36,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GENODIFF_CACHE", str(folder / "cache"))
         write_run(folder)
+        settings = {"recipe": "own", "fasta": str(folder / "genome.fa"), "backbone": TRANSFORMER}
+        save_run(folder / "dit", resolve_config(settings | {"data": {"seq_len": 64}}))
     return folder
 
 
 def unit_of(home: Path, word: str, *, seed: int = 1, **settings: object) -> Unit:
-    (model,) = parse_models([f"ours={home / 'run'}" if word == "run" else word], BASELINES)
+    path = {"run": f"ours={home / 'run'}", "dit": str(home / "dit")}.get(word, word)
+    (model,) = parse_models([path], BASELINES)
     if model.kind == "baseline":
         own = FitSettings()
     else:
@@ -74,7 +79,7 @@ def test_a_thousand_sequences_are_answered_as_in_the_test_pass_at_any_batch_size
         ("run", {}),
         ("run", {"method": "probe"}),
         ("scratch:caduceus-ph-tiny", {}),
-        ("scratch:dimamba-tiny", {}),
+        ("dit", {}),
         ("cnn", {}),
         ("kmer-lr", {}),
     ],
