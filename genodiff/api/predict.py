@@ -15,7 +15,7 @@ from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.prediction_files import STDOUT, Format, find_format, write_predictions
 from genodiff.io.input_file import open_input
-from genodiff.io.target import check_target
+from genodiff.io.target import check_target, describe_file, is_stream
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,7 +87,10 @@ def predict(
         with open_input(sequences):  # a missing file is said before torch is loaded
             pass
     if out is not None:
-        check_target(str(out))
+        inputs = (sequences if isinstance(sequences, Path) else None, fasta)
+        check_target(out, force=force, inputs=inputs)
+        if not is_stream(out):
+            check_target(f"{out}.json", force=force, inputs=inputs)
     models = _load(
         run, FittedChoice(task, model, method, setting, seed), ensemble, choose_device(device)
     )
@@ -181,12 +184,6 @@ def _frames(models: list[FittedModel], job: _Job, batch_size: int) -> Iterator[p
             display.show(text, done, job.total)
 
 
-def is_stream(out: str | Path) -> bool:
-    """Whether an output is stdout, a pipe or a device, which has no sidecar."""
-    path = Path(out)
-    return str(out) == STDOUT or (path.exists() and not path.is_file())
-
-
 def _summary(
     models: list[FittedModel],
     job: _Job,
@@ -197,15 +194,12 @@ def _summary(
     seconds: float,
 ) -> dict[str, Any]:
     """Where predictions come from, as the sidecar says it."""
-    from genodiff.io.identity import sha256_file, time_stamp
+    from genodiff.io.identity import time_stamp
 
     card, source = models[0].card, job.source
-    stream = is_stream(out)
-    file = None
-    if not stream:
-        file = {"bytes": Path(out).stat().st_size, "sha256": sha256_file(out)}
     return {
-        "genodiff": __version__, "out": str(out), "format": form, "file": file, "rows": rows,
+        "genodiff": __version__, "out": str(out), "format": form,
+        "file": None if is_stream(out) else describe_file(out), "rows": rows,
         "cut": job.n_cut, "max_length": card.max_length,
         "run": str(run), "suite": card.unit.suite, "task": card.unit.task,
         "model": card.unit.model, "method": card.unit.method, "kind": card.kind,

@@ -126,6 +126,15 @@ class SweepFlags:
             help="Let optuna try this many settings on the first seed's validation part.",
         ),
     ] = 0
+    keep_weights: Annotated[
+        bool | None,
+        Parameter(
+            name="--keep-weights",
+            negative="--no-keep",
+            help="Keep each fit for `genodiff predict` [every new one]; when given, one that is "
+            "done without is fitted again. --no-keep keeps none.",
+        ),
+    ] = None
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False
     json: Annotated[
         bool,
@@ -224,6 +233,7 @@ def run_sweep(
         over,
         flags.search,
         flags.grid,
+        "new" if flags.keep_weights is None else "all" if flags.keep_weights else "none",
     )
     if flags.plan:
         from genodiff.finetuning.estimate import estimate, plan_lines

@@ -85,6 +85,12 @@ def _uniforms(seed: int, index: int, like: Tensor) -> Tensor:
     return torch.from_numpy(uniforms(seed, Purpose.INIT, index, like.numel())).reshape(like.shape)
 
 
+def count_weights(length: int, n_out: int) -> int:
+    """The weights of a network for sequences of at most `length` bases."""
+    network = Cnn(max(SHORTEST, length), n_out, 0)
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
 class CnnShape(NamedTuple):
     """What a network is built from, and how its scores become answers."""
 

@@ -18,10 +18,13 @@ import torch
 from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
 from genodiff.finetuning.batches import encode, split_passes
+from genodiff.finetuning.cnn import count_weights
 from genodiff.finetuning.fit import count_outputs, sum_loss
 from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.kmer_regression import N_FEATURES
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import GRIDS, FitSettings
+from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.sweep import SweepPlan, settings_for
 from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest, load_cached
@@ -117,6 +120,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                         parts=settings.parts,
                     ).to(device)
                     row |= _of_network(classifier, seen, settings, _tries(plan, method))
+                row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
     return {
@@ -127,8 +131,20 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
         "seconds": seconds / jobs,
         "memory_bytes": jobs * max((row.get("memory_bytes") or 0 for row in rows), default=0),
         "disk_bytes": sum((row.get("disk_bytes") or 0) * row["units"] for row in rows),
-        "rows": rows, "downloads": list_downloads(plan, sizes),
+        "keep": plan.keep, "rows": rows, "downloads": list_downloads(plan, sizes),
     }  # fmt: skip
+
+
+def _disk_bytes(row: dict[str, Any], size: TaskSize, model: ModelSpec, keep: Keep) -> int:
+    """Bytes that a unit leaves: its test pass and, unless none are kept, its weights."""
+    n_out = max(1, len(size.task.classes))
+    test = (16 + 4 * n_out) * size.n_test
+    if keep == "none":
+        return test
+    if model.kind != "baseline":
+        return test + 4 * row["parameters"]
+    kept = {"cnn": 4 * count_weights(size.longest, n_out), "kmer-lr": 8 * N_FEATURES * n_out}
+    return test + kept.get(str(model.preset), 0)
 
 
 def _tries(plan: SweepPlan, method: str) -> float:
@@ -154,7 +170,6 @@ def _of_network(
         "seconds": None,
         "memory_bytes": None,
     }
-    found["disk_bytes"] = 4 * parameters + 24 * size.n_test
     if not size.n_train:
         return found
     n_fit = size.n_train - size.n_train // VALID_SHARE
@@ -313,7 +328,8 @@ def plan_lines(found: dict[str, Any]) -> list[str]:
         f"({format_duration(found['cpu_seconds'])} one after another)"
     )
     out.append(f"memory   about {found['memory_bytes'] / 1e9:.2f} GB, the data and torch itself")
-    out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB")
+    what = "" if found["keep"] == "none" else ", with weights for predict (--no-keep: without)"
+    out.append(f"disk     about {found['disk_bytes'] / 1e6:.1f} MB{what}")
     groups: dict[str, list[str]] = {}
     for row in found["downloads"]:
         groups.setdefault(

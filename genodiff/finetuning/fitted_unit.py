@@ -29,7 +29,7 @@ from genodiff.finetuning.fit import (
 )
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
-from genodiff.finetuning.predictor_files import Kept
+from genodiff.finetuning.predictor_files import KeptFit
 from genodiff.finetuning.probe import embeddings, fit_probe
 from genodiff.finetuning.results import finite
 from genodiff.finetuning.saliency import explain_sequence
@@ -58,7 +58,7 @@ class FittedUnit(NamedTuple):
     found: dict[str, Any]
     explain: Callable[[bytes, int, float], dict[str, Any]] | None = None
     count_cut: Callable[[Examples], int] = lambda examples: 0
-    keep: Callable[[], Kept] | None = None
+    keep: Callable[[], KeptFit] | None = None
 
 
 class _EncodedUnit(NamedTuple):
@@ -144,7 +144,7 @@ def _fit_baseline(
     }
     if not isinstance(predict, CnnPredictor | KmerPredictor):
         return FittedUnit(predict, found)
-    kept = Kept(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
+    kept = KeptFit(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
     return FittedUnit(predict, found, keep=lambda: kept)
 
 
@@ -173,13 +173,13 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
         "seconds": time.monotonic() - began,
     }
 
-    def keep() -> Kept:
+    def keep() -> KeptFit:
         network = {
             name: tensor
             for name, tensor in collect_tensors(classifier).items()
             if name.startswith("backbone.")
         }
-        return Kept(
+        return KeptFit(
             "probe", network | probe.tensors(), max_length=inputs.max_length, n_texts=inputs.n_texts
         )
 
@@ -223,8 +223,8 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
 
     can_explain = isinstance(encoder, Alphabet)
 
-    def keep() -> Kept:
-        return Kept(
+    def keep() -> KeptFit:
+        return KeptFit(
             "network",
             collect_tensors(classifier),
             scale=scale,

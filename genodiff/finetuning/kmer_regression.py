@@ -23,6 +23,9 @@ from genodiff.tasks.metrics import align_columns
 Floats = NDArray[np.float64]
 
 _KS = (3, 6)
+N_FEATURES = 1 + sum(4**k for k in _KS)
+"""GC content, and a count for each k-mer."""
+
 _CODES = np.full(256, 4, np.uint8)
 _CODES[list(b"ACGT")] = range(4)
 

@@ -50,7 +50,7 @@ KEPT_BASELINES: tuple[str, ...] = ("cnn", "kmer-lr")
 """Baselines whose fits are kept."""
 
 
-class Kept(NamedTuple):
+class KeptFit(NamedTuple):
     """What a fit hands over to be kept; `about` is what its form needs beside the tensors."""
 
     form: Form
@@ -139,7 +139,7 @@ def can_keep_row(row: dict[str, Any]) -> bool:
 
 
 def write_predictor(
-    unit: Unit, task: Task, kept: Kept, row: dict[str, Any], folder: Path, *, scored: bool = True
+    unit: Unit, task: Task, kept: KeptFit, row: dict[str, Any], folder: Path, *, scored: bool = True
 ) -> None:
     """Keep a fit in its unit's folder; `row` is the unit's row, of which `scored` test values.
 
