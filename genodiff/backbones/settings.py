@@ -6,7 +6,7 @@ The settings and presets of a kind stand in a file of `backbones.kinds`, the net
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -71,6 +71,47 @@ NETWORKS: Registry[Callable[..., Any]] = Registry("network", package="genodiff.b
 
 FREQUENCIES = 256
 """Width of the sinusoidal embedding of a noise level."""
+
+
+@runtime_checkable
+class MambaShape(Protocol):
+    """What the settings of a network of Mamba blocks have in common."""
+
+    @property
+    def d_state(self) -> int: ...
+    @property
+    def d_conv(self) -> int: ...
+    @property
+    def expand(self) -> int: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def bidirectional(self) -> bool: ...
+    @property
+    def tie_directions(self) -> bool: ...
+    @property
+    def norm(self) -> str: ...
+    @property
+    def conv_bias(self) -> bool: ...
+    @property
+    def proj_bias(self) -> bool: ...
+
+
+def count_norm_weights(shape: MambaShape, width: int) -> int:
+    """The weights of a norm of this width."""
+    return width * (1 if shape.norm == "rms" else 2)
+
+
+def count_mamba_weights(shape: MambaShape, width: int) -> int:
+    """The weights of a block: a norm and a mixer of one or two directions."""
+    inner = shape.expand * width
+    convolution = inner * (shape.d_conv + shape.conv_bias)
+    steps = inner * (shape.rank + 1)
+    scan = inner * (shape.rank + 2 * shape.d_state) + inner * shape.d_state + inner
+    projections = 3 * width * inner + (2 * inner + width) * shape.proj_bias
+    pairs = 2 if shape.bidirectional and not shape.tie_directions else 1
+    directions = (2 if shape.bidirectional else 1) * (convolution + steps + scan)
+    return count_norm_weights(shape, width) + pairs * projections + directions
 
 
 def count_condition_weights(d_cond: int, n_classes: int) -> int:

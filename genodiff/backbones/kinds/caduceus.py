@@ -10,6 +10,8 @@ from genodiff.backbones.settings import (
     NETWORKS,
     PRESETS,
     BackboneSettings,
+    count_mamba_weights,
+    count_norm_weights,
 )
 
 if TYPE_CHECKING:
@@ -89,21 +91,9 @@ class CaduceusSettings(BackboneSettings):
 
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
-        d, e, n = self.d_model, self.expand * self.d_model, self.d_state
-        direction = (
-            e * self.d_conv
-            + e * self.conv_bias
-            + e * (self.rank + 2 * n)
-            + e * self.rank
-            + e
-            + e * n
-            + e
-        )
-        projections = 3 * d * e + (2 * e + d) * self.proj_bias
-        norm = d * (1 if self.norm == "rms" else 2)
-        pairs = 2 if self.bidirectional and not self.tie_directions else 1
-        block = norm + pairs * projections + (2 if self.bidirectional else 1) * direction
-        return vocab_size * d * (1 if self.tied_head else 2) + self.n_layer * block + norm
+        d = self.d_model
+        tables = vocab_size * d * (1 if self.tied_head else 2)
+        return tables + self.n_layer * count_mamba_weights(self, d) + count_norm_weights(self, d)
 
     @property
     def tied_head(self) -> bool:

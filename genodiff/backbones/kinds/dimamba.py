@@ -11,7 +11,9 @@ from genodiff.backbones.settings import (
     PRESETS,
     BackboneSettings,
     count_condition_weights,
+    count_mamba_weights,
     count_modulation_weights,
+    count_norm_weights,
 )
 
 if TYPE_CHECKING:
@@ -128,25 +130,12 @@ class DiMambaSettings(BackboneSettings):
 
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
-        d, e, n = self.width, self.expand * self.width, self.d_state
-        direction = (
-            e * self.d_conv
-            + e * self.conv_bias
-            + e * (self.rank + 2 * n)
-            + e * self.rank
-            + e
-            + e * n
-            + e
-        )
-        projections = 3 * d * e + (2 * e + d) * self.proj_bias
-        norm = d * (1 if self.norm == "rms" else 2)
-        pairs = 2 if self.bidirectional and not self.tie_directions else 1
-        block = norm + pairs * projections + (2 if self.bidirectional else 1) * direction
+        d = self.width
         total = (
             (vocab_size + self.spare_rows) * self.d_model
             + (0 if self.tie_head else vocab_size * d)
-            + self.n_layer * block
-            + norm
+            + self.n_layer * count_mamba_weights(self, d)
+            + count_norm_weights(self, d)
         )
         if self.conditioning == "adaln":
             total += self.n_layer * count_modulation_weights(
