@@ -13,6 +13,7 @@ from genodiff.io import atomic
 from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures
 from genodiff.reports.benchmark_tables import audit_text, cut_notes, markdown, table_rows
+from genodiff.reports.svg import in_both_widths
 from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sessions, read_sweep
 from genodiff.reports.template import render_template
 from genodiff.tasks import metrics
@@ -79,13 +80,13 @@ def _figures(
             figures.Dot(v.name, v.mean, None, [v.mean], "published")
             for v in sorted(panel.published, key=lambda v: v.mean)
         ]
-        found["dots"] = figures.dots(name, metric, dots)
+        found["dots"] = in_both_widths(figures.dots, name, metric, dots)
     curves = {
         x.name: [u["history"] for u in x.units if u.get("history")] for x in networks[:_DRAWN]
     }
     curves = {k: v for k, v in curves.items() if v}
     if curves:
-        found["learning"] = figures.learning(name, metric, curves)
+        found["learning"] = in_both_widths(figures.learning, name, metric, curves)
     seen = {k: panel.predictions[k] for k in drawn if k in panel.predictions}
     if seen and kind in ("binary", "multiclass"):
         found["calibration"] = figures.reliability(

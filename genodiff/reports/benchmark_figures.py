@@ -10,7 +10,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
-from genodiff.reports.figures import TALL, WIDE
+from genodiff.reports.figures import NARROW, TALL, WIDE
 from genodiff.reports.svg import BAD, INK, MARKOV, MODEL, MUTED, PAPER, REAL, SOURCE, canvas, to_svg
 
 _COLOURS = (MODEL, SOURCE, MARKOV, BAD, REAL, INK)
@@ -29,12 +29,12 @@ class Dot(NamedTuple):
     role: str
 
 
-def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
+def dots(name: str, metric: str, rows: Sequence[Dot], *, narrow: bool = False) -> str:
     """One line per model: its seeds as small points, the mean with its interval.
 
     Published means are open diamonds.
     """
-    with canvas(WIDE, 0.7 + 0.24 * len(rows)) as figure:
+    with canvas(NARROW if narrow else WIDE, 0.7 + 0.24 * len(rows)) as figure:
         ax = figure.add_subplot()
         for y, row in enumerate(reversed(rows)):
             colour = {"model": MODEL, "scratch": SOURCE, "baseline": MARKOV}.get(row.role, MUTED)
@@ -65,15 +65,19 @@ def dots(name: str, metric: str, rows: Sequence[Dot]) -> str:
         ax.set_ylim(-0.6, len(rows) - 0.4)
         ax.set_xlabel(metric)
         title = f"{metric}: " + ", ".join(f"{row.name} {row.mean:.3f}" for row in rows)
-        return to_svg(figure, f"{name}-dots", title)
+        return to_svg(figure, f"{name}-dots{'-narrow' * narrow}", title)
 
 
 def learning(
-    name: str, metric: str, models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]]
+    name: str,
+    metric: str,
+    models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]],
+    *,
+    narrow: bool = False,
 ) -> str:
     """Losses (training dashed) and the validation metric by epoch, a line for each seed."""
-    with canvas(WIDE, TALL) as figure:
-        left, right = figure.subplots(1, 2)
+    with canvas(*((NARROW, 2 * TALL) if narrow else (WIDE, TALL))) as figure:
+        left, right = figure.subplots(*((2, 1) if narrow else (1, 2)))
         for colour, (model, seeds) in zip(_cycle(len(models)), models.items(), strict=True):
             for i, epochs in enumerate(seeds):
                 at = [e["epoch"] + 1 for e in epochs]
@@ -103,7 +107,11 @@ def learning(
             ax.set_ylabel(title)
             ax.xaxis.get_major_locator().set_params(integer=True)
         right.legend(loc="lower right")
-        return to_svg(figure, f"{name}-learning", "Learning curves of " + ", ".join(models))
+        return to_svg(
+            figure,
+            f"{name}-learning{'-narrow' * narrow}",
+            "Learning curves of " + ", ".join(models),
+        )
 
 
 def _numbers(epochs: Sequence[Mapping[str, Any]], key: str) -> list[float]:

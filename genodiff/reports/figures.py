@@ -41,6 +41,7 @@ _DASH: dict[str, tuple[float, ...]] = {
     "source": (8, 2),
 }
 WIDE, TALL = 7.2, 3.1
+NARROW = 3.9  # inches, for phones
 _LETTER = 0.0108  # width of a letter of a label, as a share of a wide figure
 
 
@@ -78,11 +79,19 @@ def spread_labels(
     return found
 
 
-def number_line(lines: Sequence[BitsLine], closed: float | None = None, unit: str = "base") -> str:
+def number_line(
+    lines: Sequence[BitsLine],
+    closed: float | None = None,
+    unit: str = "base",
+    *,
+    narrow: bool = False,
+) -> str:
     """All lines on one axis of bits per base, the model with its interval.
 
-    `closed`, the share of the gap, is drawn as a bar.
+    `closed`, the share of the gap, is drawn as a bar; of a narrow figure it is said under the axis.
     """
+    if narrow:
+        return _number_rows(lines, closed, unit)
     low = min(x.low if x.low is not None else x.bits for x in lines)
     high = max(x.high if x.high is not None else x.bits for x in lines)
     pad = max((high - low) * 0.07, 0.01)
@@ -162,6 +171,31 @@ def number_line(lines: Sequence[BitsLine], closed: float | None = None, unit: st
         return to_svg(figure, "fig-line", title)
 
 
+def _number_rows(lines: Sequence[BitsLine], closed: float | None, unit: str) -> str:
+    """The number line with a row for each line, its name and figure on the left."""
+    shown = sorted(lines, key=lambda x: x.bits)
+    title = f"Bits per {unit}: " + ", ".join(f"{x.name} {x.bits:.3f}" for x in lines)
+    with canvas(NARROW, 0.6 + 0.27 * len(shown)) as figure:
+        ax = figure.add_subplot()
+        for y, line in enumerate(shown):
+            colour = _COLOUR[line.role]
+            ax.axhline(y, color=GRID, linewidth=0.6, zorder=1)
+            if line.low is not None and line.high is not None:
+                ax.plot([line.low, line.high], [y, y], color=colour, linewidth=1.6, zorder=2)
+            marker = "D" if line.role == "model" else "o"
+            ax.plot([line.bits], [y], color=colour, marker=marker, markersize=5, zorder=3)
+        ax.set_yticks(range(len(shown)), [f"{x.name}  {x.bits:.3f}" for x in shown])
+        for label, line in zip(ax.get_yticklabels(), shown, strict=True):
+            label.set_color(_COLOUR[line.role])
+            label.set_fontweight("bold" if line.role == "model" else "normal")
+        ax.set_ylim(-0.6, len(shown) - 0.4)
+        ax.grid(False, axis="y")
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10]))
+        said = f" · {closed:.0%} of the gap closed" if closed is not None else ""
+        ax.set_xlabel(f"bits per {unit}{said}")
+        return to_svg(figure, "fig-line-narrow", title)
+
+
 def _fraction(ax: Axes, y: float) -> float:
     low, high = ax.get_ylim()
     return (y - low) / (high - low)
@@ -195,6 +229,8 @@ def curves(
     lines: Sequence[BitsLine],
     accent: BitsLine | None = None,
     unit: str = "base",
+    *,
+    narrow: bool = False,
 ) -> str:
     """Training loss and validation bounds (step, bits, half-width) by step.
 
@@ -203,7 +239,7 @@ def curves(
     x, y = np.asarray(steps, float), np.asarray(loss, float)
     fine = np.isfinite(y)
     x, y = x[fine], y[fine]
-    with canvas(WIDE, TALL) as figure:
+    with canvas(*((NARROW, 3.9) if narrow else (WIDE, TALL))) as figure:
         ax = figure.add_subplot()
         if len(y):
             bx, by = _binned(x, y, 400)
@@ -243,9 +279,13 @@ def curves(
         ax.set_xlabel("optimizer step")
         ax.set_ylabel(f"bits per {unit}")
         ax.set_xlim(left=0)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3, handlelength=2.2)
+        if narrow:
+            figure.legend(loc="outside upper left", ncols=1, handlelength=2.2)
+        else:
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=3, handlelength=2.2)
+        name = "fig-curves-narrow" if narrow else "fig-curves"
         last = f"; last validation {valid[-1][1]:.3f}" if valid else ""
-        return to_svg(figure, "fig-curves", f"Loss and bound by step{last}")
+        return to_svg(figure, name, f"Loss and bound by step{last}")
 
 
 def _bits_limits(ax: Axes, marks: Sequence[float], values: np.ndarray) -> None:
@@ -280,9 +320,11 @@ def mask_rate_curve(
     bound: float,
     lines: Sequence[BitsLine],
     unit: str = "base",
+    *,
+    narrow: bool = False,
 ) -> str:
     """C_k/k against the masked share k/n: bits per masked base, by the share that is masked."""
-    with canvas(WIDE, TALL) as figure:
+    with canvas(NARROW if narrow else WIDE, TALL) as figure:
         ax = figure.add_subplot()
         ax.errorbar(
             rate,
@@ -301,10 +343,12 @@ def mask_rate_curve(
         _bits_limits(ax, [x.bits for x in lines] + [bound], np.asarray(bits, float))
         _reference_lines(ax, [*lines, BitsLine("model", "mean = bound", bound)])
         ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        if narrow:
+            ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_xlabel("share of the window that is masked (k/n)")
         ax.set_ylabel(f"bits per masked {unit} (Cₖ/k)")
         return to_svg(
             figure,
-            "fig-mask-rate",
+            "fig-mask-rate-narrow" if narrow else "fig-mask-rate",
             f"Bits per masked {unit} by mask rate; the mean is the bound, {bound:.3f}",
         )

@@ -23,6 +23,7 @@ from genodiff.reports.findings import findings, gap_closed
 from genodiff.reports.folder import RunParts, read_folder
 from genodiff.reports.other_evaluations import other_tables
 from genodiff.reports.reference import open_reference
+from genodiff.reports.svg import in_both_widths
 from genodiff.reports.template import render_template
 
 
@@ -113,20 +114,24 @@ def _figures(
     scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
     model = next((x for x in lines if x.role == "model"), None)
     if evaluation is not None:
-        drawn["line"] = figures.number_line(lines, gap_closed(evaluation), unit)
+        drawn["line"] = in_both_widths(figures.number_line, lines, gap_closed(evaluation), unit)
     if folder.metrics is not None and folder.metrics.get("loss_bits"):
         loss = [scale * bits for bits in folder.metrics["loss_bits"]]
         valid = [
             (step, scale * bits, scale * half) for step, bits, half in blocks.validations(folder)
         ]
-        drawn["curves"] = figures.curves(folder.metrics["step"], loss, valid, anchors, model, unit)
+        drawn["curves"] = in_both_widths(
+            figures.curves, folder.metrics["step"], loss, valid, anchors, model, unit
+        )
     if evaluation is not None and (curve := blocks.curve(evaluation)):
         rate, bits, half = zip(*curve, strict=True)
-        drawn["mask_rate"] = figures.mask_rate_curve(
-            rate, bits, half, evaluation.bits_per_base, anchors, unit
+        drawn["mask_rate"] = in_both_widths(
+            figures.mask_rate_curve, rate, bits, half, evaluation.bits_per_base, anchors, unit
         )
     if comparison is not None:
-        drawn["kmers"] = sample_figures.trinucleotides(comparison.words, comparison.spectra)
+        drawn["kmers"] = in_both_widths(
+            sample_figures.trinucleotides, comparison.words, comparison.spectra
+        )
         card = comparison.card
         sets = [(sample_figures.Series("samples", "samples", card.js_samples), "samples")]
         if card.js_markov is not None:

@@ -26,7 +26,6 @@ def _row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
         "name": name,
         "scored": f"{e.tokens:,}",
         "windows": _windows(e),
-        "masks": "" if e.repeats is None else str(e.repeats),
         "bits": f"{'=' if e.figure == 'exact' else '≤'} {e.bits_per_base:.3f}",
         "interval": interval(e.ci95_bits),
         "best": "" if best is None else f"{best[1]:.3f} ({best[0]})",
@@ -37,7 +36,8 @@ def _row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
 def _windows(e: Evaluation) -> str:
     if e.windows is None or e.windows_total is None:
         return ""
-    return f"{e.windows:,} of {e.windows_total:,}"
+    again = f", {e.repeats} masks each" if e.repeats and e.repeats > 1 else ""
+    return f"{e.windows:,} of {e.windows_total:,}{again}"
 
 
 def _notes(e: Evaluation, weights: str) -> list[str]:

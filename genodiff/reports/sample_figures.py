@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
-from genodiff.reports.figures import TALL, WIDE
+from genodiff.reports.figures import NARROW, TALL, WIDE
 from genodiff.reports.svg import MARKOV, MODEL, REAL, canvas, to_svg
 
 
@@ -26,20 +26,22 @@ _SET_MARKER = {"samples": "o", "real": "s", "markov": "^"}
 _SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
 
 
-def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
+def trinucleotides(names: Sequence[str], sets: Sequence[Series], *, narrow: bool = False) -> str:
     """Bars of 3-mer frequencies in each set, both strands pooled, sorted by the real set.
 
-    Values are shares in [0, 1], in the order of `names`.
+    Values are shares in [0, 1], in the order of `names`. Narrow, the bars lie on their sides.
     """
     real = next((s for s in sets if s.role == "real"), sets[0])
     order = np.argsort(-np.asarray(real.values, float), kind="stable")
     at = np.arange(len(names))
-    with canvas(WIDE, TALL) as figure:
+    size = (NARROW, 0.9 + 0.145 * len(names)) if narrow else (WIDE, TALL)
+    with canvas(*size) as figure:
         ax = figure.add_subplot()
-        ax.bar(
+        bars = ax.barh if narrow else ax.bar
+        bars(
             at,
             100 * np.asarray(real.values, float)[order],
-            width=0.72,
+            0.72,
             color=REAL,
             alpha=0.3,
             linewidth=0,
@@ -49,20 +51,27 @@ def trinucleotides(names: Sequence[str], sets: Sequence[Series]) -> str:
             if s is not real:
                 values = 100 * np.asarray(s.values, float)[order]
                 ax.plot(
-                    at, values, linestyle="none", marker=_SET_MARKER[s.role], markersize=4.5,
+                    *((values, at) if narrow else (at, values)),
+                    linestyle="none", marker=_SET_MARKER[s.role], markersize=4.5,
                     color=_SET_COLOUR[s.role],
                     markerfacecolor=_SET_COLOUR[s.role] if s.role == "samples" else "none",
                     label=s.name,
                 )  # fmt: skip
-        ax.set_xticks(at, [names[i] for i in order], rotation=90, fontsize=7, family="monospace")
-        ax.set_xlim(-0.7, len(names) - 0.3)
-        ax.set_ylim(bottom=0)
-        ax.grid(visible=False, axis="x")
-        ax.set_ylabel("% of 3-mers")
-        ax.legend(loc="upper right")
-        return to_svg(
-            figure, "fig-kmers", "3-mer frequencies of " + ", ".join(s.name for s in sets)
-        )
+        words = [names[i] for i in order]
+        if narrow:
+            ax.set_yticks(at, words, fontsize=7, family="monospace")
+            ax.set_ylim(len(names) - 0.3, -0.7)
+            ax.set_xlim(left=0)
+            ax.set_xlabel("% of 3-mers")
+        else:
+            ax.set_xticks(at, words, rotation=90, fontsize=7, family="monospace")
+            ax.set_xlim(-0.7, len(names) - 0.3)
+            ax.set_ylim(bottom=0)
+            ax.set_ylabel("% of 3-mers")
+        ax.grid(visible=False, axis="y" if narrow else "x")
+        ax.legend(loc="lower right" if narrow else "upper right")
+        name = "fig-kmers-narrow" if narrow else "fig-kmers"
+        return to_svg(figure, name, "3-mer frequencies of " + ", ".join(s.name for s in sets))
 
 
 def distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:

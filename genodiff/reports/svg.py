@@ -10,7 +10,7 @@ several figures live in one document.
 import io
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -76,6 +76,15 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(figure)
         yield figure
+
+
+def in_both_widths(draw: Callable[..., str], *given: Any, **options: Any) -> str:
+    """A figure drawn twice, for wide pages and for phones; the page's style shows one of the two.
+
+    `draw` takes `narrow` and gives its figure another name then.
+    """
+    wide, narrow = draw(*given, **options), draw(*given, **options, narrow=True)
+    return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
 
 
 def to_svg(figure: Figure, name: str, title: str) -> str:

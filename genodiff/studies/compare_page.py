@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from genodiff.domain import DOMAINS
-from genodiff.reports.svg import INK, canvas, to_svg
+from genodiff.reports.figures import NARROW, WIDE
+from genodiff.reports.svg import INK, canvas, in_both_widths, to_svg
 from genodiff.scoring.interval import ratio
 from genodiff.studies.compare import TrialResult, TrialSpec
 from genodiff.studies.comparison_files import (
@@ -32,7 +33,7 @@ def write_page(
     rows = [_figures(entry, _against(spec, entries)) for entry in entries]
     tables = [_main_table(spec, rows), *([_schedule_table(figures)] if figures else [])]
     caption = "The figure on validation windows, averaged weights, first seed."
-    curve = ComparisonFigure("While training", curves(entries), caption)
+    curve = ComparisonFigure("While training", in_both_widths(curves, entries), caption)
     estimates = [
         {
             "name": f.name,
@@ -157,9 +158,9 @@ def _notes(spec: TrialSpec, entries: list[TrialResult]) -> str:
     )
 
 
-def curves(entries: list[TrialResult]) -> str:
+def curves(entries: list[TrialResult], *, narrow: bool = False) -> str:
     """Validation figures by tokens seen, one line for each row, as SVG."""
-    with canvas(7.4, 3.4) as figure:
+    with canvas(NARROW if narrow else WIDE, 3.4) as figure:
         ax = figure.add_subplot()
         for i, entry in enumerate(entries):
             tokens, bits = _validations(entry.runs[0])
@@ -173,8 +174,10 @@ def curves(entries: list[TrialResult]) -> str:
             )
         ax.set_xlabel("tokens", color=INK)
         ax.set_ylabel("bits per token", color=INK)
-        ax.legend(loc="upper right", ncols=2)
-        return to_svg(figure, "fig-compare", "Validation figure by tokens seen")
+        ax.legend(loc="upper right", ncols=1 if narrow else 2)
+        return to_svg(
+            figure, f"fig-compare{'-narrow' * narrow}", "Validation figure by tokens seen"
+        )
 
 
 def _validations(run: Path) -> tuple[list[int], list[float]]:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.reports.benchmark_figures import Dot, dots
+from genodiff.reports.svg import in_both_widths
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
     ComparisonTable,
@@ -16,23 +17,21 @@ from genodiff.studies.comparison_files import (
 def write_run_page(results: dict[str, Any], out: Path) -> None:
     """Write the results of `compare_runs` as table, page and JSON. Raises `MachineError`."""
     unit, against = results["unit"], results["against"]
-    head = ["", "parameters", f"bits per {unit}", "95 % interval", "perplexity"]
-    head += [f"minus {against}", "objective", "length"]
-    body = []
-    for row in results["rows"]:
-        sign = "=" if row["figure"] == "exact" else "≤"
-        body.append(
-            [
-                row["name"],
-                f"{row['parameters']:,}",
-                f"{sign} {row['bits']:.4f}",
-                show_ends(row["ci95_bits"]),
-                f"{row['perplexity']:.3f}",
-                show_difference(row["minus"]),
-                row["objective"],
-                f"{row['seq_len']:,}",
-            ]
-        )
+    head = ["", f"bits per {unit}", "95 % interval", f"minus {against}"]
+    head += ["perplexity", "parameters", "objective", "length"]
+    body = [
+        [
+            row["name"],
+            f"{'=' if row['figure'] == 'exact' else '≤'} {row['bits']:.4f}",
+            show_ends(row["ci95_bits"]),
+            show_difference(row["minus"]),
+            f"{row['perplexity']:.3f}",
+            f"{row['parameters']:,}",
+            row["objective"],
+            f"{row['seq_len']:,}",
+        ]
+        for row in results["rows"]
+    ]
     size = f"{results['tokens']:,} tokens in {results['windows']:,} of {results['windows_total']:,}"
     again = f", {results['repeats']} masks each" if results["repeats"] > 1 else ""
     notes = [
@@ -46,7 +45,7 @@ def write_run_page(results: dict[str, Any], out: Path) -> None:
     ]
     picture = ComparisonFigure(
         "In a picture",
-        dots("fig-compare", f"bits per {unit}", shown),
+        in_both_widths(dots, "fig-compare", f"bits per {unit}", shown),
         "Each run with its own 95 % interval. Paired differences are surer than these intervals.",
     )
     title = ", ".join(row["name"] for row in results["rows"])

@@ -116,7 +116,8 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
     assert "http" not in re.sub(r"http-equiv", "", text)
     assert "<b>note</b>" not in text
     assert "a &amp; &lt;b&gt;" in text
-    assert text.count("<svg") == 5  # places, learning, calibration, lengths, logo
+    # places, learning, calibration, lengths, logo; the first two also for phones
+    assert text.count("<svg") == 7
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     assert write_benchmark(out)[1].read_text() == text

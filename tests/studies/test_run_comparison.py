@@ -103,7 +103,8 @@ def test_the_page_and_the_table_show_the_paired_difference(
     assert code == 0
     page = (tmp_path / "compare.html").read_text()
     assert "minus b" in out
-    assert out.strip() == (tmp_path / "table.md").read_text().strip()
+    assert (tmp_path / "table.md").read_text().startswith(out.strip())
+    assert "<!--" not in out
     assert "<svg" in page
     assert "viewBox" in page
     code, out, _ = command(capsys, *words, "--json")

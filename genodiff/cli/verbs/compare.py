@@ -83,7 +83,7 @@ def compare(
     elif plan:
         _print_plan(found)
     else:
-        print((folder / "table.md").read_text(encoding="utf-8"))
+        print((folder / "table.md").read_text(encoding="utf-8").partition("\n<!--")[0])
     if not plan:
         _log.info("%s, %s", folder / "table.md", folder / "compare.html")
 
