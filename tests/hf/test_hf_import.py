@@ -12,7 +12,7 @@ def test_without_transformers_the_import_says_in_one_line_what_to_install() -> N
     done = python("import sys; sys.modules['transformers'] = None; import genodiff.hf")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: genodiff.hf needs transformers 5 or newer; "
+        "ImportError: genodiff.hf needs transformers 5.10 or newer; "
         "install it: pip install 'genodiff[hf]'"
     )
     assert "During handling" not in done.stderr
@@ -20,13 +20,13 @@ def test_without_transformers_the_import_says_in_one_line_what_to_install() -> N
 
 def test_an_older_transformers_is_named() -> None:
     code = (
-        "import sys, types\nold = types.ModuleType('transformers')\nold.__version__ = '4.57.6'\n"
+        "import sys, types\nold = types.ModuleType('transformers')\nold.__version__ = '5.9.0'\n"
         "sys.modules['transformers'] = old\nimport genodiff.hf"
     )
     done = python(code)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: genodiff.hf needs transformers 5 or newer, found 4.57.6; "
+        "ImportError: genodiff.hf needs transformers 5.10 or newer, found 5.9.0; "
         "install it: pip install 'genodiff[hf]'"
     )
 

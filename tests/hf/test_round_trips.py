@@ -9,6 +9,7 @@ from hf_folders import logits_of, write_with_remote_code
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
+import genodiff
 import genodiff.hf
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import SCORE, adopt
@@ -37,6 +38,8 @@ def test_what_is_saved_is_read_by_both_to_the_same_bits(
     model.save_pretrained(saved)
     genodiff.hf.CaduceusTokenizer().save_pretrained(saved)
     assert torch.equal(logits_of(saved, ids), wanted)
+    with torch.no_grad():
+        assert torch.equal(genodiff.load(saved, device="cpu").network(ids), wanted)
     adopt(read_source(saved), tmp_path / "run")
     assert torch.equal(run_logits(tmp_path / "run", ids), wanted)
     before = load_file(tmp_path / "hub" / "model.safetensors")

@@ -1,0 +1,27 @@
+"""The page on Hugging Face: its Python runs from top to bottom."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.commands import exit_code
+from tests.tiny_run import write_run
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "hugging-face.md"
+
+
+def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    assert exit_code("checkpoint", "export", run, "--out", tmp_path / "published") == 0
+    (tmp_path / "runs").mkdir()
+    run.rename(tmp_path / "runs" / "toy")
+    code = "".join(re.findall(r"^```python$(.*?)^```$", PAGE.read_text(), re.M | re.S))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    assert lines[0] == "torch.Size([1, 11, 16]) torch.Size([1, 11, 32])"
+    assert lines[-1] == "caduceus"
+    assert (tmp_path / "to-the-hub" / "tokenizer_config.json").is_file()
