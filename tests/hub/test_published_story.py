@@ -1,6 +1,4 @@
-"""The commands of the README's section on published weights, in its order, with its words, on small
-weights.
-"""
+"""The commands of the page on published weights, in its order, with its words, on small weights."""
 
 import json
 import re
@@ -24,9 +22,8 @@ QUICK = "--seq-len 64 --batch-size 4 --max-steps 2 --validate-windows 0".split()
 
 def commands() -> list[list[str]]:
     """Every command line of the section."""
-    section = (
-        (ROOT / "README.md").read_text().split("## Published weights", 1)[1].split("\n## ", 1)[0]
-    )
+    page = (ROOT / "docs" / "how-to" / "checkpoints.md").read_text()
+    section = page.split("## Published weights", 1)[1].split("\n## ", 1)[0]
     blocks = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
     return [
         shlex.split(line, comments=True)[1:]
