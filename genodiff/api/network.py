@@ -14,8 +14,13 @@ class Network(nn.Module):
     """Token ids (B, L) → logits (B, L, V), in any mode, on any device, under autograd.
 
     It shares its weights with the `genodiff.Model` that it came from: train it, and the model
-    samples from what it has learnt. `state_dict`, `.to(device)`, `.train()`, `copy.deepcopy` and
-    `torch.export.export` work as for any module.
+    samples from what it has learnt. `state_dict`, `.to(device)`, `.train()` and `copy.deepcopy`
+    work as for any module.
+
+    `torch.export.export` takes it with dynamic batch and length, with `lengths` and with
+    `hidden_states`. The program holds plain torch operations in place of our kernels: equal up to
+    float error, slower, and with memory of L · E · N numbers a layer. `torch.jit.trace` records
+    the length that it was shown.
     """
 
     def __init__(self, backbone: Backbone) -> None:

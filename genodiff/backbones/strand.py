@@ -29,13 +29,19 @@ def both_strands(
     return torch.cat([xt, flip_positions(complement[xt], lengths)])
 
 
+def _halves(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Both strands' rows; as `chunk`, for a number of rows that may be a symbol (torch.export)."""
+    half = rows.shape[0] // 2
+    return rows[:half], rows[half:]
+
+
 def vote(
     logits: Float[Tensor, "rows L V"],
     complement: Int[Tensor, " V"],
     lengths: Int[Tensor, " B"] | None = None,
 ) -> Float[Tensor, "B L V"]:
     """The sum of what both strands say about each base of the given one."""
-    given, other = logits.chunk(2)
+    given, other = _halves(logits)
     return given + flip_positions(other, lengths)[..., complement]
 
 
@@ -46,7 +52,7 @@ def join_strands(
 
     For rc x it is the same tensor, flipped in positions and channels.
     """
-    given, other = rows.chunk(2)
+    given, other = _halves(rows)
     return torch.cat([given, flip_positions(other, lengths).flip(2)], 2)
 
 
@@ -54,5 +60,5 @@ def exchange_strands(
     rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
 ) -> Float[Tensor, "rows L D"]:
     """The rows after the two halves of `join_strands` have changed places."""
-    given, other = rows.chunk(2)
+    given, other = _halves(rows)
     return torch.cat([flip_positions(half, lengths).flip(2) for half in (other, given)])

@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.graph import graph_conv
 from genodiff.kernels.mamba_ssm import published_conv, published_conv_fits
 from genodiff.kernels.native.conv import native_conv
 from genodiff.kernels.parallel import map_parts
@@ -158,4 +159,5 @@ CONV = Operation(
     Implementation("mamba_ssm", published_conv, _mamba_ssm_accepts),
     Implementation("native", native_conv, _native_accepts),
     Implementation("torch", _Conv.apply, accept_all),
+    recorded=graph_conv,
 )

@@ -25,6 +25,7 @@ import torch
 
 from genodiff.errors import UsageError
 from genodiff.kernels import library, mamba_ssm
+from genodiff.kernels.graph import is_recorded
 from genodiff.kernels.mamba_ssm import mamba_ssm_scan
 from genodiff.kernels.native.scan import native_scan
 from genodiff.kernels.scan_check import ScanFunction, find_error
@@ -151,10 +152,14 @@ class Implementation(NamedTuple):
 
 
 class Operation:
-    """An operation and its implementations, in the order of `PROVIDERS`; the last accepts all."""
+    """An operation and its implementations, in the order of `PROVIDERS`; the last accepts all.
 
-    def __init__(self, *implementations: Implementation) -> None:
+    `recorded` takes the place of them all while `torch.export` or `torch.jit.trace` records.
+    """
+
+    def __init__(self, *implementations: Implementation, recorded: Callable[..., Any]) -> None:
         self.implementations = implementations
+        self._recorded = Implementation("torch", recorded, accept_all)
         order = list(PROVIDERS)
         self._candidates = {
             name: [i for i in implementations if order.index(i.provider) >= order.index(name)]
@@ -164,6 +169,8 @@ class Operation:
 
     def choose(self, *arguments: Any, provider: str = "auto") -> Implementation:
         """The implementation for these arguments, the first of which is a tensor on the device."""
+        if is_recorded():
+            return self._recorded
         name = select_provider(provider, arguments[0].device.type).name
         return next(i for i in self._candidates[name] if i.accepts(*arguments))
 

@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.graph import is_recorded
 from genodiff.kernels.parallel import map_parts
 
 _ROUTED = "bf16"
@@ -76,7 +77,7 @@ def linear(
     bias: Float[Tensor, " M"] | None = None,
 ) -> Float[Tensor, "*rows M"]:
     """W x + b; the gradient of W is computed by `sum_over_tokens`."""
-    if x.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+    if x.device.type != "cpu" or torch.is_autocast_enabled("cpu") or is_recorded():
         return F.linear(x, weight, bias)
     out: Tensor = _Linear.apply(x, weight, bias)
     return out

@@ -1,6 +1,7 @@
 """A linear layer: in C, with the same bits for any number of threads, or with torch's products."""
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -16,6 +17,7 @@ def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 LINEAR = Operation(
     Implementation("native", native_linear, _native_accepts),
     Implementation("torch", gemm.linear, accept_all),
+    recorded=F.linear,
 )
 
 

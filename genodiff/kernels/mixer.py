@@ -144,4 +144,5 @@ MIXER = Operation(
     Implementation("triton", triton_mixer, _triton_accepts),
     Implementation("native", native_mixer, _native_accepts),
     Implementation("torch", _run_by_parts, accept_all),
+    recorded=_run_by_parts,
 )

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.graph import graph_norm
 from genodiff.kernels.native.norm import native_rms_norm
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.norm import WIDEST, triton_rms_norm
@@ -58,4 +59,5 @@ NORM = Operation(
     Implementation("triton", triton_rms_norm, _triton_accepts),
     Implementation("native", native_rms_norm, _native_accepts),
     Implementation("torch", _RMSNorm.apply, accept_all),
+    recorded=graph_norm,
 )

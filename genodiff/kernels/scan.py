@@ -8,6 +8,7 @@ from torch import Tensor
 
 from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.graph import graph_scan
 from genodiff.kernels.mamba_ssm import mamba_ssm_scan
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.native.scan import native_scan
@@ -47,6 +48,7 @@ SCAN = Operation(
     Implementation("native", native_scan, _native_accepts),
     Implementation("torch", chunked_scan, accept_all),
     Implementation("naive", naive_scan, accept_all),
+    recorded=graph_scan,
 )
 
 

@@ -340,6 +340,7 @@ def test_an_operation_falls_through_to_what_accepts_its_arguments() -> None:
     operation = dispatch.Operation(
         dispatch.Implementation("native", lambda x: "short", lambda x: len(x) < 2),
         dispatch.Implementation("torch", lambda x: "any", dispatch.accept_all),
+        recorded=lambda x: "recorded",
     )
     native = dispatch.PROVIDERS["native"].available
     assert operation(x) == ("short" if native else "any")
