@@ -5,11 +5,11 @@ are published under mamba_fwd.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from genodiff.backbones.settings import MambaShape
 from genodiff.errors import CheckpointError
 
 BELONG = "check that config and weights belong together"
@@ -22,29 +22,7 @@ _DIRECTION = {
 _WIDE = ("conv1d.weight",)  # has an axis of one in the middle
 
 
-@runtime_checkable
-class MixerShape(Protocol):
-    """What the settings of a network with Mamba mixers say of them."""
-
-    @property
-    def d_state(self) -> int: ...
-    @property
-    def d_conv(self) -> int: ...
-    @property
-    def expand(self) -> int: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def bidirectional(self) -> bool: ...
-    @property
-    def tie_directions(self) -> bool: ...
-    @property
-    def conv_bias(self) -> bool: ...
-    @property
-    def proj_bias(self) -> bool: ...
-
-
-def map_mixer_names(s: MixerShape, here: str, theirs: str) -> dict[str, str]:
+def map_mixer_names(s: MambaShape, here: str, theirs: str) -> dict[str, str]:
     """Parameter of the mixer `here` → its published name below `theirs`."""
     names: dict[str, str] = {}
     for direction, suffix, letters in [("ahead", "", "fwd"), ("back", "_back", "rev")][
@@ -63,7 +41,7 @@ def map_mixer_names(s: MixerShape, here: str, theirs: str) -> dict[str, str]:
     return names
 
 
-def find_mixer_shape(here: str, s: MixerShape, width: int) -> tuple[int, ...]:
+def find_mixer_shape(here: str, s: MambaShape, width: int) -> tuple[int, ...]:
     """The shape of a mixer's parameter, by the end of its name."""
     d, e, n = width, s.expand * width, s.d_state
     shapes: dict[str, tuple[int, ...]] = {
