@@ -48,7 +48,8 @@ def predict(
         Parameter(name=["--run", "--checkpoint"], help="Folder of a sweep or of a unit."),
     ] = None,
     sequences: Annotated[
-        Path | None, Parameter(help="File of sequences; - is stdin (FASTA).")
+        Path | None,
+        Parameter(allow_leading_hyphen=True, help="File of sequences; - is stdin (FASTA)."),
     ] = None,
     *,
     out: Annotated[

@@ -1,0 +1,204 @@
+"""`genodiff predict`: rows in every format, faults in one line, and nothing half-written."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import genodiff
+from genodiff.errors import UsageError
+from genodiff.finetuning.scored_unit import read_predictions
+from tests.commands import command, exit_code
+from tests.finetuning.motif_task import examples
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of two seeds of kmer-lr, in a folder with its test part without labels."""
+    home = tmp_path_factory.mktemp("predict")
+    for part, n, seed in (("train", 60, 1), ("test", 30, 2)):
+        some = examples(n, seed, (20, 30))
+        pairs = list(zip(some.names, some.sequences, some.labels, strict=True))
+        rows = "".join(f"{i},{s.decode()},{'no yes'.split()[y]}\n" for i, s, y in pairs)
+        (home / f"{part}.csv").write_text("name,seq,label\n" + rows)
+        (home / f"{part}.fa").write_text("".join(f">{i}\n{s.decode()}\n" for i, s, _ in pairs))
+    words = ["finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv"]
+    words += ["--out", home / "sweep", "--seeds", 2, "--threads", 1, "-q"]
+    assert exit_code(*words, "--model", "kmer-lr", "--model", "majority") == 0
+    return home
+
+
+def run(capsys: pytest.CaptureFixture[str], sweep: Path, *words: object) -> tuple[int, str, str]:
+    return command(capsys, "predict", sweep / "sweep", *words, "--threads", 1)
+
+
+def test_rows_are_those_of_the_contract_and_of_the_test_pass(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(capsys, sweep, sweep / "test.fa", "--seed", 1, "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    (unit,) = [
+        p.parent
+        for p in (sweep / "sweep" / "units").glob("*/predictor.json")
+        if json.loads(p.read_text())["unit"]["seed"] == 1
+    ]
+    predicted = read_predictions(unit)[0]
+    assert [row["name"] for row in rows] == [f"s{i}" for i in range(30)]
+    for row, wanted in zip(rows, predicted, strict=True):
+        assert set(row) == {"name", "prediction", "probabilities"}
+        assert row["probabilities"] == pytest.approx({"no": wanted[0], "yes": wanted[1]}, abs=1e-6)
+        assert row["prediction"] == ("yes" if wanted[1] > wanted[0] else "no")
+
+
+def test_every_format_holds_the_same_and_says_where_it_is_from(
+    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frames = []
+    for ending in ("csv", "tsv", "parquet", "jsonl"):
+        out = tmp_path / f"p.{ending}"
+        words = (sweep / "test.csv", "--ensemble", "-o", out, "--batch-size", 1 + len(frames))
+        assert run(capsys, sweep, *words)[0] == 0
+        about = json.loads(Path(f"{out}.json").read_text())
+        assert about["rows"] == 30
+        assert [unit["seed"] for unit in about["units"]] == [1, 2]
+        assert about["sequences"]["path"] == str(sweep / "test.csv")
+        if ending == "jsonl":
+            rows = [json.loads(line) for line in out.read_text().splitlines()]
+            flat = [{**row, **{f"p_{k}": p for k, p in row["probabilities"].items()}}
+                    for row in rows]  # fmt: skip
+            frames.append(pl.DataFrame(flat).select(frames[0].columns))
+        elif ending == "parquet":
+            frames.append(pl.read_parquet(out))
+        else:
+            frames.append(pl.read_csv(out, separator="," if ending == "csv" else "\t"))
+    assert frames[0].columns == ["name", "prediction", "p_no", "p_yes", "spread"]
+    for other in frames[1:]:
+        assert other["prediction"].to_list() == frames[0]["prediction"].to_list()
+        for column in ("p_yes", "spread"):
+            assert other[column].to_list() == pytest.approx(frames[0][column].to_list(), abs=1e-7)
+    code, out_text, _ = run(capsys, sweep, sweep / "test.csv", "--ensemble")
+    assert code == 0
+    assert out_text == (tmp_path / "p.csv").read_text()
+
+
+def test_python_gives_the_frame_that_the_command_writes(sweep: Path, tmp_path: Path) -> None:
+    frame = genodiff.predict(sweep / "sweep", sweep / "test.fa", seed=2)
+    assert isinstance(frame, pl.DataFrame)
+    about = genodiff.predict(sweep / "sweep", sweep / "test.fa", seed=2, out=tmp_path / "p.parquet")
+    assert isinstance(about, dict)
+    assert pl.read_parquet(tmp_path / "p.parquet").equals(frame)
+    some = genodiff.predict(sweep / "sweep", ["ACGTACGT", "TTTT"], seed=2)
+    assert isinstance(some, pl.DataFrame)
+    assert some["name"].to_list() == ["seq1", "seq2"]
+    with pytest.raises(UsageError, match="exclude each other"):
+        genodiff.predict(sweep / "sweep", ["A"], seed=2, ensemble=True)
+
+
+def test_multilabel_rows_and_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = examples(40, 1, (20, 30), "multilabel")
+    rows = [
+        f"{s.decode()},{a},{b}\n" for s, (a, b, _) in zip(some.sequences, some.labels, strict=True)
+    ]
+    (tmp_path / "m.csv").write_text("seq,x,y\n" + "".join(rows))
+    values = [f"{s.decode()},{len(s) / 7}\n" for s in some.sequences]
+    (tmp_path / "v.csv").write_text("seq,label\n" + "".join(values))
+    for name, more in (("m", ("--label", "x", "--label", "y")), ("v", ())):
+        table = tmp_path / f"{name}.csv"
+        words = ("finetune", "table", "--train", table, "--test", table, *more, "-q", "--seeds", 1)
+        out = tmp_path / name
+        assert exit_code(*words, "--model", "kmer-lr", "--threads", 1, "--out", out) == 0
+    code, out_text, _ = command(capsys, "predict", tmp_path / "m", tmp_path / "m.csv", "--json")
+    assert code == 0
+    row = json.loads(out_text.splitlines()[0])
+    assert row["prediction"] == [c for c in "xy" if row["probabilities"][c] >= 0.5]
+    code, out_text, _ = command(capsys, "predict", tmp_path / "v", tmp_path / "v.csv", "--json")
+    row = json.loads(out_text.splitlines()[0])
+    assert (code, row["probabilities"]) == (0, {})
+    assert isinstance(row["prediction"], float)
+
+
+def test_longer_sequences_are_cut_and_counted(
+    sweep: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "l.fa").write_text(f">short\n{'ACGT' * 5}\n>long\n{'ACGT' * 50}\n")
+    code, out, err = run(capsys, sweep, tmp_path / "l.fa", "--seed", 1)
+    assert code == 0
+    assert len(out.splitlines()) == 3
+    assert "1 of 2 sequences are longer than 30 bases and are cut" in err
+    assert "the first: long" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (["test.fa"], 2, "give --seed N, or --ensemble"),
+        (["test.fa", "--model", "majority", "--seed", 1], 2, "no model 'majority' was kept here"),
+        (["test.fa", "--seed", 9], 2, "known: 1, 2"),
+        (["test.fa", "--seed", 1, "--ensemble"], 2, "exclude each other"),
+        (["test.fa", "--seed", 1, "--batch-size", 0], 2, "below 1"),
+        (["test.fa", "--seed", 1, "--out", "x.xlsx"], 2, "ends in none of .csv"),
+        (["test.fa", "--seed", 1, "--out", "x.csv", "--json"], 2, "--out FILE.jsonl"),
+        (["no.fa", "--seed", 1], 3, "no such file"),
+        (["empty.fa", "--seed", 1], 3, "is empty"),
+        (["bad.csv", "--seed", 1], 3, "line 3"),
+        (["test.fa", "--seed", 1, "--out", "test.csv"], 2, "genodiff did not write it"),
+        (["test.fa", "--seed", 1, "--out", "test.fa"], 2, "ends in none of"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    sweep: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[object],
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.chdir(sweep)
+    Path("empty.fa").write_text("")
+    Path("bad.csv").write_text("name,seq\na,ACGT\nb,ACGJ\n")
+    before = {p: p.read_bytes() for p in sweep.iterdir() if p.is_file()}
+    found, out, err = run(capsys, sweep, *more)
+    assert (found, out) == (code, ""), err
+    lines = [line for line in err.splitlines() if line.startswith("genodiff: error:")]
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert {p: p.read_bytes() for p in sweep.iterdir() if p.is_file()} == before
+
+
+def test_a_fault_found_late_leaves_no_file(sweep: Path, tmp_path: Path) -> None:
+    given = "".join(f">s{i}\nACGTACGT\n" for i in range(1500)) + ">bad\nACXT\n"
+    words = ["predict", str(sweep / "sweep"), "-", "--seed", "1", "--threads", "1", "-q"]
+    done = subprocess.run(
+        [sys.executable, "-m", "genodiff", *words, "--out", str(tmp_path / "p.csv")],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 3
+    assert "<stdin>, line 3002 (record bad)" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_run_may_be_named_by_a_flag(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--seed", 1, "--threads", 1)
+    wanted = command(capsys, "predict", sweep / "sweep", sweep / "test.fa", *flags)[1]
+    for name in ("--model", "--checkpoint"):
+        words = (name, sweep / "sweep", *flags)
+        given = (sweep / "test.fa",) if name == "--model" else ("--sequences", sweep / "test.fa")
+        assert command(capsys, "predict", *given, *words)[:2] == (0, wanted)
+
+
+def test_a_usage_error_comes_before_torch(sweep: Path) -> None:
+    code = (
+        "import sys; from genodiff.cli import main\n"
+        f"try: main(['predict', {str(sweep / 'no')!r}, {str(sweep / 'test.fa')!r}])\n"
+        "except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "4 False"
+    assert "is not there" in done.stderr
