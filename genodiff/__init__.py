@@ -20,6 +20,7 @@ _DOOR = {
     "compare": "genodiff.api.compare",
     "embed": "genodiff.api.embed",
     "evaluate": "genodiff.api.evaluate",
+    "finetune": "genodiff.api.finetune",
     "judge": "genodiff.api.judge",
     "load": "genodiff.api.load",
     "predict": "genodiff.api.predict",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from genodiff.api.compare import compare as compare
     from genodiff.api.embed import embed as embed
     from genodiff.api.evaluate import evaluate as evaluate
+    from genodiff.api.finetune import finetune as finetune
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
     from genodiff.api.model import Model as Model

@@ -2,7 +2,6 @@
 
 import json as json_module
 import logging
-import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -11,9 +10,15 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from genodiff.api.finetune import (
+    Method,
+    ReverseComplement,
+    Split,
+    describe_plan,
+    finetune,
+    summarise_rows,
+)
 from genodiff.cli.common import Common, Force, parse_references, whole
-from genodiff.errors import UsageError
-from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 
 _log = logging.getLogger("genodiff")
 
@@ -24,7 +29,7 @@ class FitFlags:
     """Settings of a fit. The protocol gives the value of those left out."""
 
     rc: Annotated[
-        Literal["auto", "conjoin", "average", "augment", "none"] | None,
+        ReverseComplement | None,
         Parameter(
             help="Reverse complement. auto: none for oriented tasks, conjoin for networks of both "
             "strands (PS), else average."
@@ -84,7 +89,7 @@ class SweepFlags:
         ),
     ] = None
     method: Annotated[
-        list[Literal["full", "probe"]] | None,
+        list[Method] | None,
         Parameter(help="Train all weights, or a probe on frozen weights; repeatable [full]."),
     ] = None
     max_train: Annotated[
@@ -151,7 +156,7 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
             str, Parameter(help="Name of a task, several with commas, or all.")
         ] = "all",
         split: Annotated[
-            Literal["official", "chrom-holdout", "dedup", "local", "partial"],
+            Split,
             Parameter(
                 help="Which split is used; local and partial are not comparable with "
                 "published numbers."
@@ -167,103 +172,46 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
         common: Common = Common(),
     ) -> None:
         """Fine-tune on tasks of a suite."""
-        from genodiff.tasks.data_request import DataRequest
-
-        request = DataRequest(
-            suite=suite,
-            split=split,
-            data=None if data is None else str(data),
-            references=parse_references(reference),
-            offline=common.offline,
-        )
-        run_sweep(request, task, sweep, fit, common)
+        given = {"split": split, "data": data, "reference": parse_references(reference)}
+        run_sweep(suite, {"task": task, **given}, sweep, fit, common)
 
     return verb
 
 
 def run_sweep(
-    request: Any,
-    task: str,
-    flags: SweepFlags,
-    fit: FitFlags,
-    common: Common,
-    name: str | None = None,
+    what: str | Path, data: dict[str, Any], flags: SweepFlags, fit: FitFlags, common: Common
 ) -> None:
-    """Run the sweep, print its rows and write its report.
+    """Run the sweep, print its rows and write its report; with `--plan`, print what it would cost.
 
-    With `--plan`, only print what it would cost. Raises `UsageError` for flags that do not fit.
+    `data` are the options of `genodiff.finetune` that say which data are meant.
     """
-    out = flags.out or Path("runs") / f"finetune-{name or request.suite}"
-    _check_folder(out, flags.force, plan=flags.plan)
-    device = common.apply()
-    from genodiff.finetuning.baselines import baseline_names
-    from genodiff.finetuning.model_spec import parse_models
-    from genodiff.finetuning.protocol import FitSettings
-    from genodiff.finetuning.sweep import SweepPlan, sweep
-
-    if request.domain == "text" and request.references:
-        raise UsageError(
-            "--reference is for DNA tasks, and these are text tasks", fix="leave it out"
-        )
-    if flags.max_train is not None:
-        if flags.max_train < 10:
-            raise UsageError(f"--max-train {flags.max_train} is below 10", fix="give 10 or more")
-        request = request.model_copy(update={"max_train": flags.max_train})
-    for flag, value in (("seeds", flags.seeds), ("jobs", flags.jobs)):
-        if value < 1:
-            raise UsageError(f"--{flag} {value} is below 1", fix="give 1 or more")
-    if flags.search < 0 or (flags.search and flags.grid):
-        raise UsageError(
-            "--search takes a number of trials, and cannot be used with --grid",
-            fix="give one of them",
-        )
-    FitSettings.parse(fit.given())
-    known = parse_models(
-        flags.model or ["baselines", "scratch"], baseline_names(request.domain), request.domain
-    )
-    methods = tuple(flags.method or ["full"])
-    over = fit.given()
-    plan = SweepPlan(
-        request,
-        request.names(task),
-        known,
-        methods,
-        flags.seeds,
-        flags.protocol,
-        over,
-        flags.search,
-        flags.grid,
-        "new" if flags.keep_weights is None else "all" if flags.keep_weights else "none",
+    common.prepare()
+    found = finetune(
+        what,
+        **data,
+        **fit.given(),
+        model=flags.model or ["baselines", "scratch"],
+        method=flags.method or ["full"],
+        max_train=flags.max_train,
+        seeds=flags.seeds,
+        jobs=flags.jobs,
+        out=flags.out,
+        protocol=flags.protocol,
+        grid=flags.grid,
+        search=flags.search,
+        keep_weights=flags.keep_weights,
+        device=common.device,
+        offline=common.offline,
+        plan=flags.plan,
+        force=flags.force,
     )
     if flags.plan:
-        from genodiff.finetuning.estimate import estimate, plan_lines
-
-        found = estimate(plan, device, flags.jobs)
-        print(json_module.dumps(found, indent=2) if flags.json else "\n".join(plan_lines(found)))
-        return
-    rows = sweep(
-        plan, out, device=device, jobs=flags.jobs, command=shlex.join(["genodiff", *sys.argv[1:]])
-    )
-    from genodiff.reports.benchmark import write_benchmark
-    from genodiff.reports.sweep_results import summary_lines
-
-    if flags.json:
-        for row in rows:
-            print(json_module.dumps(row))
+        lines = [json_module.dumps(found, indent=2)] if flags.json else describe_plan(found)
+    elif flags.json:
+        lines = [json_module.dumps(row) for row in found["rows"]]
     else:
-        print("\n".join(summary_lines(rows)))
+        lines = summarise_rows(found["rows"])
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
-    for path in write_benchmark(out):
+    for path in found.get("files", ()):
         _log.info("%s", path)
-
-
-def _check_folder(out: Path, force: bool, *, plan: bool) -> None:
-    """Raises `UsageError` where the sweep would overwrite what genodiff did not write."""
-    ours = isinstance(read_json_object(out / "sessions.json").get("sessions"), list)
-    names = ("results.jsonl", "tasks.json", "sessions.json", "units")
-    check_folder(out, names, own=ours, force=force)
-    if force and not ours and not plan:
-        for name in names:
-            set_aside(out / name)
-    for name in ("RESULTS.md", "report.html"):
-        check_target(out / name, force=force)

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
-from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.cnn import fit_cnn
 from genodiff.finetuning.kmer_regression import fit_kmers
+from genodiff.finetuning.model_words import baseline_names
 from genodiff.finetuning.text_baselines import SHAPES, fit_text
 from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples
@@ -192,14 +192,3 @@ _FITS: dict[str, Callable[[_Given], Predict]] = {
     "lookup-overlap": _lookup(False),
     **{name: _of_text(name) for name in SHAPES},
 }
-
-BASELINES = tuple(name for name in _FITS if name not in SHAPES)
-"""The names of the baselines of DNA."""
-
-TEXT_BASELINES = ("majority", "length-tree", *SHAPES)
-"""The names of the baselines of text."""
-
-
-def baseline_names(domain: DomainName) -> tuple[str, ...]:
-    """The baselines of a domain."""
-    return {DNA.name: BASELINES, TEXT.name: TEXT_BASELINES}[domain]

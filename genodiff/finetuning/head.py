@@ -17,8 +17,6 @@ Each strand is cut into parts in its own direction of reading. The mean is over 
 over padding, which the network does not see either.
 """
 
-from typing import Literal
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -27,8 +25,7 @@ from torch import Tensor, nn
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.strand import flip_positions
 from genodiff.errors import UsageError
-
-Strands = Literal["auto", "conjoin", "average", "augment", "none"]
+from genodiff.finetuning.protocol import Strands
 
 _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from those of a network
 

@@ -26,6 +26,7 @@ from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.domain import DOMAINS, TEXT, DomainName
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.batches import Encoder
+from genodiff.finetuning.model_words import SCRATCH, is_path, split_words
 from genodiff.finetuning.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
 from genodiff.runs.model import TrainedModel, load_model
@@ -33,7 +34,6 @@ from genodiff.runs.tokenizer_files import model_tokenizer, read_tokenizer
 from genodiff.settings import Settings, did_you_mean
 from genodiff.vocabulary import BYTES
 
-SCRATCH = "scratch"
 _ALPHABETS: dict[str, Alphabet] = {alphabet.domain: alphabet for alphabet in (DNA_ALPHABET, BYTES)}
 
 
@@ -118,14 +118,8 @@ def parse_models(
 
     Raises `UsageError` or `CheckpointError`.
     """
-    named: list[tuple[str | None, str]] = []
-    for word in words:
-        if word == "baselines":
-            named += [(None, name) for name in baselines]
-        else:
-            alias, equals, rest = word.partition("=")
-            named.append((alias, rest) if equals and "/" not in alias and rest else (None, word))
-    first = next((word for _, word in named if _is_path(word, baselines)), None)
+    named = split_words(words, baselines)
+    first = next((word for _, word in named if is_path(word, baselines)), None)
     found: list[ModelSpec] = []
     for called, word in named:
         one = _parse_model(called, word, first, baselines, domain)
@@ -135,13 +129,7 @@ def parse_models(
             )
         if one not in found:
             found.append(one)
-    if not found:
-        raise UsageError("no model", fix="give --model RUN, --model scratch or --model baselines")
     return found
-
-
-def _is_path(word: str, baselines: Sequence[str]) -> bool:
-    return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")
 
 
 def _parse_model(
@@ -169,11 +157,6 @@ def _parse_model(
             )
         found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})
-    if not Path(word).exists() and "/" not in word:
-        known = [*baselines, SCRATCH, "baselines"]
-        raise UsageError(
-            f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}"
-        )
     path = str(Path(word).absolute())
     model = _check(path, domain, word)
     return ModelSpec(

@@ -20,9 +20,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from genodiff.errors import UsageError
-from genodiff.finetuning.head import Strands
 from genodiff.runs.sections import Betas
 from genodiff.settings import Settings, did_you_mean
+
+Strands = Literal["auto", "conjoin", "average", "augment", "none"]
+"""What is done about the reverse complement (see `head`)."""
 
 
 class FitSettings(Settings):

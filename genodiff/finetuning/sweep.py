@@ -24,11 +24,11 @@ import torch
 from genodiff import __version__
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.baselines import baselines_for
-from genodiff.finetuning.head import Strands, strands_for
+from genodiff.finetuning.head import strands_for
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.predictor_files import can_keep
 from genodiff.finetuning.progress import SweepProgress
-from genodiff.finetuning.protocol import FitSettings, grid_settings, protocol_settings
+from genodiff.finetuning.protocol import FitSettings, Strands, grid_settings, protocol_settings
 from genodiff.finetuning.results import add_rows, data_digest, read_results
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.search import Search, best_of

@@ -13,13 +13,14 @@ from sklearn.tree import DecisionTreeClassifier
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.baselines import (
-    BASELINES,
+    _FITS,
     baseline_predictor,
     baselines_for,
     fit_predict,
 )
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
 from genodiff.finetuning.kmer_regression import kmer_features
+from genodiff.finetuning.model_words import BASELINES, TEXT_BASELINES
 from genodiff.tasks.examples import Coordinates, Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
@@ -242,3 +243,7 @@ def test_what_cannot_be_fitted_says_why() -> None:
         baseline_predictor("kmer", task, data, data, 1)
     with pytest.raises(DataError, match="needs coordinates"):
         baseline_predictor("lookup-same", task, data, data, 1)
+
+
+def test_the_names_are_those_of_the_fits() -> None:
+    assert set(_FITS) == {*BASELINES, *TEXT_BASELINES}

@@ -12,9 +12,9 @@ import pytest
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.finetuning.baselines import BASELINES
 from genodiff.finetuning.fitted_model import FittedModel, load_fitted, predict_queries
 from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.model_words import BASELINES
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import read_predictions, run_unit
 from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, Unit

@@ -10,7 +10,8 @@ from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
 from genodiff.finetuning.batches import draw_turned, encode, epoch_batches
 from genodiff.finetuning.fit import raw_scores
-from genodiff.finetuning.head import Classifier, Strands, part_means
+from genodiff.finetuning.head import Classifier, part_means
+from genodiff.finetuning.protocol import Strands
 from tests.finetuning.motif_task import examples
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
-from genodiff.finetuning.baselines import BASELINES
 from genodiff.finetuning.estimate import estimate, plan_lines
 from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.model_words import BASELINES
 from genodiff.finetuning.protocol import FitSettings, grid_settings, protocol_settings
 from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, same_value
 from genodiff.finetuning.scored_unit import Sealed

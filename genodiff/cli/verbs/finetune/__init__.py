@@ -4,9 +4,9 @@ from pathlib import Path
 
 from cyclopts import App
 
+from genodiff.api.labelled_data import describe_suites
 from genodiff.cli.sweep import make_suite_verb
 from genodiff.cli.verbs import add_verb, list_verbs
-from genodiff.tasks.suite_files import describe_suites
 
 finetune = App(name="finetune")
 for _name, _verb in list_verbs(Path(__file__).parent, __name__).items():

@@ -6,16 +6,14 @@ written.
 
 import json as json_module
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from genodiff.api.labelled_data import audit as audit_parts
+from genodiff.api.labelled_data import audit_lines, list_datasets
 from genodiff.cli.common import Common
-from genodiff.cli.labelled_data import DATASET, DataFlags, open_dataset
-from genodiff.tasks.audit import audit as audit_parts
-from genodiff.tasks.audit import audit_lines
-from genodiff.tasks.suite import suite_names, task_names
+from genodiff.cli.labelled_data import DATASET, DataFlags
 
 
 def audit(
@@ -27,15 +25,7 @@ def audit(
     common: Common = Common(),
 ) -> None:
     """Print what an audit finds, as lines or as one JSON object per task."""
-    for name in _list_datasets(dataset):
-        found = audit_parts(open_dataset(name, flags))
+    for name in list_datasets(dataset):
+        found = audit_parts(name, **flags.given())
         for line in [json_module.dumps(found)] if json else audit_lines(found):
             sys.stdout.write(line + "\n")
-
-
-def _list_datasets(dataset: str) -> list[str]:
-    """SUITE/all as the suite's tasks; anything else as it is."""
-    suite, _, task = dataset.partition("/")
-    if task == "all" and suite in suite_names() and not Path(dataset).exists():
-        return [f"{suite}/{name}" for name in task_names(suite)]
-    return [dataset]

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from genodiff.api.labelled_data import audit, list_warnings
 from genodiff.cli.common import Common
-from genodiff.cli.labelled_data import DATASET, DataFlags, open_dataset
+from genodiff.cli.labelled_data import DATASET, DataFlags
 from genodiff.errors import printable
-from genodiff.tasks.audit import audit, list_warnings
 
 
 def check(
@@ -24,7 +24,7 @@ def check(
     common: Common = Common(),
 ) -> None:
     """Print one line, or one JSON object, about a data set that is sound."""
-    found = audit(open_dataset(dataset, flags))
+    found = audit(dataset, **flags.given())
     warnings = list_warnings(found)
     if not common.quiet:
         for warning in warnings:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.tasks.suite import load_suite, suite_names
+from genodiff.api.labelled_data import list_suites, list_tasks
 
 
 def list_(
@@ -17,18 +17,17 @@ def list_(
 ) -> None:
     """Print one line per suite, or per task."""
     if suite is None:
-        for name in suite_names():
-            found = load_suite(name)
-            row = {"suite": name, "tasks": len(found.tasks), "description": found.description}
-            line = f"{name:<20} {len(found.tasks):>3} tasks  {found.description}"
+        for row in list_suites():
+            line = f"{row['suite']:<20} {row['tasks']:>3} tasks  {row['description']}"
             sys.stdout.write((json_module.dumps(row) if json else line) + "\n")
         return
-    for task in load_suite(suite).tasks:
-        unit = "bases" if task.domain == "dna" else "tokens"
-        n = len(task.classes)
-        classes = " / ".join(task.classes) if n < 5 else f"{n} classes"
+    for task in list_tasks(suite):
+        unit = "bases" if task["domain"] == "dna" else "tokens"
+        n = len(task["classes"])
+        classes = " / ".join(task["classes"]) if n < 5 else f"{n} classes"
         line = (
-            f"{task.name:<34} {task.kind:<11} {classes:<36} {task.metrics[0]:<9} ≤ "
-            f"{task.max_length:,} {unit}  {task.note}"
+            f"{task['name']:<34} {task['kind']:<11} {classes:<36} {task['metrics'][0]:<9} ≤ "
+            f"{task['max_length']:,} {unit}  {task['note']}"
         )
-        sys.stdout.write((task.model_dump_json() if json else line.rstrip()) + "\n")
+        row_text = json_module.dumps(task, separators=(",", ":"), ensure_ascii=False)
+        sys.stdout.write((row_text if json else line.rstrip()) + "\n")

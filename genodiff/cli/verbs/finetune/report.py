@@ -6,10 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from genodiff.api.finetune import report_sweep
 from genodiff.cli.common import Common, Force
-from genodiff.errors import DataError
-from genodiff.io.target import check_target
-from genodiff.reports.benchmark import PAGE, RESULTS, write_benchmark
 
 _log = logging.getLogger("genodiff")
 
@@ -21,10 +19,6 @@ def report(
     common: Common = Common(),
 ) -> None:
     """Write both files from `OUT/results.jsonl`."""
-    common.apply()
-    if not (out / "results.jsonl").exists():
-        raise DataError("holds no results.jsonl", file=out, fix="give the folder of a sweep")
-    for name in (RESULTS, PAGE):
-        check_target(out / name, force=force)
-    for path in write_benchmark(out):
+    common.prepare()
+    for path in report_sweep(out, force=force):
         _log.info("%s", path)

@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from genodiff.api.finetune import TaskKind
 from genodiff.cli.common import Common
 from genodiff.cli.sweep import FitFlags, SweepFlags, run_sweep
-from genodiff.tasks.data_request import DataRequest
-from genodiff.tasks.own_data import SUITE
 
 
 def table(
@@ -31,7 +30,7 @@ def table(
         list[str] | None, Parameter(help="Column of labels; several make a multi-label task.")
     ] = None,
     kind: Annotated[
-        Literal["binary", "multiclass", "multilabel", "regression"] | None,
+        TaskKind | None,
         Parameter(help="What the labels are."),
     ] = None,
     metric: Annotated[
@@ -46,19 +45,8 @@ def table(
     common: Common = Common(),
 ) -> None:
     """Fit every model to the parts that are given."""
-    called = name or train.name.split(".")[0]
-    values = {
-        "name": called, "train": str(train), "test": None if test is None else str(test),
-        "valid": None if valid is None else str(valid),
-        "sequence": sequence, "labels": tuple(label or ()), "kind": kind, "metric": metric,
-        "max_length": fit.max_length,
+    data = {
+        "test": test, "valid": valid, "name": name, "sequence": sequence, "label": label or (),
+        "kind": kind, "metric": metric, "split": split,
     }  # fmt: skip
-    request = DataRequest.parse(
-        {
-            "suite": SUITE,
-            "split": "own" if split == "official" else split,
-            "table": values,
-            "offline": common.offline,
-        }
-    )
-    run_sweep(request, "all", sweep, fit, common, called)
+    run_sweep(train, data, sweep, fit, common)

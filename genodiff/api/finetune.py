@@ -1,0 +1,240 @@
+"""Fine-tuning on tasks of a suite, or on one's own labelled sequences: `genodiff.finetune`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from genodiff.api.machine import choose_device
+from genodiff.errors import DataError, UsageError
+from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
+
+if TYPE_CHECKING:
+    from genodiff.tasks.data_request import DataRequest
+
+Split = Literal["official", "chrom-holdout", "dedup", "local", "partial"]
+TaskKind = Literal["binary", "multiclass", "multilabel", "regression"]
+ReverseComplement = Literal["auto", "conjoin", "average", "augment", "none"]
+Method = Literal["full", "probe"]
+
+_FILES = ("results.jsonl", "tasks.json", "sessions.json", "units")
+
+
+def finetune(
+    what: str | Path,
+    *,
+    task: str = "all",
+    split: Split = "official",
+    data: str | Path | None = None,
+    reference: Mapping[str, str] | None = None,
+    test: str | Path | None = None,
+    valid: str | Path | None = None,
+    name: str | None = None,
+    sequence: str | None = None,
+    label: Sequence[str] = (),
+    kind: TaskKind | None = None,
+    metric: str | None = None,
+    model: str | Sequence[str] = ("baselines", "scratch"),
+    method: Method | Sequence[Method] = "full",
+    max_train: int | None = None,
+    seeds: int = 5,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    protocol: Literal["paper", "mdlm"] = "paper",
+    grid: bool = False,
+    search: int = 0,
+    rc: ReverseComplement | None = None,
+    epochs: int | None = None,
+    max_steps: int | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
+    weight_decay: float | None = None,
+    parts: int | None = None,
+    dropout: float | None = None,
+    patience: int | None = None,
+    precision: Literal["fp32", "bf16"] | None = None,
+    max_length: int | None = None,
+    keep_weights: bool | None = None,
+    device: str = "auto",
+    offline: bool = False,
+    plan: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Fit every model to every task with every seed; what was found, as plain values.
+
+    `what` is a suite (genomic-benchmarks, gue, nt, glue, ...), or your own labelled sequences: a
+    table or FASTA with its `test` (and `valid`) part, or a folder or zip with both. `task`, `data`
+    (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
+    `sequence`, `label`, `kind` and `metric` for your own. `model` names runs, `scratch`,
+    `scratch:PRESET` and baselines. Settings of a fit that are None are the protocol's.
+
+    The folder `out` (default: runs/finetune-NAME) is resumed where it exists. Returned are `out`,
+    `rows` (those of its results.jsonl that belong to this plan) and `files` (RESULTS.md and
+    report.html). `keep_weights`: None keeps each new fit for `genodiff.predict`, True fits those
+    again that are done without, False keeps none. With `plan` nothing is trained or written, and
+    units, seconds and bytes are returned. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `GenodiffError` where a unit failed.
+    """
+    for flag, value in (("seeds", seeds), ("jobs", jobs)):
+        if value < 1:
+            raise UsageError(f"--{flag} {value} is below 1", fix="give 1 or more")
+    if max_train is not None and max_train < 10:
+        raise UsageError(f"--max-train {max_train} is below 10", fix="give 10 or more")
+    if search < 0 or (search and grid):
+        raise UsageError(
+            "--search takes a number of trials, and cannot be used with --grid",
+            fix="give one of them",
+        )
+    over = {
+        "rc": rc, "epochs": epochs, "max_steps": max_steps, "batch_size": batch_size, "lr": lr,
+        "weight_decay": weight_decay, "parts": parts, "dropout": dropout, "patience": patience,
+        "precision": precision, "max_length": max_length,
+    }  # fmt: skip
+    over = {key: value for key, value in over.items() if value is not None}
+    own = {
+        "test": test, "valid": valid, "name": name, "sequence": sequence,
+        "labels": tuple(label), "kind": kind, "metric": metric, "max_length": max_length,
+    }  # fmt: skip
+    request = _request(what, split, data, reference or {}, own, offline)
+    if max_train is not None:
+        request = request.model_copy(update={"max_train": max_train})
+    target = Path(out) if out is not None else Path("runs") / f"finetune-{_name_of(request)}"
+    words = [model] if isinstance(model, str) else list(model)
+    tasks = _check(request, task, words, over)
+    _check_out(target, force, plan=plan)
+    device = choose_device(device)
+    from genodiff.finetuning.model_spec import parse_models
+    from genodiff.finetuning.model_words import baseline_names
+    from genodiff.finetuning.sweep import SweepPlan, sweep
+
+    sweep_plan = SweepPlan(
+        request,
+        tasks,
+        parse_models(words, baseline_names(request.domain), request.domain),
+        (method,) if isinstance(method, str) else tuple(method),
+        seeds,
+        protocol,
+        over,
+        search,
+        grid,
+        "new" if keep_weights is None else "all" if keep_weights else "none",
+    )
+    if plan:
+        from genodiff.finetuning.estimate import estimate
+
+        return estimate(sweep_plan, device, jobs)
+    rows = sweep(sweep_plan, target, device=device, jobs=jobs, command=_command())
+    from genodiff.reports.benchmark import write_benchmark
+
+    return {"out": str(target), "rows": rows, "files": [str(p) for p in write_benchmark(target)]}
+
+
+def _command() -> str:
+    return shlex.join(["genodiff", *sys.argv[1:]])
+
+
+def _request(
+    what: str | Path,
+    split: Split,
+    data: str | Path | None,
+    references: Mapping[str, str],
+    own: dict[str, Any],
+    offline: bool,
+) -> DataRequest:
+    """Which data are meant. Raises `UsageError` for what does not go together."""
+    from genodiff.tasks.data_request import DataRequest
+    from genodiff.tasks.own_data import SUITE
+    from genodiff.tasks.suite_files import suite_files
+
+    if isinstance(what, str) and what in suite_files():
+        extra = [key for key, value in own.items() if value and key != "max_length"]
+        if extra:
+            raise UsageError(
+                f"{extra[0]} is for your own data, and '{what}' is a suite", fix="leave it out"
+            )
+        values = {
+            "suite": what, "split": split, "data": None if data is None else str(data),
+            "references": dict(references), "offline": offline,
+        }  # fmt: skip
+        request = DataRequest.parse(values)
+        if request.domain == "text" and references:
+            raise UsageError(
+                "--reference is for DNA tasks, and these are text tasks", fix="leave it out"
+            )
+        return request
+    if data is not None or references:
+        raise UsageError("data and reference are for suites", fix="leave them out")
+    path = Path(what)
+    table = {key: str(value) if isinstance(value, Path) else value for key, value in own.items()}
+    table |= {"train": str(what), "name": own["name"] or path.name.split(".")[0]}
+    return DataRequest.parse(
+        {
+            "suite": SUITE,
+            "split": "own" if split == "official" else split,
+            "table": table,
+            "offline": offline,
+        }
+    )
+
+
+def _name_of(request: DataRequest) -> str:
+    return request.suite if request.table is None else request.table.name
+
+
+def _check(request: DataRequest, task: str, words: list[str], over: dict[str, Any]) -> list[str]:
+    """The tasks that are meant. Raises `UsageError` for all that needs no network to be judged."""
+    from genodiff.backbones.settings import PRESETS
+    from genodiff.errors import did_you_mean
+    from genodiff.finetuning.model_words import SCRATCH, baseline_names, split_words
+    from genodiff.finetuning.protocol import FitSettings
+
+    tasks = request.names(task)
+    FitSettings.parse(over)
+    for _, word in split_words(words, baseline_names(request.domain)):
+        preset = word.removeprefix(f"{SCRATCH}:")
+        if preset != word and preset not in PRESETS:
+            raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
+    return tasks
+
+
+def _check_out(out: Path, force: bool, *, plan: bool) -> None:
+    """Raises `UsageError` where the sweep would overwrite what genodiff did not write."""
+    ours = isinstance(read_json_object(out / "sessions.json").get("sessions"), list)
+    check_folder(out, _FILES, own=ours, force=force)
+    if force and not ours and not plan:
+        for name in _FILES:
+            set_aside(out / name)
+    for name in ("RESULTS.md", "report.html"):
+        check_target(out / name, force=force)
+
+
+def report_sweep(out: str | Path, *, force: bool = False) -> list[Path]:
+    """Write RESULTS.md and report.html of a sweep again; returns their paths.
+
+    Raises `DataError` for a folder that is no sweep's.
+    """
+    out = Path(out)
+    if not (out / "results.jsonl").exists():
+        raise DataError("holds no results.jsonl", file=out, fix="give the folder of a sweep")
+    for name in ("RESULTS.md", "report.html"):
+        check_target(out / name, force=force)
+    from genodiff.reports.benchmark import write_benchmark
+
+    return write_benchmark(out)
+
+
+def summarise_rows(rows: list[dict[str, Any]]) -> list[str]:
+    """The table of a sweep's rows, for a person to read."""
+    from genodiff.reports.sweep_results import summary_lines
+
+    return summary_lines(rows)
+
+
+def describe_plan(found: dict[str, Any]) -> list[str]:
+    """The plan that `finetune` returned, for a person to read."""
+    from genodiff.finetuning.estimate import plan_lines
+
+    return plan_lines(found)

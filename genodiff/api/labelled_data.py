@@ -1,0 +1,132 @@
+"""Labelled sequences, looked at before anything is trained on them: audits and lists of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genodiff.errors import UsageError
+
+if TYPE_CHECKING:
+    from genodiff.api.finetune import Split, TaskKind
+    from genodiff.tasks.task import TaskData
+
+
+def audit(
+    dataset: str | Path,
+    *,
+    data: str | Path | None = None,
+    test: str | Path | None = None,
+    valid: str | Path | None = None,
+    split: Split = "official",
+    kind: TaskKind | None = None,
+    sequence: str | None = None,
+    label: Sequence[str] = (),
+    reference: Mapping[str, str] | None = None,
+    max_length: int | None = None,
+) -> dict[str, Any]:
+    """What a data set is, and what its test part shares with train or gives away otherwise.
+
+    `dataset` is SUITE/TASK (its files in the folder `data`), a folder (train/CLASS/*.txt and
+    test/CLASS/*.txt, or train.csv and test.csv), its zip, or a table with its `test` part. For
+    Genomic Benchmarks coordinates are enough. Nothing is written. Raises `DataError`, `UsageError`.
+    """
+    from genodiff.tasks.audit import audit as audit_parts
+
+    return audit_parts(
+        _open(str(dataset), data, test, valid, split, kind, sequence, label, reference, max_length)
+    )
+
+
+def list_warnings(found: dict[str, Any]) -> list[str]:
+    """What in an audit makes a test score worth less, a sentence each."""
+    from genodiff.tasks.audit import list_warnings as warnings_of
+
+    return warnings_of(found)
+
+
+def audit_lines(found: dict[str, Any]) -> list[str]:
+    """An audit for a person to read."""
+    from genodiff.tasks.audit import audit_lines as lines_of
+
+    return lines_of(found)
+
+
+def list_datasets(dataset: str) -> list[str]:
+    """SUITE/all as the suite's tasks; anything else as it is."""
+    from genodiff.tasks.suite import suite_names, task_names
+
+    suite, _, task = dataset.partition("/")
+    if task == "all" and suite in suite_names() and not Path(dataset).exists():
+        return [f"{suite}/{name}" for name in task_names(suite)]
+    return [dataset]
+
+
+def describe_suites() -> dict[str, str]:
+    """The description of every suite, by name."""
+    from genodiff.tasks.suite_files import describe_suites as descriptions
+
+    return descriptions()
+
+
+def list_suites() -> list[dict[str, Any]]:
+    """Every suite: `suite`, the number of its `tasks`, `description`."""
+    from genodiff.tasks.suite import load_suite, suite_names
+
+    found = ((name, load_suite(name)) for name in suite_names())
+    return [
+        {"suite": name, "tasks": len(suite.tasks), "description": suite.description}
+        for name, suite in found
+    ]
+
+
+def list_tasks(suite: str) -> list[dict[str, Any]]:
+    """Every task of a suite: kind, classes, metrics, longest sequence, published counts.
+
+    Raises `UsageError` for an unknown suite.
+    """
+    from genodiff.tasks.suite import load_suite
+
+    return [task.model_dump(mode="json") for task in load_suite(suite).tasks]
+
+
+def _open(
+    dataset: str,
+    data: str | Path | None,
+    test: str | Path | None,
+    valid: str | Path | None,
+    split: Split,
+    kind: TaskKind | None,
+    sequence: str | None,
+    label: Sequence[str],
+    reference: Mapping[str, str] | None,
+    max_length: int | None,
+) -> TaskData:
+    """What the words name: files where there are such, else a task of a suite."""
+    from genodiff.tasks.labelled_file import TableColumns
+    from genodiff.tasks.own_data import load_own_data
+    from genodiff.tasks.suite import suite_names
+    from genodiff.tasks.task import load_task
+
+    suite, _, task = dataset.partition("/")
+    if dataset in suite_names() and not Path(dataset).exists():
+        raise UsageError(
+            f"{dataset} is a suite: which of its tasks?",
+            fix=f"give {dataset}/TASK; see `genodiff finetune list {dataset}`",
+        )
+    if suite in suite_names() and task and not Path(dataset).exists():
+        references = {name: Path(path) for name, path in (reference or {}).items()}
+        return load_task(
+            suite,
+            task,
+            source=data,
+            split=split,
+            references=references,
+            offline=True,
+            sequences=bool(references),
+        )
+    layout = TableColumns(sequence, tuple(label))
+    return load_own_data(
+        dataset, test, valid, layout=layout, kind=kind, max_length=max_length, split=split
+    )

@@ -1,0 +1,52 @@
+"""The words of `--model`, judged before any network is loaded: this module imports no torch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from genodiff.domain import DNA, TEXT, DomainName
+from genodiff.errors import UsageError, did_you_mean
+
+SCRATCH = "scratch"
+EVERY_BASELINE = "baselines"
+
+BASELINES = (
+    "majority", "length-tree", "kmer-lr", "cnn", "lookup-same", "lookup-overlap",
+)  # fmt: skip
+"""The names of the baselines of DNA (see `baselines`)."""
+
+TEXT_BASELINES = ("majority", "length-tree", "bow-lr", "char-lr")
+"""The names of the baselines of text."""
+
+
+def baseline_names(domain: DomainName) -> tuple[str, ...]:
+    """The baselines of a domain."""
+    return {DNA.name: BASELINES, TEXT.name: TEXT_BASELINES}[domain]
+
+
+def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[str | None, str]]:
+    """The (name, word) pairs that are meant: NAME=WORD has a name, `baselines` means all of them.
+
+    Raises `UsageError` for a word that is neither a baseline, nor scratch, nor a path.
+    """
+    found: list[tuple[str | None, str]] = []
+    for word in words:
+        if word == EVERY_BASELINE:
+            found += [(None, name) for name in baselines]
+            continue
+        name, equals, rest = word.partition("=")
+        named = bool(equals) and "/" not in name and bool(rest)
+        found.append((name, rest) if named else (None, word))
+    for _, word in found:
+        if is_path(word, baselines) and not Path(word).exists() and "/" not in word:
+            known = [*baselines, SCRATCH, EVERY_BASELINE]
+            raise UsageError(
+                f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}"
+            )
+    if not found:
+        raise UsageError("no model", fix="give --model RUN, --model scratch or --model baselines")
+    return found
+
+
+def is_path(word: str, baselines: Sequence[str]) -> bool:
+    """Whether a word names a run or a checkpoint."""
+    return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")
