@@ -1,0 +1,117 @@
+"""`genodiff.evaluate`, `report`, `judge`, `compare` from Python; their errors come early."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_run import write_run
+
+import genodiff
+from genodiff.errors import CheckpointError, UsageError
+from tests.commands import command
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return write_run(tmp_path_factory.mktemp("run"))
+
+
+def test_an_evaluation_is_what_the_command_line_prints(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = genodiff.evaluate(run, max_windows=4, baselines=False, keep=False, device="cpu")
+    assert not (run / "eval.json").exists()
+    words = ("eval", "--model", run, "--max-windows", 4, "--no-baselines", "--threads", 1)
+    shown = json.loads(command(capsys, *words, "--json")[1])
+    timed = {"seconds", "created"}
+    assert {k: v for k, v in found.items() if k not in timed} == {
+        k: v for k, v in shown.items() if k not in timed
+    }
+    assert set(json.loads((run / "eval.json").read_text())) == {"test"}
+
+
+def test_a_loaded_model_is_evaluated_too(run: Path) -> None:
+    model = genodiff.load(run, device="cpu")
+    found = genodiff.evaluate(model, max_windows=4, baselines=False, keep=False)
+    assert found["checkpoint"] == model.digest
+    plan = genodiff.evaluate(model, plan=True)
+    assert (plan["windows"], plan["domain"]) == (10, "dna")
+
+
+def test_faults_are_errors_of_ours(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="is not there"):
+        genodiff.evaluate(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="no split 'tset'"):
+        genodiff.evaluate(run, split="tset")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="--repeats 0"):
+        genodiff.judge(["ACGT"], judge=run, repeats=0)
+
+
+def test_sequences_in_memory_are_judged_by_a_masked_run(run: Path) -> None:
+    found = genodiff.judge(["ACGTTTGACA", "GGC"], judge=run, reference=False, device="cpu")
+    assert (found["figure"], found["file"], found["samples"]["tokens"]) == ("bound", None, 13)
+    assert "real" not in found
+
+
+def test_a_page_is_written_where_it_is_asked(run: Path, tmp_path: Path) -> None:
+    assert genodiff.report(run, out=tmp_path / "page.html") == tmp_path / "page.html"
+    assert genodiff.report(run) == run / "report.html"
+    (run / "report.html").write_text('<meta name="generator" content="genodiff 0.0.1">')
+    assert genodiff.report(run) == run / "report.html", "a page of an older version is replaced"
+    (tmp_path / "mine.html").write_text("mine")
+    with pytest.raises(UsageError, match="genodiff did not write it"):
+        genodiff.report(run, out=tmp_path / "mine.html")
+
+
+def test_an_evaluation_that_is_stopped_keeps_what_was_there_and_says_so(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command(capsys, "eval", run, "--max-windows", 4, "--no-baselines", "--threads", 1)
+    before = (run / "eval.json").read_bytes()
+
+    def stopped(*given: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("genodiff.scoring.dna_evaluation.bound_of", stopped)
+    code, out, err = command(capsys, "eval", run, "--threads", 1)
+    assert (code, out) == (130, "")
+    assert "stopped by Ctrl-C" in err
+    assert "eval.json keeps finished evaluations only" in err
+    assert (run / "eval.json").read_bytes() == before
+    assert not list(run.glob("*.tmp*"))
+
+
+def test_usage_errors_come_before_torch(run: Path, tmp_path: Path) -> None:
+    faults = [
+        (["eval", str(tmp_path / "nowhere")], 4),
+        (["eval", str(run), "--repeats", "0"], 2),
+        (["eval", str(run), "--text", "x"], 2),
+        (["eval", str(run), "--fasta", "nowhere.fa"], 3),
+        (["eval", str(run), "--domain", "text"], 4),
+        (["report", str(tmp_path / "nowhere")], 4),
+        (["compare", str(run)], 2),
+        (["compare", str(run), str(tmp_path / "nowhere")], 4),
+        (["judge", "nowhere.fa", "--judge", str(run)], 3),
+        (["judge", "x.fa", str(tmp_path / "nowhere")], 4),
+    ]
+    code = (
+        "import sys\nfrom genodiff.cli import main\n"
+        f"for words, expected in {faults!r}:\n"
+        "    try: main(words)\n"
+        "    except SystemExit as end: assert end.code == expected, (words, end.code)\n"
+        "    else: raise AssertionError(words)\n"
+        "    assert 'torch' not in sys.modules, words\n"
+    )
+    # The run's domain is told by model.json, which a finished run has at its top.
+    (run / "model.json").write_text(json.dumps({"domain": "dna"}))
+    try:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    finally:
+        (run / "model.json").unlink()
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) == len(faults)
