@@ -1,6 +1,7 @@
 # make demo   set up, train the embedded default, sample, report
 # make test   set up, run the tests
 # make docs   set up, build the documentation into site/, strictly
+# make clean  remove the environment and what was built
 # make check  lint and the quick tests of every room: the habit before a commit
 PYTHON ?= python3
 VENV   ?= .venv
@@ -72,4 +73,4 @@ $(VENV)/.docs: $(VENV)/.run
 	@touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) build dist site genodiff.egg-info genodiff/kernels/_native_*

@@ -90,6 +90,12 @@ def test_the_cpu_build_of_torch_comes_from_one_place() -> None:
     assert makefile[1] == container[1] == tried_with
 
 
+def test_the_container_asks_for_extras_that_exist() -> None:
+    asked = re.search(r"^ARG EXTRAS=(\S+)$", (ROOT / "Containerfile").read_text(), flags=re.M)
+    assert asked
+    assert set(asked[1].split(",")) <= set(PROJECT["optional-dependencies"])
+
+
 def test_the_release_is_pinned_holds_no_secret_and_publishes_tags_alone() -> None:
     text = (ROOT / ".github/workflows/release.yml").read_text()
     uses = re.findall(r"uses: (\S+)(.*)", text)
