@@ -190,7 +190,10 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
     from genodiff.errors import did_you_mean
     from genodiff.finetuning.model_words import SCRATCH, baseline_names, split_words
     from genodiff.finetuning.protocol import FitSettings
+    from genodiff.tasks.class_folders import refuse_archive
 
+    if request.data is not None:
+        refuse_archive(request.data)
     tasks = request.names(task)
     FitSettings.parse(over)
     for _, word in split_words(words, baseline_names(request.domain)):

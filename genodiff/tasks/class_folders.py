@@ -4,9 +4,11 @@ Genomic Benchmarks use it.
 
 It is read from a folder or straight from its zip archive. Classes and files are put in order by
 name, so that labels and seed splits do not depend on the order in which a file system lists them.
-Hidden files are passed over; everything else that is not a sequence is an error.
+Hidden files, and those that file managers leave (Thumbs.db), are passed over; everything else that
+is not a sequence is an error.
 """
 
+import logging
 import os
 import zipfile
 import zlib
@@ -22,10 +24,14 @@ from genodiff.io.input_file import open_input
 from genodiff.tasks.examples import Examples, checked_sequence
 
 PARTS = ("train", "test")
+ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tbz2", ".txz", ".7z", ".rar")
 _ENDING = ".txt"
 _LARGEST = 1 << 26
+_LEFT_BY_FILE_MANAGERS = {".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini"}
 _BOM = b"\xef\xbb\xbf"
 _LAYOUT = "the layout is train/CLASS/*.txt and test/CLASS/*.txt"
+
+_log = logging.getLogger("genodiff")
 
 
 class _Tree(NamedTuple):
@@ -34,6 +40,7 @@ class _Tree(NamedTuple):
     shown: str
     files: dict[str, dict[str, list[str]]]
     read: Callable[[str], bytes]
+    passed_over: tuple[str, ...] = ()
 
 
 def is_class_folders(path: Path) -> bool:
@@ -42,6 +49,22 @@ def is_class_folders(path: Path) -> bool:
     A folder counts if `train` or `test` in it, or in its only folder, holds folders.
     """
     return (path.is_file() and path.suffix.lower() == ".zip") or _root(path) is not None
+
+
+def refuse_archive(path: str | Path) -> None:
+    """Raises `DataError` for an archive that is not read in place: only zips are."""
+    path = Path(path)
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        is_tar = file.read(512)[257:262] == b"ustar"
+    if is_tar or path.name.lower().endswith(ARCHIVES):
+        kind = "a tar" if is_tar or ".t" in path.name.lower() else "an"
+        raise DataError(
+            f"is {kind} archive, which is not read in place",
+            file=path,
+            fix="unpack it and give the folder, or give a zip",
+        )
 
 
 def read_class_folders(
@@ -54,6 +77,9 @@ def read_class_folders(
     """
     path = Path(path)
     tree = _zip(path) if path.is_file() else _folder(path)
+    if tree.passed_over:
+        names = ", ".join(sorted({name.rpartition("/")[2] for name in tree.passed_over}))
+        _log.info("%s: passed over %d files (%s)", tree.shown, len(tree.passed_over), names)
     for part in PARTS:
         if not tree.files.get(part):
             raise DataError(
@@ -150,7 +176,13 @@ def _folder(path: Path) -> _Tree:
     for part in PARTS:
         if (root / part).is_dir():
             files[part] = {name: _names(root / part / name) for name in _class_names(root / part)}
-    return _Tree(str(root), files, lambda name: _bytes(root / name))
+    left = [
+        str(path)
+        for folder in (root / part for part in files)
+        for path in (*folder.glob("*"), *folder.glob("*/*"))
+        if path.name.lower() in _LEFT_BY_FILE_MANAGERS
+    ]
+    return _Tree(str(root), files, lambda name: _bytes(root / name), tuple(left))
 
 
 def _class_names(folder: Path) -> list[str]:
@@ -182,11 +214,15 @@ def _names(folder: Path) -> list[str]:
 def _listed(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
+            return sorted((e for e in entries if not _is_passed_over(e.name)), key=lambda e: e.name)
     except OSError as fault:
         raise DataError(
             f"cannot be listed ({fault.strerror})", file=folder, fix="check its permissions"
         ) from None
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.startswith(".") or name.lower() in _LEFT_BY_FILE_MANAGERS
 
 
 def _bytes(path: Path) -> bytes:
@@ -207,12 +243,16 @@ def _zip(path: Path) -> _Tree:
         ) from None
     files: dict[str, dict[str, list[str]]] = {}
     places: dict[str, str] = {}
+    left: list[str] = []
     for entry in archive.infolist():
         pieces = entry.filename.split("/")
         if entry.file_size > _LARGEST:
             raise DataError(
                 f"'{entry.filename}' claims {entry.file_size:,} bytes", file=path, fix=fix
             )
+        if pieces[-1].lower() in _LEFT_BY_FILE_MANAGERS:
+            left.append(entry.filename)
+            continue
         if entry.is_dir() or any(
             (piece.startswith(".") and piece != "..") or piece == "__MACOSX" for piece in pieces
         ):
@@ -244,4 +284,4 @@ def _zip(path: Path) -> _Tree:
                 f"'{name}' cannot be unpacked: the zip is corrupt ({fault})", file=path, fix=fix
             ) from None
 
-    return _Tree(str(path), files, read)
+    return _Tree(str(path), files, read, tuple(left))

@@ -6,7 +6,7 @@ import numpy as np
 
 from genodiff.errors import DataError, UsageError
 from genodiff.io.input_file import open_input
-from genodiff.tasks.class_folders import is_class_folders, read_class_folders
+from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
 from genodiff.tasks.examples import Examples, Parts, class_counts, concatenate
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import Kind
@@ -44,6 +44,9 @@ def load_own_data(
     `UsageError`.
     """
     path = Path(train)
+    for given in (train, test, valid):
+        if given is not None:
+            refuse_archive(given)
     parts, kind, classes = _parts(path, test, valid, layout, kind)
     if split in ("dedup", "chrom-holdout"):
         parts = resplit(split, parts, classes, frozenset())

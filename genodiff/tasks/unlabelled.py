@@ -149,7 +149,8 @@ def _text_lines(given: str | Path, source: QuerySource) -> Iterator[Query]:
 def _sentences(fields: list[str], source: QuerySource, shown: str | None, line: int) -> bytes:
     if len(fields) != source.n_texts:
         wanted = "one sentence" if source.n_texts == 1 else "two sentences with a tab between"
-        what = f"{len(fields)} sentences, and the model reads {wanted}"
+        n = "one sentence" if len(fields) == 1 else f"{len(fields)} sentences"
+        what = f"{n}, and the model reads {wanted}"
         raise DataError(what, file=shown, line=line, fix=f"give {wanted}")
     words = [field.strip() for field in fields]
     if not all(words):

@@ -5,12 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import genodiff
 from genodiff.errors import UsageError
-from genodiff.finetuning.scored_unit import read_predictions
+from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.scored_unit import read_predictions, run_unit
+from genodiff.finetuning.unit import Unit
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData
 from tests.commands import command, exit_code
 from tests.finetuning.motif_task import examples
 
@@ -202,3 +209,36 @@ def test_a_usage_error_comes_before_torch(sweep: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "4 False"
     assert "is not there" in done.stderr
+
+
+def test_sentences_are_answered_as_in_the_test_pass(
+    text_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends = [f"moon {i}" if i % 2 else f"the night {i}" for i in range(24)]
+    pairs = [(f"the night {i} is long", end) for i, end in enumerate(ends)]
+    some = Examples(
+        [f"{a}\t{b}".encode() for a, b in pairs],
+        np.arange(24) % 2,
+        [f"row{i}" for i in range(1, 25)],
+    )
+    task = Task(suite="glue", name="pairs", domain="text", max_length=40)
+    (model,) = parse_models([f"ours={text_run}"], (), "text")
+    unit = Unit(
+        suite="glue", task="pairs", split="official", data="x", model=model, seed=1,
+        settings=FitSettings(epochs=1, batch_size=8, rc="none"),
+    )  # fmt: skip
+    run_unit(unit, TaskData(task, some, some, "official"), tmp_path)
+    wanted = read_predictions(unit.folder(tmp_path))[0]
+    table, lines = tmp_path / "pairs.tsv", tmp_path / "pairs.txt"
+    table.write_text("sentence1\tsentence2\n" + "".join(f"{a}\t{b}\n" for a, b in pairs))
+    lines.write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    for given in (table, lines):
+        code, out, err = command(capsys, "predict", tmp_path, given, "--json", "--threads", 1)
+        assert code == 0, err
+        rows = [json.loads(line) for line in out.splitlines()]
+        found = [list(row["probabilities"].values()) for row in rows]
+        assert np.abs(np.array(found) - wanted).max() < 1e-6
+    lines.write_text("only one\n")
+    code, _, err = command(capsys, "predict", tmp_path, lines, "--threads", 1)
+    assert code == 3
+    assert "line 1: one sentence, and the model reads two sentences" in err

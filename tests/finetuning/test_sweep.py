@@ -436,3 +436,38 @@ def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_o
         True,
         False,
     ]
+
+
+def test_what_was_done_without_weights_says_so_and_is_kept_when_asked(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out, words = home / "kept", [f"ours={home / 'run'}", "kmer-lr", "majority"]
+    plan = plan_of(home, words, seeds=1)
+    sweep(plan._replace(keep="none"), out)
+    before = (out / FILE).read_bytes()
+    assert not list(out.glob("units/*/model.safetensors"))
+    with caplog.at_level("INFO", logger="genodiff"):
+        sweep(plan, out)
+    assert "2 of 3 units were done without" in caplog.text
+    assert "--keep-weights" in caplog.text
+    assert not list(out.glob("units/*/predictor.json"))
+    caplog.clear()
+    sweep(plan._replace(keep="all"), out, jobs=2)
+    assert (out / FILE).read_bytes() == before
+    kept = [json.loads(p.read_text()) for p in out.glob("units/*/predictor.json")]
+    assert sorted(card["form"] for card in kept) == ["kmer-lr", "network"]
+    rows = {row["model"]: row for row in read_results(out)}
+    assert all(c["test"]["accuracy"] == rows[c["unit"]["model"]]["value"] for c in kept)
+    assert not caplog.text.count("not the recorded one")
+
+
+def test_a_plan_says_the_space_of_weights(home: Path) -> None:
+    plan = plan_of(home, [f"ours={home / 'run'}", "cnn", "kmer-lr", "majority"])
+    kept, none = estimate(plan, "cpu", 1), estimate(plan._replace(keep="none"), "cpu", 1)
+    sweep(plan_of(home, ["cnn", "kmer-lr"], seeds=1), home / "space")
+    there = [p.stat().st_size for p in (home / "space").glob("units/*/model.safetensors")]
+    for row in kept["rows"]:
+        if row["model"] in ("cnn", "kmer-lr"):
+            assert any(0.8 < row["disk_bytes"] / size < 1.2 for size in there)
+    assert kept["disk_bytes"] - none["disk_bytes"] > 2 * 4 * kept["rows"][0]["parameters"]
+    assert any("--no-keep" in line for line in plan_lines(kept))

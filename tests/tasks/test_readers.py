@@ -4,6 +4,7 @@ remedy.
 
 import gzip
 import os
+import tarfile
 import warnings
 import zipfile
 from pathlib import Path
@@ -375,3 +376,36 @@ def test_true_hg38_pieces_give_the_sequences_that_stand_in_the_partial_table(sha
             assert list(found) == part.sequences
             n += part.n
     assert n == rows.height
+
+
+def test_what_file_managers_leave_is_passed_over_with_a_note(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clean, left = write_folder(tmp_path / "clean"), write_folder(tmp_path / "left")
+    for place in ("train", "train/negative", "test/positive"):
+        for name in (".DS_Store", "Thumbs.db", "desktop.ini"):
+            (left / place / name).write_bytes(b"\0junk")
+    archive = tmp_path / "left.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(left.rglob("*")):
+            file.write(path, path.relative_to(left))
+    wanted = read_class_folders(clean)
+    for given in (left, archive):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="genodiff"):
+            found = read_class_folders(given)
+        assert found[0].sequences == wanted[0].sequences
+        assert found[2] == wanted[2]
+        assert "passed over 9 files (.DS_Store, Thumbs.db, desktop.ini)" in caplog.text
+    caplog.clear()
+    read_class_folders(clean)
+    assert "passed over" not in caplog.text
+
+
+def test_an_archive_is_named_for_what_it_is(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "task")
+    for name, mode in (("task.tar", "w"), ("task.tar.gz", "w:gz")):
+        with tarfile.open(tmp_path / name, mode) as file:  # type: ignore[call-overload]
+            file.add(folder, "task")
+        with pytest.raises(DataError, match=rf"{name}: is a tar archive.*unpack it"):
+            load_own_data(tmp_path / name)
