@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 _LONGEST_NAME = 80
+_NEAR = 0.6  # of two names; less suggests what nobody meant
 
 
 def printable(text: object, longest: int | None = None) -> str:
@@ -28,8 +29,8 @@ def printable(text: object, longest: int | None = None) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """What a message says after an unknown name: the nearest known one, else all of them."""
     known = sorted(known)
-    near = get_close_matches(name, known, n=1, cutoff=0.5) or get_close_matches(
-        name.lower(), known, n=1, cutoff=0.5
+    near = get_close_matches(name, known, n=1, cutoff=_NEAR) or get_close_matches(
+        name.lower(), known, n=1, cutoff=_NEAR
     )
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}"
 

@@ -5,11 +5,13 @@ import signal
 import sys
 
 from cyclopts import App
-from cyclopts.exceptions import CycloptsError, UnknownCommandError
+from cyclopts.exceptions import CycloptsError
 
 from genodiff import __version__
+from genodiff.cli.completion import add_completion
+from genodiff.cli.explain import explain
 from genodiff.cli.verbs import VERBS, add_verb
-from genodiff.errors import GenodiffError, did_you_mean, printable
+from genodiff.errors import GenodiffError, printable
 from genodiff.registry import load_plugins
 
 # Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its default, some
@@ -28,6 +30,7 @@ def build_app() -> App:
         version=__version__,
         help_format="plaintext",
     )
+    add_completion(app)
     for name, verb in VERBS.items():
         add_verb(app, name, verb)
     return app
@@ -50,9 +53,9 @@ def main(arguments: list[str] | None = None) -> None:
     except CycloptsError as error:
         if debug:
             raise
-        sys.exit(_fail(f"{_explain(error)}; see `genodiff {_verb_of(arguments)}--help`", 2))
+        sys.exit(_fail(explain(error), 2))
     except KeyboardInterrupt:
-        sys.exit(_fail("interrupted", 128 + signal.SIGINT))
+        sys.exit(_fail("stopped by Ctrl-C; no file was left half-written", 128 + signal.SIGINT))
     except BrokenPipeError:
         _drop_stdout()
         sys.exit(128 + signal.SIGPIPE)
@@ -66,16 +69,6 @@ def main(arguments: list[str] | None = None) -> None:
         if debug:
             raise
         sys.exit(_fail("out of memory; give a smaller --batch-size or --seq-len", 5))
-
-
-def _explain(error: CycloptsError) -> str:
-    """What is wrong with the arguments, in one line."""
-    if isinstance(error, UnknownCommandError) and error.unused_tokens and error.app is not None:
-        # The text of cyclopts would import every verb, and its list of verbs is cut off.
-        name = error.unused_tokens[0]
-        known = [verb for verb in error.app if not verb.startswith("-")]
-        return f"unknown command '{printable(name)}'; {did_you_mean(name, known)}"
-    return " ".join(str(error).split()).rstrip(".")
 
 
 def _drop_stdout() -> None:
@@ -93,7 +86,3 @@ def _fail(message: str, code: int) -> int:
         _drop_stdout()
     print(f"genodiff: error: {message}", file=sys.stderr)
     return code
-
-
-def _verb_of(arguments: list[str]) -> str:
-    return f"{arguments[0]} " if arguments and arguments[0] in VERBS else ""

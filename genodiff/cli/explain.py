@@ -1,0 +1,52 @@
+"""What is wrong with the words of a command line, in one sentence."""
+
+from difflib import get_close_matches
+from itertools import chain
+
+from cyclopts.exceptions import (
+    CycloptsError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+from genodiff.errors import did_you_mean, printable
+
+_NEAR = 0.7  # of two flags without their dashes; less suggests what nobody meant
+_FEW = 24  # flags that a message may list
+
+
+def explain(error: CycloptsError) -> str:
+    """What is wrong, with the nearest name where one is near, and where help is."""
+    return f"{_describe(error)}; see `{_command(error)} --help`"
+
+
+def _command(error: CycloptsError) -> str:
+    return " ".join(["genodiff", *(error.command_chain or ())])
+
+
+def _describe(error: CycloptsError) -> str:
+    if isinstance(error, UnknownCommandError) and error.unused_tokens and error.app is not None:
+        # The text of cyclopts would import every verb, and its list of verbs is cut off.
+        name = error.unused_tokens[0]
+        known = [verb for verb in error.app if not verb.startswith("-")]
+        return f"unknown command '{printable(name)}'; {did_you_mean(name, known)}"
+    if isinstance(error, UnknownOptionError):
+        return _describe_option(error)
+    if isinstance(error, UnusedCliTokensError):
+        words = " ".join(printable(word) for word in error.unused_tokens or ())
+        return f"unexpected argument {words}"
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _describe_option(error: UnknownOptionError) -> str:
+    given = (error.token.keyword or error.token.value).split("=", 1)[0]
+    names = chain.from_iterable(one.names for one in error.argument_collection if one.parse)
+    known = {name.lstrip("-"): name for name in names if name.startswith("-")}
+    shown = f"Unknown option: {printable(given)}"
+    near = get_close_matches(given.lstrip("-").lower(), known, n=1, cutoff=_NEAR)
+    if near:
+        return f"{shown}. Did you mean {known[near[0]]}?"
+    flags = [flag for flag in known.values() if flag.startswith("--") and "." not in flag]
+    positive = [flag for flag in flags if not flag.startswith("--no-")]
+    return f"{shown}. Known: {', '.join(sorted(positive))}" if len(positive) <= _FEW else shown

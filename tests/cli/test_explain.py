@@ -1,0 +1,41 @@
+"""What a wrong word is answered with: a near name, or those that are known; never a far one."""
+
+import pytest
+from commands import command
+
+WRONG = [
+    ("trian", "did you mean 'train'?"),
+    ("bogus", "known: checkpoint, compare, config, data, demo, doctor, embed, eval"),
+    ("data lst", "did you mean 'list'?; see `genodiff data --help`"),
+    ("data bogus", "known: build, check, get, list, tokenizer;"),
+    ("checkpoint bogus", "known: check, export, import;"),
+    ("config bogus", "known: check, presets, schema, show;"),
+    ("train toy --seeed 1", "Did you mean --seed?"),
+    ("train toy --bacth-size 1", "Did you mean --batch-size?"),
+    ("data check --jsom a.fa", "Did you mean --json?; see `genodiff data check --help`"),
+    ("data get toy --bogus", "Unknown option: --bogus. Known: --device, "),
+    ("checkpoint check A --model B", "unexpected argument A"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG)
+def test_a_wrong_word_is_one_line_with_what_is_near(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = command(capsys, *words.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert "Available" not in err
+
+
+def test_finetune_names_all_that_it_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    err = command(capsys, "finetune", "bogus")[2]
+    for name in ("audit", "check", "gue", "list", "report", "table"):
+        assert f" {name}" in err
+
+
+@pytest.mark.parametrize("flag", ["--wandb", "--logs", "--zzz"])
+def test_no_far_name_is_suggested(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    err = command(capsys, "train", "toy", flag)[2]
+    assert "Did you mean" not in err
+    assert err.endswith(f"Unknown option: {flag}; see `genodiff train --help`\n")
