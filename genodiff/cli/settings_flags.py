@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 
-from genodiff.runs.resolve import ALIASES, list_sections, list_short_names
+from genodiff.api.settings import ALIASES, list_sections, list_short_names
 
 _TITLES = {
     "data": "Data",

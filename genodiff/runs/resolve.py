@@ -129,12 +129,14 @@ def resolve_config(
     file: str | Path | None = None,
     over: dict[str, Any] | None = None,
     preset: str | None = None,
+    together: bool = True,
 ) -> RunConfig:
     """The whole configuration: a preset, over it `given`, over that `over`.
 
     `given` comes from `file`, `over` from flags. A preset or another kind of network named in
     `over` replaces the network of `given`. Where the kind is named without a preset, its first
-    preset lies below. Raises `UsageError` for whatever cannot be meant.
+    preset lies below. `together=False` leaves out `check_together`, which imports torch. Raises
+    `UsageError` for whatever cannot be meant.
     """
     under, top = expand_names(given, file=file), expand_names(over or {})
     kind = _kind(top)
@@ -164,7 +166,8 @@ def resolve_config(
             {"recipe": top.get("recipe", "")} | below, file=file
         )  # what the file says is the file's fault
     config = RunConfig.parse(merge_settings(below, top), file=None if top else file)
-    config.check_together(None if top else file)
+    if together:
+        config.check_together(None if top else file)
     if domain is TEXT and config.data.packing == "auto":
         packing = "packed" if config.recipe == OWN else load_text_recipe(config.recipe).packing
         config = config.model_copy(
@@ -178,6 +181,8 @@ def resolve_config(
     return config.model_copy(update={"preset": named})
 
 
-def read_config(path: str | Path, over: dict[str, Any] | None = None) -> RunConfig:
+def read_config(
+    path: str | Path, over: dict[str, Any] | None = None, *, together: bool = True
+) -> RunConfig:
     """The configuration in a YAML file, completed. Raises `UsageError` naming the file."""
-    return resolve_config(read_yaml(path), file=path, over=over)
+    return resolve_config(read_yaml(path), file=path, over=over, together=together)

@@ -26,6 +26,8 @@ GIB = 1 << 30
 _MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}
 _OPTIONAL = {
     "tokenizers": "text models",
+    "tensorboard": "train --logger tensorboard",
+    "wandb": "train --logger wandb",
     "mamba-ssm": "the published CUDA scan",
     "causal-conv1d": "its CUDA convolution",
 }

@@ -25,6 +25,7 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.folder import RunFolder
 from genodiff.runs.model import collect_tensors
 from genodiff.training.horizon import Plan
+from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import learning_rate, moments, set_moments
 from genodiff.training.progress import Reporter
@@ -58,10 +59,11 @@ class Boundary(pl.Callback):
         folder: RunFolder | None,
         counters: Counters,
         state: State | None,
+        loggers: RunLoggers | None = None,
     ) -> None:
         self.config, self.plan, self.average, self.objective = config, plan, average, objective
         self.valid, self.signals, self.folder, self.state = valid, signals, folder, state
-        self.counters = counters
+        self.counters, self.loggers = counters, loggers
         self.last_valid: tuple[float, float] | None = None
         self.stopped_by: int | None = None
         self.reporter: Reporter | None = None
@@ -166,7 +168,7 @@ class Boundary(pl.Callback):
         nats, unweighted, bases, weights = module.totals.tolist()
         step, seconds = self.counters.step, self.counters.seconds
         bits = unweighted / bases / math.log(2) if bases else math.nan
-        folder.metrics.append(
+        row = dict(
             step=step,
             tokens=self.counters.tokens,
             seconds=f"{seconds:.3f}",
@@ -180,6 +182,9 @@ class Boundary(pl.Callback):
             weighted_bits=f"{nats / weights / math.log(2):.6f}" if weights else "",
             skipped=int(module.skip),
         )
+        folder.metrics.append(**row)
+        if self.loggers is not None:
+            self.loggers.send(row)
         if self.reporter is not None:
             horizon = self.plan.horizon(step)
             pace = (seconds - self.begun[1]) / (step - self.begun[0])

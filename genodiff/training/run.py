@@ -9,7 +9,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -52,6 +52,7 @@ from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.training.callbacks import Boundary, Counters
 from genodiff.training.horizon import open_plan
+from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import average_of
 from genodiff.training.signals import Signals, calm_child
@@ -99,11 +100,13 @@ def train(
     offline: bool = False,
     argv: list[str] | None = None,
     start: WarmStart | None = None,
+    loggers: Sequence[str] = (),
 ) -> RunResult:
     """Train into the folder `out` until the run's limit, from where it stands.
 
     Returns how the run stands then. A run that has no checkpoint yet begins from `start`, where one
-    is given. Raises `UsageError` where the folder is in use or holds another configuration's run,
+    is given. `loggers` are names of `LOGGERS` that rows also go to. Raises `UsageError` where the
+    folder is in use or holds another configuration's run,
     `DataError` where the data is missing or has changed, `CheckpointError` where no checkpoint is
     usable or a start is not what the configuration says, `Interrupted` (its state is saved) after a
     signal, and `GenodiffError` where training fails.
@@ -149,8 +152,20 @@ def train(
         )
         if state is not None:
             feed.store.check_same(state.counters["data"])
+        names = loggers if world.rank == 0 else ()
+        curves = stack.enter_context(RunLoggers(names, out, config, counters.step, offline=offline))
         return _fit(
-            config, out, device, argv or sys.argv, world, signals, feed, state, counters, start
+            config,
+            out,
+            device,
+            argv or sys.argv,
+            world,
+            signals,
+            feed,
+            state,
+            counters,
+            start,
+            curves,
         )
 
 
@@ -193,6 +208,7 @@ def _fit(
     state: State | None,
     counters: Counters,
     start: WarmStart | None,
+    loggers: RunLoggers,
 ) -> RunResult:
     objective = build_objective(config, build_diffusion(config, feed.alphabet))
     backbone = build_backbone(config, feed.alphabet)
@@ -238,6 +254,7 @@ def _fit(
         files,
         counters,
         state,
+        loggers,
     )
     soft = feed.recipe.soft_mask_weight
     module = Pretraining(backbone, objective, config, soft, world.size)

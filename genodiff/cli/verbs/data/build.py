@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from genodiff.api.sources import OWN, resolve_source
 from genodiff.cli.common import Common
-from genodiff.cli.sources import resolve_source
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
-from genodiff.data.recipe import SPLITS, load_recipe
+from genodiff.data.recipe import SPLITS, load_recipe, user_recipe
 from genodiff.data.store import Store
 from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
 from genodiff.data.text_store import TextStore, build_text_store
@@ -50,10 +50,10 @@ def build(
 ) -> None:
     """Build the store of a recipe, and print what each split holds."""
     common.apply()
-    named, text, meant = resolve_source(recipe, fasta, text, domain, None)
+    named, fasta, text, meant = resolve_source(recipe, fasta, text, domain)
     store: Store | TextStore
     if meant == TEXT.name:
-        texts = own_text_recipe(str(text)) if named == "own" else load_text_recipe(recipe)
+        texts = own_text_recipe(str(text)) if named == OWN else load_text_recipe(recipe)
         store = build_text_store(
             texts,
             text,
@@ -62,7 +62,10 @@ def build(
             force=force,
         )
     else:
-        chosen = load_recipe(recipe, bed=bed)
+        if named == OWN and fasta is not None:
+            chosen = user_recipe(fasta, bed)
+        else:
+            chosen = load_recipe(recipe, bed=bed)
         store = build_dna_store(chosen, fasta, offline=common.offline, force=force)
     store.verify()
     splits: dict[str, Any] = {}

@@ -1,0 +1,110 @@
+"""Which data a recipe or file, `--fasta`, `--text` and `--domain` name together."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.data.recipe import recipe_names
+from genodiff.data.text_recipe import domain_of
+from genodiff.errors import UsageError, printable
+from genodiff.io.input_file import STDIN, open_input
+
+OWN = "own"
+_DNA = (".fa", ".fasta", ".fna", ".ffn", ".gb", ".gbk", ".gbff", ".genbank", ".embl")
+_HEADS = (b">", b"LOCUS ", b"ID  ")
+
+
+class ChosenData(NamedTuple):
+    """What is read, and of which domain it is; None where it is not said."""
+
+    recipe: str | None
+    fasta: str | None
+    text: str | None
+    domain: str | None
+
+
+def resolve_source(
+    source: str | None, fasta: str | None, text: str | None, domain: str | None, given: Any = None
+) -> ChosenData:
+    """The data that the flags mean.
+
+    A path in a recipe's place is a FASTA, GenBank or EMBL file, or with the domain text a text. A
+    recipe knows its domain. `given` are the settings of a configuration file. Raises `UsageError`
+    where they contradict each other, `DataError` for a file that cannot be read.
+    """
+    if text is not None and fasta is not None:
+        raise UsageError("--text and --fasta exclude each other", fix="give one of them")
+    if source is not None and _is_path(source):
+        flag, value = ("--text", text) if domain == "text" else ("--fasta", fasta)
+        if value is not None:
+            noun = "texts" if domain == "text" else "genomes"
+            raise UsageError(
+                f"'{printable(source)}' and {flag} are two {noun}",
+                fix="give one of them, or name a recipe",
+            )
+        if domain == "text":
+            return ChosenData(OWN, None, source, domain)
+        if os.path.isfile(Path(source) / "config.yaml"):
+            raise UsageError(
+                f"'{printable(source)}' is a run, not data",
+                fix=f"`genodiff train --resume {printable(source)}` goes on with it",
+            )
+        if _holds_sequences(source):
+            if text is not None:
+                raise UsageError(
+                    f"'{printable(source)}' is DNA, and --text is given", fix="give one of them"
+                )
+            return ChosenData(OWN, source, None, "dna")
+    named = source or (given.get("recipe") if isinstance(given, dict) else None)
+    for path in (fasta, text):
+        if path is not None and path != STDIN:
+            _refuse_absent(path)
+    if named is None or named == OWN:
+        return ChosenData(source, fasta, text, domain or ("text" if text is not None else None))
+    there = domain_of(str(named))
+    if domain not in (None, there):
+        what = f"'{named}' is a recipe of {there}, and --domain says {domain}"
+        raise UsageError(
+            what, fix=f"leave --domain out, or name a recipe of {domain} (`genodiff data list`)"
+        )
+    for flag, value, meant in (("--fasta", fasta, "dna"), ("--text", text, "text")):
+        if value is not None and meant != there:
+            raise UsageError(
+                f"{flag} does not go with '{named}', a recipe of {there}",
+                fix=f"name a recipe of {meant}, or none",
+            )
+    return ChosenData(source, fasta, text, there)
+
+
+def make_absolute(path: str | Path | None) -> str | None:
+    """The absolute path, so that a run folder can be used from anywhere; links are kept."""
+    return None if path is None else os.path.abspath(path)
+
+
+def _is_path(source: str) -> bool:
+    if source.endswith((".yaml", ".yml")) or source in recipe_names():
+        return False
+    return os.path.exists(source) or _is_named_as_dna(source)
+
+
+def _is_named_as_dna(source: str) -> bool:
+    return source.lower().removesuffix(".gz").removesuffix(".bgz").endswith(_DNA)
+
+
+def _holds_sequences(source: str) -> bool:
+    if _is_named_as_dna(source):
+        _refuse_absent(source)
+        return True
+    if not os.path.isfile(source):
+        return False
+    with open_input(source) as file:
+        head = next(file.blocks(), b"").lstrip()
+    return head.startswith(_HEADS)
+
+
+def _refuse_absent(path: str) -> None:
+    """Raises `DataError` where the file or folder cannot be opened."""
+    if os.path.isdir(path):
+        return
+    with open_input(path):
+        pass

@@ -1,0 +1,246 @@
+"""Training: `genodiff.train`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genodiff.api.machine import choose_device
+from genodiff.api.sources import make_absolute, resolve_source
+from genodiff.errors import UsageError
+from genodiff.runs.lock import check_lock_free
+from genodiff.runs.resolve import read_config, resolve_config
+from genodiff.settings import read_yaml
+from genodiff.training.logger_names import check_loggers
+
+if TYPE_CHECKING:
+    from genodiff.runs.config import RunConfig
+    from genodiff.training.run import RunResult
+    from genodiff.training.start import WarmStart
+
+
+def train(
+    source: str | Path | None = None,
+    *,
+    fasta: str | Path | None = None,
+    bed: str | Path | None = None,
+    text: str | Path | None = None,
+    preset: str | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    fresh: bool = False,
+    init: str | Path | None = None,
+    domain: str | None = None,
+    seed: int | None = None,
+    force: bool = False,
+    device: str = "auto",
+    offline: bool = False,
+    logger: Sequence[str] = ("csv",),
+    argv: list[str] | None = None,
+    **settings: Any,
+) -> RunResult:
+    """Train until the run's limit, or go on in its folder; how the run stands then.
+
+    `source` is a recipe ("toy", "hg38"), its YAML file, or your own FASTA, GenBank or EMBL file.
+    `settings` are those of `genodiff config schema`, by their place or their own name:
+    `train("toy", max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`.
+    `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`.
+
+    The result has `run` (the folder), `step`, `seconds`, `tokens`, `valid_bits` (bits per base of
+    the last validation, or None) and `already_done`. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`, and `Interrupted` (its state is saved) after a signal.
+    """
+    planned = plan_run(
+        source,
+        fasta=fasta,
+        bed=bed,
+        text=text,
+        preset=preset,
+        config=config,
+        out=out,
+        resume=resume,
+        fresh=fresh,
+        init=init,
+        domain=domain,
+        seed=seed,
+        force=force,
+        **settings,
+    )
+    return planned.train(device=device, offline=offline, logger=logger, argv=argv)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run whose configuration and folder are known, before anything is computed."""
+
+    config: RunConfig
+    folder: Path
+    start: WarmStart | None = None
+    force: bool = False
+    """Files in the folder that genodiff did not write are set aside."""
+
+    def estimate(self, *, device: str = "auto") -> dict[str, Any]:
+        """Parameters, tokens, memory, time and files, as `genodiff train --plan --json` prints."""
+        device = choose_device(device)
+        from genodiff.runs.folder import check_run_folder
+        from genodiff.training.estimate import estimate
+
+        self.config.check_together()
+        check_run_folder(self.folder, force=self.force)
+        return estimate(self.config, self.folder, device)
+
+    def describe(self, *, device: str = "auto") -> list[str]:
+        """The estimate as lines of text."""
+        found = self.estimate(device=device)
+        from genodiff.training.estimate import lines
+
+        return lines(found)
+
+    def train(
+        self,
+        *,
+        device: str = "auto",
+        offline: bool = False,
+        logger: Sequence[str] = ("csv",),
+        argv: list[str] | None = None,
+    ) -> RunResult:
+        """Train until the run's limit; see `genodiff.train`."""
+        check_loggers(logger)
+        device = choose_device(device)
+        from genodiff.runs.checkpoint import list_steps
+        from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
+        from genodiff.training.run import train as run
+
+        self.config.check_together()
+        check_run_folder(self.folder, force=self.force)
+        if self.force:
+            set_foreign_files_aside(self.folder)
+        start = self.start
+        if start is None and self.config.init is not None and not list_steps(self.folder):
+            from genodiff.hub.warm_start import read_warm_start
+
+            start = read_warm_start(self.config.init)
+        return run(
+            self.config,
+            self.folder,
+            device=device,
+            offline=offline,
+            argv=argv,
+            start=start,
+            loggers=logger,
+        )
+
+
+def plan_run(
+    source: str | Path | None = None,
+    *,
+    fasta: str | Path | None = None,
+    bed: str | Path | None = None,
+    text: str | Path | None = None,
+    preset: str | None = None,
+    config: str | Path | None = None,
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    fresh: bool = False,
+    init: str | Path | None = None,
+    domain: str | None = None,
+    seed: int | None = None,
+    force: bool = False,
+    **settings: Any,
+) -> PlannedRun:
+    """The run that `train` would train or go on with; options as there.
+
+    Imports torch only where a run or weights are read (`init`, a folder that holds no run). Raises
+    `UsageError`, `DataError`, `CheckpointError`.
+    """
+    if resume is not None and (fresh or out is not None):
+        raise UsageError(
+            f"--resume and {'--fresh' if fresh else '--out'} exclude each other",
+            fix="give one of them",
+        )
+    given = {} if config is None else read_yaml(config)
+    recipe, meant = None if source is None else str(source), domain
+    genome, words = make_absolute(fasta), make_absolute(text)
+    if resume is None:
+        chosen = resolve_source(recipe, _text(fasta), _text(text), domain, given)
+        recipe, meant = chosen.recipe, chosen.domain
+        genome, words = make_absolute(chosen.fasta), make_absolute(chosen.text)
+    own = (genome is not None or words is not None) and config is None and resume is None
+    named = {
+        "recipe": recipe or ("own" if own else None),
+        "fasta": genome,
+        "bed": make_absolute(bed),
+        "text": words,
+        "domain": meant,
+        "preset": preset,
+        "seed": seed,
+    }
+    over = settings | {key: value for key, value in named.items() if value is not None}
+    start = None
+    if init is not None:
+        start, given, over = _read_init(str(init), resume or out, given, over)
+    if resume is not None:
+        resume = Path(resume)
+        if not (resume / "config.yaml").is_file():
+            from genodiff.runs.folder import explain_no_run
+
+            raise explain_no_run(resume)
+        resolved = read_config(resume / "config.yaml", over, together=False)
+    else:
+        if "recipe" not in over and not (isinstance(given, dict) and "recipe" in given):
+            fix = (
+                "name one, such as `genodiff train hg38`, or give your FASTA: `genodiff train FILE`"
+            )
+            raise UsageError("no recipe", fix=fix)
+        resolved = resolve_config(given, file=config, over=over, together=False)
+    folder = Path(resume or out or Path("runs") / _name_run(resolved))
+    if fresh and (folder / "config.yaml").exists():
+        raise UsageError(
+            "holds a run already",
+            file=folder,
+            fix="leave --fresh out to go on with it, or choose another --out",
+        )
+    check_lock_free(folder)
+    return PlannedRun(resolved, folder, start, force)
+
+
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _read_init(
+    init: str, folder: str | Path | None, given: Any, over: dict[str, Any]
+) -> tuple[WarmStart | None, Any, dict[str, Any]]:
+    """The weights to begin from, the settings below the flags, and the flags.
+
+    The weights are None where the run in `folder` remembers them: the file may be gone by then.
+    """
+    from genodiff.hub.warm_start import find_remembered_config, put_network_below, read_warm_start
+
+    known = find_remembered_config(None if folder is None else Path(folder), init)
+    if known is not None:
+        return (
+            None,
+            put_network_below(known.backbone, given),
+            {**over, "init": known.init, "init_sha256": known.init_sha256},
+        )
+    start = read_warm_start(init)
+    return (
+        start,
+        put_network_below(start.settings, given),
+        {**over, "init": start.path, "init_sha256": start.digest},
+    )
+
+
+def _name_run(config: RunConfig) -> str:
+    """RECIPE-PRESET, the default name of a run's folder."""
+    file = config.fasta or config.text
+    stem: Any = (
+        Path(file).name.split(".")[0]
+        if config.recipe == "own" and file
+        else Path(config.recipe).stem
+    )
+    return f"{stem}-{config.preset or config.backbone.kind}"

@@ -1,0 +1,115 @@
+"""Help and usage errors of every verb come before torch and other heavy libraries are imported."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HEAVY = ("torch", "lightning", "polars", "sklearn", "scipy", "matplotlib", "transformers")
+# Verbs that still load one of them to parse their flags: entries only ever leave this list.
+NOT_YET_LIGHT = {
+    "config", "data build", "data tokenizer", "demo", "eval", "finetune audit", "finetune check",
+    "finetune list", "finetune report", "finetune table", "judge", "report", "sample",
+}  # fmt: skip
+
+# A child of the test imports the command line once, and forks for each line of words.
+CHILD = """
+import contextlib, io, json, os, sys
+from genodiff.cli import main
+HEAVY = json.loads(sys.argv[1])
+for words in json.loads(sys.argv[2]):
+    sys.stdout.flush()
+    if os.fork() == 0:
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main(words)
+            except SystemExit as end:
+                code = end.code or 0
+        loaded = [name for name in HEAVY if name in sys.modules]
+        print(json.dumps([words, code, loaded, err.getvalue()]))
+        sys.stdout.flush()
+        os._exit(0)
+    os.wait()
+"""
+
+
+def run_all(lines: list[list[str]], folder: Path) -> list[tuple[list[str], int, list[str], str]]:
+    """(words, exit code, heavy modules then loaded, stderr) of each line."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, json.dumps(HEAVY), json.dumps(lines)],
+        capture_output=True, text=True, check=True, timeout=300, cwd=folder,
+    )  # fmt: skip
+    found = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+    assert len(found) == len(lines)
+    return found  # type: ignore[return-value]
+
+
+def list_commands() -> list[list[str]]:
+    """The words of every verb, and of the verbs below it."""
+    code = (
+        "import json\nfrom cyclopts import App\nfrom genodiff.cli import build_app\n"
+        "def walk(app, path):\n"
+        "    names = [n for n in app if not n.startswith('-')]\n"
+        "    if not names: yield path\n"
+        "    for n in names: yield from walk(app[n], [*path, n])\n"
+        "print(json.dumps(list(walk(build_app(), []))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    commands: list[list[str]] = json.loads(done.stdout)
+    assert len(commands) > 25
+    return commands
+
+
+def test_help_and_unknown_flags_of_every_verb_load_nothing_heavy(tmp_path: Path) -> None:
+    commands = list_commands()
+    lines = [[*c, word] for c in commands for word in ("--help", "--bogus-flag")]
+    wrong = [
+        f"{' '.join(words)}: exit {code}, {', '.join(loaded)}"
+        for words, code, loaded, _ in run_all(lines, tmp_path)
+        if code != (0 if words[-1] == "--help" else 2) or loaded
+    ]
+    kept = [line for line in wrong if not any(line.startswith(name) for name in NOT_YET_LIGHT)]
+    assert not kept, "\n".join(kept)
+
+
+ERRORS = [
+    ("train toy --lr x", 2),
+    ("train toy --batch-size 0", 2),
+    ("train toy --preset caduceus-ps-470", 2),
+    ("train toy --schedule bogus", 2),
+    ("train toy --objective bogus", 2),
+    ("train hg83", 2),
+    ("train gone.fa", 3),
+    ("train toy --fasta gone.fa", 3),
+    ("train toy --text a.txt --fasta b.fa", 2),
+    ("train toy --config gone.yaml", 2),
+    ("train toy --seed -1", 2),
+    ("train toy --threads 0", 2),
+    ("train toy --logger bogus", 2),
+    ("train toy --resume a --fresh", 2),
+    ("train toy --resume a --out b", 2),
+    ("train", 2),
+    ("config show bogus", 2),
+    ("config check gone.yaml", 2),
+    ("data get bogus", 2),
+    ("data check", 2),
+    ("data check gone.fa", 3),
+    ("data build bogus", 2),
+    ("data build gone.fa", 3),
+    ("demo --minutes 0", 2),
+    ("checkpoint export run --format bogus", 2),
+    ("checkpoint import gone --out x --seq-len 1.5", 2),
+    ("doctor --threads 0", 2),
+]
+
+
+def test_usage_errors_load_nothing_heavy(tmp_path: Path) -> None:
+    found = run_all([line.split() for line, _ in ERRORS], tmp_path)
+    for (line, code), (_, got, loaded, err) in zip(ERRORS, found, strict=True):
+        if any(line.startswith(name) for name in NOT_YET_LIGHT):
+            continue
+        assert (got, loaded) == (code, []), f"{line}: {got} {loaded} {err}"
+        assert err.count("\n") == 1, line

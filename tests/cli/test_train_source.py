@@ -1,0 +1,76 @@
+"""`train FILE`: a user's own file in the recipe's place, and what does not go together."""
+
+import gzip
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+from commands import command
+
+import genodiff
+
+TINY = [
+    "--preset", "caduceus-ps-tiny", "--seq-len", "64", "--batch-size", "2", "--max-steps", "1",
+    "--validate-windows", "2",
+]  # fmt: skip
+
+
+@pytest.fixture
+def genome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small random genome in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    draws = random.Random(1)
+    lines = ["".join(draws.choices("ACGT", k=80)) for _ in range(150)]
+    path = tmp_path / "mine.fa"
+    path.write_text(">chr1\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_a_fasta_stands_in_the_recipes_place_also_compressed(
+    genome: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "zipped.fa.gz").write_bytes(gzip.compress(genome.read_bytes()))
+    (tmp_path / "odd.name").write_bytes(genome.read_bytes())  # known by its content
+    for name in ("mine.fa", "zipped.fa.gz", "odd.name"):
+        code, _, err = command(capsys, "train", name, *TINY)
+        assert code == 0, err
+        run = tmp_path / "runs" / f"{name.split('.')[0]}-caduceus-ps-tiny"
+        written = yaml.safe_load((run / "config.yaml").read_text())
+        assert (written["recipe"], written["fasta"]) == ("own", str(tmp_path / name))
+
+
+def test_the_door_trains_the_same_run(genome: Path, tmp_path: Path) -> None:
+    done = genodiff.train(
+        genome, preset="caduceus-ps-tiny", seq_len=64, batch_size=2, max_steps=1,
+        validate_windows=2, out=tmp_path / "x",
+    )  # fmt: skip
+    assert (done.run, done.step, done.already_done) == (tmp_path / "x", 1, False)
+    assert genodiff.train(resume=tmp_path / "x").already_done
+    with pytest.raises(genodiff.errors.UsageError, match="unknown setting 'sep_len'"):
+        genodiff.train(genome, sep_len=64)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["gone.fa"], 3, "gone.fa: no such file"),
+        (["mine.fa", "--fasta", "mine.fa"], 2, "'mine.fa' and --fasta are two genomes"),
+        (["mine.fa", "--text", "a.txt"], 2, "'mine.fa' is DNA, and --text is given"),
+        (["--fasta", "mine.fa", "--text", "a.txt"], 2, "--text and --fasta exclude each other"),
+        (["run"], 2, "'run' is a run, not data; `genodiff train --resume run` goes on with it"),
+        (["a.txt"], 2, "'a.txt' is a file, not a recipe"),
+        (["."], 2, "'.' is a file, not a recipe"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(
+    words: list[str], code: int, said: str, genome: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (genome.parent / "a.txt").write_text("some words\n")
+    (genome.parent / "run").mkdir()
+    (genome.parent / "run" / "config.yaml").write_text("recipe: toy\n")
+    found, out, err = command(capsys, "train", *words)
+    assert (found, out, err.count("\n")) == (code, "", 1)
+    assert said in err
+    assert not (genome.parent / "runs").exists()
