@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commands import command
 
 from genodiff.cli.verbs import VERBS
+from tests.commands import command
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -1,7 +1,8 @@
 """What a wrong word is answered with: a near name, or those that are known; never a far one."""
 
 import pytest
-from commands import command
+
+from tests.commands import command
 
 WRONG = [
     ("trian", "did you mean 'train'?"),

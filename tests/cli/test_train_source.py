@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from commands import command
 
 import genodiff
+from tests.commands import command
 
 TINY = [
     "--preset", "caduceus-ps-tiny", "--seq-len", "64", "--batch-size", "2", "--max-steps", "1",

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import command
-from tiny_training import tiny
 
 from genodiff.errors import MachineError, UsageError
 from genodiff.training.logger_names import LOGGERS, check_loggers
 from genodiff.training.run import train
+from tests.commands import command
+from tests.tiny_training import tiny
 
 WORDS = [
     "toy", "--preset", "caduceus-ps-tiny", "--seq-len", "32", "--batch-size", "2",
