@@ -57,7 +57,7 @@ def timeless(value: object) -> object:
     return [timeless(v) for v in value] if isinstance(value, list) else value
 
 
-ADDED = {"bases_total", "baselines_from"}
+ADDED = {"bases_total", "baselines_from", "bed"}
 """Keys of an evaluation that older versions did not write; the figures are the others."""
 
 

@@ -20,6 +20,7 @@ The object in `RUN/eval.json` has:
     objective, figure           what the model was trained with; "bound": nelbo_nats is an upper
                                 bound, "exact" (ar): the negative log-likelihood itself
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
+    bed                         the BED that gave the splits, or null
     seq_len                     window length in bases
     context                     "window": each window is scored alone; "contig": within its whole
                                 interval (see contigs.py)
@@ -85,6 +86,7 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.streaming import stream
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import EvalBatches
+from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import TrainedModel
@@ -119,6 +121,7 @@ def evaluate_dna(
     device = next(model.backbone.parameters()).device
     windows = chosen_windows(model, all_windows, options)
     assert isinstance(windows, DnaWindows)
+    assert isinstance(recipe, Recipe)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
     if options.context == "contig" and isinstance(backbone, Caduceus):
@@ -153,6 +156,7 @@ def evaluate_dna(
         **request_keys(model, options),
         "recipe": recipe.name,
         "fasta": store.source.path,
+        "bed": recipe.bed,
         "fingerprint": store.fingerprint,
         "seq_len": windows.seq_len,
         "context": options.context,

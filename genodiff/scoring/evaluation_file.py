@@ -8,8 +8,8 @@ the others say what they lack. Fullest means, in this order: of the run's presen
 the latest step), soft-masked bases counted, most windows, most masks, with baselines, newest.
 
 Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
-FILE", and what saw whole contigs under "SPLIT in whole contigs". What is no evaluation of ours
-keeps its name.
+FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". What is
+no evaluation of ours keeps its name.
 """
 
 import logging
@@ -111,6 +111,7 @@ def name_evaluation(result: dict[str, Any], trained_on: str | None) -> str:
     name = str(result["split"])
     if trained_on not in (None, result["fingerprint"]):
         name += f" of {name_data(result)}"
+        name += f" ({Path(result['bed']).name})" if result.get("bed") else ""
     return name + " in whole contigs" * (result["context"] == "contig")
 
 

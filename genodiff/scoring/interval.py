@@ -12,6 +12,7 @@ choice of windows. Limits: few windows that are alike over long stretches, or a 
 that decides the figure, make it too narrow; hence repeats are shown apart.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 MIN_BLOCKS = 8
+BITS = 1 / math.log(2)
+"""Bits in a nat."""
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +32,10 @@ class Interval(NamedTuple):
     value: float
     se: float | None
     ci95: tuple[float, float] | None
+
+    def ends(self, least: float = -math.inf) -> list[float] | None:
+        """The interval as JSON has it, none of its ends below `least`; None where there is none."""
+        return None if self.ci95 is None else [max(end, least) for end in self.ci95]
 
     def scaled(self, by: float) -> "Interval":
         """The same in another unit (`by` > 0)."""

@@ -22,12 +22,11 @@ from scipy.special import gammaln  # type: ignore[import-untyped]
 
 from genodiff.diffusion.objective import Objective
 from genodiff.diffusion.schedule import Schedule
-from genodiff.scoring.interval import ratio
+from genodiff.scoring.interval import BITS, ratio
 
 STEPS = (10, 20, 50, 100, 200, 500, 1000)
 FEWEST = STEPS[0]
 _AT_A_TIME = 1 << 22
-_BITS = 1 / np.log(2)
 
 Floats = NDArray[np.float64]
 
@@ -75,9 +74,6 @@ def step_bits(
         factor = k * step_weight(
             np.maximum(n, 1).reshape(-1), k.reshape(-1), objective.diffusion.schedule, steps
         ).reshape(k.shape)
-        figure = ratio((factor * nats).mean(0), tokens if size is None else size).scaled(_BITS)
-        found[str(steps)] = {
-            "bits": figure.value,
-            "ci95": None if figure.ci95 is None else list(figure.ci95),
-        }
+        figure = ratio((factor * nats).mean(0), tokens if size is None else size).scaled(BITS)
+        found[str(steps)] = {"bits": figure.value, "ci95": figure.ends()}
     return found

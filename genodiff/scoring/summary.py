@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.scoring.interval import Interval, ratio
+from genodiff.scoring.interval import BITS, ratio
 from genodiff.scoring.lines import MarkovLines
 from genodiff.scoring.repeats import K
 
@@ -24,7 +24,6 @@ has too.
 RATE_BINS = 20
 FITTED = "fitted"
 MIXTURE = "mixture"
-_BITS = 1 / math.log(2)
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +54,7 @@ class _Table(NamedTuple):
 
     def line_bits(self) -> dict[str, float]:
         return {
-            name: float(line.sum() / self.tokens.sum()) * _BITS for name, line in self.lines.items()
+            name: float(line.sum() / self.tokens.sum()) * BITS for name, line in self.lines.items()
         }
 
     def minus_model(self, line: str) -> dict[str, Any] | None:
@@ -68,14 +67,14 @@ class _Table(NamedTuple):
         if not self.tokens.sum():
             return None
         found = ratio(self.nats, self.tokens)
-        bits = found.scaled(_BITS)
+        bits = found.scaled(BITS)
         return {
             "tokens": int(self.tokens.sum()),
             "windows": int((self.tokens > 0).sum()),
             "nelbo_nats": found.value,
             "bits_per_base": bits.value,
             "perplexity": math.exp(found.value),
-            "ci95_bits": _pair(bits, 0.0),
+            "ci95_bits": bits.ends(0.0),
             **_markov_keys(self),
             "fitted_bits": self.line_bits().get(FITTED),
             "mixture_bits": self.line_bits().get(MIXTURE),
@@ -105,7 +104,7 @@ def summarise(
     table = _of_class(nats, tokens, lines.markov, counted)
     curve, mask_se = rate_curve(nats[counted].sum(0), table.tokens, rate)
     found = ratio(table.nats, table.tokens)
-    bits, total = found.scaled(_BITS), table.tokens.sum()
+    bits, total = found.scaled(BITS), table.tokens.sum()
     source = None if lines.source is None or not _all_counted(tokens, counted) else lines.source
     regions = {**_window_regions(table, lines.cover), **_base_regions(classes)}
     by_contig = {names[i]: table.rows(contig == i).part() for i in np.unique(contig).tolist()}
@@ -116,7 +115,7 @@ def summarise(
         "nelbo_nats_total": float(table.nats.sum()),
         "bits_per_base": bits.value,
         "perplexity": math.exp(found.value),
-        "ci95_bits": _pair(bits, 0.0),
+        "ci95_bits": bits.ends(0.0),
         "se_bits": bits.se,
         "mask_se_bits": mask_se,
         "uniform_bits": 2.0,
@@ -126,10 +125,10 @@ def summarise(
         },
         "markov_fitted": _fitted(table, lines.markov),
         "markov_mixture": _mixture(table),
-        "source_bits": None if source is None else float(source.sum() / total) * _BITS,
+        "source_bits": None if source is None else float(source.sum() / total) * BITS,
         "source_ci95_bits": None
         if source is None
-        else _pair(ratio(source, table.tokens).scaled(_BITS), 0.0),
+        else ratio(source, table.tokens).scaled(BITS).ends(0.0),
         "model_minus_source_bits": None
         if source is None
         else _difference(table.nats - source, table.tokens),
@@ -209,12 +208,8 @@ def _mixture(table: _Table) -> dict[str, Any] | None:
 
 
 def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
-    found = ratio(nats, tokens).scaled(_BITS)
-    return {"bits": found.value, "ci95": _pair(found)}
-
-
-def _pair(found: Interval, least: float = -math.inf) -> list[float] | None:
-    return None if found.ci95 is None else [max(end, least) for end in found.ci95]
+    found = ratio(nats, tokens).scaled(BITS)
+    return {"bits": found.value, "ci95": found.ends()}
 
 
 def rate_curve(
@@ -255,4 +250,4 @@ def rate_curve(
 def _mask_se(by_repeat: Floats, tokens: Floats) -> float | None:
     if len(by_repeat) < 2:
         return None
-    return float(np.sqrt((by_repeat.var(0, ddof=1) / len(by_repeat)).sum()) / tokens.sum()) * _BITS
+    return float(np.sqrt((by_repeat.var(0, ddof=1) / len(by_repeat)).sum()) / tokens.sum()) * BITS

@@ -41,13 +41,12 @@ from genodiff.scoring import ngram
 from genodiff.scoring.bound import Progress, bound_of, chosen_windows
 from genodiff.scoring.eval_data import open_data, request_keys, work_keys
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.interval import Interval, ratio
+from genodiff.scoring.interval import BITS, ratio
 from genodiff.scoring.steps import step_bits
 from genodiff.scoring.summary import rate_curve
 
 log = logging.getLogger("genodiff")
 
-_BITS = 1 / math.log(2)
 _TOKENS_AT_A_TIME = 1 << 17
 
 Floats = NDArray[np.float64]
@@ -74,7 +73,7 @@ def evaluate_text(
     by_repeat, tokens, size = found.nats.sum(0), found.tokens.sum(0), windows.bytes()
     nats = by_repeat.mean(0)
     per_token, per_byte = ratio(nats, tokens), ratio(nats, size)
-    bits = per_token.scaled(_BITS)
+    bits = per_token.scaled(BITS)
     curve = rate_curve(by_repeat, tokens, found.rate)[0] if found.rate is not None else []
     ngrams = ngram_nats(store, windows) if options.baselines else None
     return {
@@ -96,13 +95,13 @@ def evaluate_text(
         "bytes": round(size.sum()),
         "nelbo_nats": per_token.value,
         "nelbo_nats_total": float(nats.sum()),
-        "bits_per_byte": per_byte.scaled(_BITS).value,
-        "ci95_bits": _pair(per_byte.scaled(_BITS)),
+        "bits_per_byte": per_byte.scaled(BITS).value,
+        "ci95_bits": per_byte.scaled(BITS).ends(),
         "bits_per_token": bits.value,
-        "ci95_bits_per_token": _pair(bits),
+        "ci95_bits_per_token": bits.ends(),
         "perplexity": math.exp(per_token.value),
         "ci95_perplexity": None
-        if (ends := _pair(per_token)) is None
+        if (ends := per_token.ends()) is None
         else [math.exp(end) for end in ends],
         "uniform_bits": math.log2(len(store.vocabulary.targets)) * float(tokens.sum() / size.sum()),
         **_ngram_keys(ngrams, nats, tokens, size),
@@ -166,19 +165,15 @@ def _ngram_keys(
     found: NgramLines | None, nats: Floats, tokens: Floats, size: Floats
 ) -> dict[str, Any]:
     lines = [] if found is None else list(enumerate(found.nats))
-    differences = {str(k): ratio(line - nats, size).scaled(_BITS) for k, line in lines}
+    differences = {str(k): ratio(line - nats, size).scaled(BITS) for k, line in lines}
     return {
-        "markov_bits": {str(k): float(line.sum() / size.sum()) * _BITS for k, line in lines},
+        "markov_bits": {str(k): float(line.sum() / size.sum()) * BITS for k, line in lines},
         "markov_perplexity": {
             str(k): math.exp(float(line.sum() / tokens.sum())) for k, line in lines
         },
         "markov_minus_model_bits": {
-            k: {"bits": d.value, "ci95": _pair(d)} for k, d in differences.items()
+            k: {"bits": d.value, "ci95": d.ends()} for k, d in differences.items()
         },
         "markov_pseudo": [] if found is None else found.lambdas,
         "markov_tokens": 0 if found is None else found.tokens,
     }
-
-
-def _pair(found: Interval) -> list[float] | None:
-    return None if found.ci95 is None else list(found.ci95)

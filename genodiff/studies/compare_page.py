@@ -10,7 +10,7 @@ import numpy as np
 from genodiff.domain import DOMAINS
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.svg import INK, canvas, in_both_widths, to_svg
-from genodiff.scoring.interval import ratio
+from genodiff.scoring.interval import BITS, ratio
 from genodiff.studies.compare import TrialResult, TrialSpec
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
@@ -22,7 +22,6 @@ from genodiff.studies.comparison_files import (
 from genodiff.studies.schedules import ScheduleFigure
 from genodiff.studies.scores import TrialScore
 
-_BITS = 1 / math.log(2)
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#777777", "#8b0000")
 
 
@@ -60,9 +59,9 @@ def _mean(entry: TrialResult) -> TrialScore:
 def _figures(entry: TrialResult, against: TrialResult) -> dict[str, Any]:
     """Bits per base or byte of a row: mean over seeds, interval over windows, paired difference."""
     mine, other = _mean(entry), _mean(against)
-    bits = ratio(mine.nats, mine.size).scaled(_BITS)
-    each = [float(score.nats.sum() / score.size.sum()) * _BITS for score in entry.scores]
-    gap = ratio(mine.nats - other.nats, mine.size).scaled(_BITS)
+    bits = ratio(mine.nats, mine.size).scaled(BITS)
+    each = [float(score.nats.sum() / score.size.sum()) * BITS for score in entry.scores]
+    gap = ratio(mine.nats - other.nats, mine.size).scaled(BITS)
     same = entry.row.name == against.row.name
     return {
         "name": entry.row.name,

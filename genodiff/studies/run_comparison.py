@@ -26,12 +26,11 @@ from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.bound import Progress, seconds_per_window
 from genodiff.scoring.eval_data import EvalData, open_data
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.interval import ratio
+from genodiff.scoring.interval import BITS, ratio
 from genodiff.studies.run_comparison_page import write_run_page
 from genodiff.studies.scores import TrialScore, read_score, score_windows, write_score
 
 _log = logging.getLogger("genodiff")
-_BITS = 1 / math.log(2)
 
 
 class RunEntry(NamedTuple):
@@ -186,7 +185,7 @@ def _score(
 
 
 def _row(entry: RunEntry, score: TrialScore) -> dict[str, Any]:
-    model, bits = entry.model, ratio(score.nats, score.size).scaled(_BITS)
+    model, bits = entry.model, ratio(score.nats, score.size).scaled(BITS)
     return {
         "name": entry.name,
         "run": str(model.run),
@@ -206,7 +205,7 @@ def _difference(scores: dict[str, TrialScore], a: str, b: str) -> dict[str, Any]
     """Bits of `a` minus bits of `b`, in pairs: below 0 `a` is better."""
     if a == b:
         return None
-    gap = ratio(scores[a].nats - scores[b].nats, scores[a].size).scaled(_BITS)
+    gap = ratio(scores[a].nats - scores[b].nats, scores[a].size).scaled(BITS)
     return {"run": b, "bits": gap.value, "ci95": gap.ci95}
 
 

@@ -23,10 +23,9 @@ from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
 from genodiff.runs.inputs import inputs_of
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.interval import Interval, ratio
+from genodiff.scoring.interval import BITS, Interval, ratio
 
 EXACT_COUNT = "exact count"
-_BITS = 1 / np.log(2)
 
 
 class ScheduleFigure(NamedTuple):
@@ -70,10 +69,10 @@ def schedule_figures(
             nats[repeat, window] = estimate.double().cpu().numpy()
             tokens[window] = clean.n.cpu().numpy()
         some = tokens > 0
-        each = nats[:, some] / tokens[some] * _BITS
+        each = nats[:, some] / tokens[some] * BITS
         found.append(
             ScheduleFigure(
-                name, ratio(nats.mean(0), tokens).scaled(_BITS), float(each.var(0, ddof=1).mean())
+                name, ratio(nats.mean(0), tokens).scaled(BITS), float(each.var(0, ddof=1).mean())
             )
         )
     return found

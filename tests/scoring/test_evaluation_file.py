@@ -77,6 +77,7 @@ def test_other_data_have_names_of_their_own_even_where_their_files_are_called_al
         "test in whole contigs",
     }  # fmt: skip
     assert kept["test of other.fa"] is x
+    assert "test of other.fa (mine.bed)" in joined(x | {"bed": "/d/mine.bed"})
 
 
 def test_a_look_at_new_weights_does_not_lose_what_older_ones_had() -> None:
