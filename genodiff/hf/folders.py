@@ -5,7 +5,8 @@ the config first. A fault is the exception that transformers' users expect, with
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ from genodiff.hub.weight_files import (
     open_weights,
     read_json_file,
 )
+
+Reader = Callable[[Path, Mapping[str, Any], Weights], dict[str, Tensor]]
+"""(config file, config, weights) → tensors by the names of a model."""
 
 BARE, MASKED_LM = "Caduceus", "CaduceusForMaskedLM"
 
@@ -73,9 +77,20 @@ def find_folder(name: str | os.PathLike[str], variant: str | None, hub: dict[str
 def read_weights(
     folder: Path, config: Mapping[str, Any] | None, architecture: str
 ) -> dict[str, Tensor]:
-    """The tensors of a folder under the names of a model of ours, buffers included.
+    """The tensors of a Caduceus under the names of a model of ours, buffers included.
 
     `config` stands in for the folder's. Raises `OSError` for files and `ValueError` for a config.
+    """
+    read = partial(_read_caduceus, architecture)
+    return judge_folder(folder, config, ("caduceus",), read)
+
+
+def judge_folder(
+    folder: Path, config: Mapping[str, Any] | None, kinds: tuple[str, ...], read: Reader
+) -> dict[str, Tensor]:
+    """What `read` makes of a folder's weights; their model type must be one of `kinds`.
+
+    Raises `OSError` for files and `ValueError` for a config.
     """
     file = folder / CONFIG
     try:
@@ -86,21 +101,26 @@ def read_weights(
     values.pop("auto_map", None)
     try:
         judged = judge_config(values, file)
-        return _read_weights(folder, judged if config is None else config, architecture)
+        return read(file, judged if config is None else config, _open_folder(file, judged, kinds))
     except CheckpointError as fault:
         raise (ValueError if fault.file == file else OSError)(str(fault)) from None
 
 
-def _read_weights(folder: Path, config: Mapping[str, Any], architecture: str) -> dict[str, Tensor]:
-    file = folder / CONFIG
-    if config.get("model_type", "caduceus") != "caduceus":
-        what = f"model_type is '{config['model_type']}', not 'caduceus'"
-        raise CheckpointError(what, file=file, fix="give a published folder of Caduceus")
-    files = find_weight_files(folder)
+def _open_folder(file: Path, config: Mapping[str, Any], kinds: tuple[str, ...]) -> Weights:
+    found = config.get("model_type", kinds[0])
+    if found not in kinds:
+        what = f"model_type is '{found}', not {' or '.join(map(repr, kinds))}"
+        raise CheckpointError(what, file=file, fix="give the published folder of such a network")
+    files = find_weight_files(file.parent)
     if not files:
         what = "holds no weights: neither model.safetensors nor pytorch_model.bin"
-        raise CheckpointError(what, file=folder, fix="give the whole published folder")
-    weights = open_weights(files)
+        raise CheckpointError(what, file=file.parent, fix="give the whole published folder")
+    return open_weights(files)
+
+
+def _read_caduceus(
+    architecture: str, file: Path, config: Mapping[str, Any], weights: Weights
+) -> dict[str, Tensor]:
     ours = _find_network(weights)
     culprit = find_culprit(weights, file)
     stand_ins = make_stand_ins(weights, ours)

@@ -5,15 +5,14 @@ Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 import logging
-from contextvars import ContextVar
-from dataclasses import replace
+from collections.abc import Mapping
 from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_outputs import (
     BaseModelOutputWithNoAttention,
@@ -25,7 +24,8 @@ from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.backbones.layers import Norm
 from genodiff.errors import CheckpointError
 from genodiff.hf.configuration import CaduceusConfig
-from genodiff.hf.folders import find_folder, read_weights
+from genodiff.hf.folders import read_weights
+from genodiff.hf.published_model import PublishedModel
 from genodiff.hf.published_tree import (
     PublishedBackbone,
     PublishedBlock,
@@ -41,12 +41,10 @@ IGNORED = -100
 
 POOLINGS = ("mean", "max", "first", "last")
 
-_HUB = ("cache_dir", "force_download", "local_files_only", "token", "revision", "subfolder")
-_SOURCE: ContextVar[str | None] = ContextVar("_SOURCE", default=None)
 _log = logging.getLogger("genodiff")
 
 
-class CaduceusPreTrainedModel(PreTrainedModel):
+class CaduceusPreTrainedModel(PublishedModel):
     """What the models share: reading, initial values, embeddings."""
 
     config_class = CaduceusConfig
@@ -57,36 +55,8 @@ class CaduceusPreTrainedModel(PreTrainedModel):
     _warned = False
 
     @classmethod
-    def from_pretrained(  # type: ignore[override]
-        cls, pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        """The model in a published folder, or in the hub's repository of this name.
-
-        Weights are judged before they are read, and no pickle is executed. Raises `OSError` for a
-        file that is missing or damaged, `ValueError` for a config that is no Caduceus'.
-        """
-        name, state = pretrained_model_name_or_path, kwargs.pop("state_dict", None)
-        if name is None or state is not None:
-            return super().from_pretrained(None, *args, state_dict=state, **kwargs)
-        hub = {key: kwargs.pop(key) for key in _HUB if key in kwargs}
-        folder = find_folder(name, kwargs.pop("variant", None), hub)
-        config = kwargs.pop("config", None) or str(folder)
-        given = config if isinstance(config, CaduceusConfig) else None
-        state = read_weights(folder, None if given is None else given.to_dict(), cls.__name__)
-        source = _SOURCE.set(str(name))
-        try:
-            model = super().from_pretrained(None, *args, config=config, state_dict=state, **kwargs)
-        finally:
-            _SOURCE.reset(source)
-        loaded = model[0] if isinstance(model, tuple) else model
-        loaded.name_or_path = loaded.config.name_or_path = str(name)
-        return model
-
-    @staticmethod
-    def _finalize_model_loading(model: Any, load_config: Any, loading_info: Any) -> Any:
-        """As transformers', with the folder's name in its report of missing weights."""
-        named = replace(load_config, pretrained_model_name_or_path=_SOURCE.get())
-        return PreTrainedModel._finalize_model_loading(model, named, loading_info)
+    def _read_folder(cls, folder: Path, config: Mapping[str, Any] | None) -> dict[str, Tensor]:
+        return read_weights(folder, config, cls.__name__)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Published initial values of what no file has given."""

@@ -9,6 +9,7 @@ from transformers import (
 )
 
 from genodiff.hf.configuration import CaduceusConfig
+from genodiff.hf.mdlm import MDLM, UDLM, MDLMConfig, UDLMConfig
 from genodiff.hf.models import Caduceus, CaduceusForMaskedLM, CaduceusForSequenceClassification
 from genodiff.hf.tokenizer import CaduceusTokenizer
 
@@ -24,11 +25,14 @@ class TokenizerConfig(CaduceusConfig):
 
 
 def register_classes() -> None:
-    """Makes `AutoX.from_pretrained` take our classes for the model type `caduceus`."""
+    """Makes `AutoX.from_pretrained` take our classes for these model types."""
     AutoConfig.register("caduceus", CaduceusConfig, exist_ok=True)
     AutoModel.register(CaduceusConfig, Caduceus, exist_ok=True)
     AutoModelForMaskedLM.register(CaduceusConfig, CaduceusForMaskedLM, exist_ok=True)
     AutoModelForSequenceClassification.register(
         CaduceusConfig, CaduceusForSequenceClassification, exist_ok=True
     )
+    for config, model in ((MDLMConfig, MDLM), (UDLMConfig, UDLM)):
+        AutoConfig.register(config.model_type, config, exist_ok=True)
+        AutoModelForMaskedLM.register(config, model, exist_ok=True)
     AutoTokenizer.register(TokenizerConfig, CaduceusTokenizer, exist_ok=True)

@@ -133,10 +133,10 @@ def test_the_bare_model_reads_every_folder_and_is_read_by_every_model(tmp_path: 
 def test_runs_that_cannot_be_published_are_refused_in_one_line(tmp_path: Path) -> None:
     config = resolve_config(
         {"recipe": "own", "fasta": str(write_run(tmp_path) and tmp_path / "genome.fa"),
-         "backbone": {"kind": "dit", "d_model": 16, "n_layer": 1, "n_head": 2},
+         "backbone": {"kind": "dimamba", "d_model": 16, "n_layer": 1},
          "data": {"seq_len": 64}}
     )  # fmt: skip
-    with pytest.raises(UsageError, match="of the kind dit"):
-        genodiff.hf.from_run(save_run(tmp_path / "dit", config))
+    with pytest.raises(UsageError, match="of the kind dimamba"):
+        genodiff.hf.from_run(save_run(tmp_path / "dimamba", config))
     with pytest.raises(CheckpointError, match="not found"):
         genodiff.hf.from_run(tmp_path / "nowhere")
