@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _DOOR = {
+    "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
     "compare": "genodiff.api.compare",
     "embed": "genodiff.api.embed",
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from genodiff.api.embed import embed as embed
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune
+    from genodiff.api.finetuned import FinetunedModel as FinetunedModel
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
     from genodiff.api.model import Model as Model

@@ -12,22 +12,30 @@ if TYPE_CHECKING:
 
 
 def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None) -> Model:
-    """The model in a run folder, a checkpoint folder or a published folder, ready to use.
+    """The model in a run folder, a checkpoint, a published folder or a fine-tuned run.
 
-    Of a run the weights are the averaged ones, of a run folder the newest. A published folder is
-    one of Caduceus or of the MDLM family, as the authors' `save_pretrained` writes it; it is read
-    as it stands, no code of it is run, and nothing is written. `device` is auto, cpu or cuda.
-    `tokenizer` (a name or a path) is for published networks of text. Raises `CheckpointError`,
-    naming the file and the fault; `MachineError` for a device that is not there.
+    Of a run the weights are the averaged ones, of a run folder the newest. A fine-tuned run (the
+    folder of a sweep that kept one model, or that of one unit) gives a `FinetunedModel`, whose
+    `predict` gives classes or values. A published folder is one of Caduceus or of the MDLM family,
+    as the authors' `save_pretrained` writes it; it is read as it stands, no code of it is run, and
+    nothing is written. `device` is auto, cpu or cuda. `tokenizer` (a name or a path) is for
+    published networks of text. Raises `CheckpointError`, naming the file and the fault;
+    `MachineError` for a device that is not there; `UsageError` where several models are meant.
     """
     device = choose_device(device)
+    from genodiff.api.finetuned import FinetunedModel
     from genodiff.api.model import Model
     from genodiff.data.tokenizer_sources import tokenizer_from
+    from genodiff.finetuning.fitted_model import load_fitted
+    from genodiff.finetuning.unit_selection import is_fitted
     from genodiff.hub.adopt import open_published
     from genodiff.hub.source import is_published
+    from genodiff.runs.checkpoint import CARD
     from genodiff.runs.model import load_model
     from genodiff.vocabulary import Vocabulary
 
+    if is_fitted(path) and not (Path(path) / CARD).exists():
+        return FinetunedModel(load_fitted(path, device=device))
     if not is_published(path):
         return Model(load_model(path, device=device))
     trained, files = open_published(path, device, tokenizer=tokenizer)

@@ -1,0 +1,124 @@
+"""A fine-tuned model, as `genodiff.load` gives it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+from torch import nn
+
+from genodiff.alphabet import Alphabet
+from genodiff.api.model import Model
+from genodiff.errors import UsageError
+from genodiff.finetuning.fitted_model import FittedModel
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class FinetunedModel(Model):
+    """A fine-tuned model: `predict` gives classes or values, and `labels` are the classes' names.
+
+    What belongs to a language model (`sample`, `infill`, `embed`, `bits`, `config`) is asked of
+    the run that it was tuned from, and raises `UsageError` here.
+    """
+
+    def __init__(self, fitted: FittedModel) -> None:
+        self._fitted = fitted
+
+    def __repr__(self) -> str:
+        labels = f", classes {', '.join(self.labels)}" if self.labels else ""
+        return f"<genodiff.FinetunedModel {self.path}{labels}>"
+
+    @property
+    def path(self) -> Path:
+        """The unit's folder."""
+        return self._fitted.folder
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the probabilities; none for regression."""
+        return self._fitted.labels
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Tokens and their ids. Raises `UsageError` where no language model is in it."""
+        if self._fitted.alphabet is None:
+            self._refuse("has an alphabet")
+        return self._fitted.alphabet
+
+    @property
+    def digest(self) -> str:
+        """The first 12 hex digits of the sha256 of the weights."""
+        return self._fitted.digest
+
+    @property
+    def network(self) -> nn.Module:  # type: ignore[override]
+        """The `torch.nn.Module`: ids (B, L) and lengths (B,) → scores (B, classes).
+
+        Raises `UsageError` for a regression on k-mers.
+        """
+        if self._fitted.network is None:
+            raise UsageError("a regression on k-mers has no network", fix="use predict")
+        return self._fitted.network
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.network.parameters()).device
+
+    def predict(  # type: ignore[override]
+        self,
+        sequences: Any,
+        *,
+        column: tuple[str, ...] | list[str] = (),
+        fasta: str | Path | None = None,
+        batch_size: int = 64,
+    ) -> "pl.DataFrame":
+        """A frame with name, prediction, and a p_CLASS for each class, as `genodiff predict`.
+
+        `sequences` are strings, `SeqRecord`s, a mapping from names or a file: FASTA, a table
+        (`column` names its sequences) or a BED file of a genome (`fasta`). The batch size changes
+        the speed alone. Raises `DataError` for a faulty record.
+        """
+        return self._fitted.predict(sequences, column=column, fasta=fasta, batch_size=batch_size)
+
+    def sample(self, *args: Any, **options: Any) -> NoReturn:
+        """Raises `UsageError`."""
+        self._refuse("samples")
+
+    def infill(self, *args: Any, **options: Any) -> NoReturn:
+        """Raises `UsageError`."""
+        self._refuse("fills gaps")
+
+    def embed(self, *args: Any, **options: Any) -> NoReturn:
+        """Raises `UsageError`."""
+        self._refuse("embeds")
+
+    def bits(self, *args: Any, **options: Any) -> NoReturn:
+        """Raises `UsageError`."""
+        self._refuse("has a likelihood")
+
+    def encode(self, *args: Any, **options: Any) -> NoReturn:
+        """Raises `UsageError`."""
+        self._refuse("encodes")
+
+    @property
+    def config(self) -> NoReturn:  # type: ignore[override]
+        """Raises `UsageError`."""
+        self._refuse("has the settings of a run")
+
+    @property
+    def objective(self) -> NoReturn:  # type: ignore[override]
+        """Raises `UsageError`."""
+        self._refuse("has an objective")
+
+    @property
+    def step(self) -> NoReturn:  # type: ignore[override]
+        """Raises `UsageError`."""
+        self._refuse("has a training step")
+
+    def _refuse(self, does: str) -> NoReturn:
+        raise UsageError(
+            f"{self.path}: a fine-tuned model predicts; its language model {does}",
+            fix="load the run that it was tuned from",
+        )
