@@ -6,9 +6,9 @@ import pytest
 
 import genodiff
 from genodiff.errors import UsageError
-from genodiff.finetuning.baselines import BASELINES
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.model_words import BASELINES
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
 from genodiff.finetuning.unit import Unit
