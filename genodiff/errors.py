@@ -81,7 +81,7 @@ def _rebuild(
 
 
 class UsageError(GenodiffError):
-    """A flag, a name or a configuration that cannot be meant. Exit code 2."""
+    """A flag, a name or a configuration that is unknown or contradicts another. Exit code 2."""
 
     exit_code = 2
 

@@ -11,7 +11,7 @@ from genodiff.scoring.sequence_bits import score_sequences
 
 @dataclass(frozen=True)
 class Bits:
-    """Bits per base (of text: per byte): lower is better; 2 is no knowledge of DNA."""
+    """Bits per base (of text: per byte): lower is better; 2 is a guess among A, C, G, T."""
 
     value: float
     ci95: tuple[float, float] | None
@@ -28,7 +28,10 @@ class Bits:
 
 
 def bits_of_split(model: TrainedModel, split: str, **options: Any) -> Bits:
-    """Of a split of the run's own data; `options` are those of `evaluate`. Raises as it does."""
+    """The figure of a split of the run's own data.
+
+    `options` and errors are those of `evaluate`.
+    """
     found = evaluate(model, split, baselines=False, **options)
     value = found["bits_per_byte" if "bits_per_byte" in found else "bits_per_base"]
     ci95 = None if found["ci95_bits"] is None else (found["ci95_bits"][0], found["ci95_bits"][1])
@@ -36,7 +39,7 @@ def bits_of_split(model: TrainedModel, split: str, **options: Any) -> Bits:
 
 
 def bits_of_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bits:
-    """Of `sequences`; `options` are those of `score_sequences`. Raises as it does."""
+    """The figure of `sequences`; `options` are those of `score_sequences`. Raises as it does."""
     records = read_records(sequences) if model.alphabet.domain == "dna" else []
     found = score_sequences(model, records, **options)
     figure = model.objective.figure

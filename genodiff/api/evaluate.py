@@ -86,7 +86,7 @@ def evaluate(
         return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
     keep = keep and not is_published(model.run)
     if keep:
-        # What else stands in a JSON object there is kept.
+        # Other entries of the JSON object there are kept.
         check_target(model.run / EVAL, force=force, known=lambda path: bool(read_json_object(path)))
     results = []
     with ProgressDisplay() as display:

@@ -60,7 +60,7 @@ class Model:
 
     @property
     def trained(self) -> TrainedModel:
-        """What the package's rooms take: network, process, alphabet and configuration together."""
+        """Network, process, alphabet and configuration together, as inner functions take them."""
         return self._trained
 
     @property
@@ -158,7 +158,7 @@ class Model:
         `stride` is how many new bases a window adds beyond the trained length. Only A, C, G and T
         come out unless `allow_n`. `prompt` is how each text begins. Record i depends on (`seed`, i)
         alone: `batch_size` changes the speed only. With `records`, each is a `SampledSequence`.
-        Raises `UsageError` for settings that cannot be meant.
+        Raises `UsageError` for settings that contradict one another.
         """
         how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size)
         tokenizer = None if self.alphabet.domain == "dna" else self.tokenizer

@@ -43,8 +43,7 @@ class SequenceWindows(Windows):
         held = HeldSequences(records)
         super().__init__(held, "test", seq_len)  # type: ignore[arg-type]
         whole, rest = held.lengths // seq_len, held.lengths % seq_len
-        # Of each sequence its whole windows, then its tail: two intervals with windows of one
-        # length each.
+        # Each sequence is two intervals: its whole windows, then its shorter tail.
         start = np.stack([held.offsets[:-1], held.offsets[:-1] + whole * seq_len], 1).ravel()
         count = np.stack([whole, (rest > 0).astype(np.int64)], 1).ravel()
         length = np.stack([np.full_like(rest, seq_len), rest], 1).ravel()

@@ -102,11 +102,11 @@ class KmerPredictor:
         return self.max_length
 
     def tensors(self) -> dict[str, Tensor]:
-        """What is kept of it."""
+        """The coefficients, as tensors to be saved."""
         return regression_tensors(self.models)
 
     def about(self) -> dict[str, Any]:
-        """What is kept beside the tensors."""
+        """The settings that are saved beside the tensors."""
         names = ("kind", "n_out", "max_length", "both_strands")
         return {name: getattr(self, name) for name in names}
 

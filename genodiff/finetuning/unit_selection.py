@@ -74,7 +74,7 @@ def find_units(
 
 
 def _open_names(units: list[UnitName], all_seeds: bool) -> list[str]:
-    """What has to be said so that one unit is meant: no more than that."""
+    """The fewest options that single out one unit."""
     found: list[str] = []
     for name in UnitChoice._fields:
         groups: dict[tuple[Any, ...], set[Any]] = {}
@@ -126,7 +126,7 @@ def _list_units(cards: Iterable[PredictorCard]) -> str:
 
 
 def _ask(names: list[str]) -> str:
-    """What to give so that one unit is meant."""
+    """The options that would single out one unit, as a sentence."""
     words = {
         "task": "--task NAME",
         "model": "--model NAME",

@@ -50,7 +50,7 @@ _NAMES = (SAFETENSORS, BIN)
 
 
 def find_folder(name: str | os.PathLike[str], variant: str | None, hub: dict[str, Any]) -> Path:
-    """The folder of this path, or of this repository in the hub's cache, which is filled.
+    """The folder of this path; of a repository's name, its folder in the hub's cache, downloaded.
 
     Raises `OSError` where there is none.
     """

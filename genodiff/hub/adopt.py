@@ -36,8 +36,7 @@ _log = logging.getLogger("genodiff")
 _SEQ_LEN = 1024
 
 SCORE = "score.safetensors"
-"""The classifier of a sequence-classification network, under `score.weight`: kept for the way back.
-"""
+"""The classifier of a sequence-classification network, under `score.weight`, kept for export."""
 
 
 def config_of(

@@ -1,7 +1,7 @@
 """Which network of the MDLM family a state dict holds, from its names, shapes and config; and back.
 
 Names and shapes give the network and all its sizes. A config adds what shapes cannot say: heads
-where there is no rotary table, time conditioning, what becomes of the condition. It must not
+where there is no rotary table, time conditioning, how the condition is used. It must not
 contradict the shapes. Configs come in three forms: flat (Hugging Face: hidden_dim, n_blocks),
 nested (`model: {hidden_size, ...}`, as trained), and none (a Lightning checkpoint by itself).
 

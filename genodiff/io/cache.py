@@ -18,7 +18,7 @@ log = logging.getLogger("genodiff")
 def cache_dir() -> Path:
     """The cache folder: `$GENODIFF_CACHE`, else the user's cache folder of this system.
 
-    It is not created here; `atomic.open_atomic` and its kin create parents when they write.
+    It is not created here; The functions of `atomic` create it when they write.
     """
     chosen = os.environ.get("GENODIFF_CACHE")
     return Path(chosen).expanduser() if chosen else user_cache_path("genodiff")

@@ -289,7 +289,7 @@ def curves(
 
 
 def _bits_limits(ax: Axes, marks: Sequence[float], values: np.ndarray) -> None:
-    """Show every reference line and all but the first wild losses."""
+    """Limit the axis to the reference lines and the losses but the extreme ones."""
     values = values[np.isfinite(values)]
     top = max([*marks, float(np.quantile(values, 0.98)) if len(values) else 2.0])
     bottom = min([*marks, float(np.quantile(values, 0.005)) if len(values) else 2.0])

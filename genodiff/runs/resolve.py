@@ -136,7 +136,7 @@ def resolve_config(
     `given` comes from `file`, `over` from flags. A preset or another kind of network named in
     `over` replaces the network of `given`. Where the kind is named without a preset, its first
     preset lies below. `together=False` leaves out `check_together`, which imports torch. Raises
-    `UsageError` for whatever cannot be meant.
+    `UsageError` for settings that are unknown or contradict one another.
     """
     under, top = expand_names(given, file=file), expand_names(over or {})
     kind = _kind(top)
@@ -162,9 +162,8 @@ def resolve_config(
         )
     below = merge_settings({"backbone": PRESETS[name].model_dump()} | domain.settings, under)
     if top:
-        RunConfig.parse(
-            {"recipe": top.get("recipe", "")} | below, file=file
-        )  # what the file says is the file's fault
+        # By itself first, so that a message about the file's settings names the file.
+        RunConfig.parse({"recipe": top.get("recipe", "")} | below, file=file)
     config = RunConfig.parse(merge_settings(below, top), file=None if top else file)
     if together:
         config.check_together(None if top else file)
