@@ -26,6 +26,7 @@ _DOOR = {
     "load": "genodiff.api.load",
     "predict": "genodiff.api.predict",
     "report": "genodiff.api.report",
+    "sample": "genodiff.api.sample",
     "train": "genodiff.api.train",
 }
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from genodiff.api.model import Model as Model
     from genodiff.api.predict import predict as predict
     from genodiff.api.report import report as report
+    from genodiff.api.sample import sample as sample
     from genodiff.api.train import train as train
 
 

@@ -56,6 +56,15 @@ def uniforms(
     return generator(seed, purpose, index, sub_index).random(n)
 
 
+def uniforms_from(
+    seed: int, purpose: Purpose, index: int, start: int, n: int
+) -> NDArray[np.float64]:
+    """`uniforms(seed, purpose, index, start + n)[start:]`, without drawing those before."""
+    block, skipped = divmod(start, 4)  # a step of the counter gives four numbers
+    bits = np.random.Philox(key=[seed, int(purpose)], counter=[block, 0, 0, index])
+    return np.random.Generator(bits).random(skipped + n)[skipped:]
+
+
 def uniform_rows(
     seed: int, purpose: Purpose, indices: ArrayLike, n: int, sub_index: int = 0
 ) -> NDArray[np.float64]:

@@ -1,21 +1,27 @@
 """What sampling takes, before it is begun: disk, memory, evaluations of the network, time."""
 
 import json
+import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import torch
+import numpy as np
 
+from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.errors import MachineError
 from genodiff.generate.request import SampleRequest
-from genodiff.generate.sample import AUTO_STEPS, Workload, bits_lost, fitting_batch
+from genodiff.generate.sample import AUTO_STEPS, Workload, bits_lost, fitting_batch, infill
 from genodiff.io.progress import format_duration
-from genodiff.io.target import format_size, free_disk_space
+from genodiff.io.target import format_size, free_disk_space, is_stream
 
 _HEADER_BYTES = 110  # of a FASTA record
 _MEMORY_PER_BASE = 32  # bytes, in a batch
+_TIMED_STEPS, _TIMED_RUNS, _TIMING = 4, 3, 1.0  # seconds
+_LONG = 120.0  # seconds
 _LARGEST_GUESS = 32  # sequences at a time, where nothing is said
 
 
@@ -27,7 +33,7 @@ def check_room(
     It is to hold `n` records of each of `lengths` bases.
     """
     records, bases = n * len(lengths), n * sum(lengths)
-    if target != "-":
+    if not is_stream(target):
         need = records * _HEADER_BYTES + bases + (bases // line_width if line_width else 0)
         need = need // 4 if target.endswith(".gz") else need
         free = free_disk_space(target)
@@ -38,7 +44,11 @@ def check_room(
                 file=target,
                 fix="give a smaller --n or --length, or another disk",
             )
-    longest = max(lengths, default=0)
+    check_memory(max(lengths, default=0), records, batch_size)
+
+
+def check_memory(longest: int, records: int, batch_size: int | None) -> None:
+    """Raises `MachineError` where memory is too small for a batch of sequences so long."""
     need = min(batch_size or _LARGEST_GUESS, records) * longest * _MEMORY_PER_BASE
     if not hasattr(os, "sysconf"):
         return
@@ -51,39 +61,98 @@ def check_room(
         )
 
 
-def describe_plan(request: SampleRequest, work: Workload, target: str) -> list[str]:
-    """Lines that say what sampling would take; one evaluation of the network is timed."""
+class SamplingPlan(NamedTuple):
+    """What a request takes: values to print as JSON, and lines to read."""
+
+    values: dict[str, Any]
+    lines: list[str]
+
+
+def plan_sampling(request: SampleRequest, work: Workload, target: str) -> SamplingPlan:
+    """What sampling would take; the network is timed for about a second."""
     model, how, n, lengths = request.model, request.how, request.n, request.lengths
     units = request.domain.units
     window = min(model.config.data.seq_len, max(lengths))
     device = next(model.backbone.parameters()).device
     rows = min(how.batch_size or fitting_batch(model, window), n * len(lengths))
-    xt = torch.full((rows, window), model.alphabet.mask_id, device=device)
-    with torch.inference_mode():
-        model.backbone(xt)
-        began = time.perf_counter()
-        model.backbone(xt).cpu()
-        each = (time.perf_counter() - began) / len(xt)
+    seconds = n * work.evaluations * _seconds_per_window(request, rows, window)
     weights = sum(p.numel() for p in model.backbone.parameters())
-    seconds = n * work.evaluations * each
+    files = [target] if is_stream(target) else [target, f"{target}.json"]
+    values: dict[str, Any] = {
+        "parameters": weights,
+        "checkpoint": model.digest,
+        "records": n * len(lengths),
+        "bases" if units == "bases" else "tokens": n * work.bases,
+        "windows": n * work.windows,
+        "sampler": how.sampler,
+        "evaluations": round(n * work.evaluations),
+        "seconds": round(seconds, 1),
+        "device": str(device),
+        "files": files,
+    }
     lines = [
         f"model        {weights:,} parameters, {model.alphabet.name}, trained on "
         f"{model.config.data.seq_len:,} {units}, {model.digest}",
         f"records      {n * len(lengths):,} of {min(lengths):,} to {max(lengths):,} {units}",
         f"to fill      {n * work.bases:,} {units} in {n * work.windows:,} windows",
-        f"evaluations  about {n * work.evaluations:,.0f} of the network on one window",
+        f"evaluations  about {n * work.evaluations:,.0f} of the network on one window "
+        f"({how.sampler})",
         f"time         about {format_duration(seconds)} on {device}",
     ]
     curve = _read_curve(model.run / "eval.json")
     if curve and how.sampler == "ancestral":
         steps = how.steps or AUTO_STEPS
         lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
+        values["bits_lost_per_1000"] = round(lost, 4)
         lines.append(
             f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 {units} against one "
             f"{request.domain.unit} at a time"
         )
-    lines.append(f"files        {target}" + ("" if target == "-" else f", {target}.json"))
-    return lines
+    quicker = _quicker(request, seconds)
+    if quicker:
+        lines.append(f"quicker      {quicker}")
+    lines.append(f"files        {', '.join(files)}")
+    return SamplingPlan(values, lines)
+
+
+def _seconds_per_window(request: SampleRequest, rows: int, window: int) -> float:
+    """Of one evaluation in a batch of `rows` windows, by the sampler itself.
+
+    A sampler takes longer than the network alone: it draws, and decides close draws in float64.
+    """
+    model = request.model
+    how = replace(request.how, batch_size=rows, steps=_TIMED_STEPS)
+    draft: Any = np.full(window, model.alphabet.mask_id, np.int64)
+    if not SAMPLERS[str(how.sampler)].uses_steps:
+        draft[: -_TIMED_STEPS or None] = model.diffusion.targets[0]
+    calls = 0
+
+    def tick(windows: int) -> None:
+        nonlocal calls
+        calls += windows
+
+    best = math.inf
+    limit = time.monotonic() + _TIMING
+    for seed in range(_TIMED_RUNS):
+        calls, began = 0, time.perf_counter()
+        for _ in infill(model, [draft] * rows, how=how, seed=seed, tick=tick):
+            pass
+        best = min(best, (time.perf_counter() - began) / max(calls, 1))
+        if time.monotonic() > limit:
+            break
+    return best
+
+
+def _quicker(request: SampleRequest, seconds: float) -> str | None:
+    """What would take less time, where the request takes long."""
+    how = request.how
+    if seconds < _LONG:
+        return None
+    if not SAMPLERS[str(how.sampler)].uses_steps:
+        others = [s for s in request.model.objective.samplers if SAMPLERS[s].uses_steps]
+        return f"--sampler {others[0]} --steps 64" if others else None
+    steps = how.steps or AUTO_STEPS
+    return f"--steps {steps // 4}" if steps >= 32 else None
 
 
 def _read_curve(path: Path) -> list[tuple[float, float]]:

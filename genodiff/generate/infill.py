@@ -11,7 +11,7 @@ On a text that is all gap this is semi-autoregressive sampling: W tokens first, 
 per round behind a clean prefix of W − stride.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +73,13 @@ def rounds(gaps: NDArray[np.bool_], window: int, stride: int) -> list[tuple[int,
     gaps.
     """
     edges = np.flatnonzero(np.diff(gaps.astype(np.int8), prepend=0, append=0))
-    starts, ends = edges[0::2].tolist(), edges[1::2].tolist()
-    length = len(gaps)
+    return rounds_of(edges[0::2].tolist(), edges[1::2].tolist(), len(gaps), window, stride)
+
+
+def rounds_of(
+    starts: Sequence[int], ends: Sequence[int], length: int, window: int, stride: int
+) -> list[tuple[int, int]]:
+    """The `rounds` of gaps given by their edges, in order, apart from one another."""
     plan: list[tuple[int, int]] = []
     run, filled = 0, 0
     while run < len(starts):

@@ -2,34 +2,33 @@
 
     >genodiff_000001 length=1024 seed=1 sampler=ancestral steps=256 nfe=231 checkpoint=<12 hex>
 
-A filled template keeps its name; its own description follows ours. The sidecar `out.fa.json` never
-describes another FASTA file than the one beside it. So the old sidecar is deleted before the new
-FASTA gets its name, and the new sidecar is written afterwards.
+A filled template keeps its name; its own description follows ours.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from genodiff import __version__
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.generate.infill import Template
+from genodiff.generate.journal import SampleJournal
+from genodiff.generate.output_file import SampleFile, Target
 from genodiff.generate.sample import (
     AUTO_STEPS,
+    Sample,
     Sampling,
     choose_sampler,
     fitting_batch,
     infill,
     stride_of,
 )
-from genodiff.io.atomic import write_json
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
-from genodiff.io.target import describe_file, is_stream
 from genodiff.runs.model import TrainedModel
 
 
@@ -39,10 +38,12 @@ class WrittenSamples(NamedTuple):
     records: int
     positions: int
     evaluations: int
+    told: dict[str, Any]
+    """What the sidecar says."""
 
 
 def write_samples(
-    target: str | Path | IO[bytes],
+    target: Target,
     model: TrainedModel,
     *,
     n: int = 1,
@@ -52,6 +53,7 @@ def write_samples(
     how: Sampling | None = None,
     seed: int = 1,
     sidecar: str | Path | None = None,
+    journal: SampleJournal | None = None,
     line_width: int = 60,
     tick: Callable[[int], None] | None = None,
 ) -> WrittenSamples:
@@ -59,14 +61,13 @@ def write_samples(
 
     A new sequence has `length` bases, by default the trained length. A path is written atomically.
     The sidecar goes to `sidecar`, by default beside a path; an open binary file has none by
-    default. `line_width` 0 writes each sequence on one line. After each network call, `tick`
-    receives the number of windows in it. Raises `UsageError`, `MachineError`.
+    default. `journal` keeps finished records until the file is there. `line_width` 0 writes each
+    sequence on one line. After each network call, `tick` receives the number of windows in it.
+    Raises `UsageError`, `MachineError`.
     """
     how = choose_sampler(how, model.objective)
     if how.batch_size is None and templates is None:
         how = replace(how, batch_size=fitting_batch(model, length))
-    if sidecar is None and isinstance(target, str | Path) and not is_stream(target):
-        sidecar = f"{target}.json"
     alphabet = model.alphabet
     entries: list[dict[str, Any]] = []
 
@@ -79,8 +80,12 @@ def write_samples(
         else:
             yield from (template.ids(alphabet) for template in templates for _ in range(n))
 
+    def draw(first: int) -> Iterable[Sample]:
+        left = islice(drafts(), first, None)
+        return infill(model, left, how=how, seed=seed, tick=tick, first=first)
+
     def records() -> Iterator[Record]:
-        for sample in infill(model, drafts(), how=how, seed=seed, tick=tick):
+        for sample in draw(0) if journal is None else journal.pass_through(draw, tick):
             name = f"genodiff_{sample.number + 1:06d}"
             entry: dict[str, Any] = {"name": name, "length": len(sample.ids), "nfe": sample.nfe}
             described = ""
@@ -88,53 +93,61 @@ def write_samples(
                 text = alphabet.decode(sample.ids).encode("ascii")
             else:
                 template = templates[sample.number // n]
-                entry["name"] = (
-                    template.name if n == 1 else f"{template.name}.{sample.number % n + 1}"
-                )
+                entry["name"] = name_filling(template.name, n, sample.number)
                 entry["filled"] = int(template.gaps.sum())
                 text, described = template.filled(sample.ids, alphabet), template.description
             entries.append(entry)
-            ours = (
-                f"length={len(text)} seed={seed} {describe_draw(how, sample.nfe)} nfe={sample.nfe} "
-                f"checkpoint={model.digest}"
-            )
+            ours = describe_record(model, how, seed, len(text), sample.nfe)
             yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
-        if sidecar is not None:
-            Path(sidecar).unlink(missing_ok=True)
 
-    write_fasta(target, records(), line_width=line_width or sys.maxsize)
-    written = WrittenSamples(
-        len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries)
+    out = SampleFile(target, sidecar, journal)
+    with out.open() as file:
+        write_fasta(file, records(), line_width=line_width or sys.maxsize, zipped=out.zipped)
+    return finish_samples(out, model, how, seed, entries, {"template": template_file})
+
+
+def finish_samples(
+    out: SampleFile,
+    model: TrainedModel,
+    how: Sampling,
+    seed: int,
+    entries: list[dict[str, Any]],
+    about: dict[str, Any],
+    evaluations: int | None = None,
+) -> WrittenSamples:
+    """Write the sidecar of DNA that is in its file; `evaluations` where records share some."""
+    if evaluations is None:
+        evaluations = sum(e["nfe"] for e in entries)
+    told = out.finish(
+        {
+            "seed": seed,
+            "sampler": how.sampler,
+            "steps": count_steps(how),
+            "temperature": how.temperature,
+            "top_p": how.top_p,
+            "stride": stride_of(model, how),
+            "allow_n": how.allow_n,
+            **about,
+            "run": model.run.name,
+            "step": model.step,
+            "checkpoint": model.digest,
+            "evaluations": evaluations,
+            "records": entries,
+        }
     )
-    if sidecar is not None:
-        write_json(
-            sidecar,
-            {
-                "genodiff": __version__,
-                "seed": seed,
-                "sampler": how.sampler,
-                "steps": count_steps(how),
-                "temperature": how.temperature,
-                "top_p": how.top_p,
-                "stride": stride_of(model, how),
-                "allow_n": how.allow_n,
-                "template": template_file,
-                "run": model.run.name,
-                "step": model.step,
-                "checkpoint": model.digest,
-                "evaluations": written.evaluations,
-                **describe_target(target),
-                "records": entries,
-            },
-        )
-    return written
+    return WrittenSamples(len(entries), sum(e["length"] for e in entries), evaluations, told)
 
 
-def describe_target(target: str | Path | IO[bytes]) -> dict[str, Any]:
-    """What a sidecar says of the written file; nothing of a stream."""
-    if not isinstance(target, str | Path) or is_stream(target):
-        return {}
-    return {"file": describe_file(target)}
+def name_filling(name: str, n: int, number: int) -> str:
+    """The name of a filled template: its own, with a number where it is filled `n` times."""
+    return name if n == 1 else f"{name}.{number % n + 1}"
+
+
+def describe_record(model: TrainedModel, how: Sampling, seed: int, length: int, nfe: int) -> str:
+    """What a record's header says of it."""
+    return (
+        f"length={length} seed={seed} {describe_draw(how, nfe)} nfe={nfe} checkpoint={model.digest}"
+    )
 
 
 def count_steps(how: Sampling) -> int | None:

@@ -3,18 +3,24 @@
 A request knows what its samples cost before it draws and writes them.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff import __version__
+from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.generate.infill import Template
+from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output import WrittenSamples, write_samples
+from genodiff.generate.output_file import Target
 from genodiff.generate.sample import Sampling, Workload, choose_sampler, workload
 from genodiff.generate.text_output import (
     TextTemplate,
@@ -23,10 +29,9 @@ from genodiff.generate.text_output import (
     read_template,
     write_texts,
 )
+from genodiff.io.identity import sha256_json
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import model_tokenizer
-
-Target = str | Path | IO[bytes]
 
 
 class SampleRequest(ABC):
@@ -68,12 +73,34 @@ class SampleRequest(ABC):
         seed: int,
         *,
         sidecar: str | Path | None = None,
+        journal: SampleJournal | None = None,
         tick: Callable[[int], None] | None = None,
     ) -> WrittenSamples:
         """Draw all samples with `seed` and write them to `target`.
 
-        `sidecar` and `tick` are those of `write_samples`. Raises `UsageError`, `MachineError`.
+        `sidecar`, `journal` and `tick` are those of `write_samples`. Raises `UsageError`,
+        `MachineError`.
         """
+
+    @abstractmethod
+    def describe(self) -> Any:
+        """What is sampled, as plain values: equal for equal requests."""
+
+    def digest(self, seed: int) -> str:
+        """Names the request: everything that decides its records, and nothing else."""
+        how = asdict(self.how)
+        del how["batch_size"]
+        values = {
+            "genodiff": __version__,
+            "domain": self.domain.name,
+            "checkpoint": self.model.digest,
+            "device": next(self.model.backbone.parameters()).device.type,
+            "seed": seed,
+            "n": self.n,
+            "how": how,
+            "of": self.describe(),
+        }
+        return sha256_json(values)
 
     def workload(self) -> Workload:
         """The network calls that one filling of each template needs."""
@@ -104,6 +131,11 @@ class DnaRequest(SampleRequest):
             else [len(template.text) for template in templates]
         )
 
+    def describe(self) -> Any:
+        if self.templates is None:
+            return self.lengths
+        return [[t.name, t.description, hashlib.sha256(t.text).hexdigest()] for t in self.templates]
+
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
         if self.templates is None:
             return [np.ones(self.lengths[0], bool)]
@@ -115,6 +147,7 @@ class DnaRequest(SampleRequest):
         seed: int,
         *,
         sidecar: str | Path | None = None,
+        journal: SampleJournal | None = None,
         tick: Callable[[int], None] | None = None,
     ) -> WrittenSamples:
         return write_samples(
@@ -127,6 +160,7 @@ class DnaRequest(SampleRequest):
             how=self.how,
             seed=seed,
             sidecar=sidecar,
+            journal=journal,
             line_width=self.line_width,
             tick=tick,
         )
@@ -146,8 +180,9 @@ class TextRequest(SampleRequest):
         length: int | None = None,
         prompt: str | None = None,
         template: str | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
-        """Read the template, if there is one.
+        """Read the template, if there is one. `tokenizer` None is that of the run.
 
         Raises `DataError` for a template that is not text or has no gap. Also raises what
         `SampleRequest` raises.
@@ -155,7 +190,7 @@ class TextRequest(SampleRequest):
         if prompt is not None and template is not None:
             raise UsageError("--prompt and --template exclude each other", fix="give one of them")
         super().__init__(model, how, n, template is not None)
-        self.tokenizer = model_tokenizer(model.run, model.alphabet)
+        self.tokenizer = tokenizer or model_tokenizer(model.run, model.alphabet)
         self.padded = model.config.data.packing == "padded"
         tokens = length or model.config.data.seq_len
         if length is None and self.padded and self.tokenizer.vocabulary.start_id is not None:
@@ -169,6 +204,9 @@ class TextRequest(SampleRequest):
         self.lengths = [len(draft(t, self.tokenizer, False).ids) for t in self.templates]
         self.about: dict[str, Any] = {"prompt": prompt, "template": template}
 
+    def describe(self) -> Any:
+        return [list(template.parts) for template in self.templates]
+
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
         mask = self.model.alphabet.mask_id
         return [draft(t, self.tokenizer, self.padded).ids == mask for t in self.templates]
@@ -179,6 +217,7 @@ class TextRequest(SampleRequest):
         seed: int,
         *,
         sidecar: str | Path | None = None,
+        journal: SampleJournal | None = None,
         tick: Callable[[int], None] | None = None,
     ) -> WrittenSamples:
         return write_texts(
@@ -190,6 +229,7 @@ class TextRequest(SampleRequest):
             how=self.how,
             seed=seed,
             sidecar=sidecar,
+            journal=journal,
             about=self.about,
             tick=tick,
         )

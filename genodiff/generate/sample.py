@@ -14,7 +14,7 @@ Texts longer than the trained window W are filled in rounds (`genodiff.generate.
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,17 +23,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from genodiff.counter import Purpose, uniforms
+from genodiff.counter import Purpose, uniforms_from
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.objective import Objective
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import rounds
+from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
+from genodiff.generate.sampling import Sampling as Sampling
+from genodiff.generate.sampling import choose_sampler as choose_sampler
+from genodiff.generate.sampling import require_positive as require_positive
 from genodiff.runs.model import TrainedModel
 
-AUTO_STEPS = 256
-MOST_STEPS = 1_000_000
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
 Ids = NDArray[np.uint8]
 Denoiser = Callable[[Tensor, Tensor | None], Tensor]
@@ -56,64 +57,16 @@ class Sample(NamedTuple):
     nfe: int
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How to sample. Raises `UsageError` for what cannot be meant.
+class DraftPart(NamedTuple):
+    """Part of record `number`, from its position `start` on, that is filled by itself.
 
-    `sampler` None means the objective's own first. `steps` None means 256 per window; evaluations
-    never exceed the number of masks, whatever the steps. `temperature` 0 takes the likeliest base.
-    `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
-    means as many windows as keep the device busy; it changes the speed only.
+    `rounds` are windows of `ids`, one after the other.
     """
 
-    sampler: str | None = None
-    steps: int | None = None
-    temperature: float = 1.0
-    top_p: float = 1.0
-    stride: int | None = None
-    allow_n: bool = False
-    batch_size: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.sampler is not None:
-            SAMPLERS[self.sampler]  # raises for an unknown name
-        if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise UsageError(
-                f"temperature {self.temperature} is not a finite number of 0 or more",
-                fix="give 1 for the model's own law, less for likelier bases",
-            )
-        if not 0 < self.top_p <= 1:
-            raise UsageError(
-                f"top-p {self.top_p} is not above 0 and at most 1",
-                fix="give 1 for the model's own law",
-            )
-        require_positive("steps", self.steps)
-        if (self.steps or 0) > MOST_STEPS:
-            raise UsageError(
-                f"steps {self.steps:,} are more than {MOST_STEPS:,}",
-                fix="give as many as there are bases",
-            )
-        require_positive("stride", self.stride)
-        require_positive("batch size", self.batch_size)
-
-
-def choose_sampler(how: Sampling | None, objective: Objective) -> Sampling:
-    """`how` with its sampler named. Raises `UsageError` for one that does not fit the objective."""
-    how, known = how or Sampling(), objective.samplers
-    if how.sampler is None:
-        return replace(how, sampler=next(iter(known)))
-    if how.sampler not in known:
-        raise UsageError(
-            f"sampler '{how.sampler}' does not go with objective {objective.name}",
-            fix=f"choose {', '.join(known)}",
-        )
-    return how
-
-
-def require_positive(what: str, value: int | None) -> None:
-    """Raises `UsageError` where `value` is given and below 1."""
-    if value is not None and value < 1:
-        raise UsageError(f"{what} {value} is not positive", fix="give a number of at least 1")
+    number: int
+    start: int
+    ids: Ids
+    rounds: list[tuple[int, int]]
 
 
 def sample(
@@ -152,11 +105,32 @@ def infill(
     how: Sampling | None = None,
     seed: int = 1,
     tick: Callable[[int], None] | None = None,
+    first: int = 0,
 ) -> Iterator[Sample]:
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
+    `first` is the number of the first draft's record.
     """
+    window, stride = model.config.data.seq_len, stride_of(model, how or Sampling())
+    mask = model.alphabet.mask_id
+    pieces = (
+        DraftPart(number, 0, draft, rounds(draft == mask, window, stride))
+        for number, draft in enumerate(drafts, first)
+    )
+    return fill_pieces(model, pieces, how=how, seed=seed, tick=tick, first=first)
+
+
+def fill_pieces(
+    model: TrainedModel,
+    pieces: Iterable[DraftPart],
+    *,
+    how: Sampling | None = None,
+    seed: int = 1,
+    tick: Callable[[int], None] | None = None,
+    first: int = 0,
+) -> Iterator[Sample]:
+    """Each piece with its masks filled, in order, numbered from `first`."""
     how = choose_sampler(how, model.objective)
     window = model.config.data.seq_len
     if how.stride is not None and how.stride > window:
@@ -166,7 +140,7 @@ def infill(
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
     return _generate(
-        _Filler(model, how, seed, tick), iter(drafts), how.batch_size or fitting_batch(model)
+        _Filler(model, how, seed, tick), iter(pieces), how.batch_size or fitting_batch(model), first
     )
 
 
@@ -177,16 +151,26 @@ def workload(
 
     A gap is True where a base is to be drawn.
     """
+    window, stride = model.config.data.seq_len, stride_of(model, how or Sampling())
+    return planned_workload(model, ((text, rounds(text, window, stride)) for text in gaps), how=how)
+
+
+def planned_workload(
+    model: TrainedModel,
+    planned: Iterable[tuple[NDArray[np.bool_], list[tuple[int, int]]]],
+    *,
+    how: Sampling | None = None,
+) -> Workload:
+    """What filling gaps takes, of texts whose windows (start, end) are known."""
     how = choose_sampler(how, model.objective)
-    window, stride = model.config.data.seq_len, stride_of(model, how)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
     expected = SAMPLERS[str(how.sampler)].evaluations
     records = bases = windows = 0
     evaluations = 0.0
-    for text in gaps:
+    for text, windows_of_text in planned:
         records += 1
         left = text.copy()
-        for start, end in rounds(text, window, stride):
+        for start, end in windows_of_text:
             n = int(left[start:end].sum())
             left[start:end] = False
             bases += n
@@ -229,11 +213,12 @@ def _device(model: TrainedModel) -> torch.device:
     return next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
 
 
-def _generate(filler: "_Filler", drafts: Iterator[Ids], batch_size: int) -> Iterator[Sample]:
-    index = 0
-    while group := list(islice(drafts, batch_size)):
-        yield from filler.fill(index, group)
-        index += len(group)
+def _generate(
+    filler: "_Filler", pieces: Iterator[DraftPart], batch_size: int, first: int
+) -> Iterator[Sample]:
+    while group := list(islice(pieces, batch_size)):
+        yield from (Sample(i, *found) for i, found in enumerate(filler.fill(group), first))
+        first += len(group)
 
 
 class _Filler:
@@ -243,7 +228,6 @@ class _Filler:
         self, model: TrainedModel, how: Sampling, seed: int, tick: Callable[[int], None] | None
     ) -> None:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
-        self.window, self.stride = model.config.data.seq_len, stride_of(model, how)
         self.diffusion: MaskedDiffusion = model.diffusion
         self.draw = model.objective.samplers[str(how.sampler)].draw
         if how.allow_n:
@@ -257,18 +241,16 @@ class _Filler:
         self.forward_only = model.objective.kind == "causal"
         self.decoder = _Decoder(model.backbone, tick) if self.forward_only else None
 
-    def fill(self, first: int, drafts: list[Ids]) -> list[Sample]:
-        """The drafts filled, as records `first`, `first` + 1, and so on."""
-        ids = [draft.copy() for draft in drafts]
-        masked = [draft == self.alphabet.mask_id for draft in drafts]
+    def fill(self, pieces: list[DraftPart]) -> list[tuple[Ids, int]]:
+        """For each piece its ids, filled, and the evaluations for it."""
+        ids = [piece.ids.copy() for piece in pieces]
+        masked = [piece.ids == self.alphabet.mask_id for piece in pieces]
         if self.forward_only and any((m[:-1] & ~m[1:]).any() for m in masked):
             what = "an autoregressive model only goes on: nothing may stand after a gap"
             raise UsageError(what, fix="fill gaps with a diffusion model")
-        plans = [rounds(m, self.window, self.stride) for m in masked]
-        draws = [
-            self._draws(first + i, len(draft) if plans[i] else 0) for i, draft in enumerate(drafts)
-        ]
-        nfe = [0] * len(drafts)
+        plans = [piece.rounds for piece in pieces]
+        draws = [self._draws(piece) for piece in pieces]
+        nfe = [0] * len(pieces)
         for turn in range(max(map(len, plans), default=0)):
             rows = [i for i, plan in enumerate(plans) if turn < len(plan)]
             spans = [slice(*plans[i][turn]) for i in rows]
@@ -285,11 +267,14 @@ class _Filler:
                 open_here = masked[i][span]
                 ids[i][span][open_here] = x0[row, : span.stop - span.start][open_here]
                 nfe[i] += int(evaluations[row])
-        return [Sample(first + i, ids[i], nfe[i]) for i in range(len(drafts))]
+        return list(zip(ids, nfe, strict=True))
 
-    def _draws(self, index: int, length: int) -> NDArray[np.float64]:
+    def _draws(self, piece: DraftPart) -> NDArray[np.float64]:
         purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
-        return np.stack([uniforms(self.seed, purpose, index, length) for purpose in purposes])
+        length = len(piece.ids) if piece.rounds else 0
+        return np.stack(
+            [uniforms_from(self.seed, p, piece.number, piece.start, length) for p in purposes]
+        )
 
     def _call(
         self, xt: NDArray[np.int64], u: NDArray[np.float64]

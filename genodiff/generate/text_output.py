@@ -10,24 +10,23 @@ says where each record begins.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.output import WrittenSamples, count_steps, describe_target
-from genodiff.generate.sample import Sampling, choose_sampler, infill, stride_of
-from genodiff.io.atomic import open_atomic, write_json
+from genodiff.generate.journal import SampleJournal
+from genodiff.generate.output import WrittenSamples, count_steps
+from genodiff.generate.output_file import SampleFile, Target
+from genodiff.generate.sample import Sample, Sampling, choose_sampler, infill, stride_of
 from genodiff.io.input_file import name_input
-from genodiff.io.target import is_stream
 from genodiff.io.text_file import read_text_pieces
 from genodiff.runs.model import TrainedModel
 
@@ -158,7 +157,7 @@ def _joining(words: bytes, before: bytes) -> bytes:
 
 
 def write_texts(
-    target: str | Path | IO[bytes],
+    target: Target,
     model: TrainedModel,
     tokenizer: Tokenizer,
     templates: Sequence[TextTemplate],
@@ -167,24 +166,26 @@ def write_texts(
     how: Sampling | None = None,
     seed: int = 1,
     sidecar: str | Path | None = None,
+    journal: SampleJournal | None = None,
     about: dict[str, Any] | None = None,
     tick: Callable[[int], None] | None = None,
 ) -> WrittenSamples:
     """Write `n` fillings of each template. A path is written atomically and gets its sidecar beside
-    it unless `sidecar` says where; an open binary file gets none unless it does. Raises
-    `UsageError`, `MachineError`.
+    it unless `sidecar` says where; an open binary file gets none unless it does. `journal` keeps
+    finished records until the file is there. Raises `UsageError`, `MachineError`.
     """
     how = choose_sampler(how, model.objective)
-    if sidecar is None and isinstance(target, str | Path) and not is_stream(target):
-        sidecar = f"{target}.json"
     whole = model.config.data.packing == "padded"
     drafts = [draft(template, tokenizer, whole) for template in templates]
     entries: list[dict[str, Any]] = []
 
+    def draw(first: int) -> Iterable[Sample]:
+        wanted = islice((made.ids for made in drafts for _ in range(n)), first, None)
+        return infill(model, wanted, how=how, seed=seed, tick=tick, first=first)
+
     def texts() -> Iterator[bytes]:
         at = 0
-        wanted = (made.ids for made in drafts for _ in range(n))
-        for sample in infill(model, wanted, how=how, seed=seed, tick=tick):
+        for sample in draw(0) if journal is None else journal.pass_through(draw, tick):
             template, made = templates[sample.number // n], drafts[sample.number // n]
             done = filled(template, made, sample.ids, tokenizer, whole=whole)
             name = f"genodiff_{sample.number + 1:06d}"
@@ -201,22 +202,14 @@ def write_texts(
             entries[-1]["start"] = at + len(piece) - len(done.text) - 1
             at += len(piece)
             yield piece
-        if sidecar is not None:
-            Path(sidecar).unlink(missing_ok=True)
 
-    with ExitStack() as stack:
-        out: Any = (
-            stack.enter_context(open_atomic(target)) if isinstance(target, str | Path) else target
-        )
+    out = SampleFile(target, sidecar, journal)
+    with out.open() as file:
         for piece in texts():
-            out.write(piece)
-        out.flush()
-    written = WrittenSamples(
-        len(entries), sum(e["length"] for e in entries), sum(e["nfe"] for e in entries)
-    )
-    if sidecar is not None:
-        values = {
-            "genodiff": __version__,
+            file.write(piece)
+    evaluations = sum(e["nfe"] for e in entries)
+    told = out.finish(
+        {
             "domain": TEXT.name,
             "seed": seed,
             "sampler": how.sampler,
@@ -230,12 +223,11 @@ def write_texts(
             "run": model.run.name,
             "step": model.step,
             "checkpoint": model.digest,
-            "evaluations": written.evaluations,
-            **describe_target(target),
+            "evaluations": evaluations,
             "records": entries,
         }
-        write_json(sidecar, values)
-    return written
+    )
+    return WrittenSamples(len(entries), sum(e["length"] for e in entries), evaluations, told)
 
 
 def _gap(digits: str, file: str | None) -> int:

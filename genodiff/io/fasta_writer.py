@@ -14,14 +14,20 @@ from genodiff.io.fasta import Record
 from genodiff.io.input_file import STDIN
 
 _STEP = 1 << 15
+_LINES = 512  # that are written at a time
 
 
 def write_fasta(
-    target: str | Path | IO[bytes], records: Iterable[Record], *, line_width: int = 60
+    target: str | Path | IO[bytes],
+    records: Iterable[Record],
+    *,
+    line_width: int = 60,
+    zipped: bool = False,
 ) -> None:
     """Write records as FASTA to an open file, or atomically to a path.
 
-    A path that ends in .gz is written as BGZF; "-" is stdout. Raises `MachineError` where the path
+    A path that ends in .gz is written as BGZF, and so is an open file with `zipped`; "-" is stdout.
+    Raises `MachineError` where the path
     cannot be written and `UsageError` for a name that FASTA cannot hold.
     """
     with ExitStack() as stack:
@@ -31,7 +37,7 @@ def write_fasta(
             out = sys.stdout.buffer
         else:
             out = stack.enter_context(open_atomic(target))
-        zipped = isinstance(target, str | Path) and str(target).lower().endswith(".gz")
+        zipped = zipped or (isinstance(target, str | Path) and str(target).lower().endswith(".gz"))
         sink = bgzf.BgzfWriter(fileobj=_StaysOpen(out)) if zipped else out
         for record in records:
             text = format_fasta(record, line_width)
@@ -42,6 +48,40 @@ def write_fasta(
         if zipped:
             sink.close()
         out.flush()
+
+
+def write_long_records(
+    file: Any,
+    records: Iterable[tuple[str, Iterable[bytes]]],
+    *,
+    line_width: int = 60,
+    zipped: bool = False,
+) -> None:
+    """Write FASTA to an open file from (header, sequence in pieces of any size), in lines.
+
+    Memory is bounded by the largest piece. `line_width` 0 writes one line. Of a header the first
+    word is the name.
+    """
+    sink = bgzf.BgzfWriter(fileobj=_StaysOpen(file)) if zipped else file
+    for header, pieces in records:
+        sink.write(f">{header}\n".encode("utf-8", "surrogateescape"))
+        rest = b""
+        for piece in pieces:
+            if not line_width:
+                sink.write(piece)
+                continue
+            rest += piece
+            whole = len(rest) // line_width * line_width
+            for at in range(0, whole, _LINES * line_width):
+                some = rest[at : min(whole, at + _LINES * line_width)]
+                lines = (some[i : i + line_width] for i in range(0, len(some), line_width))
+                sink.write(b"\n".join([*lines, b""]))
+            rest = rest[whole:]
+        if rest or not line_width:
+            sink.write(rest + b"\n")
+    if zipped:
+        sink.close()
+    file.flush()
 
 
 def format_fasta(record: Record, line_width: int = 60) -> bytes:

@@ -95,6 +95,14 @@ def _sweep_report(run: Path, here: Path) -> Scene:
     return ["finetune", "report", "mine"], here / "mine" / "report.html"
 
 
+def _predict(run: Path, here: Path) -> Scene:
+    words, _ = _table(run, here)
+    words[words.index("majority")] = f"mine={run}"
+    assert exit_code(*words, "--method", "probe", "--threads", 1) == 0
+    words = ["predict", "mine", "test.csv", "--out", "o.csv", "--threads", 1]
+    return words, here / "o.csv"
+
+
 def _suite(name: str) -> Callable[[Path, Path], Scene]:
     def scene(run: Path, here: Path) -> Scene:
         return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
@@ -113,6 +121,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "checkpoint export": _export,
     "checkpoint import": _import,
     "data tokenizer": _tokenizer,
+    "predict": _predict,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},
@@ -129,7 +138,7 @@ CACHE = {"data build", "data get"}
 LONG = {
     "demo": "genodiff.cli.verbs.demo.run_demo",
     "compare": "genodiff.studies.compare.run",
-    **{f"finetune {name}": "genodiff.cli.common.Common.apply" for name in describe_suites()},
+    **{f"finetune {name}": "genodiff.api.finetune.choose_device" for name in describe_suites()},
 }
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
 
@@ -228,7 +237,7 @@ def test_an_input_is_never_the_output_under_any_name_even_with_force(
         code, _, err = sample(*words, "--fasta", name)
         assert (code, err.count("\n")) == (2, 1)
         assert "is read" in err
-    assert sample(*words, "--fasta", "o.fa", "--json", "hard.fa")[0] == 2
+    assert sample(*words, "--fasta", "o.fa", "--sidecar", "hard.fa")[0] == 2
     assert (here / "in.fa").read_bytes() == before
 
 

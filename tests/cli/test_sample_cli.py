@@ -142,7 +142,7 @@ def test_stdout_carries_fasta_only_and_the_sidecar_goes_where_it_is_told(
     assert code == 0
     assert "3 records" in err
     assert list(here.iterdir()) == []
-    assert sample(*flags, "--fasta", "-", "--json", "told.json", "-q") == (0, out, "")
+    assert sample(*flags, "--fasta", "-", "--sidecar", "told.json", "-q") == (0, out, "")
     assert json.loads((here / "told.json").read_text())["records"][2]["length"] == 70
     assert sample(*flags, "--fasta", "file.fa")[0] == 0
     assert (here / "file.fa").read_text() == out

@@ -15,8 +15,8 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.cli import main
-from genodiff.cli.verbs import sample as verb
 from genodiff.io import atomic
+from genodiff.runs import model as models
 from tests.cli.conftest import Command
 
 REFUSED = [
@@ -48,7 +48,7 @@ REFUSED = [
     (("--template", "in.fa", "--length", "5"), 2, "--length"),
     (("--template", "absent.fa"), 3, "absent.fa"),
     (("--template", "bad.fa"), 3, "line 2"),
-    (("--json", "somedir"), 5, "directory"),
+    (("--sidecar", "somedir"), 5, "directory"),
     (("--fasta", "somedir"), 5, "directory"),
     (("--fasta", "/dev/full"), 5, "space|write|written"),
     (("--fasta", "in.fa/out.fa"), 5, "directory"),
@@ -90,9 +90,9 @@ def test_what_the_checkpoint_cannot_do_is_one_line_too(
     assert "stride" in err
     code, _, err = sample("--checkpoint", run, "--fasta", "out.fa", "--seed", 1 << 64)
     assert (code, err.count("\n")) == (2, 1)
-    loaded = verb.load_model
+    loaded = models.load_model
     monkeypatch.setattr(
-        verb,
+        models,
         "load_model",
         lambda *a, **k: loaded(*a, **k)._replace(alphabet=replace(DNA, domain="text")),
     )
@@ -127,7 +127,7 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
     new = (here / "out.fa").read_bytes()
     states = set()
     for at in range(1, 100):
-        assert sample(*flags(1), "--force")[0] == 0
+        assert sample(*flags(1), "--fresh")[0] == 0
         old = (here / "out.fa").read_bytes()
         code = forked(["sample", *map(str, flags(2)), "--threads", "1"], crash_at=at)
         now = (here / "out.fa").read_bytes()

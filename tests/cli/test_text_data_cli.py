@@ -69,8 +69,8 @@ from tests.texts import VERSES, write_rows, write_song
         ),
         (
             ["sample", "--checkpoint", "RUN", "--out", "-", "--domain", "dna"],
-            2,
-            "--domain says dna",
+            4,
+            "is a text model",
         ),
         (
             ["sample", "--checkpoint", "RUN", "--out", "-", "--prompt", "x" * 99],
@@ -124,7 +124,7 @@ def test_a_dna_run_is_no_text_run(capsys: pytest.CaptureFixture[str], tmp_path: 
         )[0]
         == 0
     )
-    code, _, err = command(capsys, "sample", "--checkpoint", tmp_path / "dna", "--out", "-", "-q")
+    code, _, err = command(capsys, "sample", tmp_path / "dna", "-o", "-", "--domain", "text", "-q")
     assert code == 4
     assert "is a dna model" in err
     code, _, err = command(capsys, "eval", tmp_path / "dna", "--text", "x.txt", "-q")

@@ -1,42 +1,33 @@
-"""Sample DNA to FASTA, from nothing or into a template's N."""
+"""Sample DNA to FASTA, from nothing, into a template's N, or into regions of a genome."""
 
-import logging
-import sys
+import json as json_module
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from genodiff.cli.common import Common, Force, stop_on_sigterm, whole
-from genodiff.diffusion.objective import OBJECTIVES
-from genodiff.diffusion.sampler import SAMPLERS
-from genodiff.domain import DNA, DOMAINS, TEXT, Domain
-from genodiff.errors import CheckpointError, DataError, UsageError
-from genodiff.generate.estimate import check_room, describe_plan
-from genodiff.generate.infill import Template, read_templates
-from genodiff.generate.request import DnaRequest, SampleRequest, TextRequest
-from genodiff.generate.sample import Sampling, require_positive
-from genodiff.generate.sampling_progress import SamplingProgress
-from genodiff.io.target import check_target, is_stream
-from genodiff.runs.folder import find_only_run
-from genodiff.runs.model import load_model
-
-_log = logging.getLogger("genodiff")
+from genodiff.api.sample import check_sampler, list_samplers
+from genodiff.api.sample import sample as write_samples
+from genodiff.cli.common import (
+    COUNT,
+    OUTPUT,
+    Common,
+    Force,
+    Json,
+    OptionalModelPath,
+    Plan,
+    stop_on_sigterm,
+    whole,
+)
+from genodiff.errors import UsageError
 
 
 def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
     return "auto" if tokens[0].value == "auto" else whole(kind, tokens)
 
 
-def sampler_help(name: str) -> str:
-    """A sampler's name, with its objectives where those of masked diffusion are not among them."""
-    fits = SAMPLERS[name].fits
-    owners = [owner for owner, cls in OBJECTIVES.items() if cls.kind in fits]
-    return name if "masked" in fits else f"{name} ({', '.join(owners)})"
-
-
 def sample(
+    run: OptionalModelPath = None,
     *,
     fasta: Annotated[
         str | None,
@@ -45,19 +36,12 @@ def sample(
         ),
     ] = None,
     out: Annotated[
-        str | None,
-        Parameter(allow_leading_hyphen=True, help="Of text: the file to write; - for stdout."),
-    ] = None,
-    checkpoint: Annotated[
-        Path | None, Parameter(help="Run folder or checkpoint (default: the one run under runs/).")
+        str | None, OUTPUT, Parameter(help="The same, and of text the file to write.")
     ] = None,
     n: Annotated[
         int | None,
-        Parameter(
-            name=["--n", "--num"],
-            converter=whole,
-            help="Sequences (default 16), or fillings of each template (default 1).",
-        ),
+        COUNT,
+        Parameter(help="Sequences (default 16), or fillings of each template (default 1)."),
     ] = None,
     length: Annotated[
         int | None,
@@ -73,10 +57,27 @@ def sample(
             help="FASTA file (- for stdin) whose N and ? are filled, every other letter kept.",
         ),
     ] = None,
+    bed: Annotated[
+        str | None,
+        Parameter(
+            help="Fill these bases of --template alone, whatever stands there; N elsewhere stays."
+        ),
+    ] = None,
+    region: Annotated[
+        list[str] | None,
+        Parameter(
+            name=["--region", "--regions"],
+            help="As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
+            negative="",
+        ),
+    ] = None,
+    only_filled: Annotated[
+        bool,
+        Parameter(negative="", help="Write the regions of --bed and --region, not the genome."),
+    ] = False,
     prompt: Annotated[str | None, Parameter(help="Of text: how each sample begins.")] = None,
     sampler: Annotated[
-        str | None,
-        Parameter(help=f"{', '.join(map(sampler_help, SAMPLERS))}. [the objective's own]"),
+        str | None, Parameter(help=f"{', '.join(list_samplers())} [the objective's own].")
     ] = None,
     steps: Annotated[
         int | Literal["auto"],
@@ -105,118 +106,74 @@ def sample(
     line_width: Annotated[
         int, Parameter(converter=whole, help="Bases per line; 0: one line per sequence.")
     ] = 60,
-    json: Annotated[
-        str | None, Parameter(help="Where the sidecar goes (default: beside the FASTA file).")
+    sidecar: Annotated[
+        str | None, Parameter(help="Where the sidecar goes (default: OUT.json, beside the file).")
     ] = None,
     domain: Annotated[
         Literal["dna", "text"] | None,
         Parameter(help="What the checkpoint is expected to hold.", show_default=False),
     ] = None,
-    plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    fresh: Annotated[
+        bool, Parameter(negative="", help="Do not go on after the records kept in OUT.partial.")
+    ] = False,
+    plan: Plan = False,
+    json: Json = False,
     force: Force = False,
     common: Common = Common(),
 ) -> None:
-    """Sample, and write the sequences with their sidecar."""
-    device = common.apply()
-    how = Sampling(
-        sampler, None if steps == "auto" else steps, temperature, top_p, stride, allow_n, batch_size
-    )
-    require_positive("--n", n)
-    require_positive("--length", length)
-    target = _target(domain, fasta, out, prompt)
-    is_text = target.domain is TEXT
-    if is_text and (allow_n or line_width != 60):
-        flag = "--allow-n" if allow_n else "--line-width"
-        raise UsageError(f"{flag} is for DNA, and this is text", fix="leave it out")
-    if line_width < 0:
-        raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
-    if template is not None and length is not None:
-        raise UsageError("--length and --template contradict each other", fix="leave --length out")
-    for flag, value in ((target.domain.output_flag, target.path), ("--template", template)):
+    """Sample, and write the sequences with their sidecar.
+
+    The same command goes on where an interrupted one was: finished records are kept.
+    """
+    common.prepare()
+    check_sampler(sampler)
+    if fasta is not None and (domain == "text" or prompt is not None):
+        raise UsageError(
+            "--fasta is for DNA, and text goes to --out",
+            fix="give --out FILE, or leave --domain text out",
+        )
+    if fasta is not None and out is not None:
+        raise UsageError("--fasta and --out are both the file to write", fix="give one of them")
+    target = fasta if fasta is not None else out
+    if target is None:
+        raise UsageError("no file to write", fix="give --out FILE, or --fasta FILE; - is stdout")
+    if json and target == "-" and not plan:
+        raise UsageError("--json and samples cannot both go to stdout", fix="give --fasta FILE")
+    for flag, value in (("--fasta" if out is None else "--out", target), ("--template", template)):
         if value == "" or (value is not None and value != "-" and value.startswith("-")):
             raise UsageError(
                 f"{flag} needs the name of a file, not {value!r}",
                 fix="write ./-name for such a name",
             )
-    sidecar = json or (None if is_stream(target.path) else f"{target.path}.json")
-    check_target(target.path, force=force, inputs=(template,), sidecar=sidecar)
-    if sidecar is not None:
-        check_target(sidecar, force=force, inputs=(template, target.path))
-    templates = _read(template) if template is not None and not is_text else None
-    if not is_text:
-        sizes = [length or 1] if templates is None else [len(t.text) for t in templates]
-        wanted = n or (1 if templates is not None else DNA.n_samples)
-        check_room(target.path, wanted, sizes, line_width, batch_size)
-    folder = checkpoint if checkpoint is not None else find_only_run(Path("runs"))
-    model = load_model(folder, device=device)
-    if model.alphabet.domain != target.domain.name:
-        right = DOMAINS[model.alphabet.domain].output_flag
-        raise CheckpointError(
-            f"is a {model.alphabet.domain} model",
-            file=folder,
-            fix=f"give {right} FILE in place of {target.domain.output_flag}",
-        )
-    request: SampleRequest
-    if is_text:
-        request = TextRequest(model, how, n, length=length, prompt=prompt, template=template)
-    else:
-        request = DnaRequest(
-            model,
-            how,
-            n,
+    with stop_on_sigterm():
+        told = write_samples(
+            run,
+            out=target,
+            n=n,
             length=length,
-            templates=templates,
-            template_file=template,
+            template=template,
+            bed=bed,
+            region=region or (),
+            only_filled=only_filled,
+            prompt=prompt,
+            sampler=sampler,
+            steps=None if steps == "auto" else steps,
+            temperature=temperature,
+            top_p=top_p,
+            stride=stride,
+            allow_n=allow_n,
+            batch_size=batch_size,
             line_width=line_width,
+            sidecar=sidecar,
+            domain="dna" if fasta is not None else domain,
+            seed=common.seed,
+            device=common.device,
+            plan=plan,
+            fresh=fresh,
+            force=force,
         )
-        check_room(target.path, request.n, request.lengths, line_width, batch_size)
-    work = request.workload()
-    if plan:
-        print("\n".join(describe_plan(request, work, target.path)))
-        return
-    units = target.domain.units
-    with stop_on_sigterm(), SamplingProgress(work, request.n, units) as progress:
-        written = request.write(
-            sys.stdout.buffer if target.path == "-" else target.path,
-            common.seed,
-            sidecar=json,
-            tick=progress.tick,
-        )
-    _log.info(f"%s: %d records, %d {units}, %d evaluations", target.path, *written)
-
-
-class _Target(NamedTuple):
-    domain: Domain
-    path: str
-
-
-def _target(domain: str | None, fasta: str | None, out: str | None, prompt: str | None) -> _Target:
-    """What is written, and where to. Raises `UsageError` where flags contradict one another."""
-    if domain != "text" and out is None and prompt is None:
-        if fasta is None:
-            raise UsageError(
-                "no file to write",
-                fix="give --fasta FILE for DNA, or --out FILE for text; - is stdout",
-            )
-        return _Target(DNA, fasta)
-    if fasta is not None:
-        raise UsageError(
-            "--fasta is for DNA, and text goes to --out",
-            fix="give --out FILE, or leave --domain text out",
-        )
-    if domain == "dna":
-        raise UsageError(
-            "--out and --prompt are for text, and --domain says dna", fix="give --fasta FILE"
-        )
-    if out is None:
-        raise UsageError("no file to write", fix="give --out FILE, or --out - for stdout")
-    return _Target(TEXT, out)
-
-
-def _read(template: str) -> list[Template]:
-    templates = list(read_templates(template))
-    if not templates:
-        raise DataError(
-            "holds no record", file=template, fix="give a FASTA file with at least one record"
-        )
-    return templates
+    lines = told.pop("lines", None)
+    if json:
+        print(json_module.dumps(told, allow_nan=False))
+    elif lines is not None:
+        print("\n".join(lines))

@@ -1,0 +1,259 @@
+"""Sampling to a file: `genodiff.sample`."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from genodiff.api.machine import choose_device
+from genodiff.diffusion.registries import SAMPLERS
+from genodiff.domain import DNA, DOMAINS, TEXT
+from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError, did_you_mean
+from genodiff.generate.sampling import Sampling, require_positive
+from genodiff.io.target import check_target, is_stream
+
+if TYPE_CHECKING:
+    from genodiff.api.model import Model
+    from genodiff.generate.journal import SampleJournal
+    from genodiff.generate.request import SampleRequest
+
+_log = logging.getLogger("genodiff")
+
+
+def list_samplers() -> list[str]:
+    """The names of all samplers, without importing torch."""
+    return SAMPLERS.list_names()
+
+
+def check_sampler(name: str | None) -> None:
+    """Raises `UsageError` for the name of no sampler."""
+    if name is not None and name not in list_samplers():
+        raise UsageError(f"no sampler '{name}'; {did_you_mean(name, list_samplers())}")
+
+
+def sample(
+    run: str | Path | None = None,
+    *,
+    out: str | Path,
+    n: int | None = None,
+    length: int | None = None,
+    template: str | Path | None = None,
+    bed: str | Path | None = None,
+    region: Sequence[str] = (),
+    only_filled: bool = False,
+    prompt: str | None = None,
+    sampler: str | None = None,
+    steps: int | None = None,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    stride: int | None = None,
+    allow_n: bool = False,
+    batch_size: int | None = None,
+    line_width: int = 60,
+    sidecar: str | Path | None = None,
+    domain: Literal["dna", "text"] | None = None,
+    seed: int = 1,
+    device: str = "auto",
+    plan: bool = False,
+    fresh: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write new sequences, or fillings of a template, to `out`; what its sidecar says.
+
+    `run` is a run, a checkpoint or a published folder; None is the one run under runs/. `out` is a
+    FASTA file (.gz is BGZF), of text a text file; "-" is stdout. `n` sequences (default 16, of text
+    4) of `length` positions are new (default: the trained length). `template` is a FASTA file whose
+    N and ? are filled, `n` times each (default 1), every other letter kept. With `bed` (a file) or
+    `region` (chr1:1,000-2,000, 1-based and inclusive) only these bases of the template are filled,
+    whatever stands there, and `only_filled` writes them alone. Of text, `prompt` is how each sample
+    begins, and a template has gaps such as [[20]]. The other settings are those of
+    `genodiff.Model.sample`. Record i depends on (`seed`, i) alone.
+
+    Finished records are kept in OUT.partial until `out` is there, and the same call goes on after
+    them; `fresh` starts anew. `force` replaces a file that genodiff did not write. With `plan`
+    nothing is written, and evaluations and seconds are returned, with lines to read under "lines".
+    Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
+    """
+    check_sampler(sampler)
+    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size)
+    require_positive("--n", n)
+    require_positive("--length", length)
+    target, partly = str(out), bed is not None or bool(region)
+    if prompt is not None and domain == "dna":
+        raise UsageError("a prompt is for text, and the domain is dna", fix="leave it out")
+    known = "text" if prompt is not None else domain
+    given = {"--allow-n": allow_n, "--line-width": line_width != 60, "--bed": bed is not None}
+    given |= {"--region": bool(region), "--only-filled": only_filled}
+    if known == "text":
+        _refuse_for_text(given)
+    if line_width < 0:
+        raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
+    if template is not None and length is not None:
+        raise UsageError("--length and --template contradict each other", fix="leave --length out")
+    if partly and template is None:
+        raise UsageError(
+            "regions to fill, and no genome that they are of", fix="give --template FASTA"
+        )
+    if only_filled and not partly:
+        raise UsageError("--only-filled is for --bed and --region", fix="give one of them")
+    described = str(sidecar) if sidecar is not None else f"{target}.json"
+    if sidecar is None and is_stream(target):
+        described = "-"
+    from genodiff.generate.journal import SampleJournal, is_sealed_output
+
+    check_target(
+        target, force=force, inputs=(template, bed), sidecar=described, known=is_sealed_output
+    )
+    check_target(described, force=force, inputs=(template, bed, target))
+    device = choose_device(device)
+    from genodiff.api.load import load
+    from genodiff.generate.estimate import check_room, plan_sampling
+    from genodiff.generate.infill import read_templates
+    from genodiff.generate.request import DnaRequest, TextRequest
+    from genodiff.generate.sampling_progress import SamplingProgress
+    from genodiff.runs.folder import find_only_run
+
+    templates = None
+    if template is not None and known == DNA.name and not partly:
+        templates = list(read_templates(template))
+        _refuse_empty(templates, template)
+    if known == DNA.name and not partly:
+        sizes = [length or 1] if templates is None else [len(t.text) for t in templates]
+        wanted = n or (1 if templates is not None else DNA.n_samples)
+        check_room(target, wanted, sizes, line_width, batch_size)
+    folder = Path(run) if run is not None else find_only_run(Path("runs"))
+    model = load(folder, device=device)
+    if known is not None and model.alphabet.domain != known:
+        right = DOMAINS[model.alphabet.domain].output_flag
+        raise CheckpointError(
+            f"is a {model.alphabet.domain} model",
+            file=folder,
+            fix=f"give {right} FILE in place of {DOMAINS[known].output_flag}",
+        )
+    request: SampleRequest
+    with ExitStack() as stack:
+        if model.alphabet.domain == TEXT.name:
+            _refuse_for_text(given)
+            request = TextRequest(
+                model.trained,
+                how,
+                n,
+                length=length,
+                prompt=prompt,
+                template=None if template is None else str(template),
+                tokenizer=model.tokenizer,
+            )
+        elif template is not None and partly:
+            request = _open_gaps(
+                stack, model, how, n, str(template), bed, region, only_filled, line_width
+            )
+        else:
+            if prompt is not None:
+                raise UsageError("a prompt is for text, and this is DNA", fix="leave it out")
+            if template is not None and templates is None:
+                templates = list(read_templates(template))
+                _refuse_empty(templates, template)
+            request = DnaRequest(
+                model.trained,
+                how,
+                n,
+                length=length,
+                templates=templates,
+                template_file=None if template is None else str(template),
+                line_width=line_width,
+            )
+            check_room(target, request.n, request.lengths, line_width, batch_size)
+        work = request.workload()
+        if plan:
+            found = plan_sampling(request, work, target)
+            return found.values | {"lines": found.lines}
+        journal = None
+        if not is_stream(target):
+            journal = SampleJournal(target, request.digest(seed))
+            journal.check(fresh=fresh, force=force)
+            if fresh:
+                journal.start_anew()
+            if journal.kept:
+                _log.info("%s: goes on after %d records", journal.path, journal.kept)
+        units = request.domain.units
+        try:
+            with SamplingProgress(work, request.n, units) as progress:
+                written = request.write(
+                    sys.stdout.buffer if target == "-" else target,
+                    seed,
+                    sidecar=sidecar,
+                    journal=journal,
+                    tick=progress.tick,
+                )
+        except (KeyboardInterrupt, Interrupted) as stop:
+            raise _say_what_is_kept(stop, journal) from None
+        finally:
+            if journal is not None:
+                journal.leave()
+    _log.info(f"%s: %d records, %d {units}, %d evaluations", target, *written[:3])
+    return written.told
+
+
+def _open_gaps(
+    stack: ExitStack,
+    model: Model,
+    how: Sampling,
+    n: int | None,
+    template: str,
+    bed: str | Path | None,
+    region: Sequence[str],
+    only_filled: bool,
+    line_width: int,
+) -> SampleRequest:
+    """The request to fill regions of the genome `template`, which `stack` closes."""
+    from genodiff.generate.gap_request import GapRequest
+    from genodiff.generate.gaps import read_gaps
+    from genodiff.io.faidx import Genome
+
+    if template == "-":
+        raise UsageError("--bed and --region need a genome in a file", fix="give --template FILE")
+    genome = stack.enter_context(Genome(template))
+    gaps = read_gaps(genome, None if bed is None else str(bed), region)
+    sources = {
+        "template": template,
+        "bed": None if bed is None else str(bed),
+        "regions": list(region) or None,
+    }
+    return GapRequest(
+        model.trained,
+        how,
+        n,
+        genome=genome,
+        gaps=gaps,
+        only_filled=only_filled,
+        sources=sources,
+        line_width=line_width,
+    )
+
+
+def _refuse_for_text(given: dict[str, bool]) -> None:
+    for flag, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{flag} is for DNA, and this is text", fix="leave it out")
+
+
+def _refuse_empty(templates: Sequence[object], file: str | Path) -> None:
+    if not templates:
+        raise DataError(
+            "holds no record", file=file, fix="give a FASTA file with at least one record"
+        )
+
+
+def _say_what_is_kept(stop: BaseException, journal: SampleJournal | None) -> Interrupted:
+    signum = stop.signum if isinstance(stop, Interrupted) else signal.SIGINT
+    by = "Ctrl-C" if signum == signal.SIGINT else "SIGTERM"
+    if journal is None or not journal.kept:
+        what = f"stopped by {by}; no file was left half-written"
+        return Interrupted(what, signum, fix="run the same command again")
+    what = f"stopped by {by}; {journal.kept:,} finished records are kept in {journal.path}"
+    return Interrupted(what, signum, fix="run the same command again to go on")

@@ -1,0 +1,193 @@
+"""The request to fill regions of a genome: the whole genome again, or the regions alone."""
+
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.domain import DNA
+from genodiff.errors import UsageError
+from genodiff.generate.gaps import Gap, Stretch, merge_gaps, stretches_of
+from genodiff.generate.journal import SampleJournal
+from genodiff.generate.output import (
+    WrittenSamples,
+    describe_record,
+    finish_samples,
+    name_filling,
+)
+from genodiff.generate.output_file import SampleFile, Target
+from genodiff.generate.request import SampleRequest
+from genodiff.generate.sample import (
+    Sample,
+    Sampling,
+    Workload,
+    fill_pieces,
+    planned_workload,
+    stride_of,
+)
+from genodiff.io.faidx import Genome
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta, write_long_records
+from genodiff.runs.model import TrainedModel
+
+_CHUNK = 1 << 20
+Patches = list[tuple[int, bytes]]
+"""(start, letters) of what was filled on a contig, from left to right."""
+
+
+class _Task(NamedTuple):
+    number: int
+    """Of the record, that is of a filling of a contig."""
+    stretch: Stretch
+
+
+class GapRequest(SampleRequest):
+    """`n` fillings of regions of a genome, written as FASTA."""
+
+    domain = DNA
+
+    def __init__(
+        self,
+        model: TrainedModel,
+        how: Sampling | None = None,
+        n: int | None = None,
+        *,
+        genome: Genome,
+        gaps: Sequence[Gap],
+        only_filled: bool = False,
+        sources: dict[str, Any] | None = None,
+        line_width: int = 60,
+    ) -> None:
+        """Plan the windows. `sources` says in the sidecar where the regions come from."""
+        super().__init__(model, how, n, True)
+        if model.objective.kind == "causal":
+            what = "an autoregressive model only goes on: nothing may stand after a gap"
+            raise UsageError(what, fix="fill gaps with a diffusion model")
+        self.genome, self.given, self.merged = genome, list(gaps), merge_gaps(gaps)
+        self.only_filled, self.line_width = only_filled, line_width
+        self.sources = sources or {}
+        self.lengths = (
+            [gap.end - gap.start for gap in self.given]
+            if only_filled
+            else list(genome.contigs.values())
+        )
+
+    def describe(self) -> Any:
+        return [self.genome.sha256, self.only_filled, [list(gap) for gap in self.given]]
+
+    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+        return (stretch.mask() for contig in self.merged for stretch in self._stretches(contig))
+
+    def workload(self) -> Workload:
+        """The network calls that one filling of each region needs."""
+        planned = (
+            (s.mask(), [(a - s.start, b - s.start) for a, b in s.rounds])
+            for contig in self.merged
+            for s in self._stretches(contig)
+        )
+        return planned_workload(self.model, planned, how=self.how)
+
+    def write(
+        self,
+        target: Target,
+        seed: int,
+        *,
+        sidecar: str | Path | None = None,
+        journal: SampleJournal | None = None,
+        tick: Callable[[int], None] | None = None,
+    ) -> WrittenSamples:
+        model, alphabet = self.model, self.model.alphabet
+
+        def draw(first: int) -> Iterable[Sample]:
+            pieces = (
+                task.stretch.piece(task.number, self.genome, alphabet)
+                for task in islice(self._tasks(), first, None)
+            )
+            return fill_pieces(model, pieces, how=self.how, seed=seed, tick=tick, first=first)
+
+        samples = iter(draw(0) if journal is None else journal.pass_through(draw, tick))
+        entries: list[dict[str, Any]] = []
+        spent: list[int] = []
+        out = SampleFile(target, sidecar, journal)
+        with out.open() as file:
+            if self.only_filled:
+                regions = self._regions(samples, seed, entries, spent)
+                write_fasta(
+                    file, regions, line_width=self.line_width or sys.maxsize, zipped=out.zipped
+                )
+            else:
+                contigs = self._contigs(samples, seed, entries, spent)
+                write_long_records(file, contigs, line_width=self.line_width, zipped=out.zipped)
+        about = {**self.sources, "only_filled": self.only_filled}
+        return finish_samples(out, model, self.how, seed, entries, about, sum(spent))
+
+    def _stretches(self, contig: str) -> Iterator[Stretch]:
+        window, stride = self.model.config.data.seq_len, stride_of(self.model, self.how)
+        length = self.genome.contigs[contig]
+        return stretches_of(contig, self.merged.get(contig, ()), length, window, stride)
+
+    def _tasks(self) -> Iterator[_Task]:
+        for i, contig in enumerate(self.genome.contigs):
+            for copy in range(self.n if contig in self.merged else 0):
+                for stretch in self._stretches(contig):
+                    yield _Task(i * self.n + copy, stretch)
+
+    def _fillings(self, samples: Iterator[Sample]) -> Iterator[tuple[int, str, Patches, int]]:
+        """(record number, contig, what was filled, evaluations), of all contigs in order."""
+        for i, contig in enumerate(self.genome.contigs):
+            for copy in range(self.n):
+                patches: Patches = []
+                nfe = 0
+                for stretch in self._stretches(contig):
+                    sample = next(samples)
+                    patches += stretch.filled(sample.ids, self.genome, self.model.alphabet)
+                    nfe += sample.nfe
+                yield i * self.n + copy, contig, patches, nfe
+
+    def _contigs(
+        self, samples: Iterator[Sample], seed: int, entries: list[dict[str, Any]], spent: list[int]
+    ) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """(header, letters in pieces) of each contig."""
+        for number, contig, patches, nfe in self._fillings(samples):
+            length = self.genome.contigs[contig]
+            filled = sum(len(letters) for _, letters in patches)
+            name = name_filling(contig, self.n, number)
+            entries.append({"name": name, "length": length, "nfe": nfe, "filled": filled})
+            spent.append(nfe)
+            told = describe_record(self.model, self.how, seed, length, nfe)
+            yield f"{name} {told}", self._letters(contig, patches)
+
+    def _letters(self, contig: str, patches: Patches) -> Iterator[bytes]:
+        at = 0
+        for start, letters in patches:
+            yield from self._kept(contig, at, start)
+            yield letters
+            at = start + len(letters)
+        yield from self._kept(contig, at, self.genome.contigs[contig])
+
+    def _kept(self, contig: str, start: int, end: int) -> Iterator[bytes]:
+        for at in range(start, end, _CHUNK):
+            yield self.genome.fetch(contig, at, min(end, at + _CHUNK))
+
+    def _regions(
+        self, samples: Iterator[Sample], seed: int, entries: list[dict[str, Any]], spent: list[int]
+    ) -> Iterator[Record]:
+        """The regions in the order in which they were given."""
+        done: dict[tuple[str, int], tuple[Patches, int]] = {}
+        for number, contig, patches, nfe in self._fillings(samples):
+            done[contig, number % self.n] = patches, nfe
+            spent.append(nfe)
+        for gap in self.given:
+            for copy in range(self.n):
+                patches, nfe = done[gap.contig, copy]
+                start, letters = patches[bisect_right(patches, gap.start, key=lambda p: p[0]) - 1]
+                text = letters[gap.start - start : gap.end - start]
+                name = name_filling(gap.name, self.n, copy)
+                entries.append({"name": name, "length": len(text), "nfe": nfe, "filled": len(text)})
+                told = describe_record(self.model, self.how, seed, len(text), nfe)
+                yield Record(name, told, text, 0)

@@ -1,0 +1,122 @@
+"""Regions of a genome that are to be filled, whatever stands there; every other base is kept.
+
+The regions are merged where they overlap or touch, so a base is filled once. The windows of a
+contig are those of `rounds`, as if the contig were a template with `?` at these bases and nowhere
+else. Windows that share no base are independent of one another, so only stretches of windows that
+do are read: a genome is never in memory, and a record's bytes do not depend on how it is cut.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import Alphabet
+from genodiff.errors import UsageError
+from genodiff.generate.infill import rounds_of
+from genodiff.generate.sample import DraftPart, Ids
+from genodiff.io.bed import read_bed
+from genodiff.io.faidx import Genome
+from genodiff.io.regions import parse_region
+
+_LOWER = 0x20
+
+
+class Gap(NamedTuple):
+    """Bases of a contig, 0-based and half-open."""
+
+    contig: str
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """As samtools writes it: 1-based, inclusive."""
+        return f"{self.contig}:{self.start + 1}-{self.end}"
+
+
+class Stretch(NamedTuple):
+    """Bases start … end of a contig: windows that overlap, and the gaps in them."""
+
+    contig: str
+    start: int
+    end: int
+    gaps: list[tuple[int, int]]
+    rounds: list[tuple[int, int]]
+
+    def mask(self) -> NDArray[np.bool_]:
+        """True where a base is filled."""
+        mask = np.zeros(self.end - self.start, bool)
+        for start, end in self.gaps:
+            mask[start - self.start : end - self.start] = True
+        return mask
+
+    def piece(self, number: int, genome: Genome, alphabet: Alphabet) -> DraftPart:
+        """What the network is to fill, as part of record `number`."""
+        letters = genome.fetch(self.contig, self.start, self.end)
+        ids = alphabet.encode(letters).astype(np.uint8)
+        ids[self.mask()] = alphabet.mask_id
+        inside = [(start - self.start, end - self.start) for start, end in self.rounds]
+        return DraftPart(number, self.start, ids, inside)
+
+    def filled(self, ids: Ids, genome: Genome, alphabet: Alphabet) -> Iterator[tuple[int, bytes]]:
+        """(start, letters) of each gap; where lower case stood, in lower case."""
+        for start, end in self.gaps:
+            new = alphabet.decode(ids[start - self.start : end - self.start]).encode("ascii")
+            case = np.frombuffer(genome.fetch(self.contig, start, end), np.uint8) & _LOWER
+            yield start, (np.frombuffer(new, np.uint8) | case).tobytes()
+
+
+def read_gaps(genome: Genome, bed: str | None, regions: Sequence[str]) -> list[Gap]:
+    """The rows of a BED file and then the region strings, in their order, each once.
+
+    Raises `DataError` for a row and `UsageError` for a region that is not within the genome.
+    """
+    found = [Gap(*parse_region(text, genome.contigs)) for text in regions]
+    if bed is not None:
+        table = read_bed(bed, genome.contigs)
+        rows = table.select("contig", "start", "end").iter_rows()
+        found = [Gap(*row) for row in rows] + found
+    for gap in found:
+        if gap.start == gap.end:
+            raise UsageError(f"region '{gap.contig}' holds no base", fix="leave it out")
+    return list(dict.fromkeys(found))
+
+
+def merge_gaps(gaps: Iterable[Gap]) -> dict[str, list[tuple[int, int]]]:
+    """Contig → its gaps in order, those that overlap or touch as one."""
+    merged: dict[str, list[tuple[int, int]]] = {}
+    for contig, start, end in sorted(gaps):
+        some = merged.setdefault(contig, [])
+        if some and start <= some[-1][1]:
+            some[-1] = (some[-1][0], max(some[-1][1], end))
+        else:
+            some.append((start, end))
+    return merged
+
+
+def stretches_of(
+    contig: str, gaps: Sequence[tuple[int, int]], length: int, window: int, stride: int
+) -> Iterator[Stretch]:
+    """The stretches of a contig of `length` bases, from left to right."""
+    starts, ends = [start for start, _ in gaps], [end for _, end in gaps]
+    held: list[tuple[int, int]] = []
+    at = reach = 0
+
+    def close() -> Stretch:
+        nonlocal at
+        inside = []
+        while at < len(gaps) and gaps[at][0] < reach:
+            inside.append(gaps[at])
+            at += 1
+        return Stretch(contig, held[0][0], reach, inside, list(held))
+
+    for start, end in rounds_of(starts, ends, length, window, stride):
+        if held and start >= reach:
+            yield close()
+            held.clear()
+        held.append((start, end))
+        reach = max(reach, end)
+    if held:
+        yield close()

@@ -1,0 +1,77 @@
+"""How to sample: settings that are checked before torch is loaded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from genodiff.diffusion.registries import SAMPLERS
+from genodiff.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from genodiff.diffusion.objective import Objective
+
+AUTO_STEPS = 256
+MOST_STEPS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample. Raises `UsageError` for what cannot be meant.
+
+    `sampler` None means the objective's own first. `steps` None means 256 per window; evaluations
+    never exceed the number of masks, whatever the steps. `temperature` 0 takes the likeliest base.
+    `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
+    means as many windows as keep the device busy; it changes the speed only.
+    """
+
+    sampler: str | None = None
+    steps: int | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    stride: int | None = None
+    allow_n: bool = False
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.sampler is not None and self.sampler not in SAMPLERS.list_names():
+            known = did_you_mean(self.sampler, SAMPLERS.list_names())
+            raise UsageError(f"no sampler '{self.sampler}'; {known}")
+        if not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise UsageError(
+                f"temperature {self.temperature} is not a finite number of 0 or more",
+                fix="give 1 for the model's own law, less for likelier bases",
+            )
+        if not 0 < self.top_p <= 1:
+            raise UsageError(
+                f"top-p {self.top_p} is not above 0 and at most 1",
+                fix="give 1 for the model's own law",
+            )
+        require_positive("steps", self.steps)
+        if (self.steps or 0) > MOST_STEPS:
+            raise UsageError(
+                f"steps {self.steps:,} are more than {MOST_STEPS:,}",
+                fix="give as many as there are bases",
+            )
+        require_positive("stride", self.stride)
+        require_positive("batch size", self.batch_size)
+
+
+def choose_sampler(how: Sampling | None, objective: Objective) -> Sampling:
+    """`how` with its sampler named. Raises `UsageError` for one that does not fit the objective."""
+    how, known = how or Sampling(), objective.samplers
+    if how.sampler is None:
+        return replace(how, sampler=next(iter(known)))
+    if how.sampler not in known:
+        raise UsageError(
+            f"sampler '{how.sampler}' does not go with objective {objective.name}",
+            fix=f"choose {', '.join(known)}",
+        )
+    return how
+
+
+def require_positive(what: str, value: int | None) -> None:
+    """Raises `UsageError` where `value` is given and below 1."""
+    if value is not None and value < 1:
+        raise UsageError(f"{what} {value} is not positive", fix="give a number of at least 1")
