@@ -1,11 +1,9 @@
-"""What else is known of the scored windows: Markov lines, matches with the train split, the toy
-source's probability.
+"""What the model is compared with on each window: Markov lines, matches with the train split, and
+the toy source's probability.
 
-Everything is counted on a train split: that of the data that is scored, or the run's own. It is
-returned window by window, so that it can be summed over the same bases as the model's bound and
-compared with it in pairs. A
-Markov context may reach up to `order` bases back over a window's start (not over a contig's), which
-the model's cannot.
+Everything is counted on a train split: that of the data that is scored, or the run's own. Figures
+are returned window by window, so that differences from the model's bound can be taken in pairs. A
+Markov context may reach over the start of a window, but not of a contig. The model's cannot.
 """
 
 import io
@@ -46,22 +44,20 @@ _BASES_AT_A_TIME = 1 << 18
 _LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 400 bytes each
 _FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
 _PIECE = 1 << 12
-_MIXTURE_WORTH = (
-    10**8
-)  # train bases that are streamed past without being asked for: about a minute and a half
+_MIXTURE_WORTH = 10**8  # train bases that are read without being asked for: 1.5 minutes
 
 
 class MarkovLines(NamedTuple):
     """−ln P of windows, nats: [..., 0, :] is upper case, [..., 1, :] soft-masked."""
 
-    fixed: NDArray[np.float64]  # (MARKOV_ORDER + 1, 2, windows): orders 0 .. 8, λ = 20
-    fitted: (
-        NDArray[np.float64] | None
-    )  # (2, windows): order and λs fitted on the valid split; None where it is empty
-    pseudo: list[float]  # the fitted λ of each order from 0 up to the fitted order
-    mixture: NDArray[np.float64] | None = (
-        None  # (2, windows): the mixture of orders 0 .. 24, fitted on the valid split
-    )
+    fixed: NDArray[np.float64]
+    """(MARKOV_ORDER + 1, 2, windows): orders 0 .. 8, λ = 20."""
+    fitted: NDArray[np.float64] | None
+    """(2, windows): order and λs fitted on the valid split; None where that is empty."""
+    pseudo: list[float]
+    """The fitted λ of each order, from 0 up to the fitted order."""
+    mixture: NDArray[np.float64] | None = None
+    """(2, windows): the mixture of orders 0 .. 24, fitted on the valid split."""
 
 
 def markov_lines(
@@ -69,9 +65,9 @@ def markov_lines(
 ) -> MarkovLines:
     """The Markov lines of a store's train split on these windows: the windows' own by default.
 
-    The fitted line may be of any order that the train split has a base for each (order + 1)-mer
-    for, up to 10. The mixture needs passes over the train split: it is left out where `mixture` is
-    False, or None and it would take long.
+    The fitted line has an order of at most 10, and at most one that the train split has a base for
+    each (order + 1)-mer for. The mixture reads the train split several times. It is left out where
+    `mixture` is False, or None and it would take long.
     """
     store = fitted_on or windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)

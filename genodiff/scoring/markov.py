@@ -1,5 +1,4 @@
-"""Interpolated Markov models of DNA: what counting k-mers of the train split achieves, the line a
-network has to beat.
+"""Interpolated Markov models of DNA: what counting k-mers achieves, and a network has to beat.
 
 With n(c a) the number of times that base a follows the k-base context c on either strand of the
 train split, and c' the context without its oldest base,
@@ -7,18 +6,18 @@ train split, and c' the context without its oldest base,
     P_k(a | c) = (n(c a) + λ P_{k-1}(a | c')) / (n(c) + λ),    P_{-1}(a) = 1/4
     (MacKay & Peto 1995)
 
-the posterior mean under a Dirichlet prior that is worth λ observations of the next lower order. λ =
-20 is fixed, so that the lines mean the same on every genome; on yeast (test chrXIV, train all but
-chrXIV, chrXVI and chrM) it gives the reference perplexities 3.897, 3.871, 3.860, …, 3.831 of orders
-0, 1, 2, …, 8 and 3.850, 3.876 of orders 10 and 12, each to 0.001. It is not the best λ:
-`fit_pseudo` chooses order and λs on held-out counts.
+This is the posterior mean under a Dirichlet prior that is worth λ observations of the next lower
+order. λ = 20 is fixed, so that the lines mean the same on every genome. On yeast (test chrXIV,
+train all but chrXIV, chrXVI and chrM) the perplexities of orders 0, 1, 2, …, 8 are 3.897, 3.871,
+3.860, …, 3.831; those of orders 10 and 12 are 3.850 and 3.876, each to 0.001. λ = 20 is not the
+best: `fit_pseudo` chooses order and λs on held-out counts.
 
-No k-mer spans an N, a contig's end or an interval's end; soft-masked bases count like others.
+No k-mer spans an N, or the end of a contig or interval. Soft-masked bases count like others.
 Sequences are scored on their forward strand. A base with fewer than k bases before it is scored by
-the highest order it has the context for.
+the highest order that it has the context for.
 
-Sequences are codes: A 0, C 1, G 2, T 3, anything else 4 (`base_codes` makes them of a store's
-bytes).
+Sequences are codes: A 0, C 1, G 2, T 3, anything else 4. `base_codes` makes them of a store's
+bytes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -147,11 +146,9 @@ class Markov:
         return len(self.tables) - 1
 
     def nll(self, codes: Codes) -> NDArray[np.float32]:
-        """−ln P_k of every base given the bases before it in `codes` (n,), for each order k: (order
-        + 1, n), nats.
+        """(order + 1, n): −ln P_k of every base of `codes` (n,) given those before it, in nats.
 
-        0 where there is no base; contexts start anew after such a place and at the start of
-        `codes`.
+        It is 0 where there is no base. Contexts begin anew after such a place and at the start.
         """
         run = _run_lengths(codes)
         base = (codes & 3).astype(np.int32)
@@ -223,11 +220,10 @@ def _blend(
 def fit_pseudo(
     counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(13))
 ) -> list[float]:
-    """λ of the orders 0, 1, … up to the best one: those that give the held-out counts the highest
-    likelihood.
+    """λ of the orders 0, 1, … up to the best one, under which the held-out counts are most likely.
 
-    Each λ is from `grid`, chosen order by order; the best order is the one with the highest
-    held-out likelihood. Raises `DataError` where nothing is held out.
+    Each λ is chosen from `grid`, order by order. The best order is that of the highest held-out
+    likelihood. Raises `DataError` where nothing is held out.
     """
     if held_out.bases == 0:
         raise DataError(

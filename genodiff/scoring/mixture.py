@@ -1,5 +1,4 @@
-"""A mixture of context orders 1 to 24: the strongest opponent that counting gives, repeats
-included.
+"""A mixture of context orders 0 to 24: the strongest baseline that counting gives.
 
 With n(c a) the number of times that base a follows context c on either strand of the train split,
 and c_k the k bases before position i,
@@ -7,15 +6,15 @@ and c_k the k bases before position i,
     P(a) = Σ_{k=0..K} w_k(s_i) P_k(a | c_k),
     P_k(a | c_k) = (n(c_k a) + λ_k P_{k-1}(a | c_{k-1})) / (n(c_k) + λ_k),    K = 24
 
-where s_i is what the past alone tells: the longest order whose context stands in the train split at
-all, how often it does, and whether one base alone has followed it. λ_k and the weights w(s) are
-fitted on the valid split, the weights by expectation maximisation, each class shrunk towards all
-classes of its order (Jelinek and Mercer 1980; mixtures of finite contexts compress DNA best: Pratas
-et al. 2016). Long contexts find copied repeats, which a network that sees one window cannot; hence
-windows without them are reported apart.
+The class s_i is known before the base is. It says which order is the longest whose context occurs
+in the train split, how often that context occurs, and whether only one base follows it. λ_k and the
+weights w(s) are fitted on the valid split. The weights are fitted by expectation maximisation, and
+those of a class are shrunk towards those of its order (Jelinek and Mercer 1980). Such mixtures
+compress DNA best (Pratas et al. 2016). Long contexts find copied repeats, which a network that sees
+one window cannot find; so windows without repeats are reported apart.
 
-Orders up to 11 are counted in tables, higher ones for the contexts that the scored bases have, with
-the train split streamed past them: memory does not grow with the train split.
+Orders up to 11 are counted in tables. Higher orders are counted only for the contexts of the scored
+bases, while the train split is read piece by piece. So memory does not grow with the train split.
 """
 
 from collections.abc import Callable, Iterable
@@ -68,12 +67,11 @@ class Seen:
 
 
 def look_up(codes: Codes, where: NDArray[np.bool_], tables: Counts, train: Train) -> Seen:
-    """The train split's counts for the contexts of the bases of `codes` (n,) at `where` (n,), which
-    must be bases.
+    """The train split's counts for the contexts of `codes` (n,) at the places `where` (n,).
 
-    A context starts anew after anything that is not a base and at the start of `codes`. `tables`
-    are the counts of orders 0 .. 11; `train` gives the train split's stretches, once for each
-    higher order.
+    A context begins anew after whatever is no base, and at the start of `codes`. `tables` are the
+    counts of orders 0 .. 11. `train` gives the train split's stretches, once for each higher order.
+    Raises `ValueError` where `where` marks what is no base.
     """
     if tables.order < TABLED:
         raise ValueError(f"tables of order {TABLED} are needed, not {tables.order}")
@@ -133,7 +131,7 @@ def _count_contexts(
 
 
 def fit_mixture(held_out: Seen) -> Mixture:
-    """The λs and the weights that give the held-out bases the highest likelihood.
+    """The λs and the weights under which the held-out bases are most likely.
 
     Raises `DataError` where there are none.
     """
