@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.finetuning.prediction_files import STDOUT, Format, find_format, write_predictions
+from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
 
@@ -95,6 +95,8 @@ def predict(
         run, FittedChoice(task, model, method, setting, seed), ensemble, choose_device(device)
     )
     import polars as pl
+
+    from genodiff.finetuning.prediction_files import write_predictions
 
     source = models[0].source(column, fasta)
     job = _look(sequences, source, models[0])

@@ -13,38 +13,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
-from genodiff.errors import UsageError
+from genodiff.finetuning.prediction_format import STDOUT, Format
 from genodiff.finetuning.predictions import make_rows
 from genodiff.io import atomic
 
 if TYPE_CHECKING:
     from genodiff.finetuning.predictor_files import PredictorCard
-
-Format = Literal["csv", "tsv", "jsonl", "parquet"]
-FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
-STDOUT = "-"
-
-
-def find_format(path: str | Path, wanted: Format | None = None) -> Format:
-    """The format of an output: `wanted`, or what its name says; CSV on stdout.
-
-    Raises `UsageError`.
-    """
-    if str(path) == STDOUT:
-        if wanted == "parquet":
-            raise UsageError("parquet cannot be streamed to stdout", fix="give --out FILE.parquet")
-        return wanted or "csv"
-    ending = Path(path).suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        known = ", ".join(f".{name}" for name in FORMATS)
-        raise UsageError(
-            f"'{Path(path).name}' ends in none of {known}", fix="name the output after its format"
-        )
-    return ending
 
 
 def write_predictions(

@@ -1,0 +1,84 @@
+"""`genodiff.finetune` and the looks at labelled data: the values that the verbs print."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import genodiff
+from genodiff.api.finetune import describe_plan, report_sweep, summarise_rows
+from genodiff.api.labelled_data import audit, list_suites, list_tasks, list_warnings
+from genodiff.errors import DataError, UsageError
+from tests.finetuning.motif_task import examples
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    for part, n, seed in (("train", 24, 1), ("test", 12, 2)):
+        some = examples(n, seed, (20, 30))
+        pairs = zip(some.sequences, some.labels, strict=True)
+        rows = "".join(f"{s.decode()},{y}\n" for s, y in pairs)
+        (tmp_path / f"{part}.csv").write_text("seq,label\n" + rows)
+    return tmp_path
+
+
+def test_own_data_are_fitted_reported_and_predicted(home: Path) -> None:
+    given = {"test": home / "test.csv", "model": "kmer-lr", "seeds": 2, "out": home / "out"}
+    found = genodiff.finetune(home / "train.csv", **given)  # type: ignore[arg-type]
+    assert [(row["model"], row["seed"]) for row in found["rows"]] == [
+        ("kmer-lr", 1),
+        ("kmer-lr", 2),
+    ]
+    assert [Path(p).name for p in found["files"]] == ["RESULTS.md", "report.html"]
+    assert summarise_rows(found["rows"])[0].startswith("train, split own")
+    before = (home / "out" / "RESULTS.md").read_bytes()
+    assert report_sweep(home / "out")[0].read_bytes() == before
+    frame = genodiff.predict(found["out"], ["ACGTACGTACGTACGTACGT"], ensemble=True)
+    assert frame.columns == ["name", "prediction", "p_0", "p_1", "spread"]  # type: ignore[union-attr]
+
+
+def test_a_plan_is_returned_and_nothing_is_written(home: Path) -> None:
+    table, test = home / "train.csv", home / "test.csv"
+    found = genodiff.finetune(table, test=test, model="majority", out=home / "out", plan=True)
+    assert found["units"] == 5
+    assert describe_plan(found)[0].startswith("table, split own: 5 units")
+    assert not (home / "out").exists()
+
+
+def test_data_are_looked_at(home: Path) -> None:
+    found = audit(home / "train.csv", test=home / "test.csv")
+    assert found["counts"]["train"] == {"0": 12, "1": 12}
+    assert list_warnings(found) == ["the labels make a binary task: 0, 1"]
+    suites = {row["suite"]: row for row in list_suites()}
+    assert suites["gue"]["tasks"] == len(list_tasks("gue")) == 28
+    with pytest.raises(UsageError, match="which of its tasks"):
+        audit("gue")
+    with pytest.raises(DataError, match=r"no results\.jsonl"):
+        report_sweep(home)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("gue --seeds 0", "below 1"),
+        ("gue --task nope", "no task 'nope'"),
+        ("gue --model majorty", "did you mean 'majority'"),
+        ("gue --model scratch:caduceus-ps-tyny", "did you mean 'caduceus-ps-tiny'"),
+        ("gue --lr -1", "lr"),
+        ("glue --reference a=b", "--reference is for DNA"),
+        ("table --train x.tar --plan --bogus", "bogus"),
+        ("list nosuch", "no suite 'nosuch'"),
+    ],
+)
+def test_a_usage_error_comes_before_torch(tmp_path: Path, words: str, said: str) -> None:
+    code = (
+        "import sys; from genodiff.cli import main\n"
+        f"try: main('finetune {words}'.split())\n"
+        "except SystemExit as end: print(end.code, {'torch', 'sklearn'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
+    assert done.stdout.strip() == "2 set()"
+    assert said in done.stderr
