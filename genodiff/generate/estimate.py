@@ -1,10 +1,10 @@
 """What sampling takes, before it is begun: disk, memory, evaluations of the network, time."""
 
 import json
-import math
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from genodiff.io.target import format_size, free_disk_space, is_stream
 
 _HEADER_BYTES = 110  # of a FASTA record
 _MEMORY_PER_BASE = 32  # bytes, in a batch
-_TIMED_STEPS, _TIMED_RUNS, _TIMING = 4, 3, 1.0  # seconds
+_TIMING = 1.0  # seconds
 _LONG = 120.0  # seconds
 _LARGEST_GUESS = 32  # sequences at a time, where nothing is said
 
@@ -115,32 +115,36 @@ def plan_sampling(request: SampleRequest, work: Workload, target: str) -> Sampli
     return SamplingPlan(values, lines)
 
 
+class _Enough(Exception):
+    """Ends a draw that is timed."""
+
+
 def _seconds_per_window(request: SampleRequest, rows: int, window: int) -> float:
-    """Of one evaluation in a batch of `rows` windows, by the sampler itself.
+    """Of one evaluation in a batch of `rows` windows: the first second of the work itself.
 
     A sampler takes longer than the network alone: it draws, and decides close draws in float64.
     """
     model = request.model
-    how = replace(request.how, batch_size=rows, steps=_TIMED_STEPS)
     draft: Any = np.full(window, model.alphabet.mask_id, np.int64)
-    if not SAMPLERS[str(how.sampler)].uses_steps:
-        draft[: -_TIMED_STEPS or None] = model.diffusion.targets[0]
+    began = last = 0.0
     calls = 0
 
     def tick(windows: int) -> None:
-        nonlocal calls
+        nonlocal began, last, calls
+        last = time.perf_counter()
+        if not began:  # the first evaluation warms up
+            began = last
+            return
         calls += windows
+        if last - began > _TIMING:
+            raise _Enough
 
-    best = math.inf
-    limit = time.monotonic() + _TIMING
-    for seed in range(_TIMED_RUNS):
-        calls, began = 0, time.perf_counter()
-        for _ in infill(model, [draft] * rows, how=how, seed=seed, tick=tick):
-            pass
-        best = min(best, (time.perf_counter() - began) / max(calls, 1))
-        if time.monotonic() > limit:
-            break
-    return best
+    how = replace(request.how, batch_size=rows)
+    with suppress(_Enough):
+        while not calls:
+            for _ in infill(model, [draft] * rows, how=how, tick=tick):
+                pass
+    return (last - began) / calls
 
 
 def _quicker(request: SampleRequest, seconds: float) -> str | None:

@@ -79,10 +79,11 @@ class RunParts:
         return None if self.headline is None else self.evaluations[self.headline]
 
 
-def read_folder(path: Path) -> RunParts:
+def read_folder(path: Path, samples: Path | None = None) -> RunParts:
     """The run at `path`.
 
-    Raises `CheckpointError` where there is no run, that is no readable config.yaml.
+    `samples` is a file of samples in place of the folder's own. Raises `CheckpointError` where
+    there is no run, that is no readable config.yaml.
     """
     if not path.is_dir():
         raise CheckpointError(
@@ -101,6 +102,7 @@ def read_folder(path: Path) -> RunParts:
         return _read_json(path / name, troubles)
 
     domain = _domain_of(config)
+    drawn = path / domain.samples if samples is None else samples
     return RunParts(
         path=path,
         config_text=(path / "config.yaml").read_text(encoding="utf-8-sig"),
@@ -108,8 +110,8 @@ def read_folder(path: Path) -> RunParts:
         settings=_settings(config, troubles),
         metrics=_read_metrics(path / "metrics.csv", troubles),
         evaluations=parse_evaluations(json_part("eval.json"), troubles),
-        samples=_READ_SAMPLES[domain.name](path / domain.samples, troubles),
-        sidecar=json_part(domain.sidecar),
+        samples=_READ_SAMPLES[domain.name](drawn, troubles),
+        sidecar=_read_json(drawn.with_name(f"{drawn.name}.json"), troubles),
         provenance=json_part("provenance.json"),
         model=json_part("model.json"),
         troubles=troubles,

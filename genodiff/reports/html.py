@@ -27,14 +27,16 @@ from genodiff.reports.svg import in_both_widths
 from genodiff.reports.template import render_template
 
 
-def write_report(run: Path, out: Path | None = None, *, offline: bool = True) -> Path:
+def write_report(
+    run: Path, out: Path | None = None, *, samples: Path | None = None, offline: bool = True
+) -> Path:
     """Write the report of the run folder `run`, atomically, and return its path.
 
-    The default for `out` is `run`/report.html. `offline`: real sequence to compare samples with is
-    taken from data that are already here, never fetched. Raises CheckpointError where `run` is no
-    run folder.
+    The default for `out` is `run`/report.html. `samples` is a file in place of the run's own.
+    `offline`: real sequence to compare samples with is taken from data that are already here, never
+    fetched. Raises CheckpointError where `run` is no run folder.
     """
-    folder = read_folder(run)
+    folder = read_folder(run, samples)
     reference, note = open_reference(folder, offline=offline)
     comparison = None if reference is None else reference.comparison(folder)
     windows = [] if reference is None else reference.windows()

@@ -18,7 +18,7 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.data.toy import ToySource
 from genodiff.domain import TEXT
-from genodiff.errors import GenodiffError
+from genodiff.errors import DataError, GenodiffError
 from genodiff.reports.comparison import Comparison, Ids, compare_sequences
 from genodiff.reports.folder import RunParts
 from genodiff.runs.config import RunConfig
@@ -65,7 +65,10 @@ class ReferenceData(NamedTuple):
             evaluation.split if evaluation is not None and evaluation.split in SPLITS else "test"
         )
         length = min(int(np.median([len(s) for s in samples])), MOST_LENGTH)
-        tiles = self._windows(split, length).spread(MOST_REAL)
+        try:
+            tiles = self._windows(split, length).spread(MOST_REAL)
+        except DataError:  # the samples are longer than every held-out interval
+            tiles = self._windows(split, self.config.data.seq_len).spread(MOST_REAL)
         if len(tiles) < 2:
             return None
         real = [

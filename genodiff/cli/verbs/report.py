@@ -15,9 +15,16 @@ def report(
     out: Annotated[
         Path | None, OUTPUT, Parameter(help="HTML file to write (default: RUN/report.html).")
     ] = None,
+    samples: Annotated[
+        Path | None,
+        Parameter(
+            help="Samples to set beside real sequence, in place of the run's own; the page is then "
+            "SAMPLES.html."
+        ),
+    ] = None,
     force: Force = False,
     common: Common = Common(),
 ) -> None:
     """Write the page from what the run folder holds, and print its path."""
     common.prepare()
-    print(write_report(run, out=out, force=force))
+    print(write_report(run, out=out, samples=samples, force=force))
