@@ -18,10 +18,15 @@ __version__ = "0.1.0"
 _DOOR = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
+    "check_checkpoint": "genodiff.api.checkpoint",
     "compare": "genodiff.api.compare",
+    "demo": "genodiff.api.demo",
+    "doctor": "genodiff.api.doctor",
     "embed": "genodiff.api.embed",
     "evaluate": "genodiff.api.evaluate",
+    "export_checkpoint": "genodiff.api.checkpoint",
     "finetune": "genodiff.api.finetune",
+    "import_checkpoint": "genodiff.api.checkpoint",
     "judge": "genodiff.api.judge",
     "load": "genodiff.api.load",
     "predict": "genodiff.api.predict",
@@ -32,7 +37,12 @@ _DOOR = {
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
 
 if TYPE_CHECKING:
+    from genodiff.api.checkpoint import check_checkpoint as check_checkpoint
+    from genodiff.api.checkpoint import export_checkpoint as export_checkpoint
+    from genodiff.api.checkpoint import import_checkpoint as import_checkpoint
     from genodiff.api.compare import compare as compare
+    from genodiff.api.demo import demo as demo
+    from genodiff.api.doctor import doctor as doctor
     from genodiff.api.embed import embed as embed
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune

@@ -136,7 +136,7 @@ CACHE = {"data build", "data get"}
 
 
 LONG = {
-    "demo": "genodiff.cli.verbs.demo.run_demo",
+    "demo": "genodiff.studies.demo.run_demo",
     "compare": "genodiff.studies.compare.run",
     **{f"finetune {name}": "genodiff.api.finetune.choose_device" for name in describe_suites()},
 }

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from genodiff.api.checkpoint import check_checkpoint, export_checkpoint, import_checkpoint
 from genodiff.cli.common import OUTPUT, Common, Force, Json, ModelPath, whole
-from genodiff.io.target import check_new_folder
 
 checkpoint = App(name="checkpoint")
 _log = logging.getLogger("genodiff")
@@ -25,23 +25,15 @@ def check(
 
     Nothing is written. Published weights are judged as `checkpoint import` judges them.
     """
-    from genodiff.hub.source import is_published, read_source
-    from genodiff.runs.model import check_folder as judge
-
-    if is_published(path):
-        source = read_source(path).record()
-        if json:
-            print(json_module.dumps(source, indent=2))
-        else:
-            print(
-                f"{path}: sound, in a published layout; make a run folder of it: genodiff "
-                f"checkpoint import {path}",
-                file=sys.stderr,
-            )
-        return
-    found = judge(path)
+    found = check_checkpoint(path)
     if json:
         print(json_module.dumps(found, indent=2))
+    elif "layout" in found:
+        print(
+            f"{path}: sound, in a published layout; make a run folder of it: genodiff "
+            f"checkpoint import {path}",
+            file=sys.stderr,
+        )
     else:
         steps = ", ".join(str(step) for step in found["checkpoints"]) or "none"
         print(
@@ -88,25 +80,23 @@ def import_(
 
     No code among them is run. The network is tried once at the end.
     """
-    if not plan:
-        check_new_folder(out, force=force)
-    common.apply()
-    from genodiff.hub.adopt import adopt
-    from genodiff.hub.source import read_source
-
-    read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=common.offline)
-    if plan:
-        print(
-            json_module.dumps(
-                read.record()
-                | {"parameters": sum(x.numel() for x in read.tensors.values()), "out": str(out)},
-                indent=2,
-            )
-        )
-        return
-    found = adopt(read, out, seq_len=seq_len, seed=common.seed, tokenizer=tokenizer, force=force)
-    if json:
+    common.prepare()
+    found = import_checkpoint(
+        source,
+        out=out,
+        seq_len=seq_len,
+        raw=raw,
+        tokenizer=tokenizer,
+        seed=common.seed,
+        device=common.device,
+        offline=common.offline,
+        plan=plan,
+        force=force,
+    )
+    if json or plan:
         print(json_module.dumps(found, indent=2))
+    if plan:
+        return
     probe = found["probe"]
     strands = (
         ""
@@ -158,12 +148,16 @@ def export(
 
     The network there has the same logits.
     """
-    folder = out or run / "export"
-    check_new_folder(folder, force=force)
-    common.apply()
-    from genodiff.hub.export import export as write
-
-    found = write(run, folder, layout=format, fused=fused, licence=license, force=force)
+    common.prepare()
+    found = export_checkpoint(
+        run,
+        out=out,
+        format=format,
+        fused=fused,
+        license=license,
+        device=common.device,
+        force=force,
+    )
     if json:
         print(json_module.dumps(found, indent=2))
     _log.info(

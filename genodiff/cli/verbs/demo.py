@@ -1,17 +1,14 @@
 """The embedded default end to end on a CPU in minutes: train, evaluate, sample, report."""
 
 import json as json_module
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from genodiff.api.demo import MINUTES, judge_demo
+from genodiff.api.demo import demo as run_demo
 from genodiff.cli.common import OUTPUT, Common, Force
-from genodiff.errors import UsageError
-from genodiff.io.target import check_target
-from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
-from genodiff.studies.demo import MINUTES, DemoResult, config, judge, run_demo
 
 
 def demo(
@@ -29,28 +26,20 @@ def demo(
     common: Common = Common(),
 ) -> None:
     """Train on the embedded toy genome, evaluate, sample to FASTA and write report.html."""
-    if not minutes > 0:
-        raise UsageError(
-            f"--minutes {minutes} is not above 0", fix="give a time in minutes, such as 3"
-        )
-    check_run_folder(out, force=force)
-    for name in ("samples.fa", "samples.fa.json", "report.html"):
-        check_target(out / name, force=force)
-    device = common.apply()
-    if force:
-        set_foreign_files_aside(out)
+    common.prepare()
     outcome = run_demo(
         out,
-        config(seed=common.seed, minutes=minutes),
-        device=device,
+        minutes=minutes,
+        seed=common.seed,
+        device=common.device,
         offline=common.offline,
-        argv=sys.argv,
+        force=force,
     )
     print(json_module.dumps(outcome.json()) if json else summary(outcome))
-    judge(outcome)
+    judge_demo(outcome)
 
 
-def summary(outcome: DemoResult) -> str:
+def summary(outcome: Any) -> str:
     """The demo's three numbers, and where everything is."""
     e = outcome.evaluation
     markov = e.markov()

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from genodiff.api.doctor import doctor as doctor_of_machine
 from genodiff.cli.common import Common
-from genodiff.errors import MachineError, printable
-from genodiff.studies.doctor import Check, check_machine, report
+from genodiff.errors import MachineError
 
 _COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -25,29 +25,13 @@ def doctor(
     common: Common = Common(),
 ) -> None:
     """Check what works on this machine, and say how to repair the rest."""
-    checks, scan = check_machine(offline=common.offline), None
-    try:
-        common.apply()
-        from genodiff.studies import selftest
-
-        more, scan = selftest.check_torch()
-        checks += more
-    except ImportError as fault:
-        checks.append(
-            Check(
-                "torch",
-                "fail",
-                f"cannot be imported: {printable(fault, 160)}",
-                "install genodiff again in a new environment",
-            )
-        )
-    except MachineError as fault:
-        checks.append(Check("device", "fail", fault.what, fault.fix or ""))
+    common.prepare()
+    found = doctor_of_machine(device=common.device, offline=common.offline)
     if json:
-        print(json_module.dumps(report(checks, scan), indent=1))
+        print(json_module.dumps(found, indent=1))
     else:
-        _print(checks)
-    failed = [c.name for c in checks if c.status == "fail"]
+        _print(found["checks"])
+    failed = [check["name"] for check in found["checks"] if check["status"] == "fail"]
     if failed:
         raise MachineError(
             f"genodiff cannot run well here: {', '.join(failed)}",
@@ -55,20 +39,22 @@ def doctor(
         )
 
 
-def _print(checks: list[Check]) -> None:
+def _print(checks: list[dict[str, str]]) -> None:
     """Print a table on a terminal, plain lines in a pipe; no text is read as rich markup."""
     if not sys.stdout.isatty():
         for c in checks:
-            print(
-                f"{c.status:4}  {c.name:14}  {c.detail}" + (f"\n      -> {c.fix}" if c.fix else "")
-            )
+            print(f"{c['status']:4}  {c['name']:14}  {c['detail']}")
+            if c["fix"]:
+                print(f"      -> {c['fix']}")
         return
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for c in checks:
-        table.add_row(Text(c.status, style=_COLOUR[c.status]), Text(c.name), Text(c.detail))
-        if c.fix:
-            table.add_row("", "", Text(f"-> {c.fix}"))
+        table.add_row(
+            Text(c["status"], style=_COLOUR[c["status"]]), Text(c["name"]), Text(c["detail"])
+        )
+        if c["fix"]:
+            table.add_row("", "", Text(f"-> {c['fix']}"))
     Console(highlight=False).print(table)
