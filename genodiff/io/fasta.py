@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
+from genodiff.io.composition import Composition
 from genodiff.io.diagnosis import describe_letter, find_file_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
@@ -53,6 +54,7 @@ class Digest(NamedTuple):
     name: str
     length: int
     sha: str
+    composition: Composition
 
 
 class Header(NamedTuple):
@@ -103,19 +105,19 @@ def read_digests(
 
     `visit` is called with each record of a GenBank or EMBL file before its digest is given.
     """
-    name, length, sha = "", 0, None
+    name, sha, counts = "", None, Composition()
     with open_input(path) as source:
         for event in scan_fasta(source, visit=visit):
             if isinstance(event, Header):
                 if sha is not None:
-                    yield Digest(name, length, sha.hexdigest())
-                name, length, sha = event.name, 0, hashlib.sha256()
+                    yield Digest(name, counts.length, sha.hexdigest(), counts)
+                name, sha, counts = event.name, hashlib.sha256(), Composition()
             elif sha is not None:
-                letters = event.data.translate(_UPPER_N, b"\r\n")
-                length += len(letters)
-                sha.update(letters)
+                letters = event.data.translate(None, b"\r\n")
+                counts.add(letters)
+                sha.update(letters.translate(_UPPER_N))
     if sha is not None:
-        yield Digest(name, length, sha.hexdigest())
+        yield Digest(name, counts.length, sha.hexdigest(), counts)
 
 
 def read_contig_lengths(path: str | Path) -> dict[str, int]:

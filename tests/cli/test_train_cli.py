@@ -216,7 +216,14 @@ def test_every_preset_is_listed_with_the_size_of_the_network_that_it_builds(
             {p.data_ptr(): p.numel() for p in built.parameters()}.values()
         )
     assert exit_code("config", "presets") == 0
-    assert "470,702 parameters" in capsys.readouterr().out
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[-5:] == ["weights", "on", "DNA", "bytes", "gpt2"]
+    shown = {
+        line.split()[0]: [int(n.replace(",", "")) for n in line.split()[-3:]] for line in lines
+    }
+    assert shown == {name: list(row["parameters_of"].values()) for name, row in rows.items()}
+    assert [n[0] for n in shown.values()] == sorted(n[0] for n in shown.values())
+    assert shown["dit-tiny"][0] > 300 * shown["caduceus-ps-tiny"][0]  # names alone do not say it
 
 
 def test_the_schema_knows_every_setting(capsys: pytest.CaptureFixture[str]) -> None:

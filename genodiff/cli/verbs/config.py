@@ -7,14 +7,9 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from genodiff.alphabet import DNA
-from genodiff.backbones.backbone import PRESETS
+from genodiff.api.config import check_config, describe_settings, list_presets, show_config
 from genodiff.cli.settings_flags import SettingsFlags, collect_settings
-from genodiff.data.text_recipe import RECIPE_LOADERS, domain_of
-from genodiff.domain import TEXT
-from genodiff.runs.config import RunConfig
-from genodiff.runs.resolve import resolve_config
-from genodiff.settings import read_yaml, to_yaml
+from genodiff.settings import to_yaml
 
 config = App(name="config")
 
@@ -32,13 +27,7 @@ def show(
     json: Annotated[bool, Parameter(negative="", help="JSON instead of YAML.")] = False,
 ) -> None:
     """The whole configuration that `genodiff train` would use; `--config` takes it back."""
-    over = collect_settings(settings) | ({"preset": preset} if preset else {})
-    given = {} if config is None else read_yaml(config)
-    if not (isinstance(given, dict) and "recipe" in given):
-        over["recipe"] = recipe
-        if domain_of(recipe) == TEXT.name:
-            over["domain"] = TEXT.name
-    found = resolve_config(given, file=config, over=over)
+    found = show_config(recipe, preset=preset, config=config, **collect_settings(settings))
     print(found.model_dump_json(indent=2) if json else to_yaml(found), end="\n" if json else "")
 
 
@@ -53,17 +42,9 @@ def check(
 
     A file may leave the recipe to the command line.
     """
-    given = read_yaml(file)
-    named = isinstance(given, dict) and "recipe" in given
-    found = resolve_config(given, file=file, over=None if named else {"recipe": "toy"})
-    if named and found.recipe != "own":
-        RECIPE_LOADERS[found.domain](found.recipe)
+    named = check_config(file)
     if json:
-        print(
-            json_module.dumps(
-                {"file": str(file), "ok": True, "recipe": found.recipe if named else None}
-            )
-        )
+        print(json_module.dumps({"file": str(file), "ok": True, "recipe": named}))
     else:
         print(f"{file}: sound{'' if named else ' (it names no recipe)'}", file=sys.stderr)
 
@@ -73,26 +54,28 @@ def presets(
     *,
     json: Annotated[bool, Parameter(negative="", help="One JSON object per line.")] = False,
 ) -> None:
-    """The networks that `--preset` knows, with their parameters on DNA.
+    """The networks that `--preset` knows, smallest first, with their number of weights.
 
-    The embedding and head of a text run are larger.
+    The table of tokens is part of it: it is small for DNA and large for GPT-2's vocabulary. Sizes
+    in a name are of DNA; tiny, small and medium are the names under which networks were published.
     """
-    for name, settings in PRESETS.items():
-        row = {
-            "preset": name,
-            "kind": settings.kind,
-            "d_model": settings.d_model,
-            "n_layer": settings.n_layer,
-        }
-        row["parameters"] = settings.n_parameters(DNA.padded_size)
-        shown = (
-            f"{name:<20} {settings.kind:<9} {settings.n_layer:>3} layers of "
-            f"{settings.d_model:>5,} {row['parameters']:>12,} parameters"
+    rows = list_presets()
+    if json:
+        for row in rows:
+            print(json_module.dumps(row))
+        return
+    heads = ("preset", "kind", "shape", "weights on DNA", "bytes", "gpt2")
+    print("{:<18} {:<9} {:<20} {:>14} {:>13} {:>13}".format(*heads))
+    for row in sorted(rows, key=lambda row: row["parameters"]):
+        shape = f"{row['n_layer']:>2} layers of {row['d_model']:>5,}"
+        of = row["parameters_of"]
+        print(
+            f"{row['preset']:<18} {row['kind']:<9} {shape:<20} {of['dna']:>14,} "
+            f"{of['bytes']:>13,} {of['gpt2']:>13,}"
         )
-        print(json_module.dumps(row) if json else shown)
 
 
 @config.command
 def schema() -> None:
     """The JSON schema of the settings, on stdout."""
-    print(json_module.dumps(RunConfig.model_json_schema(), indent=2))
+    print(json_module.dumps(describe_settings(), indent=2))

@@ -1,11 +1,12 @@
 """Read a file from end to end and judge it; exit 3 with one line where it is not sound.
 
-Nothing is written. With --json: FASTA {"name", "length", "sha"} (sha256 of the upper-case sequence,
-IUPAC codes as N), GenBank and EMBL also {"cds": {"n", "stops_inside", "odd_length",
-"translation_differs", "not_judged"}}; motifs {"name", "id", "length", "consensus",
-"information_bits"}; BED {"contig", "start", "end", "name", "strand"}; text {"name", "length",
-"sha"} (characters; sha256 of the UTF-8 bytes); a text recipe, folder or table {"name": split,
-"documents", "length", "repeated", "in_train"}.
+Nothing is written. With --json: FASTA {"name", "length", "sha", "gc", "n", "soft_masked", "codes"}
+(sha256 of the upper-case sequence, IUPAC codes as N; GC among A, C, G and T; shares of N and of
+soft-masked bases; how often each IUPAC code stands that is read as N), GenBank and EMBL also
+{"cds": {"n", "stops_inside", "odd_length", "translation_differs", "not_judged"}}; motifs {"name",
+"id", "length", "consensus", "information_bits"}; BED {"contig", "start", "end", "name", "strand"}; text
+{"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe, folder or table
+{"name": split, "documents", "length", "repeated", "in_train"}.
 """
 
 # It starts at once: what loads numpy or polars is imported where it is needed.
@@ -24,6 +25,7 @@ from cyclopts import Parameter
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.coding import CodingReport, judge_coding
+from genodiff.io.composition import Composition
 from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN, open_input
@@ -123,13 +125,16 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
     """The records of FASTA, GenBank or EMBL, and what is found about the latters' CDS."""
     coding: dict[str, CodingReport] = {}
     total: list[CodingReport] = []
+    letters = Composition()
 
     def visit(record: FlatRecord) -> None:
         coding[record.name] = judge_coding(record)
 
     def rows() -> Iterator[dict[str, Any]]:
         for d in read_digests(file, visit):
+            letters.merge(d.composition)
             row: dict[str, Any] = {"name": d.name, "length": d.length, "sha": d.sha}
+            row |= d.composition.shares()
             report = coding.pop(d.name, None)
             if report is not None:
                 total.append(report)
@@ -137,6 +142,8 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
             yield row
 
     _answer(file, rows(), json, "record", "base", shortest)
+    if not json:
+        print(f"{printable(file)}: {letters.describe()}")
     if not json and any(report.n for report in total):
         print(f"{printable(file)}: {_describe_coding(total)}")
 
