@@ -1,12 +1,12 @@
 """Read a file from end to end and judge it; exit 3 with one line where it is not sound.
 
-Nothing is written. With --json: FASTA {"name", "length", "sha", "gc", "n", "soft_masked", "codes"}
-(sha256 of the upper-case sequence, IUPAC codes as N; GC among A, C, G and T; shares of N and of
-soft-masked bases; how often each IUPAC code stands that is read as N), GenBank and EMBL also
-{"cds": {"n", "stops_inside", "odd_length", "translation_differs", "not_judged"}}; motifs {"name",
-"id", "length", "consensus", "information_bits"}; BED {"contig", "start", "end", "name", "strand"}; text
-{"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe, folder or table
-{"name": split, "documents", "length", "repeated", "in_train"}.
+Nothing is written. With --json: FASTA {"name", "length", "sha", "gc", "n", "soft_masked",
+"codes"} (sha256 of the upper-case sequence, IUPAC codes as N; GC among A, C, G and T; shares of N
+and of soft-masked bases; how often each IUPAC code stands that is read as N), GenBank and EMBL
+also {"cds": {"n", "stops_inside", "odd_length", "translation_differs", "not_judged"}}; motifs
+{"name", "id", "length", "consensus", "information_bits"}; BED {"contig", "start", "end", "name",
+"strand"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe,
+folder or table {"name": split, "documents", "length", "repeated", "in_train"}.
 """
 
 # It starts at once: what loads numpy or polars is imported where it is needed.
