@@ -17,7 +17,7 @@ def get(
     common: Common = Common(),
 ) -> None:
     """Fetch the files and print their paths."""
-    common.apply()
+    common.prepare()
     found = load_any_recipe(recipe)
     for path in () if found.generator else fetch(found, offline=common.offline):
         sys.stdout.write(f"{path}\n")
