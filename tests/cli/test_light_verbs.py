@@ -7,10 +7,7 @@ from pathlib import Path
 
 HEAVY = ("torch", "lightning", "polars", "sklearn", "scipy", "matplotlib", "transformers")
 # Verbs that still load one of them to parse their flags: entries only ever leave this list.
-NOT_YET_LIGHT = {
-    "data build", "data tokenizer", "demo", "eval",
-    "judge", "report", "sample",
-}  # fmt: skip
+NOT_YET_LIGHT = {"data build", "data tokenizer"}
 
 # A child of the test imports the command line once, and forks for each line of words.
 CHILD = """

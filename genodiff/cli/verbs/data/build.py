@@ -49,7 +49,7 @@ def build(
     common: Common = Common(),
 ) -> None:
     """Build the store of a recipe, and print what each split holds."""
-    common.apply()
+    common.prepare()
     named, fasta, text, meant = resolve_source(recipe, fasta, text, domain)
     store: Store | TextStore
     if meant == TEXT.name:

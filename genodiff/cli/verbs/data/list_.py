@@ -23,7 +23,7 @@ def list_(
     common: Common = Common(),
 ) -> None:
     """Print one line per recipe."""
-    common.apply()
+    common.prepare()
     for name in recipe_names():
         recipe = load_any_recipe(name)
         if domain not in (None, recipe.domain):

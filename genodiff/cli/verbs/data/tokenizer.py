@@ -35,7 +35,7 @@ def tokenizer(
 ) -> None:
     """Write `OUT/tokenizer.json`."""
     check_target(out / "tokenizer.json", force=force, inputs=texts)
-    common.apply()
+    common.prepare()
     if not 259 < vocab_size <= 1 << 20:
         raise UsageError(
             f"--vocab-size {vocab_size} is not between 260 and {1 << 20}",
