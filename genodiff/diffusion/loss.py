@@ -12,8 +12,9 @@
 
 The three have the same mean when T is large and alpha goes from 1 to 0. The exact count varies
 least and has no end points to cut off: it is the likelihood of the denoiser used one token at a
-time, averaged over all orders. All are closed: every token is paid for, none is shown for free. A
-window with nothing to mask contributes nothing.
+time, averaged over all orders. Where alpha goes from 1 to 0 all are closed: every token is paid
+for, none is shown for free. Of another schedule the last two lack constants, which have no
+gradient; an objective's `bound` adds them. A window with nothing to mask contributes nothing.
 
 Reduction: sums, and the count of all maskable tokens, visible ones included. Dividing one by the
 other over any set of batches gives nats per token; the mean over masked tokens only (a common slip)
@@ -80,10 +81,11 @@ def discrete_time_loss(
     u_mask: Float[Tensor, "B L"],
     n_steps: int,
 ) -> LossTerms:
-    """The bound of a chain of `n_steps` steps; finite for every t.
+    """The bound of a chain of `n_steps` steps, without the prior's cost; finite for every t.
 
     t in (0, 1] chooses the step i = ceil(t n_steps). Step 1 reveals whatever is left, so it is the
-    reconstruction term too, also where alpha(0) < 1.
+    reconstruction term too, also where alpha(0) < 1. The prior's cost is a constant, and 0 where
+    alpha(1) = 0; see `objectives.mdlm.prior_cost`.
     """
     i = torch.ceil(t * n_steps).clamp(1, n_steps)
     t_i = i / n_steps

@@ -12,6 +12,8 @@
 
                      and in the limit of infinitely many steps
                      w(t) [-log x_x + A(t) - x_m / (1 - alpha + alpha x_m)]
+    open schedule    where alpha(1) > 0, what is still visible at t = 1 is drawn from a uniform
+                     prior and costs alpha(1) ln K; step 1 reveals whatever is left
     no Rao-Blackwell only what happens in the step that is drawn is paid for, not its mean: 1 if
     revealed, else 0, for r
 
@@ -20,6 +22,7 @@ Sources: Sahoo et al. 2024, arXiv 2406.07524, section 3 and table 8 (the ablatio
 without Rao-Blackwellisation are equal.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -43,6 +46,7 @@ from genodiff.diffusion.objective import (
     WindowBound,
     as_bound,
 )
+from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 
 _UNLIKELY = 1e-18  # steps whose chance is below are left out of a mean over steps
@@ -116,12 +120,19 @@ class Mdlm(Objective):
         if self.zero_masking and self.time_steps is None:
             # The count form, whatever the training drew: it varies least.
             found = exact_count_bound(self.diffusion, denoiser, clean, draws)
-        elif self.time_steps is not None and not self.diffusion.time_conditioning:
-            found = as_bound(self._mean_costs(denoiser, clean, t, u, self.time_steps))
+        elif self.time_steps is None:
+            # In continuous time the bound depends on the shares that are masked, not on when. A
+            # schedule may leave out the smallest and the largest shares; this one has them all.
+            closed = replace(self.diffusion, schedule=Linear())
+            found = as_bound(replace(self, diffusion=closed)._costs(denoiser, clean, t, u))
+        elif not self.diffusion.time_conditioning:
+            costs = self._mean_costs(denoiser, clean, t, u, self.time_steps)
+            found = as_bound(costs + prior_cost(self.diffusion, clean))
         else:
             # The mean of a step, whatever the training paid for: the same figure, and it varies
             # less.
-            found = as_bound(replace(self, rao_blackwell=True)._costs(denoiser, clean, t, u))
+            costs = replace(self, rao_blackwell=True)._costs(denoiser, clean, t, u)
+            found = as_bound(costs + prior_cost(self.diffusion, clean))
         if self.carry_over:
             return found
         reconstruction = self._reconstruction(denoiser, clean).double()
@@ -220,6 +231,15 @@ class Mdlm(Objective):
         x0 = clean.x0
         sigma = self.diffusion.sigma(torch.zeros(len(x0), dtype=torch.float64, device=x0.device))
         return self._nll(clean.logits(denoiser, x0, sigma), x0, clean.maskable)[0]
+
+
+def prior_cost(diffusion: MaskedDiffusion, clean: Clean) -> Float[Tensor, "B L"]:
+    """Nats of each position for what is still visible at t = 1; 0 where alpha(1) = 0.
+
+    The chain then starts from masks and, with chance alpha(1), from a target drawn uniformly.
+    """
+    cost = diffusion.schedule.alpha(torch.ones((), dtype=torch.float64)).item()
+    return torch.where(clean.maskable, cost * math.log(len(diffusion.targets)), 0.0).double()
 
 
 def step_cost(
