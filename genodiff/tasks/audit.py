@@ -2,6 +2,7 @@
 
 Counted per class of the test part: sequences that train has too, as they are or as reverse
 complements; intervals that train has or overlaps; sequences with half of their 24-mers in train.
+Counted too: validation sequences of seed 1 that have half of their 24-mers in what is then fitted.
 Beside the counts stands the accuracy of predictors that read no sequence: the commonest class, a
 tree on the length, and a lookup of the interval in train. The audited split is the one that was
 loaded, so an audit shows whether `dedup` and `chrom-holdout` are clean. Text has one strand and no
@@ -18,7 +19,7 @@ from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.tasks.examples import Examples, class_counts, fingerprints
 from genodiff.tasks.kmers import K, shared_kmer_fractions
 from genodiff.tasks.overlap import count_equal, count_overlaps
-from genodiff.tasks.task import TaskData
+from genodiff.tasks.task import TaskData, seed_split
 from genodiff.tasks.trivial_predictors import (
     accuracy,
     predict_by_length,
@@ -34,8 +35,8 @@ def audit(data: TaskData) -> dict[str, Any]:
     """The findings as plain values.
 
     Shares and accuracies are in [0, 1], and None where they cannot be known. Keys: suite, task,
-    split, classes, counts, lengths, leaks (name → class → [found, of]), repeats, conflicts, blank
-    (sequences of N only), accuracy (name → value), notes.
+    split, classes, counts, lengths, leaks (name → class → [found, of]), validation_near ([found,
+    of]), repeats, conflicts, blank (sequences of N only), accuracy (name → value), notes.
     """
     task, train, test = data.task, data.train, data.test
     found: dict[str, Any] = {
@@ -54,6 +55,7 @@ def audit(data: TaskData) -> dict[str, Any]:
     groups = _groups(test, task.classes, task.kind)
     leaks = _LEAKS[task.domain](train, test)
     found["leaks"] = {name: _per_class(leak, groups) for name, leak in leaks.items()}
+    found["validation_near"] = _count_near_validation(data)
     known = _KEYS[task.domain]
     found["repeats"], found["conflicts"] = _repeats(parts, known), _conflicts(train, test, known)
     nothing = b"N" if DOMAINS[task.domain].blank == "N" else None
@@ -87,6 +89,19 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
         places["same_place"] = count_equal(test.coordinates, train.coordinates, zeros, 1)[:, 0] > 0
         places["overlap"] = count_overlaps(test.coordinates, train.coordinates, zeros, 1)[:, 0] > 0
     return leaks | places
+
+
+def _count_near_validation(data: TaskData) -> list[int] | None:
+    """How many validation sequences of seed 1 have half of their 24-mers in the fitted ones.
+
+    None where the data cannot tell.
+    """
+    if data.task.domain != DNA.name or not data.train.sequences or data.train.n < 2:
+        return None
+    train, valid = (data.train.take(rows).sequences for rows in seed_split(data, 1))
+    with np.errstate(invalid="ignore"):
+        near = shared_kmer_fractions(valid, train) >= HALF
+    return [int(near.sum()), len(valid)]
 
 
 def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
@@ -211,6 +226,12 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
         lines.append(
             f"  leak: {leak[ALL][0]:,} {_WORDS[name]} "
             f"({_percent(*leak[ALL])}{': ' + each if each else ''})"
+        )
+    if found.get("validation_near") is not None:
+        near, of = found["validation_near"]
+        lines.append(
+            f"  leak: {near:,} validation sequences of seed 1 half of whose {K}-mers are fitted "
+            f"({_percent(near, of)})"
         )
     for part, n in found["repeats"].items():
         lines += [f"  {part} repeats itself: {n:,} duplicate sequences"] if n else []

@@ -75,13 +75,16 @@ class Examples(NamedTuple):
 class Parts(NamedTuple):
     """The train and test part of a task, and notes on what was done to them.
 
-    `valid_index` are the rows of train that the benchmark itself validates on.
+    `valid_index` are the rows of train that the benchmark itself validates on. `groups` numbers
+    what must stay together when train is split, for each row of train (see `tasks.groups`); None
+    where every example stands alone.
     """
 
     train: Examples
     test: Examples
     notes: tuple[str, ...] = ()
     valid_index: NDArray[np.int64] | None = None
+    groups: NDArray[np.int64] | None = None
 
 
 def concatenate(first: Examples, second: Examples) -> Examples:

@@ -25,8 +25,8 @@ def shared_kmer_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np
     It is NaN for a sequence without a k-mer.
     """
     sample = sum(map(len, target)) + sum(map(len, query)) > _LARGE
-    known = np.sort(_kmers(target, sample)[0])  # np.unique would hash, which is far slower
-    kmers, owner = _kmers(query, sample)
+    known = np.sort(collect_kmers(target, sample)[0])  # np.unique would hash, which is far slower
+    kmers, owner = collect_kmers(query, sample)
     found = (
         known[np.minimum(np.searchsorted(known, kmers), len(known) - 1)] == kmers
         if len(known)
@@ -37,8 +37,13 @@ def shared_kmer_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np
         return np.bincount(owner, weights=found, minlength=len(query)) / n
 
 
-def _kmers(sequences: list[bytes], sample: bool) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Canonical k-mers of all sequences, and which sequence each is from."""
+def collect_kmers(
+    sequences: list[bytes], sample: bool
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Canonical k-mers of all sequences, place by place, and which sequence each is from.
+
+    With `sample`, those of one slice.
+    """
     kept: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
     first, size = 0, 0
     for i, sequence in enumerate(sequences):
@@ -63,10 +68,15 @@ def _chunk(
     backward = _rolled((np.uint8(3) - (codes & np.uint8(3)))[::-1])[::-1]
     kmers = np.minimum(forward, backward)
     if sample:
-        whole &= (kmers * _MIX) >> np.uint64(64 - 4) == 0
+        whole &= in_sample(kmers)
     at = np.flatnonzero(whole)
     ends = np.cumsum([len(s) + 1 for s in sequences])
     return kmers[at], np.searchsorted(ends, at, side="right") + first
+
+
+def in_sample(kmers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which k-mers belong to the slice that stands for all."""
+    return (kmers * _MIX) >> np.uint64(64 - (SLICES - 1).bit_length()) == 0
 
 
 def _rolled(codes: NDArray[np.uint8]) -> NDArray[np.uint64]:

@@ -11,7 +11,7 @@ from genodiff.tasks.examples import Examples, Parts, class_counts, concatenate
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.layouts.parts import VALID, find_part
-from genodiff.tasks.resplit import resplit
+from genodiff.tasks.resplit import RESPLITS, resplit
 from genodiff.tasks.suite import Metric, Task
 from genodiff.tasks.task import TaskData, cut_notes
 
@@ -40,19 +40,19 @@ def load_own_data(
 
     `train` may be a folder or zip that holds the other parts as well. The train part's labels say
     what kind of task it is and give the classes their order, unless `kind` is given; without
-    `max_length` nothing is cut. `split` may be `dedup` or `chrom-holdout`. Raises `DataError` and
-    `UsageError`.
+    `max_length` nothing is cut. `split` is `official` (as given) or one of `RESPLITS`. Raises
+    `DataError` and `UsageError`.
     """
     path = Path(train)
     for given in (train, test, valid):
         if given is not None:
             refuse_archive(given)
     parts, kind, classes = _parts(path, test, valid, layout, kind)
-    if split in ("dedup", "chrom-holdout"):
+    if split in RESPLITS:
         parts = resplit(split, parts, classes, frozenset())
     elif split != "official":
         raise UsageError(
-            f"own data have no split '{split}'", fix="use official, dedup or chrom-holdout"
+            f"own data have no split '{split}'", fix=f"use official, {', '.join(RESPLITS)}"
         )
     longest = max(int(part.lengths.max()) for part in (parts.train, parts.test) if part.n)
     metrics = tuple(dict.fromkeys(([metric] if metric else []) + list(METRICS[kind])))
@@ -72,6 +72,7 @@ def load_own_data(
         "own" if split == "official" else split,
         notes,
         parts.valid_index,
+        parts.groups,
     )
 
 

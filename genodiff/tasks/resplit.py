@@ -4,7 +4,11 @@
 Regions that are not contigs of a genome (transcripts) are held out by a hash of their name, one in
 eight. `dedup` keeps the test part (each sequence once) and takes out of train what equals a test
 sequence on either strand, or whose interval shares a base with a test interval, whatever the
-classes.
+classes. Sequences that are alike but not equal stay. `homology` pools both parts and splits whole
+clusters of sequences that are alike (`tasks.homology`); as large a share as before tests.
+
+Where whole contigs or clusters are kept together, `Parts.groups` says which, and validation keeps
+them together too (`seed_split`).
 """
 
 import hashlib
@@ -13,21 +17,35 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.counter import Purpose
 from genodiff.errors import DataError
 from genodiff.tasks.examples import Parts, class_counts, concatenate, fingerprints
+from genodiff.tasks.groups import FITTED, draw_groups
+from genodiff.tasks.homology import THRESHOLD, find_clusters
 from genodiff.tasks.overlap import find_overlaps
 
-SPLITS = ("official", "chrom-holdout", "dedup", "local", "partial")
+SPLITS = ("official", "chrom-holdout", "dedup", "homology", "local", "partial")
+RESPLITS = ("chrom-holdout", "dedup", "homology")
 _HASHED = 8
 """One in so many regions that are no contig of a genome is held out."""
 
 
-def resplit(split: str, parts: Parts, classes: tuple[str, ...], held_out: frozenset[str]) -> Parts:
-    """`parts` split again as `split` says, with a note of what changed.
+def resplit(
+    split: str,
+    parts: Parts,
+    classes: tuple[str, ...],
+    held_out: frozenset[str],
+    threshold: float = THRESHOLD,
+) -> Parts:
+    """`parts` split again as `split` (of `RESPLITS`) says, with a note of what changed.
 
-    Raises `DataError` where a class is left without examples in a part.
+    `held_out` are the contigs of chrom-holdout, `threshold` is homology's. Raises `DataError` where
+    a class is left without examples in a part.
     """
-    found = chrom_holdout(parts, held_out) if split == "chrom-holdout" else dedup(parts)
+    if split == "chrom-holdout":
+        found = chrom_holdout(parts, held_out)
+    else:
+        found = dedup(parts) if split == "dedup" else split_by_homology(parts, threshold)
     for part, examples in (("train", found.train), ("test", found.test)):
         empty = (
             [name for name, n in class_counts(examples.labels, classes).items() if not n]
@@ -62,7 +80,35 @@ def chrom_holdout(parts: Parts, held_out: frozenset[str]) -> Parts:
     note = (
         f"chrom-holdout: {int(test.sum()):,} examples on {named} test, {int((~test).sum()):,} train"
     )
-    return Parts(whole.take(~test), whole.take(test), (*parts.notes, note))
+    train = whole.take(~test)
+    assert train.coordinates is not None
+    groups = np.unique(train.coordinates.contig, return_inverse=True)[1].astype(np.int64)
+    return Parts(train, whole.take(test), (*parts.notes, note), groups=groups)
+
+
+def split_by_homology(parts: Parts, threshold: float = THRESHOLD) -> Parts:
+    """Both parts pooled and split so that sequences that are alike stay together.
+
+    Clusters are drawn for the test part, in an order that is always the same, until it has its
+    former share of the examples. Raises `DataError` without sequences, and where the clusters are
+    too large to be split.
+    """
+    whole = concatenate(parts.train, parts.test)
+    if not whole.sequences:
+        raise DataError(
+            "split homology needs sequences, which these data lack", fix="give the genome's FASTA"
+        )
+    clusters = find_clusters(whole.sequences, threshold)
+    groups = np.where(clusters.tied, FITTED, clusters.of)
+    test = draw_groups(groups, parts.test.n, Purpose.FINETUNE_SPLIT, seed=0, stream=2)
+    sizes = np.bincount(clusters.of)
+    note = (
+        f"homology: {len(sizes):,} clusters of sequences with {threshold:.0%} of their 24-mers in "
+        f"common, the largest of {int(sizes.max()):,}; {int(test.sum()):,} examples test, "
+        f"{int((~test).sum()):,} train, of which {int(clusters.tied.sum()):,} cannot be held out"
+    )
+    train = whole.take(~test)
+    return Parts(train, whole.take(test), (*parts.notes, note), groups=groups[~test])
 
 
 def _hashed(name: str) -> bool:
@@ -86,12 +132,14 @@ def dedup(parts: Parts) -> Parts:
         repeated |= _later(
             list(zip(*(values.tolist() for values in test.coordinates[:3]), strict=True))
         )
+    kept = ~leaks
     note = (
         f"dedup: {int(leaks.sum()):,} of {train.n:,} train and {int(repeated.sum()):,} of "
-        f"{test.n:,} test examples left out"
+        f"{test.n:,} test examples left out; they were equal or overlapped, and sequences "
+        "that are only alike stay (split homology holds them apart)"
     )
-    valid = None if parts.valid_index is None else _moved(parts.valid_index, ~leaks)
-    return Parts(train.take(~leaks), test.take(~repeated), (*parts.notes, note), valid)
+    valid = None if parts.valid_index is None else _moved(parts.valid_index, kept)
+    return Parts(train.take(kept), test.take(~repeated), (*parts.notes, note), valid)
 
 
 def _later(keys: Sequence[Hashable]) -> NDArray[np.bool_]:

@@ -16,7 +16,8 @@ from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.tasks.download import fetch_task
 from genodiff.tasks.examples import Examples, Parts, class_counts
-from genodiff.tasks.resplit import SPLITS, resplit
+from genodiff.tasks.groups import draw_groups
+from genodiff.tasks.resplit import RESPLITS, SPLITS, resplit
 from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, load_suite
 
 VALID_SHARE = 10
@@ -28,7 +29,7 @@ class TaskData(NamedTuple):
 
     `valid_index` (into `train`) is the published validation part, if there is one. `split` says
     which split this is (official, local, chrom-holdout, dedup, ...); `notes` are to be shown with
-    every number.
+    every number. `groups` is as in `Parts`.
     """
 
     task: Task
@@ -37,13 +38,15 @@ class TaskData(NamedTuple):
     split: str
     notes: tuple[str, ...] = ()
     valid_index: NDArray[np.int64] | None = None
+    groups: NDArray[np.int64] | None = None
 
 
 def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """(train, valid) rows of `data.train` for `seed`, both sorted.
 
-    The split is 90/10 at random, or the published validation part. A pure function of the seed and
-    the number of examples. Raises `DataError` for fewer than two examples.
+    The split is 90/10 at random, of whole groups where there are groups, or the published
+    validation part. A pure function of the seed, the number of examples and their groups. Raises
+    `DataError` for fewer than two examples, and where all of them are in one group.
     """
     if data.valid_index is not None:
         return np.setdiff1d(np.arange(data.train.n), data.valid_index), np.sort(data.valid_index)
@@ -52,8 +55,11 @@ def seed_split(data: TaskData, seed: int) -> tuple[NDArray[np.int64], NDArray[np
         raise DataError(
             f"task {data.task.name}: {n} train examples cannot be split", fix="give at least two"
         )
-    order = np.argsort(uniforms(seed, Purpose.FINETUNE_SPLIT, 0, n), kind="stable")
     n_valid = max(1, n // VALID_SHARE)
+    if data.groups is not None:
+        valid = draw_groups(data.groups, n_valid, Purpose.FINETUNE_SPLIT, seed, stream=0)
+        return np.flatnonzero(~valid), np.flatnonzero(valid)
+    order = np.argsort(uniforms(seed, Purpose.FINETUNE_SPLIT, 0, n), kind="stable")
     return np.sort(order[n_valid:]), np.sort(order[:n_valid])
 
 
@@ -74,7 +80,8 @@ def subsample_train(data: TaskData, n: int) -> TaskData:
     note = f"train: {n:,} of {len(pool):,} examples, drawn once for all models and seeds"
     data = data._replace(notes=(*data.notes, note))
     if data.valid_index is None:
-        return data._replace(train=data.train.take(kept))
+        groups = None if data.groups is None else data.groups[kept]
+        return data._replace(train=data.train.take(kept), groups=groups)
     index = np.arange(n, n + len(data.valid_index))
     return data._replace(
         train=data.train.take(np.concatenate([kept, data.valid_index])), valid_index=index
@@ -95,8 +102,9 @@ def load_task(
 
     `source` is the folder (or file) with the suite's data; None looks into the cache. `references`
     gives the user's own genome files by reference name; with `sequences=False` coordinates stay
-    without sequences. Splits: `official`; `chrom-holdout` (whole chromosomes test); `dedup` (train
-    loses what equals or overlaps test); for Genomic Benchmarks also `local` and `partial`, if
+    without sequences. Splits: `official`; `chrom-holdout` (whole chromosomes test and validate);
+    `dedup` (train loses what equals or overlaps test); `homology` (sequences that are alike stay
+    together); for Genomic Benchmarks also `local` and `partial`, if
     the files exist. Raises `UsageError` for an unknown name and `DataError` for data that
     are missing, broken or not the task's.
     """
@@ -108,7 +116,7 @@ def load_task(
         raise UsageError(f"{suite} has no split '{split}', which is of DNA", fix="use official")
     if split in ("local", "partial") and split not in found.splits:
         raise UsageError(
-            f"{suite} has no split '{split}'", fix="use official, chrom-holdout or dedup"
+            f"{suite} has no split '{split}'", fix=f"use official, {', '.join(RESPLITS)}"
         )
     if source is None:
         folder = fetch_task(found.url, suite, name, task.classes, offline=offline)
@@ -122,7 +130,7 @@ def load_task(
     )
     if wanted == "official":
         _check_counts(task, parts, folder)
-    if split in ("chrom-holdout", "dedup"):
+    if split in RESPLITS:
         usual = (
             contig for name in task.references.values() for contig in found.references[name].holdout
         )
@@ -135,6 +143,7 @@ def load_task(
         split,
         parts.notes + cut_notes(task, parts),
         parts.valid_index,
+        parts.groups,
     )
 
 

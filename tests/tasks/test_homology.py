@@ -1,0 +1,202 @@
+"""The split by homology: what is alike stays together, told by a checker of plain Python sets."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from genodiff.errors import DataError
+from genodiff.tasks import homology
+from genodiff.tasks.examples import Coordinates, Examples, Parts
+from genodiff.tasks.groups import FITTED
+from genodiff.tasks.homology import find_clusters
+from genodiff.tasks.resplit import chrom_holdout, split_by_homology
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import TaskData, load_task, seed_split, subsample_train
+from tests.folders import SHARED
+
+HELIX = str.maketrans("ACGT", "TGCA")
+K = 24
+
+
+def spell_kmers(sequence: bytes) -> list[str]:
+    """Every 24-mer of A, C, G, T, place by place, as the smaller of its two strands."""
+    text = sequence.decode()
+    words = (text[i : i + K] for i in range(len(text) - K + 1))
+    return [min(w, w.translate(HELIX)[::-1]) for w in words if set(w) <= set("ACGT")]
+
+
+def share_in(query: list[bytes], train: list[bytes]) -> list[float]:
+    """The share of each query's 24-mers that some train sequence has."""
+    known = {word for sequence in train for word in spell_kmers(sequence)}
+    found = []
+    for sequence in query:
+        words = spell_kmers(sequence)
+        found.append(sum(w in known for w in words) / len(words) if words else 0.0)
+    return found
+
+
+def connect_naively(sequences: list[bytes], threshold: float) -> list[int]:
+    """Clusters by comparing every pair of sets."""
+    sets = [set(spell_kmers(s)) for s in sequences]
+    label = list(range(len(sets)))
+    for i, one in enumerate(sets):
+        for j in range(i):
+            least = min(len(one), len(sets[j]))
+            if least and len(one & sets[j]) >= threshold * least:
+                old, new = label[i], label[j]
+                label = [new if x == old else x for x in label]
+    return np.unique(label, return_inverse=True)[1].tolist()
+
+
+def as_groups(label: NDArray[np.int64] | list[int]) -> set[frozenset[int]]:
+    of: dict[int, set[int]] = {}
+    for i, cluster in enumerate(label):
+        of.setdefault(int(cluster), set()).add(i)
+    return {frozenset(members) for members in of.values()}
+
+
+def draw_families(seed: int, families: int = 12, copies: int = 5) -> list[bytes]:
+    """Sequences of families: parts of one parent, on both strands, with substitutions and an N."""
+    rng = np.random.default_rng(seed)
+    letters, found = np.frombuffer(b"ACGT", np.uint8), []
+    for _ in range(families):
+        parent = letters[rng.integers(0, 4, 300)]
+        for _ in range(int(rng.integers(1, copies + 1))):
+            start = int(rng.integers(0, 120))
+            child = parent[start : start + int(rng.integers(60, 180))].copy()
+            for at in rng.integers(0, len(child), int(rng.integers(0, 4))):
+                child[at] = letters[rng.integers(0, 4)]
+            if rng.random() < 0.2:
+                child[int(rng.integers(0, len(child)))] = ord("N")
+            text = child.tobytes()
+            found.append(
+                text.decode().translate(HELIX)[::-1].encode() if rng.random() < 0.5 else text
+            )
+    found += [b"ACGT", b"N" * 40]  # no 24-mer
+    return [found[i] for i in rng.permutation(len(found))]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("threshold", [0.2, 0.5, 1.0])
+def test_clusters_are_what_alike_pairs_connect(seed: int, threshold: float) -> None:
+    sequences = draw_families(seed)
+    found = find_clusters(sequences, threshold)
+    assert as_groups(found.of) == as_groups(connect_naively(sequences, threshold))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_of_large_sets_hold_only_alike_pairs_and_nearly_all_of_them(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(homology, "_LARGE", 10)
+    monkeypatch.setattr(homology, "_MANY", 2)
+    monkeypatch.setattr(homology, "_CHUNK", 50)
+    sequences = draw_families(seed, families=30, copies=8)
+    found, wanted = find_clusters(sequences).of, connect_naively(sequences, 0.5)
+    groups = as_groups(wanted)
+    assert all(any(part <= whole for whole in groups) for part in as_groups(found))
+    assert len(as_groups(found)) <= len(groups) + 0.25 * len(sequences)
+
+
+def make_parts(sequences: list[bytes], n_test: int) -> Parts:
+    labels = np.arange(len(sequences)) % 2
+    whole = Examples(sequences, labels, [str(i) for i in range(len(sequences))])
+    rows = np.arange(len(sequences))
+    return Parts(whole.take(rows[n_test:]), whole.take(rows[:n_test]))
+
+
+def as_task(parts: Parts) -> TaskData:
+    task = Task(suite="s", name="t", max_length=1000)
+    return TaskData(task, parts.train, parts.test, "homology", groups=parts.groups)
+
+
+@pytest.mark.parametrize("hard", [False, True], ids=["all pairs", "large"])
+def test_no_test_or_validation_row_shares_half_of_its_kmers_with_what_is_fitted(
+    hard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if hard:  # hardly a pair is found: the tied clusters must do it alone
+        monkeypatch.setattr(homology, "_LARGE", 10)
+        monkeypatch.setattr(homology, "_MANY", 2)
+    sequences = draw_families(3, families=60)
+    before = make_parts(sequences, 40)
+    assert max(share_in(before.test.sequences, before.train.sequences)) >= 0.5
+    parts = split_by_homology(before)
+    assert max(share_in(parts.test.sequences, parts.train.sequences)) < 0.5
+    assert parts.train.n + parts.test.n == len(sequences)
+    assert 20 <= parts.test.n <= 60
+    drawn = set()
+    for seed in range(1, 6):
+        train, valid = seed_split(as_task(parts), seed)
+        assert sorted([*train, *valid]) == list(range(parts.train.n))
+        fitted, held = parts.train.take(train), parts.train.take(valid)
+        assert max(share_in(held.sequences, fitted.sequences)) < 0.5
+        drawn.add(tuple(valid.tolist()))
+    assert len(drawn) > 1
+
+
+def test_a_sequence_put_together_of_two_others_stays_with_train() -> None:
+    rng = np.random.default_rng(0)
+    letters = np.frombuffer(b"ACGT", np.uint8)
+    left, right = (letters[rng.integers(0, 4, 400)].tobytes() for _ in range(2))
+    both = left[:100] + right[:100]  # a third of it in each is too little for a pair
+    third = letters[rng.integers(0, 4, 100)].tobytes()
+    sequences = [left, right, both[:80] + third + both[120:], third * 2]
+    found = find_clusters(sequences, 0.5)
+    shares = share_in([sequences[2]], [sequences[i] for i in (0, 1, 3)])
+    assert shares[0] >= 0.5
+    assert found.tied[2] or len(set(found.of.tolist())) < 4
+
+
+def test_the_split_is_the_same_each_time_and_subsampling_keeps_the_groups() -> None:
+    sequences = draw_families(5, families=40)
+    first, second = (split_by_homology(make_parts(sequences, 30)) for _ in range(2))
+    assert first.test.names == second.test.names
+    assert first.groups is not None
+    fewer = subsample_train(as_task(first), 50)
+    assert fewer.groups is not None
+    assert len(fewer.groups) == fewer.train.n == 50
+    of = dict(zip(first.train.names, first.groups.tolist(), strict=True))
+    assert [of[name] for name in fewer.train.names] == fewer.groups.tolist()
+
+
+def test_sequences_that_are_all_alike_cannot_be_split() -> None:
+    with pytest.raises(DataError, match="all that may be held out are alike"):
+        split_by_homology(make_parts([b"ACGGTCA" * 20] * 10, 3))
+
+
+def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted() -> None:
+    n, rng = 400, np.random.default_rng(1)
+    contig = np.array([f"chr{i}" for i in rng.integers(1, 21, n)])
+    place = np.arange(n, dtype=np.int64) * 100
+    coordinates = Coordinates(contig, place, place + 4, np.full(n, "+"))
+    whole = Examples([b"ACGT"] * n, rng.integers(0, 2, n), [str(i) for i in range(n)], coordinates)
+    rows = np.arange(n)
+    parts = chrom_holdout(
+        Parts(whole.take(rows[100:]), whole.take(rows[:100])), frozenset({"chr8", "chr9"})
+    )
+    chosen = set()
+    for seed in (1, 2, 3):
+        train, valid = seed_split(as_task(parts), seed)
+        of = parts.train.coordinates
+        assert of is not None
+        assert not set(of.contig[train]) & set(of.contig[valid])
+        assert 0.05 * parts.train.n <= len(valid) <= 0.15 * parts.train.n
+        chosen.add(frozenset(of.contig[valid].tolist()))
+    assert len(chosen) == 3
+    assert FITTED not in parts.groups
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
+def test_real_promoters_are_held_apart() -> None:
+    data = load_task(
+        "genomic-benchmarks", "human_nontata_promoters",
+        source=f"{SHARED}/data/genomic_benchmarks", split="local",
+    )  # fmt: skip
+    parts = split_by_homology(Parts(data.train, data.test))
+    near = np.array(share_in(data.test.sequences, data.train.sequences)) >= 0.5
+    assert near.sum() > 100
+    assert max(share_in(parts.test.sequences, parts.train.sequences)) < 0.5
+    train, valid = seed_split(as_task(parts), 1)
+    fitted, held = parts.train.take(train), parts.train.take(valid)
+    assert max(share_in(held.sequences, fitted.sequences)) < 0.5
