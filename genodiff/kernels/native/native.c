@@ -82,6 +82,12 @@ typedef struct {
     int64_t x_l, y_l, g_l, dx_l;
 } linear_args;
 
+typedef struct {
+    const uint8_t *train, *fit, *text; /* codes of bases, see mixing.h */
+    double *nats;
+    int64_t n_train, n_fit, n, seed, grow;
+} mixing_args;
+
 #include "vector.h"
 #include "tasks.h"
 #include "scan.h"
@@ -91,10 +97,11 @@ typedef struct {
 #include "gate.h"
 #include "norm.h"
 #include "linear.h"
+#include "mixing.h"
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 6; }
+int genodiff_abi(void) { return 7; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
@@ -102,6 +109,7 @@ int genodiff_conv_size(void) { return (int)sizeof(conv_args); }
 int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
 int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
 int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
+int genodiff_mixing_size(void) { return (int)sizeof(mixing_args); }
 
 /* Run tasks on the threads of this OpenMP from now on; null: on POSIX threads. */
 void genodiff_use_openmp(parallel *given) { openmp = given; }
@@ -121,6 +129,11 @@ int genodiff_norm(const norm_args *s, int backward, int threads) {
 }
 int genodiff_linear(const linear_args *s, int backward, int threads) {
     return linear_run(s, backward, threads);
+}
+/* It has neither a backward pass nor threads: what each base costs depends on all before it. */
+int genodiff_mixing(const mixing_args *s, int backward, int threads) {
+    (void)backward, (void)threads;
+    return mixing_run(s);
 }
 
 /* n rounds of CHAINS independent multiply-adds of W numbers: what one core can do, for benchmarks.
