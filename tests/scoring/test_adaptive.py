@@ -58,7 +58,7 @@ def test_the_chances_of_all_texts_sum_to_one(grow: bool) -> None:
     total = 0.0
     for tail in itertools.product(range(4), repeat=4):
         text = np.concatenate([head, np.array(tail, np.uint8)])
-        found = adaptive_nats(train, train[:20], text, grow=grow, seed_length=4)
+        found = adaptive_nats(train, train[:0], text, grow=grow, seed_length=4)
         assert found is not None
         total += float(np.exp(-found[len(head) :].sum()))
     assert total == pytest.approx(1, abs=1e-12)
