@@ -73,15 +73,11 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         line = result["markov_fitted"]
         name, gap = f"fitted, {line['order']}", _gap(line["minus_model_bits"])
         head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
-    if result["markov_mixture"] is not None:
-        line = result["markov_mixture"]
-        head.add_row(
-            "mixture, 1 to 24",
-            f"{line['bits']:.4f}",
-            "",
-            f"{line['perplexity']:.4f}",
-            _gap(line["minus_model_bits"]),
-        )
+    for key, name in (("markov_mixture", "mixture, 1 to 24"), ("adaptive_mixture", "adaptive")):
+        if result.get(key) is not None:
+            line = result[key]
+            bits_and_perplexity = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
+            head.add_row(name, *bits_and_perplexity, _gap(line["minus_model_bits"]))
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
     found = [head]
     for title, parts, labels in (
@@ -124,8 +120,9 @@ def _find_best_line(part: dict[str, Any]) -> tuple[str, float] | None:
     lines = dict(part["markov_bits"])
     if part["fitted_bits"] is not None:
         lines["fitted"] = part["fitted_bits"]
-    if part["mixture_bits"] is not None:
-        lines["mixture"] = part["mixture_bits"]
+    for name in ("mixture", "adaptive"):
+        if part.get(f"{name}_bits") is not None:
+            lines[name] = part[f"{name}_bits"]
     return min(lines.items(), key=lambda line: line[1]) if lines else None
 
 

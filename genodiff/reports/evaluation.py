@@ -40,8 +40,8 @@ class FittedMarkov(_Lenient):
     bits: float
 
 
-class MarkovMixture(_Lenient):
-    """The mixture of context orders, fitted on the valid split."""
+class MixtureLine(_Lenient):
+    """A mixture of contexts: the static one, fitted on the valid split, or the adaptive one."""
 
     bits: float
 
@@ -88,7 +88,8 @@ class Evaluation(_Lenient):
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
     markov_fitted: FittedMarkov | None = None
-    markov_mixture: MarkovMixture | None = None
+    markov_mixture: MixtureLine | None = None
+    adaptive_mixture: MixtureLine | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
@@ -115,6 +116,8 @@ class Evaluation(_Lenient):
             lines.append((self.markov_fitted.bits, f"Markov {self.markov_fitted.order}, fitted"))
         if self.markov_mixture is not None:
             lines.append((self.markov_mixture.bits, "mixture of orders 1 to 24"))
+        if self.adaptive_mixture is not None:
+            lines.append((self.adaptive_mixture.bits, "adaptive mixture"))
         return (min(lines)[1], min(lines)[0]) if lines else None
 
     def rank(self, weights: str) -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ def contig_bound(
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Floats, Floats, Floats]:
     """Nats (2, repeats, windows), tokens (2, windows) and rate (repeats, windows); see `Bound`."""
-    spans = _spans(windows)
+    spans = find_spans(windows)
     n_slots = len(spans) * repeats
     nats, tokens = np.zeros((2, repeats, len(windows))), np.zeros((2, len(windows)))
     rate = np.zeros((repeats, len(windows)))
@@ -84,7 +84,7 @@ def contig_bound(
     return nats, tokens, rate
 
 
-def _spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:
+def find_spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:
     """Flat (start, end) of each interval that has windows, and the numbers of those windows."""
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
     end = first + windows.intervals.end - windows.intervals.start

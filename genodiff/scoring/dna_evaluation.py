@@ -51,14 +51,17 @@ The object in `RUN/eval.json` has:
     markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the
                                 mixture of context orders 1 to 24 (see mixture.py); null where it
                                 was not counted
+    adaptive_mixture            the same of the adaptive mixture of contexts and copies, which reads
+                                the split from left to right and remembers it (see adaptive.py)
     source_bits                 the toy source's own −log2 P of the same windows, per base; null for
                                 other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
                                 perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
-                                mixture_bits, and the paired differences fitted_minus_model_bits,
-                                mixture_minus_model_bits. Regions of windows, by the bases that lie
+                                mixture_bits, adaptive_bits, and the paired differences
+                                fitted_minus_model_bits, mixture_minus_model_bits,
+                                adaptive_minus_model_bits. Regions of windows, by the bases that lie
                                 in 24-mers which the train split has too, on either strand: "unique"
                                 none, "touched" less than a quarter, "repeat" a quarter or more.
                                 Regions of bases: "upper_case", "soft_masked"

@@ -8,7 +8,7 @@ Markov context may reach over the start of a window, but not of a contig. The mo
 
 import io
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,12 +22,16 @@ from genodiff.data.store import Store
 from genodiff.data.toy import ToySource
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
+from genodiff.kernels import library
+from genodiff.scoring.adaptive import adaptive_nats
+from genodiff.scoring.contigs import find_spans
 from genodiff.scoring.markov import (
     LETTERS,
     Coded,
     Codes,
     Counts,
     Markov,
+    Stretch,
     base_codes,
     count,
     fit,
@@ -45,6 +49,7 @@ _LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 
 _FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
 _PIECE = 1 << 12
 _MIXTURE_WORTH = 10**8  # train bases that are read without being asked for: 1.5 minutes
+_REMEMBERED = 1 << 30  # bases of which the adaptive mixture can keep an index of 32 bits
 
 
 class MarkovLines(NamedTuple):
@@ -58,6 +63,8 @@ class MarkovLines(NamedTuple):
     """The fitted λ of each order, from 0 up to the fitted order."""
     mixture: NDArray[np.float64] | None = None
     """(2, windows): the mixture of orders 0 .. 24, fitted on the valid split."""
+    adaptive: NDArray[np.float64] | None = None
+    """(2, windows): the adaptive mixture; None where it was not run."""
 
 
 def markov_lines(
@@ -66,8 +73,8 @@ def markov_lines(
     """The Markov lines of a store's train split on these windows: the windows' own by default.
 
     The fitted line has an order of at most 10, and at most one that the train split has a base for
-    each (order + 1)-mer for. The mixture reads the train split several times. It is left out where
-    `mixture` is False, or None and it would take long.
+    each (order + 1)-mer for. The mixtures read the train split several times. They are left out
+    where `mixture` is False, or None and they would take long. The adaptive one needs the C library.
     """
     store = fitted_on or windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
@@ -81,8 +88,11 @@ def markov_lines(
     quick = (
         _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH
     )  # counted on both strands; of a genome in pieces the rest is N
-    mixed = mixture_nats(windows, store) if mixture or (mixture is None and quick) else None
-    return MarkovLines(fixed, markov_nats(fit(counts, pseudo), windows)[-1], pseudo, mixed)
+    mixed = adaptive = None
+    if mixture or (mixture is None and quick):
+        mixed, adaptive = mixture_nats(windows, store), adaptive_mixture_nats(windows, store)
+    fitted = markov_nats(fit(counts, pseudo), windows)[-1]
+    return MarkovLines(fixed, fitted, pseudo, mixed, adaptive)
 
 
 def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
@@ -113,6 +123,44 @@ def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
         soft = data >= SOFT
         out[0, rows], out[1, rows] = np.where(soft, 0, nll).sum(1), np.where(soft, nll, 0).sum(1)
     return out
+
+
+def adaptive_mixture_nats(
+    windows: DnaWindows, store: Store, *, grow: bool = True
+) -> NDArray[np.float64] | None:
+    """(2, windows): −ln P of the bases under the adaptive mixture (see `adaptive`), in nats.
+
+    It remembers `store`'s train split, learns its weights on the valid split, and reads the windows
+    in genome order; with `grow` it remembers them too. None without the C library, and for a train
+    split of more than 2^30 bases.
+    """
+    train = split_stretches(store, "train", legacy_caduceus_tiling=windows.legacy)
+    if sum(map(len, train)) > _REMEMBERED or not library.is_loaded():
+        return None
+    log.info("running the adaptive mixture of contexts and copies")
+    spans = [(start, end) for start, end, _ in find_spans(windows)]
+    data = [windows.store.flat[start:end] for start, end in spans]
+    text = [base_codes(part) for part in data]
+    found = adaptive_nats(
+        _join(train), _join(split_stretches(store, "valid")), _join(text), grow=grow
+    )
+    if found is None:
+        return None
+    # Sums up to each base, of upper case and of soft-masked bases, for differences of windows.
+    soft = np.concatenate([np.append(part >= SOFT, False) for part in data])
+    upto = [np.concatenate([[0.0], np.cumsum(np.where(soft == s, found, 0.0))]) for s in (0, 1)]
+    first = np.array([start for start, _ in spans])
+    offset = np.concatenate([[0], np.cumsum([end - start + 1 for start, end in spans])[:-1]])
+    of = np.searchsorted(first, windows.flat_start, "right") - 1
+    at = windows.flat_start - first[of] + offset[of]
+    return np.stack([sums[at + windows.length] - sums[at] for sums in upto])
+
+
+def _join(stretches: Sequence[Stretch]) -> Codes:
+    """All stretches as codes, an end after each."""
+    end = np.full(1, len(LETTERS), np.uint8)
+    parts = [part for stretch in stretches for part in (stretch[0 : len(stretch)], end)]
+    return np.concatenate([np.zeros(0, np.uint8), *parts])
 
 
 def _pieces(stretches: list[Coded]) -> Codes:

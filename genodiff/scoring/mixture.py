@@ -1,4 +1,4 @@
-"""A mixture of context orders 0 to 24: the strongest baseline that counting gives.
+"""A static mixture of context orders 0 to 24: what counting long contexts gives.
 
 With n(c a) the number of times that base a follows context c on either strand of the train split,
 and c_k the k bases before position i,

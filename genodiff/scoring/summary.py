@@ -24,6 +24,7 @@ has too.
 RATE_BINS = 20
 FITTED = "fitted"
 MIXTURE = "mixture"
+ADAPTIVE = "adaptive"
 
 Floats = NDArray[np.float64]
 
@@ -39,8 +40,8 @@ class Lines(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted" and
-    "mixture".
+    """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted",
+    "mixture" and "adaptive".
     """
 
     nats: Floats
@@ -78,8 +79,10 @@ class _Table(NamedTuple):
             **_markov_keys(self),
             "fitted_bits": self.line_bits().get(FITTED),
             "mixture_bits": self.line_bits().get(MIXTURE),
+            "adaptive_bits": self.line_bits().get(ADAPTIVE),
             "fitted_minus_model_bits": self.minus_model(FITTED),
             "mixture_minus_model_bits": self.minus_model(MIXTURE),
+            "adaptive_minus_model_bits": self.minus_model(ADAPTIVE),
         }
 
 
@@ -124,7 +127,8 @@ def summarise(
             name: table.minus_model(name) for name in table.lines if name.isdigit()
         },
         "markov_fitted": _fitted(table, lines.markov),
-        "markov_mixture": _mixture(table),
+        "markov_mixture": _line(table, MIXTURE),
+        "adaptive_mixture": _line(table, ADAPTIVE),
         "source_bits": None if source is None else float(source.sum() / total) * BITS,
         "source_ci95_bits": None
         if source is None
@@ -153,6 +157,8 @@ def _of_class(nats: Floats, tokens: Floats, markov: MarkovLines | None, which: s
             lines[FITTED] = markov.fitted[which].sum(0)
         if markov.mixture is not None:
             lines[MIXTURE] = markov.mixture[which].sum(0)
+        if markov.adaptive is not None:
+            lines[ADAPTIVE] = markov.adaptive[which].sum(0)
     return _Table(nats[which].sum(0).mean(0), tokens[which].sum(0), lines)
 
 
@@ -198,13 +204,11 @@ def _fitted(table: _Table, markov: MarkovLines | None) -> dict[str, Any] | None:
     }
 
 
-def _mixture(table: _Table) -> dict[str, Any] | None:
-    bits = table.line_bits().get(MIXTURE)
-    return (
-        None
-        if bits is None
-        else {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(MIXTURE)}
-    )
+def _line(table: _Table, name: str) -> dict[str, Any] | None:
+    bits = table.line_bits().get(name)
+    if bits is None:
+        return None
+    return {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(name)}
 
 
 def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
