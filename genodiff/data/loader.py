@@ -175,7 +175,7 @@ class EvalBatches:
             )
         self.windows, self.batch_size, self.seed, self.repeats = windows, batch_size, seed, repeats
         self.n_slots = len(windows) * repeats
-        self._stride = _golden_stride(self.n_slots)
+        self._stride = golden_stride(self.n_slots)
         self._shared = float(uniforms(seed, Purpose.EVAL_TIME, 0, 1, SHARED)[0])
 
     def __len__(self) -> int:
@@ -253,7 +253,7 @@ def _epoch(seed: int, epoch: int, windows: Windows) -> tuple[NDArray[np.int64], 
     return np.argsort(uniforms(seed, Purpose.WINDOW_ORDER, epoch, n), kind="stable"), phase
 
 
-def _golden_stride(n: int) -> int:
+def golden_stride(n: int) -> int:
     """The number nearest to n / φ that has no divisor in common with n."""
     middle = n * (math.sqrt(5) - 1) / 2
     for distance in range(n + 1):

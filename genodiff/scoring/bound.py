@@ -16,6 +16,7 @@ from genodiff.errors import GenodiffError
 from genodiff.runs.inputs import inputs_of
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.mask_curve import remove_curve
 
 _SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
 _PACED = 3  # batches that are measured
@@ -28,11 +29,14 @@ Progress = Callable[[int, int], None]
 class Bound(NamedTuple):
     """The bound of windows, in nats and in their order; [0] upper-case, [1] soft-masked tokens."""
 
-    nats: Floats  # (2, repeats, windows)
+    nats: Floats  # (2, repeats, windows), what the masked shares explain removed (`mask_curve`)
     tokens: Floats  # (2, windows)
     rate: Floats | None
     """(repeats, windows): masked share k / n, 0 where a window has no token to score. None where
     the objective has no curve."""
+    drawn: Floats  # as nats, as it was drawn: points of the curve C_k / k
+    shared: NDArray[np.int64] | None = None
+    """(windows,): windows of one number had their masks counted together; None: each has its own"""
 
 
 @torch.no_grad()
@@ -55,16 +59,19 @@ def bound_of(
         tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
         if progress is not None:
             progress(done, len(batches))
-    return refuse_infinite(Bound(nats, tokens, rate if objective.curve else None))
+    return make_bound(nats, tokens, rate if objective.curve else None)
 
 
-def refuse_infinite(bound: Bound) -> Bound:
-    """`bound`. Raises `GenodiffError` where it is not finite."""
-    if not np.isfinite(bound.nats).all():
+def make_bound(
+    drawn: Floats, tokens: Floats, rate: Floats | None, shared: NDArray[np.int64] | None = None
+) -> Bound:
+    """The bound of windows from what was drawn. Raises `GenodiffError` where it is not finite."""
+    if not np.isfinite(drawn).all():
         raise GenodiffError(
             "the model's bound is not finite on some windows", fix="train with a lower --lr"
         )
-    return bound
+    nats = drawn if rate is None else remove_curve(drawn, tokens, rate, shared)
+    return Bound(nats, tokens, rate, drawn, shared)
 
 
 def _batch_bound(

@@ -1,11 +1,14 @@
-"""The bound of windows that see all of their contig: one mask over a whole interval, scored piece
-by piece.
+"""The bound of windows that see their contig around them: one mask over a whole block.
 
-An interval of the split (a contig, or what a BED gives) with n bases that count is masked at
-exactly k of them, k drawn systematically over intervals and repeats, and its bound (n / k) S_k is
-shared out over the windows that `perplexity` would score alone: a window's part is (n / k) Σ CE of
-its own masked bases. Figures stand beside the same lines over the same bases, and differ from those
-of windows alone by what the network makes of the longer context.
+An interval of the split (a contig, or what a BED gives) is cut into blocks of 65,536 bases, or of
+eight trained lengths where these are more. A block with n bases that count is masked at exactly k
+of them, k drawn systematically over blocks and repeats, and its bound (n / k) S_k is shared out
+over the windows that `bound_of` would score alone: a window's part is (n / k) Σ CE of its own
+masked bases. Figures stand beside the same lines over the same bases, and differ from those of
+windows alone by what the network makes of the longer context.
+
+Windows of a block share k, so a block is what the interval counts as one observation. One k for a
+whole chromosome would leave next to nothing to estimate an error from.
 
 Memory: the network's is that of one piece (`backbones.streaming`), beside about 20 bytes for each
 base of the interval.
@@ -20,10 +23,14 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, uniforms
+from genodiff.data.loader import golden_stride
 from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import MaskedDiffusion, counts, exact_count_mask, times
+from genodiff.scoring.bound import Bound, make_bound
 
-_OF_INTERVALS = 2  # `sub_index` of these draws: 0 and 1 are those of windows
+BLOCK = 1 << 16  # bases, at least
+_LENGTHS = 8  # trained lengths, at least
+_OF_BLOCKS = 2  # `sub_index` of these draws: 0 and 1 are those of windows
 
 Floats = NDArray[np.float64]
 Streamer = Callable[[Tensor], Iterator[tuple[int, Tensor]]]
@@ -39,35 +46,35 @@ def contig_bound(
     seed: int = 1,
     device: torch.device | str = "cpu",
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[Floats, Floats, Floats]:
-    """Nats (2, repeats, windows), tokens (2, windows) and rate (repeats, windows); see `Bound`."""
-    spans = find_spans(windows)
+    block: int | None = None,
+) -> Bound:
+    """The bound of every window within its block; `block` bases are those of the module."""
+    spans = find_blocks(windows, block or max(BLOCK, _LENGTHS * windows.seq_len))
     n_slots = len(spans) * repeats
     nats, tokens = np.zeros((2, repeats, len(windows))), np.zeros((2, len(windows)))
-    rate = np.zeros((repeats, len(windows)))
-    shared = float(uniforms(seed, Purpose.EVAL_TIME, 0, 1, _OF_INTERVALS)[0])
-    slots = torch.arange(n_slots)
+    rate, block_of = np.zeros((repeats, len(windows))), np.zeros(len(windows), np.int64)
+    shared = float(uniforms(seed, Purpose.EVAL_TIME, 0, 1, _OF_BLOCKS)[0])
+    stride, slots = golden_stride(n_slots), torch.arange(n_slots)
     t = times("systematic", torch.zeros(n_slots, dtype=torch.float64), shared, slots, n_slots)
     for number, (start, end, rows) in enumerate(spans):
+        block_of[rows] = number
         data = windows.store.flat[start:end]
         x0 = torch.from_numpy((data & ~np.uint8(SOFT)).astype(np.int16))[None]
         maskable = torch.from_numpy(np.isin(x0.numpy(), DNA.targets))
         soft = data >= SOFT
         row_of = _row_of(windows, rows, start, len(data))
-        place = (
-            np.where(soft, len(rows) + 1, 0) + row_of
-        )  # what lies in no window has the row after the last
+        # What lies in no window has the row after the last.
+        place = np.where(soft, len(rows) + 1, 0) + row_of
         width = 2 * (len(rows) + 1)
         tokens[:, rows] = np.bincount(place[maskable.numpy()[0]], minlength=width).reshape(2, -1)[
             :, :-1
         ]
         n = maskable.sum(-1)
         for repeat in range(repeats):
-            slot = (
-                repeat * len(spans) + number
-            )  # so that an interval's own rates are spread as all of them are
+            draw = number * repeats + repeat
+            slot = draw * stride % n_slots  # neighbours, and repeats of a block, are spread evenly
             k = counts(t[slot : slot + 1], n)
-            u = torch.from_numpy(uniforms(seed, Purpose.EVAL_MASK, slot, len(data), _OF_INTERVALS))
+            u = torch.from_numpy(uniforms(seed, Purpose.EVAL_MASK, draw, len(data), _OF_BLOCKS))
             masked = exact_count_mask(maskable, k, u[None])
             sums = np.zeros(width)
             for at, logits in streamer(diffusion.mask(x0, masked)[0].to(device)):
@@ -80,8 +87,20 @@ def contig_bound(
             nats[:, repeat, rows] = scale * sums.reshape(2, -1)[:, :-1]
             rate[repeat, rows] = 1 / scale if int(n) else 0.0
             if progress is not None:
-                progress(number * repeats + repeat + 1, n_slots)
-    return nats, tokens, rate
+                progress(draw + 1, n_slots)
+    return make_bound(nats, tokens, rate, block_of)
+
+
+def find_blocks(windows: Windows, size: int) -> list[tuple[int, int, NDArray[np.int64]]]:
+    """The intervals of `find_spans` cut between windows into blocks of about `size` bases."""
+    blocks = []
+    for start, end, rows in find_spans(windows):
+        number = (windows.flat_start[rows] - start) // size
+        cuts = np.flatnonzero(number[1:] != number[:-1]) + 1
+        parts = np.split(rows, cuts)
+        starts = [start, *windows.flat_start[rows[cuts]].tolist(), end]
+        blocks += [(starts[i], starts[i + 1], part) for i, part in enumerate(parts)]
+    return blocks
 
 
 def find_spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:

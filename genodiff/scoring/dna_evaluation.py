@@ -22,8 +22,8 @@ The object in `RUN/eval.json` has:
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
     bed                         the BED that gave the splits, or null
     seq_len                     window length in bases
-    context                     "window": each window is scored alone; "contig": within its whole
-                                interval (see contigs.py)
+    context                     "window": each window is scored alone; "contig": within its block of
+                                its interval (see contigs.py)
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or
                                 --max-minutes)
     dropped                     what of the split made no window, and why: {reason: how many}
@@ -37,7 +37,8 @@ The object in `RUN/eval.json` has:
                                 bases
     bits_per_base, perplexity   nelbo_nats / ln 2 and exp(nelbo_nats)
     ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see
-                                interval.py); null for a single window
+                                interval.py); null for a single window, and in
+                                blocks where fewer than 60 counts of masks, or 8 blocks, were drawn
     se_bits, mask_se_bits
     its standard error; the part of it due to mask draws alone (null when repeats = 1)
     uniform_bits 2.0
@@ -93,7 +94,7 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Bound, Progress, bound_of, chosen_windows, refuse_infinite
+from genodiff.scoring.bound import Progress, bound_of, chosen_windows
 from genodiff.scoring.contigs import contig_bound
 from genodiff.scoring.eval_data import (
     find_train_store,
@@ -128,7 +129,7 @@ def evaluate_dna(
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
     if options.context == "contig" and isinstance(backbone, Caduceus):
-        found = contig_bound(
+        bound = contig_bound(
             model.diffusion,
             partial(stream, backbone),
             windows,
@@ -137,7 +138,6 @@ def evaluate_dna(
             device=device,
             progress=progress,
         )
-        bound = refuse_infinite(Bound(*found))
     else:
         batches = EvalBatches(windows, options.batch_size, seed, repeats)
         bound = bound_of(model.objective, backbone, batches, device, progress)
@@ -168,9 +168,7 @@ def evaluate_dna(
         "dropped": windows.dropped,
         **source_keys(store, train),
         **summarise(
-            bound.nats,
-            bound.tokens,
-            bound.rate,
+            bound,
             windows.contig_index,
             store.names,
             Lines(markov, cover, source),
@@ -178,7 +176,7 @@ def evaluate_dna(
         ),
         "t_steps": step_bits(
             model.objective,
-            bound.nats[counted].sum(0),
+            bound.drawn[counted].sum(0),
             bound.tokens.sum(0),
             bound.rate if options.context == "window" else None,
             bound.tokens[counted].sum(0),

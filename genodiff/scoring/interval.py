@@ -8,8 +8,9 @@ block at a time (Quenouille's jackknife of a ratio, over Künsch's blocks) gives
 with G blocks the interval is R ± t(G − 1) · se.
 
 Each window's y holds its own random masks, so the interval covers the mask draws as well as the
-choice of windows. Limits: few windows that are alike over long stretches, or a rare kind of window
-that decides the figure, make it too narrow; hence repeats are shown apart.
+choice of windows. Where windows had their masks counted together, a block is made of those. Limits:
+few windows that are alike over long stretches, or a rare kind of window that decides the figure,
+make it too narrow; hence repeats are shown apart.
 """
 
 import math
@@ -51,20 +52,31 @@ def blocks_of(n_windows: int) -> int:
     return min(n_windows, max(MIN_BLOCKS, round(n_windows**0.5)))
 
 
-def ratio(y: Floats, n: Floats, n_blocks: int | None = None) -> Interval:
+def ratio(
+    y: Floats,
+    n: Floats,
+    n_blocks: int | None = None,
+    shared: NDArray[np.int64] | None = None,
+) -> Interval:
     """Σ y / Σ n over windows in genome order. Windows with n = 0 say nothing and are left out.
 
-    Raises `ValueError` where no window has n > 0.
+    Windows of one number in `shared` had their masks counted together, and make one block; of fewer
+    than `MIN_BLOCKS` numbers there is no interval. Raises `ValueError` where no window has n > 0.
     """
     some = n > 0
     y, n = np.asarray(y, np.float64)[some], np.asarray(n, np.float64)[some]
     if not len(n):
         raise ValueError("no window has a base")
     value = float(y.sum() / n.sum())
-    groups = n_blocks or blocks_of(len(n))
-    if groups < 2:
+    if shared is None:
+        groups = n_blocks or blocks_of(len(n))
+        first = np.arange(groups) * len(n) // groups
+    else:
+        number = shared[some]
+        first = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
+        groups = len(first)
+    if groups < (2 if shared is None else MIN_BLOCKS):
         return Interval(value, None, None)
-    first = np.arange(groups) * len(n) // groups
     without = (y.sum() - np.add.reduceat(y, first)) / (n.sum() - np.add.reduceat(n, first))
     se = float(np.sqrt((groups - 1) / groups * np.square(without - without.mean()).sum()))
     reach = float(stdtrit(groups - 1, 0.975)) * se

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.scoring.interval import BITS, ratio
+from genodiff.scoring.bound import Bound
+from genodiff.scoring.interval import BITS, Interval, ratio
 from genodiff.scoring.lines import MarkovLines
+from genodiff.scoring.mask_curve import ENOUGH, count_draws
 from genodiff.scoring.repeats import K
 
 REPEAT_COVER = 0.25
@@ -47,11 +49,18 @@ class _Table(NamedTuple):
     nats: Floats
     tokens: Floats
     lines: dict[str, Floats]
+    shared: NDArray[np.int64] | None
+    enough: bool  # draws of counts of masks for an interval
 
     def rows(self, of: NDArray[np.bool_]) -> "_Table":
-        return _Table(
-            self.nats[of], self.tokens[of], {name: line[of] for name, line in self.lines.items()}
-        )
+        lines = {name: line[of] for name, line in self.lines.items()}
+        shared = None if self.shared is None else self.shared[of]
+        return _Table(self.nats[of], self.tokens[of], lines, shared, self.enough)
+
+    def per_token(self, y: Floats) -> Interval:
+        """Σ y / Σ tokens with its interval."""
+        found = ratio(y, self.tokens, shared=self.shared)
+        return found if self.enough else Interval(found.value, None, None)
 
     def line_bits(self) -> dict[str, float]:
         return {
@@ -60,14 +69,16 @@ class _Table(NamedTuple):
 
     def minus_model(self, line: str) -> dict[str, Any] | None:
         return (
-            _difference(self.lines[line] - self.nats, self.tokens) if line in self.lines else None
+            _difference(self.per_token(self.lines[line] - self.nats))
+            if line in self.lines
+            else None
         )
 
     def part(self) -> dict[str, Any] | None:
         """The figures of a contig or region; None where it has no base."""
         if not self.tokens.sum():
             return None
-        found = ratio(self.nats, self.tokens)
+        found = self.per_token(self.nats)
         bits = found.scaled(BITS)
         return {
             "tokens": int(self.tokens.sum()),
@@ -87,9 +98,7 @@ class _Table(NamedTuple):
 
 
 def summarise(
-    nats: Floats,
-    tokens: Floats,
-    rate: Floats | None,
+    bound: Bound,
     contig: NDArray[np.int64],
     names: Sequence[str],
     lines: Lines,
@@ -98,15 +107,13 @@ def summarise(
 ) -> dict[str, Any]:
     """The reported figures of windows in genome order.
 
-    `nats` (2, repeats, windows) and `tokens` (2, windows): upper case, soft-masked; `rate`
-    (repeats, windows); `contig` is the number in `names` of each window's. Raises `ValueError`
-    where no base counts.
+    `contig` is the number in `names` of each window's. Raises `ValueError` where no base counts.
     """
-    classes = [_of_class(nats, tokens, lines.markov, slice(i, i + 1)) for i in range(2)]
+    tokens = bound.tokens
+    classes = [_of_class(bound, lines.markov, slice(i, i + 1)) for i in range(2)]
     counted = slice(0, 2 if soft_masked else 1)
-    table = _of_class(nats, tokens, lines.markov, counted)
-    curve, mask_se = rate_curve(nats[counted].sum(0), table.tokens, rate)
-    found = ratio(table.nats, table.tokens)
+    table = _of_class(bound, lines.markov, counted)
+    found = table.per_token(table.nats)
     bits, total = found.scaled(BITS), table.tokens.sum()
     source = None if lines.source is None or not _all_counted(tokens, counted) else lines.source
     regions = {**_window_regions(table, lines.cover), **_base_regions(classes)}
@@ -120,7 +127,7 @@ def summarise(
         "perplexity": math.exp(found.value),
         "ci95_bits": bits.ends(0.0),
         "se_bits": bits.se,
-        "mask_se_bits": mask_se,
+        "mask_se_bits": find_mask_se(bound.nats[counted].sum(0), table.tokens, bound.shared),
         "uniform_bits": 2.0,
         **_markov_keys(table),
         "markov_minus_model_bits": {
@@ -135,7 +142,7 @@ def summarise(
         else ratio(source, table.tokens).scaled(BITS).ends(0.0),
         "model_minus_source_bits": None
         if source is None
-        else _difference(table.nats - source, table.tokens),
+        else _difference(table.per_token(table.nats - source)),
         "contigs": {name: part for name, part in by_contig.items() if part is not None},
         "regions": {name: part for name, part in regions.items() if part is not None},
         "repeat_kmer": None if lines.cover is None else K,
@@ -145,11 +152,11 @@ def summarise(
         "touched_share": None
         if lines.cover is None
         else float(((lines.cover > 0) & (lines.cover < REPEAT_COVER)).mean()),
-        "curve": curve,
+        "curve": rate_curve(bound.drawn[counted].sum(0), table.tokens, bound.rate),
     }
 
 
-def _of_class(nats: Floats, tokens: Floats, markov: MarkovLines | None, which: slice) -> _Table:
+def _of_class(bound: Bound, markov: MarkovLines | None, which: slice) -> _Table:
     lines = {}
     if markov is not None:
         lines = {str(k): line[which].sum(0) for k, line in enumerate(markov.fixed)}
@@ -159,7 +166,10 @@ def _of_class(nats: Floats, tokens: Floats, markov: MarkovLines | None, which: s
             lines[MIXTURE] = markov.mixture[which].sum(0)
         if markov.adaptive is not None:
             lines[ADAPTIVE] = markov.adaptive[which].sum(0)
-    return _Table(nats[which].sum(0).mean(0), tokens[which].sum(0), lines)
+    nats = bound.nats[which].sum(0).mean(0)
+    draws = count_draws(bound.tokens, bound.nats.shape[1], bound.shared)
+    enough = bound.shared is None or draws >= ENOUGH
+    return _Table(nats, bound.tokens[which].sum(0), lines, bound.shared, enough)
 
 
 def _all_counted(tokens: Floats, counted: slice) -> bool:
@@ -211,25 +221,21 @@ def _line(table: _Table, name: str) -> dict[str, Any] | None:
     return {"bits": bits, "perplexity": 2**bits, "minus_model_bits": table.minus_model(name)}
 
 
-def _difference(nats: Floats, tokens: Floats) -> dict[str, Any]:
-    found = ratio(nats, tokens).scaled(BITS)
+def _difference(nats: Interval) -> dict[str, Any]:
+    found = nats.scaled(BITS)
     return {"bits": found.value, "ci95": found.ends()}
 
 
-def rate_curve(
-    by_repeat: Floats, tokens: Floats, rate: Floats | None
-) -> tuple[list[dict[str, Any]], float | None]:
-    """Nats per masked base in equal bins of the masked share, and the bound's standard error due to
-    masks, in bits.
+def rate_curve(by_repeat: Floats, tokens: Floats, rate: Floats | None) -> list[dict[str, Any]]:
+    """Nats per masked base in equal bins of the masked share; [] without shares.
 
-    Windows weigh as they do in the bound. The error is the spread of a window's repeats about the
-    curve: the rates themselves are spread evenly and add next to nothing.
+    Windows weigh as they do in the bound.
     """
     if rate is None:
-        return [], _mask_se(by_repeat, tokens)
+        return []
     place = np.ceil(rate * RATE_BINS - 1e-9).astype(int).clip(1, RATE_BINS) - 1
     weights = np.broadcast_to(tokens, by_repeat.shape)
-    points, about = [], by_repeat.copy()
+    points = []
     for i in range(RATE_BINS):
         inside = (place == i) & (weights > 0)
         y, n = by_repeat[inside], weights[inside]
@@ -241,17 +247,26 @@ def rate_curve(
             "n": len(n),
         }
         if len(n):
-            mean = float(y.sum() / n.sum())
-            point["nats"], about[inside] = mean, y - mean * n
+            point["nats"] = float(y.sum() / n.sum())
         if len(n) > 1:
-            point["se"] = float(
-                np.sqrt(len(n) / (len(n) - 1) * np.square(about[inside]).sum()) / n.sum()
-            )
+            about = y - point["nats"] * n
+            point["se"] = float(np.sqrt(len(n) / (len(n) - 1) * np.square(about).sum()) / n.sum())
         points.append(point)
-    return points, _mask_se(about, tokens)
+    return points
 
 
-def _mask_se(by_repeat: Floats, tokens: Floats) -> float | None:
+def find_mask_se(
+    by_repeat: Floats, tokens: Floats, shared: NDArray[np.int64] | None
+) -> float | None:
+    """The bound's standard error due to masks alone, in bits; None for one repeat.
+
+    It is the spread of the repeats of a window, or of what had its masks counted together, once
+    what the masked shares explain is removed. (The shares are spread evenly over all draws and add
+    next to nothing.)
+    """
     if len(by_repeat) < 2:
         return None
-    return float(np.sqrt((by_repeat.var(0, ddof=1) / len(by_repeat)).sum()) / tokens.sum()) * BITS
+    if shared is not None:
+        by_repeat = np.stack([np.bincount(shared, row) for row in by_repeat])
+    variance = (by_repeat.var(0, ddof=1) / len(by_repeat)).sum()
+    return float(np.sqrt(variance) / tokens.sum()) * BITS

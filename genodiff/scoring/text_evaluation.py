@@ -70,11 +70,11 @@ def evaluate_text(
     log.info("scoring %d of %d windows of the split %s", len(windows), data.total, options.split)
     batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
     found = bound_of(model.objective, model.backbone, batches, device, progress)
-    by_repeat, tokens, size = found.nats.sum(0), found.tokens.sum(0), windows.bytes()
-    nats = by_repeat.mean(0)
+    tokens, size = found.tokens.sum(0), windows.bytes()
+    nats = found.nats.sum(0).mean(0)
     per_token, per_byte = ratio(nats, tokens), ratio(nats, size)
     bits = per_token.scaled(BITS)
-    curve = rate_curve(by_repeat, tokens, found.rate)[0] if found.rate is not None else []
+    drawn = found.drawn.sum(0)
     ngrams = ngram_nats(store, windows) if options.baselines else None
     return {
         "domain": TEXT.name,
@@ -106,8 +106,8 @@ def evaluate_text(
         "uniform_bits": math.log2(len(store.vocabulary.targets)) * float(tokens.sum() / size.sum()),
         **_ngram_keys(ngrams, nats, tokens, size),
         "source_bits": None,
-        "curve": curve,
-        "t_steps": step_bits(model.objective, by_repeat, tokens, found.rate, size),
+        "curve": rate_curve(drawn, tokens, found.rate),
+        "t_steps": step_bits(model.objective, drawn, tokens, found.rate, size),
         **work_keys(device, began),
     }
 

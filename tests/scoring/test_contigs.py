@@ -44,7 +44,9 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Train
         yield 0, model.backbone(xt[None].long())[0]
 
     with torch.no_grad():
-        nats, tokens, rate = contig_bound(model.diffusion, whole, windows, repeats=2, seed=3)
+        found = contig_bound(model.diffusion, whole, windows, repeats=2, seed=3)
+    nats, tokens, rate = found.drawn, found.tokens, found.rate
+    assert rate is not None
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
     size = windows.intervals.end - windows.intervals.start
     assert [len(xt) for xt in seen] == [int(n) for n in size for _ in range(2)]
@@ -78,13 +80,14 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Train
 
 def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: TrainedModel) -> None:
     windows = open_data(model).windows
-    _, _, rate = contig_bound(
+    rate = contig_bound(
         model.diffusion, lambda xt: iter([(0, torch.zeros(len(xt), 16))]), windows, repeats=50
-    )
+    ).rate
+    assert rate is not None
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
     of_interval = rate[:, np.searchsorted(windows.flat_start, first)]
     for rates in (of_interval.ravel(), *of_interval.T):
-        assert np.sort(rates) == pytest.approx((np.arange(rates.size) + 0.5) / rates.size, abs=0.03)
+        assert np.sort(rates) == pytest.approx((np.arange(rates.size) + 0.5) / rates.size, abs=0.06)
 
 
 def test_pieces_do_not_change_the_figures(model: TrainedModel) -> None:
@@ -94,7 +97,7 @@ def test_pieces_do_not_change_the_figures(model: TrainedModel) -> None:
             model.diffusion,
             lambda xt, piece=piece: stream(model.backbone, xt, piece=piece),
             windows,
-        )[0]
+        ).drawn
         for piece in (37, 10**6)
     ]
     assert found[0] == pytest.approx(found[1], rel=1e-5, abs=1e-6)
