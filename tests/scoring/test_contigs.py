@@ -87,7 +87,7 @@ def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: Tra
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
     of_interval = rate[:, np.searchsorted(windows.flat_start, first)]
     for rates in (of_interval.ravel(), *of_interval.T):
-        assert np.sort(rates) == pytest.approx((np.arange(rates.size) + 0.5) / rates.size, abs=0.06)
+        assert np.sort(rates) == pytest.approx((np.arange(rates.size) + 0.5) / rates.size, abs=0.08)
 
 
 def test_pieces_do_not_change_the_figures(model: TrainedModel) -> None:
