@@ -15,7 +15,7 @@ from genodiff.io.target import check_folder, check_target, read_json_object, set
 if TYPE_CHECKING:
     from genodiff.tasks.data_request import DataRequest
 
-Split = Literal["official", "chrom-holdout", "dedup", "local", "partial"]
+Split = Literal["official", "chrom-holdout", "dedup", "homology", "local", "partial"]
 TaskKind = Literal["binary", "multiclass", "multilabel", "regression"]
 ReverseComplement = Literal["auto", "conjoin", "average", "augment", "none"]
 Method = Literal["full", "probe"]

@@ -37,7 +37,7 @@ def table(
         str | None, Parameter(help="What chooses the epoch and heads the table.")
     ] = None,
     split: Annotated[
-        Literal["official", "chrom-holdout", "dedup"],
+        Literal["official", "chrom-holdout", "dedup", "homology"],
         Parameter(help="The parts as given, or without what test shares with train."),
     ] = "official",
     sweep: SweepFlags = SweepFlags(),
