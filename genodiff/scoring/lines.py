@@ -74,7 +74,8 @@ def markov_lines(
 
     The fitted line has an order of at most 10, and at most one that the train split has a base for
     each (order + 1)-mer for. The mixtures read the train split several times. They are left out
-    where `mixture` is False, or None and they would take long. The adaptive one needs the C library.
+    where `mixture` is False, or None and they would take long. The adaptive one needs the C
+    library.
     """
     store = fitted_on or windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
