@@ -351,7 +351,7 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
     ("more", "code", "said"),
     [
         (["--model", "RUN"], 4, "is a DNA model; these tasks are of text; give a model of text"),
-        (["--model", "kmer-lr"], 2, "did you mean 'char-lr'"),
+        (["--model", "kmer-lr"], 2, "known: baselines, bow-lr, char-lr"),
         (["--model", "scratch:caduceus-ps-tiny"], 2, "reads both strands of DNA"),
         (["--model", "TEXT", "--rc", "average"], 2, "give --rc none"),
         (["--model", "majority", "--reference", "hg38=x.fa"], 2, "--reference is for DNA tasks"),
