@@ -22,7 +22,7 @@ from genodiff.data.loader import (
     EvalBatches,
     TrainBatches,
     _epoch,
-    _golden_stride,
+    golden_stride,
     other_strand,
 )
 from genodiff.data.windows import Windows
@@ -252,13 +252,13 @@ def test_the_slots_of_one_windows_repeats_and_of_its_neighbours_lie_apart(window
 
 @given(st.integers(1, 3000))
 def test_slots_of_neighbours_are_spread_and_none_is_taken_twice(n: int) -> None:
-    slots = np.arange(n) * _golden_stride(n) % n
+    slots = np.arange(n) * golden_stride(n) % n
     assert len(set(slots.tolist())) == n
 
 
 @pytest.mark.parametrize("n", [512, 765, 1144, 7188, 10090])
 def test_every_stretch_of_windows_meets_all_times_evenly(n: int) -> None:
-    slots = np.arange(n) * _golden_stride(n) % n
+    slots = np.arange(n) * golden_stride(n) % n
     for first in range(0, n - 64, 97):
         gaps = np.diff(np.sort(slots[first : first + 64]))
         assert gaps.max() < 3 * n / 64
