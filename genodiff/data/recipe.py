@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from genodiff.domain import DNA, TEXT, Domain
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.identity import sha256_json
-from genodiff.settings import Settings, did_you_mean, read_yaml
+from genodiff.settings import Settings, read_yaml
 
 SPLITS = ("train", "valid", "test")
 ALL = "all"

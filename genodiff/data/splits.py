@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.recipe import SPLITS, Recipe
-from genodiff.errors import DataError
+from genodiff.errors import DataError, did_you_mean
 from genodiff.io.bed import read_bed
-from genodiff.settings import did_you_mean
 
 LEGACY_LENGTH = 1 << 20
 HELD_OUT = 20

@@ -26,9 +26,9 @@ from genodiff.data.recipe import (
     recipe_names,
 )
 from genodiff.domain import DNA, TEXT, DomainName
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.identity import sha256_json
-from genodiff.settings import Settings, did_you_mean, read_yaml
+from genodiff.settings import Settings, read_yaml
 
 OWN_ENDINGS = (".txt", ".text", ".md", ".tokens", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".json")

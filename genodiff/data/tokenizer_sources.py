@@ -20,9 +20,8 @@ from genodiff.data.file_tokenizer import (
 )
 from genodiff.data.recipe import Source
 from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer, Tokenizer
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.identity import sha256_json
-from genodiff.settings import did_you_mean
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
 _LARGEST = 256 << 20

@@ -26,8 +26,7 @@ from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
 from genodiff.diffusion.registries import OBJECTIVES as OBJECTIVES
 from genodiff.diffusion.sampler import SAMPLERS, Kind, Sampler
 from genodiff.diffusion.schedule import Linear
-from genodiff.errors import UsageError
-from genodiff.settings import did_you_mean
+from genodiff.errors import UsageError, did_you_mean
 
 TimeSampling = Literal["iid", "stratified", "systematic"]
 

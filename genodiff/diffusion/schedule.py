@@ -25,8 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.diffusion.registries import SCHEDULES as SCHEDULES
-from genodiff.errors import UsageError
-from genodiff.settings import did_you_mean
+from genodiff.errors import UsageError, did_you_mean
 
 Time = Float[Tensor, "*T"]
 

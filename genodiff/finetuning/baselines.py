@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.finetuning.cnn import fit_cnn
 from genodiff.finetuning.kmer_regression import fit_kmers
 from genodiff.finetuning.model_words import baseline_names
 from genodiff.finetuning.text_baselines import SHAPES, fit_text
-from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup

@@ -24,14 +24,14 @@ from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.domain import DOMAINS, TEXT, DomainName
-from genodiff.errors import CheckpointError, UsageError
+from genodiff.errors import CheckpointError, UsageError, did_you_mean
 from genodiff.finetuning.batches import Encoder
 from genodiff.finetuning.model_words import SCRATCH, is_path, split_words
 from genodiff.finetuning.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.tokenizer_files import model_tokenizer, read_tokenizer
-from genodiff.settings import Settings, did_you_mean
+from genodiff.settings import Settings
 from genodiff.vocabulary import BYTES
 
 _ALPHABETS: dict[str, Alphabet] = {alphabet.domain: alphabet for alphabet in (DNA_ALPHABET, BYTES)}

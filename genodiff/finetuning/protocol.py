@@ -19,9 +19,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, did_you_mean
 from genodiff.runs.sections import Betas
-from genodiff.settings import Settings, did_you_mean
+from genodiff.settings import Settings
 
 Strands = Literal["auto", "conjoin", "average", "augment", "none"]
 """What is done about the reverse complement (see `head`)."""

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from genodiff.alphabet import DNA, Alphabet
-from genodiff.errors import CheckpointError
-from genodiff.settings import did_you_mean
+from genodiff.errors import CheckpointError, did_you_mean
 
 TEXT = "text"
 """The vocabulary of a tokenizer: ids as they are."""

@@ -12,11 +12,10 @@ from typing import NoReturn
 
 import polars as pl
 
-from genodiff.errors import DataError
+from genodiff.errors import DataError, did_you_mean
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
-from genodiff.settings import did_you_mean
 
 log = logging.getLogger("genodiff")
 

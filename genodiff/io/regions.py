@@ -2,8 +2,7 @@
 
 import re
 
-from genodiff.errors import UsageError
-from genodiff.settings import did_you_mean
+from genodiff.errors import UsageError, did_you_mean
 
 _RANGE = re.compile(
     r"(?P<contig>.+):(?P<start>[0-9][0-9,]*)(?:(?P<dash>-)(?P<end>[0-9][0-9,]*)?)?\Z", re.DOTALL

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from genodiff.domain import DomainName
-from genodiff.errors import DataError, UsageError
-from genodiff.settings import Settings, did_you_mean
+from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.settings import Settings
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.own_data import load_own_data

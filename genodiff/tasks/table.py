@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import open_input
 from genodiff.io.text_lines import read_text_lines
-from genodiff.settings import did_you_mean
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
 _FASTA = (".fa", ".fasta", ".fna")

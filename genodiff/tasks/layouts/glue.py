@@ -23,9 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genodiff.errors import DataError
+from genodiff.errors import DataError, did_you_mean
 from genodiff.io.text_file import read_text_pieces
-from genodiff.settings import did_you_mean
 from genodiff.tasks.examples import Examples, Parts, concatenate
 from genodiff.tasks.layouts.parts import find_part
 from genodiff.tasks.suite import LAYOUTS, TaskFiles
