@@ -7,6 +7,7 @@ genome and a few steps under every objective, evaluates, samples with every samp
 embeds, and exports and imports again. Times, paths, versions and dates are left out of the hashes.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -216,7 +217,11 @@ def golden() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]).absolute()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path, help="the JSON file to write: name -> digest")
+    target = parser.parse_args().out.absolute()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         result = golden()

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from genodiff.backbones.layers import InitialValues
-from genodiff.backbones.mamba import Linear
+from genodiff.backbones.mamba import Projection
 from genodiff.errors import UsageError
 
 _BASE = 10_000.0
@@ -153,8 +153,8 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.n_head, self.causal = n_head, causal
-        self.qkv = Linear(d_model, 3 * d_model, False, draws)
-        self.out = Linear(d_model, d_model, False, draws, out_scale)
+        self.qkv = Projection(d_model, 3 * d_model, False, draws)
+        self.out = Projection(d_model, d_model, False, draws, out_scale)
         self.qk_bias = nn.Parameter(near(n_head, d_model // n_head, causal)) if qk_bias else None
         if self.qk_bias is not None:
             self.qk_bias._no_weight_decay = True  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from genodiff.backbones.layers import InitialValues
-from genodiff.backbones.mamba import Linear
+from genodiff.backbones.mamba import Projection
 from genodiff.backbones.settings import FREQUENCIES
 
 _LONGEST_PERIOD = 10_000.0
@@ -43,8 +43,8 @@ class NoiseLevel(nn.Module):
 
     def __init__(self, d_cond: int, draws: InitialValues) -> None:
         super().__init__()
-        self.first = Linear(FREQUENCIES, d_cond, True, draws)
-        self.second = Linear(d_cond, d_cond, True, draws)
+        self.first = Projection(FREQUENCIES, d_cond, True, draws)
+        self.second = Projection(d_cond, d_cond, True, draws)
 
     def forward(self, sigma: Float[Tensor, " B"]) -> Float[Tensor, "B D"]:
         hidden = F.silu(self.first(make_sinusoid(sigma.to(self.first.weight.dtype), FREQUENCIES)))

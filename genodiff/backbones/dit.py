@@ -28,7 +28,7 @@ from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
 from genodiff.backbones.kinds.dit import DiTSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
-from genodiff.backbones.mamba import Linear
+from genodiff.backbones.mamba import Projection
 from genodiff.errors import UsageError
 
 _HEAD_STD = 0.05
@@ -46,8 +46,8 @@ class Block(nn.Module):
         self.attention_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
         self.attention = Attention(s.d_model, s.n_head, s.causal, draws, scale, s.qk_bias)
         self.mlp_norm = Norm(s.norm, s.d_model, s.norm_eps, bias=not s.adaln)
-        self.mlp_in = Linear(s.d_model, s.mlp_ratio * s.d_model, True, draws)
-        self.mlp_out = Linear(s.mlp_ratio * s.d_model, s.d_model, True, draws, scale)
+        self.mlp_in = Projection(s.d_model, s.mlp_ratio * s.d_model, True, draws)
+        self.mlp_out = Projection(s.mlp_ratio * s.d_model, s.d_model, True, draws, scale)
         self.modulation = Modulation(s.d_cond, s.d_model, 6) if s.adaln else None
 
     def forward(

@@ -26,7 +26,7 @@ from genodiff.kernels.mixer import mixer, scan_direction
 _DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
 
 
-class Linear(nn.Module):
+class Projection(nn.Module):
     """y = x Wᵀ + b, drawn from U(±scale/√inputs) with a bias of zero."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Direction(nn.Module):
             if conv_bias
             else None
         )
-        self.x_proj = Linear(d_inner, dt_rank + 2 * d_state, False, draws)
+        self.x_proj = Projection(d_inner, dt_rank + 2 * d_state, False, draws)
         bound = dt_rank**-0.5
         self.dt_weight = nn.Parameter(
             draws.uniform(d_inner, dt_rank, low=-bound, high=bound).float()
@@ -128,11 +128,11 @@ class Mamba(nn.Module):
             bidirectional,
             tie_directions or not bidirectional,
         )
-        self.in_proj = Linear(d_model, 2 * d_inner, proj_bias, draws)
-        self.out_proj = Linear(d_inner, d_model, proj_bias, draws, out_scale)
+        self.in_proj = Projection(d_model, 2 * d_inner, proj_bias, draws)
+        self.out_proj = Projection(d_inner, d_model, proj_bias, draws, out_scale)
         if not self.tied:
-            self.in_proj_back = Linear(d_model, 2 * d_inner, proj_bias, draws)
-            self.out_proj_back = Linear(d_inner, d_model, proj_bias, draws, out_scale)
+            self.in_proj_back = Projection(d_model, 2 * d_inner, proj_bias, draws)
+            self.out_proj_back = Projection(d_inner, d_model, proj_bias, draws, out_scale)
         self.ahead = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
         if bidirectional:
             self.back = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
@@ -188,12 +188,12 @@ class Mamba(nn.Module):
         return out + other if self.strategy == "add" else out * other
 
     def _project_in(
-        self, proj: Linear | nn.Linear, h: Tensor, mask: Tensor | None, mirrored: bool
+        self, proj: Projection | nn.Linear, h: Tensor, mask: Tensor | None, mirrored: bool
     ) -> tuple[Tensor, ...]:
         x, z = F.linear(h, proj.weight.flip(1) if mirrored else proj.weight, proj.bias).chunk(2, -1)
         return (x if mask is None else x * mask), z
 
-    def _project_out(self, proj: Linear | nn.Linear, y: Tensor, mirrored: bool) -> Tensor:
+    def _project_out(self, proj: Projection | nn.Linear, y: Tensor, mirrored: bool) -> Tensor:
         if not mirrored:
             return proj(y)
         return F.linear(y, proj.weight.flip(0), None if proj.bias is None else proj.bias.flip(0))

@@ -312,14 +312,14 @@ def _lengths(lengths: list[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-class Block(NamedTuple):
+class FactTable(NamedTuple):
     """A table of facts."""
 
     name: str
     rows: list[tuple[str, str]]
 
 
-def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> list[Block]:
+def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> list[FactTable]:
     """provenance.json as tables: plain values, and a table for each object in it.
 
     The last table says what was left out of the splits.
@@ -327,15 +327,15 @@ def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> 
     found = found or {}
     plain = [(_name(k), dump(v)) for k, v in found.items() if not _tables(k, v)]
     parts = [block for k, v in found.items() for block in _tables(k, v)]
-    left = [Block("windows", windows)] if windows else []
-    return [*([Block("run", plain)] if plain else []), *parts, *left]
+    left = [FactTable("windows", windows)] if windows else []
+    return [*([FactTable("run", plain)] if plain else []), *parts, *left]
 
 
-def _tables(key: str, value: object) -> list[Block]:
+def _tables(key: str, value: object) -> list[FactTable]:
     """An object as one table, a list of objects as one each; any other value as none."""
     if isinstance(value, dict):
         return (
-            [Block(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])]
+            [FactTable(_name(key), [(_name(k), _cell(k, v)) for k, v in value.items()])]
             if value
             else []
         )
@@ -343,7 +343,9 @@ def _tables(key: str, value: object) -> list[Block]:
         name = _name(key).removesuffix("s")
         many = len(value) > 1
         return [
-            Block(f"{name} {i}" if many else name, [(_name(k), _cell(k, x)) for k, x in v.items()])
+            FactTable(
+                f"{name} {i}" if many else name, [(_name(k), _cell(k, x)) for k, x in v.items()]
+            )
             for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]
         ]
     return []

@@ -29,7 +29,7 @@ from genodiff.scoring.markov import (
     LETTERS,
     Coded,
     Codes,
-    Counts,
+    KmerCounts,
     Markov,
     Stretch,
     base_codes,
@@ -81,7 +81,7 @@ def markov_lines(
     bases = max(store.splits.intervals["train"].n_bases, 1)
     deepest = min(max(int(np.log2(bases)) // 2 - 1, MARKOV_ORDER), _DEEPEST)
     counts = train_counts(store, deepest, legacy_caduceus_tiling=windows.legacy)
-    fixed = markov_nats(fit(Counts(counts.tables[: MARKOV_ORDER + 1])), windows)
+    fixed = markov_nats(fit(KmerCounts(counts.tables[: MARKOV_ORDER + 1])), windows)
     held_out = count(split_stretches(store, "valid"), deepest)
     if not held_out.bases:
         return MarkovLines(fixed, None, [])
@@ -192,7 +192,7 @@ def split_stretches(
     return [Coded(store.flat[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)]
 
 
-def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = False) -> Counts:
+def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = False) -> KmerCounts:
     """The k-mer counts of the train split, cached: counting a large genome takes a minute."""
     name = f"{store.fingerprint[:32]}-{'legacy-' if legacy_caduceus_tiling else ''}order{order}.npy"
     path = cache_dir() / "markov" / name
@@ -200,7 +200,7 @@ def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = Fal
     try:
         rows = np.load(path, allow_pickle=False)
         if rows.shape == (first[-1], 4) and rows.dtype == np.int64:
-            return Counts(tuple(rows[a:b] for a, b in pairwise(first.tolist())))
+            return KmerCounts(tuple(rows[a:b] for a, b in pairwise(first.tolist())))
     except (OSError, ValueError, EOFError):
         pass
     log.info("counting k-mers of the train split")

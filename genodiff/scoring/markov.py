@@ -62,7 +62,7 @@ Stretch = Codes | Coded
 
 
 @dataclass(frozen=True)
-class Counts:
+class KmerCounts:
     """How often each (k+1)-mer stands on either strand, for k = 0..order: `tables[k][context,
     base]`, int64.
 
@@ -81,7 +81,7 @@ class Counts:
         return int(self.tables[0].sum())
 
 
-def count(stretches: Iterable[Stretch], order: int = 8) -> Counts:
+def count(stretches: Iterable[Stretch], order: int = 8) -> KmerCounts:
     """The counts of all (k+1)-mers, k = 0..order, within each stretch and its reverse complement.
 
     Stretches may be memory-mapped and of any length: about 40 bytes per base of a 2-million-base
@@ -108,7 +108,9 @@ def count(stretches: Iterable[Stretch], order: int = 8) -> Counts:
             found[k] += np.bincount(word[ends] & (4 ** (k + 1) - 1), minlength=4 ** (k + 1))
     for k in range(order, 0, -1):
         found[k - 1] += found[k].reshape(4, -1).sum(0)
-    return Counts(tuple(_with_other_strand(t, k + 1).reshape(-1, 4) for k, t in enumerate(found)))
+    return KmerCounts(
+        tuple(_with_other_strand(t, k + 1).reshape(-1, 4) for k, t in enumerate(found))
+    )
 
 
 def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes, int]]:
@@ -180,7 +182,7 @@ class Markov:
         return out
 
 
-def fit(counts: Counts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
+def fit(counts: KmerCounts, pseudo: float | Sequence[float] = PSEUDO) -> Markov:
     """The model of the module's equation; `pseudo` is λ of all orders or of each, from 0 up."""
     lambdas = (
         [float(pseudo)] * len(counts.tables)
@@ -218,7 +220,9 @@ def _blend(
 
 
 def fit_pseudo(
-    counts: Counts, held_out: Counts, grid: Sequence[float] = tuple(2.0**i for i in range(13))
+    counts: KmerCounts,
+    held_out: KmerCounts,
+    grid: Sequence[float] = tuple(2.0**i for i in range(13)),
 ) -> list[float]:
     """λ of the orders 0, 1, … up to the best one, under which the held-out counts are most likely.
 

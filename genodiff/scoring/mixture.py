@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError
-from genodiff.scoring.markov import Codes, Counts, Stretch, _run_lengths
+from genodiff.scoring.markov import Codes, KmerCounts, Stretch, _run_lengths
 from genodiff.scoring.repeats import pack
 
 MAX_ORDER = 24
@@ -66,7 +66,7 @@ class Seen:
         return len(self.hits)
 
 
-def look_up(codes: Codes, where: NDArray[np.bool_], tables: Counts, train: Train) -> Seen:
+def look_up(codes: Codes, where: NDArray[np.bool_], tables: KmerCounts, train: Train) -> Seen:
     """The train split's counts for the contexts of `codes` (n,) at the places `where` (n,).
 
     A context begins anew after whatever is no base, and at the start of `codes`. `tables` are the

@@ -46,7 +46,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Counts:
+class NgramCounts:
     """Tables of orders 0 to K of a vocabulary whose ids fit `bits`; `tokens` were counted."""
 
     tables: tuple[Table, ...]
@@ -67,7 +67,7 @@ def order_of(padded_size: int) -> int:
 
 def count(
     stretches: Iterable[NDArray[np.unsignedinteger]], padded_size: int, size: int, most: int = MOST
-) -> Counts:
+) -> NgramCounts:
     """The counts of the stretches, each read on its own; `size` is the number of tokens that may be
     predicted.
 
@@ -92,7 +92,7 @@ def count(
             words, counts = _summed(words & np.uint64((1 << bits * (k + 1)) - 1), counts)
         contexts, totals = _summed(words >> np.uint64(bits), counts)
         tables.append(Table(words, counts, contexts, totals))
-    return Counts(tuple(reversed(tables)), bits, size, tokens)
+    return NgramCounts(tuple(reversed(tables)), bits, size, tokens)
 
 
 def packed(ids: Ids, bits: int, order: int) -> Ids:
@@ -103,7 +103,9 @@ def packed(ids: Ids, bits: int, order: int) -> Ids:
     return words
 
 
-def nll(counts: Counts, lambdas: Sequence[float], words: Ids, known: NDArray[np.int64]) -> Floats:
+def nll(
+    counts: NgramCounts, lambdas: Sequence[float], words: Ids, known: NDArray[np.int64]
+) -> Floats:
     """−ln P_k of the newest token of each word, for each order k of `lambdas`: (orders, n), nats.
 
     `known` is how many tokens of context a word really has: above it, an order says what the last
@@ -120,7 +122,7 @@ def nll(counts: Counts, lambdas: Sequence[float], words: Ids, known: NDArray[np.
     return out
 
 
-def fit(counts: Counts, held_out: Ids) -> list[float]:
+def fit(counts: NgramCounts, held_out: Ids) -> list[float]:
     """λ of each order by the likelihood of held-out tokens; 4 for all where there are none."""
     if len(held_out) <= counts.order:
         return [4.0] * (counts.order + 1)

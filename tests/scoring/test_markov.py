@@ -14,7 +14,7 @@ from yeast import yeast_codes
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError
 from genodiff.scoring import markov
-from genodiff.scoring.markov import Coded, Counts, base_codes, count, fit, fit_pseudo
+from genodiff.scoring.markov import Coded, KmerCounts, base_codes, count, fit, fit_pseudo
 
 TEXT = st.text("ACGTacgtN", max_size=60)
 
@@ -38,7 +38,7 @@ def counted_slowly(texts: list[str], k: int) -> dict[str, int]:
     return found
 
 
-def looked_up(counts: Counts, word: str) -> int:
+def looked_up(counts: KmerCounts, word: str) -> int:
     row = int("".join(map(str, codes_of(word[:-1]))) or "0", 4)
     return int(counts.tables[len(word) - 1][row, "ACGT".index(word[-1])])
 

@@ -11,7 +11,7 @@ from yeast import yeast_codes
 
 from genodiff.errors import DataError
 from genodiff.scoring import mixture
-from genodiff.scoring.markov import LETTERS, Codes, Counts, count
+from genodiff.scoring.markov import LETTERS, Codes, KmerCounts, count
 from genodiff.scoring.mixture import (
     MAX_ORDER,
     TABLED,
@@ -32,7 +32,7 @@ def repetitive(draw: st.DrawFn) -> str:
     return "".join(draw(st.lists(st.sampled_from([*units, "N"]), min_size=1, max_size=9)))
 
 
-def seen_of(codes: Codes, train: list[Codes], tables: Counts | None = None) -> Seen:
+def seen_of(codes: Codes, train: list[Codes], tables: KmerCounts | None = None) -> Seen:
     return look_up(codes, codes < 4, tables or count(train, mixture.TABLED), lambda: train)
 
 
@@ -96,7 +96,7 @@ def test_the_four_bases_share_a_probability_of_one() -> None:
         assert total == pytest.approx(1)
 
 
-def _last(codes: Codes, train: list[Codes], tables: Counts) -> Seen:
+def _last(codes: Codes, train: list[Codes], tables: KmerCounts) -> Seen:
     codes = codes.astype(np.uint8)
     where = np.zeros(len(codes), bool)
     where[-1] = True
