@@ -29,16 +29,19 @@ OPTIONAL = {
     "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda",
     "tensorboard", "wandb",
 }  # fmt: skip
-# Class names that stand in several files, and why.
+# Class names that stand in several files: of which rooms, and why.
 SHARED_CLASS_NAMES = {
-    "Caduceus": "the network, and transformers' model of it under its published name",
-    "Block": "the repeated layer of each network",
-    "_Scan": "one operation, an autograd function for each implementation",
-    "_Conv": "one operation, an autograd function for each implementation",
-    "_Linear": "one operation, an autograd function for each implementation",
-    "_RMSNorm": "one operation, an autograd function for each implementation",
-    "_ScanInputs": "the inputs of a mixer's scan, in C and in Triton",
-    "_Mixer": "one operation, an autograd function for each implementation",
+    "Caduceus": (
+        {"backbones", "hf"},
+        "the network, and transformers' model of it under its published name",
+    ),
+    "Block": ({"backbones"}, "the repeated layer of each network"),
+    "_Scan": ({"kernels"}, "one operation, an autograd function for each implementation"),
+    "_Conv": ({"kernels"}, "one operation, an autograd function for each implementation"),
+    "_Linear": ({"kernels"}, "one operation, an autograd function for each implementation"),
+    "_RMSNorm": ({"kernels"}, "one operation, an autograd function for each implementation"),
+    "_ScanInputs": ({"kernels"}, "the inputs of a mixer's scan, in C and in Triton"),
+    "_Mixer": ({"kernels"}, "one operation, an autograd function for each implementation"),
 }
 # Verbs that still reach behind the door: entries only ever leave this list.
 NOT_YET_BEHIND_THE_DOOR = {
@@ -152,7 +155,11 @@ def test_class_names_are_unique_in_the_package() -> None:
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(module_of(path))
     several = {name: modules for name, modules in where.items() if len(modules) > 1}
-    wrong = {name: modules for name, modules in several.items() if name not in SHARED_CLASS_NAMES}
+    wrong = {
+        name: modules
+        for name, modules in several.items()
+        if {room_of(module) for module in modules} != SHARED_CLASS_NAMES.get(name, (set(), ""))[0]
+    }
     assert not wrong, "\n".join(f"{name}: {', '.join(modules)}" for name, modules in wrong.items())
 
 
