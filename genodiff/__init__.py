@@ -18,21 +18,26 @@ __version__ = "0.1.0"
 _DOOR = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
+    "build_store": "genodiff.api.data",
     "check_checkpoint": "genodiff.api.checkpoint",
+    "check_documents": "genodiff.api.data",
     "compare": "genodiff.api.compare",
     "demo": "genodiff.api.demo",
     "doctor": "genodiff.api.doctor",
     "embed": "genodiff.api.embed",
     "evaluate": "genodiff.api.evaluate",
     "export_checkpoint": "genodiff.api.checkpoint",
+    "fetch_data": "genodiff.api.data",
     "finetune": "genodiff.api.finetune",
     "import_checkpoint": "genodiff.api.checkpoint",
     "judge": "genodiff.api.judge",
+    "list_recipes": "genodiff.api.data",
     "load": "genodiff.api.load",
     "predict": "genodiff.api.predict",
     "report": "genodiff.api.report",
     "sample": "genodiff.api.sample",
     "train": "genodiff.api.train",
+    "train_tokenizer": "genodiff.api.data",
 }
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
 
@@ -41,6 +46,11 @@ if TYPE_CHECKING:
     from genodiff.api.checkpoint import export_checkpoint as export_checkpoint
     from genodiff.api.checkpoint import import_checkpoint as import_checkpoint
     from genodiff.api.compare import compare as compare
+    from genodiff.api.data import build_store as build_store
+    from genodiff.api.data import check_documents as check_documents
+    from genodiff.api.data import fetch_data as fetch_data
+    from genodiff.api.data import list_recipes as list_recipes
+    from genodiff.api.data import train_tokenizer as train_tokenizer
     from genodiff.api.demo import demo as demo
     from genodiff.api.doctor import doctor as doctor
     from genodiff.api.embed import embed as embed

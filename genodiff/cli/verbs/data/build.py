@@ -2,22 +2,12 @@
 
 import json as json_module
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from genodiff.api.sources import OWN, resolve_source
+from genodiff.api.data import build_store
 from genodiff.cli.common import Common
-from genodiff.data.dna_store import build_dna_store
-from genodiff.data.dna_windows import DnaWindows
-from genodiff.data.recipe import SPLITS, load_recipe, make_user_recipe
-from genodiff.data.store import Store
-from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
-from genodiff.data.text_store import TextStore, build_text_store
-from genodiff.data.text_windows import text_windows
-from genodiff.data.tokenizer_sources import open_tokenizer
-from genodiff.domain import DNA, TEXT
-from genodiff.errors import DataError
 
 
 def build(
@@ -50,54 +40,21 @@ def build(
 ) -> None:
     """Build the store of a recipe, and print what each split holds."""
     common.prepare()
-    named, fasta, text, meant = resolve_source(recipe, fasta, text, domain)
-    store: Store | TextStore
-    if meant == TEXT.name:
-        texts = own_text_recipe(str(text)) if named == OWN else load_text_recipe(recipe)
-        store = build_text_store(
-            texts,
-            text,
-            open_tokenizer(tokenizer, offline=common.offline),
-            offline=common.offline,
-            force=force,
-        )
-    else:
-        if named == OWN and fasta is not None:
-            chosen = make_user_recipe(fasta, bed)
-        else:
-            chosen = load_recipe(recipe, bed=bed)
-        store = build_dna_store(chosen, fasta, offline=common.offline, force=force)
-    store.verify()
-    splits: dict[str, Any] = {}
-    for split in SPLITS:
-        try:
-            windows = (
-                text_windows(store, texts, split, seq_len, packing=packing)
-                if isinstance(store, TextStore)
-                else DnaWindows(store, chosen, split, seq_len)
-            )
-            unit = TEXT.units if meant == TEXT.name else DNA.units
-            splits[split] = {
-                "windows": len(windows),
-                unit: windows.intervals.n_bases,
-                **windows.dropped,
-            }
-            words = windows.summary()
-        except DataError as fault:
-            if split == "train":
-                raise
-            splits[split], words = {"windows": 0, "why": str(fault)}, str(fault)
-        if not json:
-            sys.stdout.write(f"{split:<6} {words}\n")
+    built = build_store(
+        recipe,
+        fasta=fasta,
+        text=text,
+        tokenizer=tokenizer,
+        packing=packing,
+        domain=domain,
+        bed=bed,
+        seq_len=seq_len,
+        offline=common.offline,
+        force=force,
+    )
     if json:
-        row = {
-            "store": str(store.path),
-            **store.identity(),
-            "notes": list(store.splits.notes),
-            "splits": splits,
-        }
-        if isinstance(store, TextStore):
-            row["duplicates_of_train"] = store.duplicates()
-        sys.stdout.write(json_module.dumps(row) + "\n")
-    else:
-        sys.stdout.write(f"store  {store.path}\n")
+        sys.stdout.write(json_module.dumps(built.row) + "\n")
+        return
+    for split, words in built.summaries.items():
+        sys.stdout.write(f"{split:<6} {words}\n")
+    sys.stdout.write(f"store  {built.path}\n")

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from genodiff.api.data import check_documents, holds_documents
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.coding import CodingReport, judge_coding
@@ -36,7 +37,6 @@ _SPOOL = 1 << 26  # bytes of the answer that stay in memory
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
 _VCF = (".vcf", ".bcf")
 _ZIPPED = (".gz", ".bgz")
-_TABLES = (".csv", ".tsv", ".parquet")
 _HEAD = 1 << 16  # bytes that tell what a file is
 _SHOWN = 3  # names of CDS in a line
 _FINDINGS = {
@@ -81,7 +81,7 @@ def check(
         )
     file = STDIN if file is None else file
     kind = "text" if domain == "text" else _find_kind(file)
-    if kind == "text" and _holds_documents(file, text):
+    if kind == "text" and holds_documents(file, text):
         _check_documents(file, text, json, seq_len)
         return
     if fasta is not None and kind != "BED":
@@ -180,40 +180,10 @@ def _check_motifs(file: str, json: bool) -> None:
     sys.stdout.flush()
 
 
-def _holds_documents(file: str, text: str | None) -> bool:
-    """Whether `file` is a folder or table of texts, or the name of a text recipe."""
-    if file == STDIN:
-        return False
-    if text is not None or os.path.isdir(file):
-        return True
-    if os.path.lexists(file):
-        return file.lower().removesuffix(".gz").endswith(_TABLES)
-    from genodiff.data.text_recipe import text_recipe_names
-
-    return file in text_recipe_names()
-
-
 def _check_documents(name: str, text: str | None, json: bool, shortest: int | None) -> None:
     """One line (or JSON object) per split of a recipe, a folder or a table."""
-    from genodiff.data.document_counts import count_documents
-    from genodiff.data.text_build import sources_of
-    from genodiff.data.text_recipe import load_text_recipe, own_text_recipe
-
-    given = text if text is not None else name if Path(name).exists() else None
-    recipe = own_text_recipe(str(given)) if given == name else load_text_recipe(name)
-    files, notes = sources_of(recipe, given, offline=True)
-    rows = list(count_documents(recipe, files))
-    longest = max((row["length"] for row in rows), default=0)
-    if not longest:
-        raise DataError(
-            "is empty or holds only white space: no text",
-            file=files[0][1],
-            fix="give a file with text",
-        )
-    if shortest is not None and longest < shortest:
-        what = f"every split is shorter than --seq-len {shortest}: the longest has {longest} bytes"
-        raise DataError(what, file=files[0][1], fix="give more text or a smaller --seq-len")
-    for row in rows:
+    found = check_documents(name, text=text, seq_len=shortest)
+    for row in found.rows:
         if json:
             print(json_module.dumps(row))
             continue
@@ -222,8 +192,8 @@ def _check_documents(name: str, text: str | None, json: bool, shortest: int | No
         said += f"; {row['in_train']:,} stand in train, too" if row["in_train"] else ""
         print(f"{row['name']:<6} {said}")
     if not json:
-        said = "; ".join([_count(len(files), "file"), *map(printable, notes)])
-        print(f"{printable(given or name)}: sound; {said}")
+        said = "; ".join([_count(found.n_files, "file"), *map(printable, found.notes)])
+        print(f"{printable(text or name)}: sound; {said}")
 
 
 def _read_intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:

@@ -5,9 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from genodiff.api.data import fetch_data
 from genodiff.cli.common import Common
-from genodiff.data.fetch import fetch
-from genodiff.data.text_recipe import load_any_recipe
 
 
 def get(
@@ -18,6 +17,5 @@ def get(
 ) -> None:
     """Fetch the files and print their paths."""
     common.prepare()
-    found = load_any_recipe(recipe)
-    for path in () if found.generator else fetch(found, offline=common.offline):
+    for path in fetch_data(recipe, offline=common.offline):
         sys.stdout.write(f"{path}\n")

@@ -2,14 +2,12 @@
 
 import json as json_module
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from genodiff.api.data import list_recipes
 from genodiff.cli.common import Common
-from genodiff.data.fetch import present
-from genodiff.data.recipe import Recipe, recipe_names
-from genodiff.data.text_recipe import TextRecipe, load_any_recipe
 
 
 def list_(
@@ -24,27 +22,16 @@ def list_(
 ) -> None:
     """Print one line per recipe."""
     common.prepare()
-    for name in recipe_names():
-        recipe = load_any_recipe(name)
-        if domain not in (None, recipe.domain):
-            continue
-        place = _find_place(recipe)
-        line = f"{name:<15} {recipe.domain:<4} {place:<9} {recipe.description}"
-        if json:
-            row = {
-                "name": name,
-                "domain": recipe.domain,
-                "description": recipe.description,
-                "present": place in ("built in", "here"),
-                "sources": [s.model_dump() for s in recipe.sources],
-            }
-            line = json_module.dumps(row)
+    for row in list_recipes(domain):
+        line = json_module.dumps(row) if json else _describe(row)
         sys.stdout.write(line + "\n")
 
 
-def _find_place(recipe: Recipe | TextRecipe) -> str:
-    if recipe.generator:
-        return "built in"
-    if not recipe.sources:
-        return "yours"
-    return "here" if all(present(source) for source in recipe.sources) else "to fetch"
+def _describe(row: dict[str, Any]) -> str:
+    return f"{row['name']:<15} {row['domain']:<4} {_find_place(row):<9} {row['description']}"
+
+
+def _find_place(row: dict[str, Any]) -> str:
+    if not row["sources"]:
+        return "built in" if row["present"] else "yours"
+    return "here" if row["present"] else "to fetch"

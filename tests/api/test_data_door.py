@@ -1,0 +1,108 @@
+"""Recipes, stores, tokenizers and documents from Python; errors come before heavy libraries."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import genodiff
+from genodiff.errors import DataError, UsageError
+from tests.commands import command
+from tests.texts import SONG, VERSES, write_rows
+
+
+def test_recipes_are_the_rows_that_the_command_line_prints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = genodiff.list_recipes("dna")
+    _, out, _ = command(capsys, "data", "list", "--domain", "dna", "--json")
+    assert json.loads(json.dumps(rows)) == [json.loads(line) for line in out.splitlines()]
+    present = {row["name"]: row["present"] for row in rows}
+    assert (present["toy"], present["hg38"]) == (True, False)
+    _, out, _ = command(capsys, "data", "list")
+    places = {line.split()[0]: line[21:30].strip() for line in out.splitlines()}
+    assert (places["toy"], places["hg38"], places["pubmed"]) == ("built in", "to fetch", "yours")
+
+
+def test_data_that_are_generated_have_no_files_and_others_are_not_fetched_offline() -> None:
+    assert genodiff.fetch_data("toy") == []
+    with pytest.raises(DataError, match="--offline forbids"):
+        genodiff.fetch_data("hg38", offline=True)
+    with pytest.raises(UsageError, match="no recipe 'hg83'"):
+        genodiff.fetch_data("hg83")
+
+
+def test_a_store_says_what_the_command_line_prints(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "one.fa"
+    path.write_text(">one\n" + "ACGTTGCA" * 500 + "\n")
+    built = genodiff.build_store(path, seq_len=50)
+    words = ("data", "build", path, "--seq-len", 50, "-q")
+    assert built.row == json.loads(command(capsys, *words, "--json")[1])
+    assert built.path == Path(built.row["store"])
+    assert built.path.is_dir()
+    assert sum(split["bases"] for split in built.row["splits"].values()) == 4000
+    lines = [f"{split:<6} {said}" for split, said in built.summaries.items()]
+    assert command(capsys, *words)[1].splitlines() == [*lines, f"store  {built.path}"]
+    with pytest.raises(DataError, match="give --seq-len 4000 or less"):
+        genodiff.build_store(path, seq_len=5000)
+
+
+def test_a_store_of_text_counts_bytes_and_copies(tmp_path: Path) -> None:
+    built = genodiff.build_store(write_rows(tmp_path), domain="text", seq_len=16)
+    assert built.row["tokenizer"] == "bytes"
+    assert built.row["duplicates_of_train"] == {"valid": 0, "test": 0}
+    assert built.summaries["train"].startswith(f"{built.row['splits']['train']['windows']:,} ")
+
+
+def test_documents_of_a_recipe_are_counted_with_their_copies(tmp_path: Path) -> None:
+    (tmp_path / "ptb.train.txt").write_text(f"{VERSES[0]}\n{VERSES[1]}\n{VERSES[1]}\n")
+    (tmp_path / "ptb.test.txt").write_text(f"{VERSES[0]}\nother\n")
+    found = genodiff.check_documents("ptb", text=tmp_path)
+    counts = {
+        row["name"]: (row["documents"], row["repeated"], row["in_train"]) for row in found.rows
+    }
+    assert counts == {"train": (3, 1, 0), "test": (2, 0, 1)}
+    assert found.n_files == 2
+    own = genodiff.check_documents(tmp_path)
+    assert sum(row["documents"] for row in own.rows) == 2
+    with pytest.raises(DataError, match="every split is shorter than --seq-len 100000"):
+        genodiff.check_documents(tmp_path, seq_len=100_000)
+    with pytest.raises(UsageError, match="'hg38' is a recipe of DNA"):
+        genodiff.check_documents("hg38")
+
+
+def test_a_tokenizer_is_written_and_another_is_not_overwritten(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers", reason="the extra 'text' is not installed")
+    song = tmp_path / "song.txt"
+    song.write_text(SONG)
+    trained = genodiff.train_tokenizer(song, out=tmp_path / "bpe", vocab_size=300)
+    assert (trained.path, trained.n_tokens) == (tmp_path / "bpe" / "tokenizer.json", 300)
+    built = genodiff.build_store(song, domain="text", tokenizer=tmp_path / "bpe", seq_len=4)
+    assert built.row["tokenizer"].startswith("tokenizer-")
+    trained.path.write_text("{}")
+    with pytest.raises(UsageError, match="genodiff did not write it"):
+        genodiff.train_tokenizer([song], out=tmp_path / "bpe", vocab_size=300)
+    again = genodiff.train_tokenizer([song], out=tmp_path / "bpe", vocab_size=270, force=True)
+    assert again.n_tokens == 270
+
+
+def test_usage_errors_come_before_heavy_libraries(tmp_path: Path) -> None:
+    code = (
+        "import sys, genodiff\nfrom genodiff.errors import GenodiffError\n"
+        "for call in (lambda: genodiff.build_store('bogus'),\n"
+        "             lambda: genodiff.build_store('toy', domain='text'),\n"
+        "             lambda: genodiff.fetch_data('bogus'),\n"
+        "             lambda: genodiff.check_documents('bogus'),\n"
+        "             lambda: genodiff.train_tokenizer([], out='new')):\n"
+        "    try: call()\n    except GenodiffError: continue\n    sys.exit('no error')\n"
+        "heavy = {'torch', 'polars', 'numpy', 'requests'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
