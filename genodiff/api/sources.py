@@ -56,10 +56,8 @@ def resolve_source(
                 )
             return ChosenData(OWN, source, None, "dna")
     named = source or (given.get("recipe") if isinstance(given, dict) else None)
-    for path in (fasta, text):
-        if path is not None and path != STDIN:
-            _refuse_absent(path)
     if named is None or named == OWN:
+        _refuse_absent_files(fasta, text)
         return ChosenData(source, fasta, text, domain or ("text" if text is not None else None))
     there = domain_of(str(named))
     if domain not in (None, there):
@@ -73,6 +71,7 @@ def resolve_source(
                 f"{flag} does not go with '{named}', a recipe of {there}",
                 fix=f"name a recipe of {meant}, or none",
             )
+    _refuse_absent_files(fasta, text)
     return ChosenData(source, fasta, text, there)
 
 
@@ -100,6 +99,12 @@ def _holds_sequences(source: str) -> bool:
     with open_input(source) as file:
         head = next(file.blocks(), b"").lstrip()
     return head.startswith(_HEADS)
+
+
+def _refuse_absent_files(*paths: str | None) -> None:
+    for path in paths:
+        if path is not None and path != STDIN:
+            _refuse_absent(path)
 
 
 def _refuse_absent(path: str) -> None:
