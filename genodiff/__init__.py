@@ -75,4 +75,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_DOOR})
+    unlisted = {"Any", "TYPE_CHECKING", "_DOOR", "importlib"}
+    return sorted({*globals(), *_DOOR} - unlisted)

@@ -253,7 +253,10 @@ def _say_what_is_kept(stop: BaseException, journal: SampleJournal | None) -> Int
     signum = stop.signum if isinstance(stop, Interrupted) else signal.SIGINT
     by = "Ctrl-C" if signum == signal.SIGINT else "SIGTERM"
     if journal is None or not journal.kept:
-        what = f"stopped by {by}; no file was left half-written"
-        return Interrupted(what, signum, fix="run the same command again")
+        return Interrupted(
+            f"stopped by {by}, before a record was finished",
+            signum,
+            fix="run the same command again",
+        )
     what = f"stopped by {by}; {journal.kept:,} finished records are kept in {journal.path}"
     return Interrupted(what, signum, fix="run the same command again to go on")

@@ -29,6 +29,7 @@ def build_app() -> App:
         "base, sample new DNA.",
         version=__version__,
         help_format="plaintext",
+        suppress_keyboard_interrupt=False,  # cyclopts would end without a line
     )
     add_completion(app)
     for name, verb in VERBS.items():
@@ -55,7 +56,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         sys.exit(_fail(explain(error), 2))
     except KeyboardInterrupt:
-        sys.exit(_fail("stopped by Ctrl-C; no file was left half-written", 128 + signal.SIGINT))
+        sys.exit(_fail("stopped by Ctrl-C; run the same command again", 128 + signal.SIGINT))
     except BrokenPipeError:
         _drop_stdout()
         sys.exit(128 + signal.SIGPIPE)

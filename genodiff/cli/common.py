@@ -139,5 +139,4 @@ def stop_on_sigterm() -> Iterator[None]:
 
 
 def _interrupted(by: str, signum: int) -> Interrupted:
-    what = f"stopped by {by}; no file was left half-written"
-    return Interrupted(what, signum, fix="run the same command again")
+    return Interrupted(f"stopped by {by}", signum, fix="run the same command again")

@@ -5,6 +5,7 @@ from itertools import chain
 
 from cyclopts.exceptions import (
     CycloptsError,
+    MissingArgumentError,
     UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
@@ -18,7 +19,8 @@ _FEW = 24  # flags that a message may list
 
 def explain(error: CycloptsError) -> str:
     """What is wrong, with the nearest name where one is near, and where help is."""
-    return f"{_describe(error)}; see `{_command(error)} --help`"
+    what = _describe(error)
+    return f"{what}{'' if what.endswith('?') else ';'} see `{_command(error)} --help`"
 
 
 def _command(error: CycloptsError) -> str:
@@ -36,6 +38,11 @@ def _describe(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError):
         words = " ".join(printable(word) for word in error.unused_tokens or ())
         return f"unexpected argument {words}"
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        if error.keyword is None:
+            return f"{error.argument.name} is missing"
+        if error.argument.token_count()[0] == 1:
+            return f"{error.keyword} needs a value"
     return " ".join(str(error).split()).rstrip(".")
 
 

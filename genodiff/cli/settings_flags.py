@@ -51,8 +51,8 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
     about = (field.description or name.replace("_", " ")).rstrip(".")
     choices = _choices(field)
     listed = f" ({', '.join(dict.fromkeys(choices))})" if choices else ""
-    default = field.get_default()
-    shown = "" if field.is_required() or default is None else f" [{default}]"
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    shown = "" if default is None or default == {} else f" [{_as_given(default)}]"
     help_ = f"{about[:1].upper()}{about[1:]}{listed}{shown}."
     shape = _shape(field.annotation)
     negative = [f"--no-{dashed}"] if shape is bool and len(names) > 1 else ""
@@ -62,6 +62,12 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
             name=names, help=help_, group=_TITLES[section], show_default=False, negative=negative
         ),
     ]
+
+
+def _as_given(default: object) -> object:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return " ".join(map(str, default)) if isinstance(default, tuple) else default
 
 
 def _make_model() -> type[BaseModel]:

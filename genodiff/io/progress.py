@@ -4,6 +4,7 @@ The first line comes after 2 s. Each wait is half as long again as the one befor
 """
 
 import logging
+import sys
 import time
 from types import TracebackType
 from typing import Self
@@ -24,7 +25,8 @@ class ProgressDisplay:
         self._began = self._last = time.monotonic()
         self._wait = _FIRST
         console = Console(stderr=True)
-        if console.is_terminal and _log.isEnabledFor(logging.INFO):
+        # Not `console.is_terminal`: it is true under FORCE_COLOR too, where stderr is a pipe
+        if sys.stderr.isatty() and _log.isEnabledFor(logging.INFO):
             columns = (
                 SpinnerColumn(),
                 TextColumn("{task.description}", markup=False),

@@ -28,6 +28,7 @@ _OPTIONAL = {
     "tokenizers": "text models",
     "tensorboard": "train --logger tensorboard",
     "wandb": "train --logger wandb",
+    "transformers": "genodiff.hf",
     "mamba-ssm": "the published CUDA scan",
     "causal-conv1d": "its CUDA convolution",
 }

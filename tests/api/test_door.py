@@ -31,6 +31,7 @@ def test_every_public_name_is_found_listed_and_has_a_docstring() -> None:
     for name in _DOOR:
         assert (getattr(genodiff, name).__doc__ or "").strip(), name
         assert name in dir(genodiff)
+    assert not {"Any", "TYPE_CHECKING", "_DOOR", "importlib"} & set(dir(genodiff))
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         genodiff.lode  # noqa: B018
 

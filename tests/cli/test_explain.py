@@ -7,13 +7,15 @@ from tests.commands import command
 WRONG = [
     ("trian", "did you mean 'train'?"),
     ("bogus", "known: checkpoint, compare, config, data, demo, doctor, embed, eval"),
-    ("data lst", "did you mean 'list'?; see `genodiff data --help`"),
+    ("embed runs/x", "--fasta is missing; see `genodiff embed --help`"),
+    ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
+    ("data lst", "did you mean 'list'? see `genodiff data --help`"),
     ("data bogus", "known: build, check, get, list, tokenizer;"),
     ("checkpoint bogus", "known: check, export, import;"),
     ("config bogus", "known: check, presets, schema, show;"),
     ("train toy --seeed 1", "Did you mean --seed?"),
     ("train toy --bacth-size 1", "Did you mean --batch-size?"),
-    ("data check --jsom a.fa", "Did you mean --json?; see `genodiff data check --help`"),
+    ("data check --jsom a.fa", "Did you mean --json? see `genodiff data check --help`"),
     ("data get toy --bogus", "Unknown option: --bogus. Known: --device, "),
     ("checkpoint check A --model B", "unexpected argument A"),
 ]
@@ -40,3 +42,25 @@ def test_no_far_name_is_suggested(flag: str, capsys: pytest.CaptureFixture[str])
     err = command(capsys, "train", "toy", flag)[2]
     assert "Did you mean" not in err
     assert err.endswith(f"Unknown option: {flag}; see `genodiff train --help`\n")
+
+
+def test_help_shows_defaults_as_they_are_given(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capsys, "train", "--help")
+    assert code == 0
+    assert "Pydantic" not in out
+    assert "[0.9 0.999]" in out
+    assert "[true]" in out
+    assert "[True]" not in out
+
+
+def test_ctrl_c_before_a_verb_watches_for_it_ends_with_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*given: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("genodiff.api.train.plan_run", stopped)
+    monkeypatch.setattr("genodiff.cli.verbs.train.plan_run", stopped, raising=False)
+    code, out, err = command(capsys, "train", "toy")
+    assert (code, out) == (130, "")
+    assert err == "genodiff: error: stopped by Ctrl-C; run the same command again\n"

@@ -76,6 +76,17 @@ def test_a_terminal_has_a_bar_that_goes_away(
     assert caplog.messages == []
 
 
+def test_a_pipe_has_no_bar_where_colours_are_forced(
+    monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr("sys.stderr", pipe)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a notebook
+    with ProgressDisplay() as display:
+        display.show("step 3 of 7", 3, 7)
+    assert pipe.getvalue() == ""
+
+
 @pytest.mark.parametrize(
     ("duration", "text"),
     [(-1, "0 s"), (99.4, "99 s"), (100, "2 min"), (5999, "100 min"), (11_100, "3 h 05 min")],

@@ -105,7 +105,7 @@ def eval(
                 force=force,
             )
     except Interrupted as stop:
-        what = f"{stop.what}: eval.json keeps finished evaluations only"
+        what = f"{stop.what}; eval.json keeps finished evaluations only"
         fix = "run it again, or give --max-minutes for fewer windows"
         raise Interrupted(what, stop.signum, fix=fix) from None
     if json:
