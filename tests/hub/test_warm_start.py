@@ -206,13 +206,10 @@ def test_what_is_in_the_way_of_going_on_is_said(
     assert all(word in error for word in said)
 
 
-def test_a_published_folder_in_a_runs_place_says_how_to_import_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_published(tmp_path / "hf", domain="text")
-    assert_code(
-        4, "sample", "--checkpoint", str(tmp_path / "hf"), "--fasta", str(tmp_path / "o.fa")
-    )
-    error = capsys.readouterr().err
-    assert "config.json: describes a published network of the domain text" in error
-    assert "genodiff checkpoint import" in error
+def test_a_published_folder_in_a_runs_place_is_sampled_from(tmp_path: Path) -> None:
+    write_published(tmp_path / "hf")
+    out = tmp_path / "o.fa"
+    words = ["sample", str(tmp_path / "hf"), "--fasta", str(out), "-n", "1", "--length", "12"]
+    assert_code(0, *words)
+    assert out.read_text().count(">") == 1
+    assert not (tmp_path / "hf" / "model.json").exists()

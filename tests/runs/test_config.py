@@ -98,7 +98,7 @@ def test_without_a_limit_there_is_a_default_one() -> None:
     ("given", "named"),
     [
         ({"bacth_size": 4}, "bacth_size.*did you mean 'batch_size'"),
-        ({"optim": {"rl": 1}}, "optim.rl.*did you mean 'lr'"),
+        ({"optim": {"rl": 1}}, "optim.rl.*known: .*lr"),
         ({"optim.rl": 1}, "optim.rl"),
         ({"steps": -5}, "max_steps"),
         ({"batch_size": 0}, "batch_size"),
