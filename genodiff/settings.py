@@ -77,7 +77,7 @@ def _union_of(classes: tuple[type[BaseModel], ...]) -> TypeAdapter[Any]:
     return TypeAdapter(union)
 
 
-def kinds_of(field: FieldInfo | None) -> dict[str, type[BaseModel]]:
+def find_kinds(field: FieldInfo | None) -> dict[str, type[BaseModel]]:
     """The settings of each kind that a field may have; none where it is of one kind."""
     marks = [mark for mark in (field.metadata if field else ()) if isinstance(mark, OneOf)]
     return marks[0].kinds() if marks else {}
@@ -131,7 +131,7 @@ def _walk(
         places.append(str(part))
         around = here
         field = getattr(here, "model_fields", {}).get(str(part))
-        here, kinds = getattr(field, "annotation", None), kinds_of(field)
+        here, kinds = getattr(field, "annotation", None), find_kinds(field)
     return places, around, kinds
 
 

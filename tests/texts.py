@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from genodiff.data.text_recipe import own_text_recipe
+from genodiff.data.text_recipe import make_text_recipe
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.tokenizer import ByteTokenizer, Tokenizer
 
@@ -39,5 +39,5 @@ def write_rows(folder: Path, n: int = 200) -> Path:
 
 def store_of(path: Path, tokenizer: Tokenizer | None = None, **changes: Any) -> TextStore:
     """The store of a file by its own recipe, with some of its settings changed."""
-    recipe = own_text_recipe(path).model_copy(update=changes)
+    recipe = make_text_recipe(path).model_copy(update=changes)
     return build_text_store(recipe, path, tokenizer or ByteTokenizer())

@@ -21,17 +21,17 @@ import numpy as np
 import torch
 
 from genodiff import __version__
-from genodiff.finetuning.baselines import baseline_predictor, baselines_for
+from genodiff.finetuning.baselines import fit_baseline, list_allowed_baselines
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import FitSettings
-from genodiff.finetuning.results import add_rows, data_digest, finite, read_results
+from genodiff.finetuning.results import add_rows, hash_data, null_nonfinite, read_results
 from genodiff.finetuning.unit import Unit
 from genodiff.io import atomic
-from genodiff.io.identity import time_stamp
+from genodiff.io.identity import stamp_time
 from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit, audit_lines
 from genodiff.tasks.metrics import measure, measure_spread
-from genodiff.tasks.suite import task_names
+from genodiff.tasks.suite import list_task_names
 from genodiff.tasks.task import TaskData, load_task, seed_split
 
 HERE = Path(__file__).parent
@@ -73,7 +73,7 @@ def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
     task, name = data.task, unit.model.name
     train, valid = (data.train.take(rows) for rows in seed_split(data, unit.seed))
     began = time.monotonic()
-    predict = baseline_predictor(name, task, train, valid, unit.seed)
+    predict = fit_baseline(name, task, train, valid, unit.seed)
     checked = measure(task.metrics[0], task.kind, valid.labels, predict(valid))
     predicted = predict(data.test)
     values = {
@@ -87,13 +87,13 @@ def run_baseline(data: TaskData, unit: Unit) -> dict[str, Any]:
         "kind": "baseline", "method": unit.method,
         "setting": unit.setting, "seed": unit.seed, "key": unit.key, "metric": task.metrics[0],
         "value": values[task.metrics[0]],
-        "ci95": found.ci95, "metrics": finite(values), "valid_metric": task.metrics[0],
-        "valid": finite({"v": checked})["v"],
+        "ci95": found.ci95, "metrics": null_nonfinite(values), "valid_metric": task.metrics[0],
+        "valid": null_nonfinite({"v": checked})["v"],
         "n_train": train.n, "n_valid": valid.n, "n_test": data.test.n, "data": unit.data,
         "notes": list(data.notes),
         "seconds": round(time.monotonic() - began, 2), "device": "cpu",
         "threads": torch.get_num_threads(), "genodiff": __version__,
-        "git": COMMIT, "created": time_stamp("milliseconds"),
+        "git": COMMIT, "created": stamp_time("milliseconds"),
     }  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def run_audits(data: Path, out: Path) -> None:
         *TASKS,
         *(
             ("genomic-benchmarks", name, split)
-            for name in task_names("genomic-benchmarks")
+            for name in list_task_names("genomic-benchmarks")
             for split in COORDINATES
         ),
     ]
@@ -132,9 +132,9 @@ def run_baselines(data: Path, out: Path, seeds: int, chosen: list[str]) -> None:
         if chosen and name not in chosen:
             continue
         loaded = load_task(suite, name, source=folder_of(data, suite), split=split, offline=True)
-        digest = data_digest(loaded)
+        digest = hash_data(loaded)
         for seed in range(1, seeds + 1):
-            for baseline in baselines_for(loaded.task, loaded.train):
+            for baseline in list_allowed_baselines(loaded.task, loaded.train):
                 unit = make_unit(loaded, digest, baseline, seed)
                 if unit.key not in {
                     row["key"] for row in read_results(out)

@@ -21,7 +21,7 @@ import timing
 import torch
 
 from genodiff.alphabet import DNA
-from genodiff.runs.feed import open_feed, train_batches
+from genodiff.runs.feed import open_feed, open_train_batches
 from genodiff.runs.resolve import resolve_config
 
 _BATCH = 64
@@ -88,7 +88,7 @@ def fetches(fasta: Path, length: int, seed: int) -> dict[str, Callable[[], objec
     }
     config = resolve_config({}, over=given)
     feed = open_feed(config, offline=True)
-    batches, windows, count = train_batches(feed, config), feed.train, iter(range(10**9))
+    batches, windows, count = open_train_batches(feed, config), feed.train, iter(range(10**9))
     rng = np.random.default_rng(seed)
     reader = pyfaidx.Fasta(str(fasta), as_raw=True, sequence_always_upper=True)
     names = list(reader.keys())

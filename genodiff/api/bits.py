@@ -27,7 +27,7 @@ class Bits:
         return self.value
 
 
-def bits_of_split(model: TrainedModel, split: str, **options: Any) -> Bits:
+def measure_split(model: TrainedModel, split: str, **options: Any) -> Bits:
     """The figure of a split of the run's own data.
 
     `options` and errors are those of `evaluate`.
@@ -38,7 +38,7 @@ def bits_of_split(model: TrainedModel, split: str, **options: Any) -> Bits:
     return Bits(value, ci95, found["windows"], found["tokens"], found["figure"])
 
 
-def bits_of_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bits:
+def measure_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bits:
     """The figure of `sequences`; `options` are those of `score_sequences`. Raises as it does."""
     records = read_records(sequences) if model.alphabet.domain == "dna" else []
     found = score_sequences(model, records, **options)

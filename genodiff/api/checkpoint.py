@@ -47,14 +47,14 @@ def import_checkpoint(
     if not plan:
         check_new_folder(out, force=force)
     choose_device(device)
-    from genodiff.hub.adopt import adopt
+    from genodiff.hub.adopt import adopt_network
     from genodiff.hub.source import read_source
 
     read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=offline)
     if plan:
         parameters = sum(tensor.numel() for tensor in read.tensors.values())
         return read.record() | {"parameters": parameters, "out": str(out)}
-    return adopt(read, out, seq_len=seq_len, seed=seed, tokenizer=tokenizer, force=force)
+    return adopt_network(read, out, seq_len=seq_len, seed=seed, tokenizer=tokenizer, force=force)
 
 
 def export_checkpoint(
@@ -78,6 +78,6 @@ def export_checkpoint(
     folder = run / "export" if out is None else Path(out)
     check_new_folder(folder, force=force)
     choose_device(device)
-    from genodiff.hub.export import export
+    from genodiff.hub.export import export_model
 
-    return export(run, folder, layout=format, fused=fused, licence=license, force=force)
+    return export_model(run, folder, layout=format, fused=fused, licence=license, force=force)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_input, check_run, domain_of_run
+from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
 from genodiff.scoring.eval_options import EvalOptions
@@ -77,7 +77,7 @@ def compare(
         split=split, fasta=_text(fasta), bed=_text(bed), text=_text(text), repeats=repeats,
         max_windows=max_windows, seed=seed, offline=offline,
     )  # fmt: skip
-    options.check(domain_of_run(paths[0]) or "dna")
+    options.check(find_domain_of_run(paths[0]) or "dna")
     folder = Path("runs") / _name_folder(names) if out is None else Path(out)
     _check_folder(folder, (fasta, bed, text), force)
     return _compare_runs(
@@ -110,8 +110,8 @@ def _compare_rows(
 ) -> dict[str, Any]:
     device = choose_device(device)
     from genodiff.io.progress import ProgressDisplay
+    from genodiff.studies.compare import compare_schedules, read_spec, run_comparison
     from genodiff.studies.compare import plan as plan_rows
-    from genodiff.studies.compare import read_spec, run, schedules
     from genodiff.studies.compare_page import write_page
     from genodiff.training.estimate import estimate
 
@@ -124,10 +124,12 @@ def _compare_rows(
         seconds = sum(one["seconds"] or 0 for one in found)
         return {"runs": found, "seconds": seconds, "folder": str(out), "device": device}
     with ProgressDisplay() as display:
-        entries = run(
+        entries = run_comparison(
             spec, file, out, device=device, offline=offline, progress=display.show_batches
         )
-    rows = write_page(spec, entries, schedules(spec, entries, device=device, offline=offline), out)
+    rows = write_page(
+        spec, entries, compare_schedules(spec, entries, device=device, offline=offline), out
+    )
     return {"title": spec.title, "rows": rows, "folder": str(out)}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.settings import PRESETS
-from genodiff.data.text_recipe import RECIPE_LOADERS, domain_of
+from genodiff.data.text_recipe import RECIPE_LOADERS, find_domain
 from genodiff.domain import TEXT
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.resolve import resolve_config
@@ -29,7 +29,7 @@ def show_config(
     given = {} if config is None else read_yaml(config)
     if not (isinstance(given, dict) and "recipe" in given):
         over["recipe"] = recipe
-        if domain_of(recipe) == TEXT.name:
+        if find_domain(recipe) == TEXT.name:
             over["domain"] = TEXT.name
     return resolve_config(given, file=config, over=over)
 

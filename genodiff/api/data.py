@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.sources import OWN, resolve_source
-from genodiff.data.recipe import SPLITS, load_recipe, make_user_recipe, recipe_names
+from genodiff.data.recipe import SPLITS, list_recipe_names, load_recipe, make_user_recipe
 from genodiff.data.text_recipe import (
+    list_text_recipe_names,
     load_any_recipe,
     load_text_recipe,
-    own_text_recipe,
-    text_recipe_names,
+    make_text_recipe,
 )
 from genodiff.domain import DNA, TEXT
 from genodiff.errors import DataError, UsageError
@@ -69,14 +69,14 @@ def list_recipes(domain: Literal["dna", "text"] | None = None) -> list[dict[str,
     `sources` (url, filename, sha256, licence) is empty where they are, or where the files must be
     your own. Nothing is fetched.
     """
-    from genodiff.data.fetch import present
+    from genodiff.data.fetch import is_present
 
     rows = []
-    for name in recipe_names():
+    for name in list_recipe_names():
         recipe = load_any_recipe(name)
         if domain not in (None, recipe.domain):
             continue
-        here = bool(recipe.sources) and all(present(source) for source in recipe.sources)
+        here = bool(recipe.sources) and all(is_present(source) for source in recipe.sources)
         rows.append(
             {
                 "name": name,
@@ -128,18 +128,18 @@ def build_store(
     splits: dict[str, Any] = {}
     summaries: dict[str, str] = {}
     if meant == TEXT.name:
-        texts = own_text_recipe(str(words)) if named == OWN else load_text_recipe(recipe)
+        texts = make_text_recipe(str(words)) if named == OWN else load_text_recipe(recipe)
         from genodiff.data.tokenizer_sources import open_tokenizer
 
         opened = open_tokenizer(str(tokenizer), offline=offline)
         from genodiff.data.text_store import build_text_store
-        from genodiff.data.text_windows import text_windows
+        from genodiff.data.text_windows import open_text_windows
 
         documents = build_text_store(texts, words, opened, offline=offline, force=force)
         store = documents
 
         def cut(split: str) -> Windows:
-            return text_windows(documents, texts, split, seq_len, packing=packing)
+            return open_text_windows(documents, texts, split, seq_len, packing=packing)
     else:
         if named == OWN and genome is not None:
             chosen = make_user_recipe(genome, bed)
@@ -206,14 +206,14 @@ def train_tokenizer(
         raise UsageError("no text to learn from", fix="give a file or a folder")
     stated = None if recipe is None else load_text_recipe(recipe)
     from genodiff.data.file_tokenizer import train_bpe
-    from genodiff.data.text_build import dealt, sources_of
+    from genodiff.data.text_build import deal_texts, list_sources
 
     def pieces() -> Iterator[str]:
         for name in names:
-            chosen = own_text_recipe(name) if stated is None else stated
-            files, _ = sources_of(chosen, name, offline=offline)
+            chosen = make_text_recipe(name) if stated is None else stated
+            files, _ = list_sources(chosen, name, offline=offline)
             kept = [item for item in files if item[0] in ("train", "all")] or files
-            for piece, part, _, _ in dealt(chosen, kept, cut_anywhere=False):
+            for piece, part, _, _ in deal_texts(chosen, kept, cut_anywhere=False):
                 if part in ("train", "all") or kept is files:
                     yield piece
 
@@ -233,12 +233,12 @@ def check_documents(
     that hold no text, and where no split has `seq_len` bytes.
     """
     own = Path(source).exists() if text is None else Path(text) == Path(source)
-    recipe = own_text_recipe(source) if own else load_text_recipe(source)
+    recipe = make_text_recipe(source) if own else load_text_recipe(source)
     given = source if own else text
     from genodiff.data.document_counts import count_documents
-    from genodiff.data.text_build import sources_of
+    from genodiff.data.text_build import list_sources
 
-    files, notes = sources_of(recipe, given, offline=True)
+    files, notes = list_sources(recipe, given, offline=True)
     rows = list(count_documents(recipe, files))
     longest = max((row["length"] for row in rows), default=0)
     if not longest:
@@ -261,7 +261,7 @@ def holds_documents(source: str, text: str | None = None) -> bool:
         return True
     if os.path.lexists(source):
         return source.lower().removesuffix(".gz").endswith(_TABLES)
-    return source in text_recipe_names()
+    return source in list_text_recipe_names()
 
 
 def _text(path: str | Path | None) -> str | None:

@@ -43,11 +43,11 @@ def demo(
     for name in ("samples.fa", "samples.fa.json", "report.html"):
         check_target(out / name, force=force)
     device = choose_device(device)
-    from genodiff.studies.demo import config, run_demo
+    from genodiff.studies.demo import make_demo_config, run_demo
 
     if force:
         set_foreign_files_aside(out)
-    settings = config(seed=seed, minutes=minutes)
+    settings = make_demo_config(seed=seed, minutes=minutes)
     return run_demo(out, settings, device=device, offline=offline, argv=sys.argv)
 
 

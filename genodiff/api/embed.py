@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
-from genodiff.scoring.embedding_format import format_of
+from genodiff.scoring.embedding_format import find_embedding_format
 
 if TYPE_CHECKING:
     from genodiff.io.progress import ProgressDisplay
@@ -54,7 +54,7 @@ def embed(
     `CheckpointError`, `MachineError`.
     """
     out = Path(out)
-    kind = format_of(out)
+    kind = find_embedding_format(out)
     inputs = (bed, sequences if isinstance(sequences, str | Path) else None)
     if kind == ".zarr":
         check_new_folder(out, force=force)
@@ -64,19 +64,19 @@ def embed(
     device = choose_device(device)
     from genodiff.api.load import load
     from genodiff.io import atomic
-    from genodiff.io.identity import time_stamp
+    from genodiff.io.identity import stamp_time
     from genodiff.io.progress import ProgressDisplay
+    from genodiff.scoring.embed import cut_windows, make_reading
     from genodiff.scoring.embed import embed as embeddings
-    from genodiff.scoring.embed import reading, windows_of
     from genodiff.scoring.embedding_files import write_embeddings
 
     model = load(run, device=device)
     network = model.network.backbone
     layers = [layer] if isinstance(layer, int) else list(layer)
-    how = reading(network, model.alphabet, layers, pool, strand)
+    how = make_reading(network, model.alphabet, layers, pool, strand)
     shape = how.shape(network.d_out, network.paired)
     began = time.monotonic()
-    windows = windows_of(
+    windows = cut_windows(
         sequences, bed=bed, regions=regions, features=features, window=window, stride=stride
     )
     if plan:
@@ -97,7 +97,7 @@ def embed(
         "features": list(features) or None,
         "window": window, "stride": stride, "genodiff": __version__, "device": _name_of(device),
         "argv": sys.argv,
-        "seconds": round(time.monotonic() - began, 3), "created": time_stamp(),
+        "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
         **({} if kind == ".zarr" else {"file": describe_file(out)}),
     }  # fmt: skip
     atomic.write_json(f"{out}.json", summary)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.run_paths import check_input, check_run, domain_of_run
+from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.scoring.eval_options import EvalOptions
 
@@ -63,7 +63,7 @@ def evaluate(
     }  # fmt: skip
     requests = _requests([recipe] if isinstance(recipe, str) else recipe, options)
     here = None if not isinstance(run, str | Path) else check_run(run)
-    known = domain_of_run(here) if here is not None else run.alphabet.domain  # type: ignore[union-attr]
+    known = find_domain_of_run(here) if here is not None else run.alphabet.domain  # type: ignore[union-attr]
     if known is not None:
         if domain not in (None, known):
             raise CheckpointError(f"is a {known} model", file=here, fix=f"give a {domain} run")

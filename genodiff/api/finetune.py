@@ -107,13 +107,13 @@ def finetune(
     _check_out(target, force, plan=plan)
     device = choose_device(device)
     from genodiff.finetuning.model_spec import parse_models
-    from genodiff.finetuning.model_words import baseline_names
+    from genodiff.finetuning.model_words import list_baselines
     from genodiff.finetuning.sweep import SweepPlan, sweep
 
     sweep_plan = SweepPlan(
         request,
         tasks,
-        parse_models(words, baseline_names(request.domain), request.domain),
+        parse_models(words, list_baselines(request.domain), request.domain),
         (method,) if isinstance(method, str) else tuple(method),
         seeds,
         protocol,
@@ -147,9 +147,9 @@ def _request(
     """Which data are meant. Raises `UsageError` for what does not go together."""
     from genodiff.tasks.data_request import DataRequest
     from genodiff.tasks.own_data import SUITE
-    from genodiff.tasks.suite_files import suite_files
+    from genodiff.tasks.suite_files import list_suite_files
 
-    if isinstance(what, str) and what in suite_files():
+    if isinstance(what, str) and what in list_suite_files():
         extra = [key for key, value in own.items() if value and key != "max_length"]
         if extra:
             raise UsageError(
@@ -188,7 +188,7 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
     """The tasks that are meant. Raises `UsageError` for all that needs no network to be judged."""
     from genodiff.backbones.settings import PRESETS
     from genodiff.errors import did_you_mean
-    from genodiff.finetuning.model_words import SCRATCH, baseline_names, split_words
+    from genodiff.finetuning.model_words import SCRATCH, list_baselines, split_words
     from genodiff.finetuning.protocol import FitSettings
     from genodiff.tasks.class_folders import refuse_archive
 
@@ -196,7 +196,7 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
         refuse_archive(request.data)
     tasks = request.names(task)
     FitSettings.parse(over)
-    for _, word in split_words(words, baseline_names(request.domain)):
+    for _, word in split_words(words, list_baselines(request.domain)):
         preset = word.removeprefix(f"{SCRATCH}:")
         if preset != word and preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
@@ -231,13 +231,13 @@ def report_sweep(out: str | Path, *, force: bool = False) -> list[Path]:
 
 def summarise_rows(rows: list[dict[str, Any]]) -> list[str]:
     """The table of a sweep's rows, for a person to read."""
-    from genodiff.reports.sweep_results import summary_lines
+    from genodiff.reports.sweep_results import format_summary
 
-    return summary_lines(rows)
+    return format_summary(rows)
 
 
 def describe_plan(found: dict[str, Any]) -> list[str]:
     """The plan that `finetune` returned, for a person to read."""
-    from genodiff.finetuning.estimate import plan_lines
+    from genodiff.finetuning.estimate import format_estimate
 
-    return plan_lines(found)
+    return format_estimate(found)

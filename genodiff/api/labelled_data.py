@@ -55,11 +55,11 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
 
 def list_datasets(dataset: str) -> list[str]:
     """SUITE/all as the suite's tasks; anything else as it is."""
-    from genodiff.tasks.suite import suite_names, task_names
+    from genodiff.tasks.suite import list_suite_names, list_task_names
 
     suite, _, task = dataset.partition("/")
-    if task == "all" and suite in suite_names() and not Path(dataset).exists():
-        return [f"{suite}/{name}" for name in task_names(suite)]
+    if task == "all" and suite in list_suite_names() and not Path(dataset).exists():
+        return [f"{suite}/{name}" for name in list_task_names(suite)]
     return [dataset]
 
 
@@ -72,9 +72,9 @@ def describe_suites() -> dict[str, str]:
 
 def list_suites() -> list[dict[str, Any]]:
     """Every suite: `suite`, the number of its `tasks`, `description`."""
-    from genodiff.tasks.suite import load_suite, suite_names
+    from genodiff.tasks.suite import list_suite_names, load_suite
 
-    found = ((name, load_suite(name)) for name in suite_names())
+    found = ((name, load_suite(name)) for name in list_suite_names())
     return [
         {"suite": name, "tasks": len(suite.tasks), "description": suite.description}
         for name, suite in found
@@ -106,16 +106,16 @@ def _open(
     """What the words name: files where there are such, else a task of a suite."""
     from genodiff.tasks.labelled_file import TableColumns
     from genodiff.tasks.own_data import load_own_data
-    from genodiff.tasks.suite import suite_names
+    from genodiff.tasks.suite import list_suite_names
     from genodiff.tasks.task import load_task
 
     suite, _, task = dataset.partition("/")
-    if dataset in suite_names() and not Path(dataset).exists():
+    if dataset in list_suite_names() and not Path(dataset).exists():
         raise UsageError(
             f"{dataset} is a suite: which of its tasks?",
             fix=f"give {dataset}/TASK; see `genodiff finetune list {dataset}`",
         )
-    if suite in suite_names() and task and not Path(dataset).exists():
+    if suite in list_suite_names() and task and not Path(dataset).exists():
         references = {name: Path(path) for name, path in (reference or {}).items()}
         return load_task(
             suite,

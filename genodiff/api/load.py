@@ -25,7 +25,7 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
     device = choose_device(device)
     from genodiff.api.finetuned import FinetunedModel
     from genodiff.api.model import Model
-    from genodiff.data.tokenizer_sources import tokenizer_from
+    from genodiff.data.tokenizer_sources import rebuild_tokenizer
     from genodiff.finetuning.fitted_model import load_fitted
     from genodiff.finetuning.unit_selection import is_fitted
     from genodiff.hub.adopt import open_published
@@ -41,4 +41,4 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
     trained, files = open_published(path, device, tokenizer=tokenizer)
     if not isinstance(trained.alphabet, Vocabulary):
         return Model(trained)
-    return Model(trained, tokenizer_from(files, trained.alphabet, Path(path)))
+    return Model(trained, rebuild_tokenizer(files, trained.alphabet, Path(path)))

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.api.bits import Bits, bits_of_sequences, bits_of_split
+from genodiff.api.bits import Bits, measure_sequences, measure_split
 from genodiff.api.network import Network
 from genodiff.api.sampling import fill_sequences, sample_sequences
-from genodiff.api.sequences import in_form_of, is_single, read_records
+from genodiff.api.sequences import is_single, read_records, restore_form
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import UsageError
@@ -22,8 +22,8 @@ from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.tokenizer_files import model_tokenizer
-from genodiff.scoring.embed import embed, reading, windows_of
+from genodiff.runs.tokenizer_files import open_model_tokenizer
+from genodiff.scoring.embed import cut_windows, embed, make_reading
 from genodiff.scoring.probabilities import Ids, Probabilities, fill_probabilities
 from genodiff.scoring.probabilities import leave_one_out as find_each
 
@@ -105,7 +105,7 @@ class Model:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of a model of text. Raises `CheckpointError` for DNA."""
         if self._tokenizer is None:
-            self._tokenizer = model_tokenizer(self.path, self.alphabet)
+            self._tokenizer = open_model_tokenizer(self.path, self.alphabet)
         return self._tokenizer
 
     def to(self, device: str | torch.device) -> Self:
@@ -200,7 +200,7 @@ class Model:
                 return filled[0] if isinstance(sequences, str) else filled
         if records:
             return found[0] if is_single(sequences, _MARK) else found
-        return in_form_of(sequences, [one.sequence for one in found], _MARK)
+        return restore_form(sequences, [one.sequence for one in found], _MARK)
 
     def predict(
         self,
@@ -268,9 +268,9 @@ class Model:
         gives (1, D). Raises `UsageError` for text, `DataError` for letters that are no DNA.
         """
         layers = [layer] if isinstance(layer, int) else list(layer)
-        how = reading(self._trained.backbone, self.alphabet, layers, pool, strand)
+        how = make_reading(self._trained.backbone, self.alphabet, layers, pool, strand)
         given = sequences if not isinstance(sequences, Iterator) else list(sequences)
-        windows = windows_of(given, window=window, stride=stride)
+        windows = cut_windows(given, window=window, stride=stride)
         found = [
             array
             for _, array in embed(
@@ -298,7 +298,7 @@ class Model:
         `DataError` where there is nothing to score or the run's data are not there.
         """
         if sequences is None:
-            return bits_of_split(
+            return measure_split(
                 self._trained,
                 split,
                 seed=seed,
@@ -311,7 +311,7 @@ class Model:
                 "split and max_windows are of the run's own data, and sequences are given",
                 fix="leave them out",
             )
-        return bits_of_sequences(
+        return measure_sequences(
             self._trained, sequences, seed=seed, repeats=repeats, batch_size=batch_size
         )
 

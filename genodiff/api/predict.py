@@ -196,7 +196,7 @@ def _summary(
     seconds: float,
 ) -> dict[str, Any]:
     """Where predictions come from, as the sidecar says it."""
-    from genodiff.io.identity import time_stamp
+    from genodiff.io.identity import stamp_time
 
     card, source = models[0].card, job.source
     return {
@@ -211,7 +211,7 @@ def _summary(
                   for m in models],
         "sequences": _identity(job.given), "columns": list(source.columns),
         "fasta": None if source.fasta is None else _identity(Path(source.fasta)),
-        "argv": sys.argv, "seconds": round(seconds, 3), "created": time_stamp(),
+        "argv": sys.argv, "seconds": round(seconds, 3), "created": stamp_time(),
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ def check_run(run: str | Path) -> Path:
     return path
 
 
-def domain_of_run(run: Path) -> str | None:
+def find_domain_of_run(run: Path) -> str | None:
     """The domain that RUN/model.json names; None where it cannot be told without its checkpoint."""
     try:
         found = json.loads((run / "model.json").read_text(encoding="utf-8")).get("domain")

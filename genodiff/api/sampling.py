@@ -11,10 +11,10 @@ from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling, infill, require_positive, sample
 from genodiff.generate.text_output import (
     TextTemplate,
-    draft,
-    filled,
+    fill_text,
+    make_draft,
+    make_prompt_template,
     parse_template,
-    prompted,
 )
 from genodiff.runs.model import TrainedModel
 
@@ -79,7 +79,11 @@ def _whole_text(
     tokens = length or model.config.data.seq_len
     if length is None and _is_padded(model) and tokenizer.vocabulary.start_id is not None:
         tokens -= 1
-    return TextTemplate((tokens,)) if prompt is None else prompted(prompt, tokens, tokenizer)
+    return (
+        TextTemplate((tokens,))
+        if prompt is None
+        else make_prompt_template(prompt, tokens, tokenizer)
+    )
 
 
 def _fill_texts(
@@ -90,10 +94,10 @@ def _fill_texts(
     seed: int,
 ) -> Iterator[SampledSequence]:
     padded = _is_padded(model)
-    drafts = [draft(template, tokenizer, padded) for template in templates]
+    drafts = [make_draft(template, tokenizer, padded) for template in templates]
     done = infill(model, (np.asarray(made.ids) for made in drafts), how=how, seed=seed)
     for template, made, one in zip(templates, drafts, done, strict=True):
-        text = filled(template, made, one.ids, tokenizer, whole=padded).text.decode()
+        text = fill_text(template, made, one.ids, tokenizer, whole=padded).text.decode()
         yield SampledSequence(_name(one.number), text, one.nfe)
 
 

@@ -26,7 +26,7 @@ def is_single(given: Any, extra: bytes = b"") -> bool:
     return isinstance(given, bytes | Seq | MutableSeq | Record) or hasattr(given, "seq")
 
 
-def in_form_of(given: Any, results: list[str], extra: bytes = b"") -> Any:
+def restore_form(given: Any, results: list[str], extra: bytes = b"") -> Any:
     """`results`, one string for each sequence, in the form of `given`.
 
     A string gives a string, a `SeqRecord` a copy with the new sequence, a list a list, a mapping

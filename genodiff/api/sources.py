@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.data.recipe import recipe_names
-from genodiff.data.text_recipe import domain_of
+from genodiff.data.recipe import list_recipe_names
+from genodiff.data.text_recipe import find_domain
 from genodiff.errors import UsageError, printable
 from genodiff.io.input_file import STDIN, open_input
 
@@ -59,7 +59,7 @@ def resolve_source(
     if named is None or named == OWN:
         _refuse_absent_files(fasta, text)
         return ChosenData(source, fasta, text, domain or ("text" if text is not None else None))
-    there = domain_of(str(named))
+    there = find_domain(str(named))
     if domain not in (None, there):
         what = f"'{named}' is a recipe of {there}, and --domain says {domain}"
         raise UsageError(
@@ -81,7 +81,7 @@ def make_absolute(path: str | Path | None) -> str | None:
 
 
 def _is_path(source: str) -> bool:
-    if source.endswith((".yaml", ".yml")) or source in recipe_names():
+    if source.endswith((".yaml", ".yml")) or source in list_recipe_names():
         return False
     return os.path.exists(source) or _is_named_as_dna(source)
 

@@ -95,9 +95,9 @@ class PlannedRun:
     def describe(self, *, device: str = "auto") -> list[str]:
         """The estimate as lines of text."""
         found = self.estimate(device=device)
-        from genodiff.training.estimate import lines
+        from genodiff.training.estimate import format_estimate
 
-        return lines(found)
+        return format_estimate(found)
 
     def train(
         self,

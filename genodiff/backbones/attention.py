@@ -60,7 +60,7 @@ def rotate(x: Float[Tensor, "B H L h"], by: Rotation) -> Float[Tensor, "B H L h"
     return torch.cat([a * by.cos - b * by.sin, b * by.cos + a * by.sin], -1).to(x.dtype)
 
 
-def visible(
+def make_visible_mask(
     length: int,
     lengths: Int[Tensor, " B"] | None,
     segments: Int[Tensor, "B L"] | None,
@@ -167,7 +167,7 @@ class Attention(nn.Module):
         cache: KeyValueCache | None = None,
         layer: int = 0,
     ) -> Float[Tensor, "B L D"]:
-        """`seen` comes from `visible`. With a `cache` the L positions follow those in it."""
+        """`seen` is a `make_visible_mask`. With a `cache` the L positions follow those in it."""
         batch, length, width = x.shape
         q, k, v = (
             self.qkv(x)

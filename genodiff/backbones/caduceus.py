@@ -22,7 +22,7 @@ from genodiff.backbones.backbone import NETWORKS, Backbone
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
-from genodiff.backbones.strand import both_strands, exchange_strands, join_strands, vote
+from genodiff.backbones.strand import exchange_strands, join_strands, stack_strands, vote
 from genodiff.errors import UsageError
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.linear import linear
@@ -181,7 +181,7 @@ class Caduceus(Backbone):
     def _embed(self, xt: Tensor, lengths: Tensor | None) -> Tensor:
         """What the first block reads. With paired strands, the strands are rows."""
         if self.complement is not None:
-            xt = both_strands(xt, self.complement, lengths)
+            xt = stack_strands(xt, self.complement, lengths)
         return F.embedding(xt, self.embedding)
 
     def _stream(self, xt: Tensor, lengths: Tensor | None, every: bool = False) -> Iterator[Tensor]:

@@ -22,7 +22,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.attention import Attention, KeyValueCache, Rotation, make_rotation, visible
+from genodiff.backbones.attention import (
+    Attention,
+    KeyValueCache,
+    Rotation,
+    make_rotation,
+    make_visible_mask,
+)
 from genodiff.backbones.backbone import NETWORKS, Backbone
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
 from genodiff.backbones.dropout import drop
@@ -197,7 +203,7 @@ class DiT(Backbone):
         s, length = self.settings, xt.shape[1]
         if labels is not None and not s.n_classes:
             raise UsageError("this network knows no classes", fix="train one with n_classes")
-        seen = visible(length, lengths, segments, s.causal)
+        seen = make_visible_mask(length, lengths, segments, s.causal)
         start = 0 if cache is None else cache.length
         turn = (
             make_rotation(start, length, s.d_model // s.n_head, self.embedding)

@@ -22,7 +22,7 @@ def flip_positions(
     return x.gather(1, source.reshape(*source.shape, *[1] * (x.ndim - 2)).expand(x.shape))
 
 
-def both_strands(
+def stack_strands(
     xt: Int[Tensor, "B L"], complement: Int[Tensor, " V"], lengths: Int[Tensor, " B"] | None = None
 ) -> Int[Tensor, "2*B L"]:
     """The rows [x; rc x]."""

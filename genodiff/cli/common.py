@@ -16,7 +16,7 @@ from genodiff.api.machine import choose_device, prepare_machine
 from genodiff.errors import Interrupted, UsageError
 
 
-def whole(kind: Any, tokens: Sequence[Token]) -> int:
+def convert_whole_number(kind: Any, tokens: Sequence[Token]) -> int:
     """Convert a flag that takes a whole number; cyclopts would round 1.5 to 2 without a word."""
     try:
         return int(tokens[0].value)
@@ -44,7 +44,7 @@ OptionalModelPath = Annotated[
         "(default: the one run under runs/).",
     ),
 ]
-COUNT = Parameter(name=["--n", "-n", "--num"], converter=whole)
+COUNT = Parameter(name=["--n", "-n", "--num"], converter=convert_whole_number)
 """How many; `n: Annotated[int | None, COUNT, Parameter(help=...)]`."""
 OUTPUT = Parameter(name=["--out", "-o"], allow_leading_hyphen=True)
 """What is written; `out: Annotated[Path | None, OUTPUT, Parameter(help=...)]`."""
@@ -85,10 +85,15 @@ class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
 class Common:
     """Flags shared by all verbs."""
 
-    seed: Annotated[int, Parameter(converter=whole, help="Seed of every random draw.")] = 1
+    seed: Annotated[
+        int, Parameter(converter=convert_whole_number, help="Seed of every random draw.")
+    ] = 1
     threads: Annotated[
         int | None,
-        Parameter(converter=whole, help="CPU threads (default: all that this process may use)."),
+        Parameter(
+            converter=convert_whole_number,
+            help="CPU threads (default: all that this process may use).",
+        ),
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
     scan: Annotated[

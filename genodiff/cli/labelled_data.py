@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from genodiff.api.finetune import Split, TaskKind
-from genodiff.cli.common import parse_references, whole
+from genodiff.cli.common import convert_whole_number, parse_references
 
 DATASET = (
     "A folder (train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv), its "
@@ -48,7 +48,9 @@ class DataFlags:
     max_length: Annotated[
         int | None,
         Parameter(
-            name=["--max-length", "--seq-len"], converter=whole, help="Longer sequences are cut."
+            name=["--max-length", "--seq-len"],
+            converter=convert_whole_number,
+            help="Longer sequences are cut.",
         ),
     ] = None
 

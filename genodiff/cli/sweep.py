@@ -18,7 +18,7 @@ from genodiff.api.finetune import (
     finetune,
     summarise_rows,
 )
-from genodiff.cli.common import Common, Force, parse_references, whole
+from genodiff.cli.common import Common, Force, convert_whole_number, parse_references
 
 _log = logging.getLogger("genodiff")
 
@@ -36,12 +36,17 @@ class FitFlags:
         ),
     ] = None
     epochs: Annotated[
-        int | None, Parameter(converter=whole, help="Passes over the train part.")
+        int | None, Parameter(converter=convert_whole_number, help="Passes over the train part.")
     ] = None
     max_steps: Annotated[
-        int | None, Parameter(converter=whole, help="Maximum number of steps, in place of epochs.")
+        int | None,
+        Parameter(
+            converter=convert_whole_number, help="Maximum number of steps, in place of epochs."
+        ),
     ] = None
-    batch_size: Annotated[int | None, Parameter(converter=whole, help="Examples per step.")] = None
+    batch_size: Annotated[
+        int | None, Parameter(converter=convert_whole_number, help="Examples per step.")
+    ] = None
     lr: Annotated[float | None, Parameter(help="Highest learning rate.")] = None
     weight_decay: Annotated[float | None, Parameter(help="AdamW's weight decay.")] = None
     parts: Annotated[
@@ -56,7 +61,10 @@ class FitFlags:
     ] = None
     patience: Annotated[
         int | None,
-        Parameter(converter=whole, help="Stop after this many epochs without a better validation."),
+        Parameter(
+            converter=convert_whole_number,
+            help="Stop after this many epochs without a better validation.",
+        ),
     ] = None
     precision: Annotated[
         Literal["fp32", "bf16"] | None, Parameter(help="Number format; bf16 uses autocast.")
@@ -64,7 +72,7 @@ class FitFlags:
     max_length: Annotated[
         int | None,
         Parameter(
-            converter=whole,
+            converter=convert_whole_number,
             help="Read at most this many bases, or tokens of text (default: the task's).",
         ),
     ] = None
@@ -95,19 +103,23 @@ class SweepFlags:
     max_train: Annotated[
         int | None,
         Parameter(
-            converter=whole,
+            converter=convert_whole_number,
             help="Train on at most this many examples, drawn once and the same for all models.",
         ),
     ] = None
     seeds: Annotated[
         int,
         Parameter(
-            converter=whole, help="Run seeds 1 to N; each has its own 90/10 split and order."
+            converter=convert_whole_number,
+            help="Run seeds 1 to N; each has its own 90/10 split and order.",
         ),
     ] = 5
     jobs: Annotated[
         int,
-        Parameter(converter=whole, help="Fits that run in parallel, on the CPU cores or the GPUs."),
+        Parameter(
+            converter=convert_whole_number,
+            help="Fits that run in parallel, on the CPU cores or the GPUs.",
+        ),
     ] = 1
     out: Annotated[
         Path | None,
@@ -127,7 +139,7 @@ class SweepFlags:
     search: Annotated[
         int,
         Parameter(
-            converter=whole,
+            converter=convert_whole_number,
             help="Let optuna try this many settings on the first seed's validation part.",
         ),
     ] = 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.text_build import dealt
+from genodiff.data.text_build import deal_texts
 from genodiff.data.text_recipe import TextRecipe
 
 Documents = tuple[NDArray[np.uint64], NDArray[np.int64]]
@@ -24,7 +24,7 @@ def count_documents(recipe: TextRecipe, files: list[tuple[str, Path]]) -> Iterat
     sizes: dict[str, array[int]] = {}
     hashes: dict[str, array[int]] = {}
     held = 0
-    for text, part, digest, _ in dealt(recipe, files, cut_anywhere=True):
+    for text, part, digest, _ in deal_texts(recipe, files, cut_anywhere=True):
         held += len(text.encode())
         if digest is not None:
             sizes.setdefault(part, array("q")).append(held)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from genodiff.data.detokenize import DETOKENIZERS
-from genodiff.data.text_recipe import ROWS, TextRecipe, bare
+from genodiff.data.text_recipe import ROWS, TextRecipe, strip_compression
 from genodiff.errors import DataError
 from genodiff.io.input_file import open_input
 from genodiff.io.text_file import read_json_texts, read_text_pieces
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 def read_pieces(recipe: TextRecipe, path: Path) -> Iterator[Piece]:
     """The documents of a file. Raises `DataError` naming the file, and the line if there is one."""
     clean = DETOKENIZERS[recipe.detokenizer] if recipe.detokenizer else None
-    name = bare(path).lower()
+    name = strip_compression(path).lower()
     if name.endswith(ROWS):
         texts = _rows(recipe, path, name)
     elif recipe.documents != "file" or clean is not None:

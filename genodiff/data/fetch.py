@@ -48,7 +48,7 @@ def find_local_path(source: Source) -> Path:
     )
 
 
-def present(source: Source) -> bool:
+def is_present(source: Source) -> bool:
     """Whether the file was fetched and still has the size that it had then."""
     return _recorded(find_local_path(source)) is not None
 

@@ -44,7 +44,7 @@ class FileTokenizer(Tokenizer):
         except Exception as fault:  # the package raises bare Exceptions
             what = f"is no tokenizer ({type(fault).__name__}: {str(fault)[:120]})"
             raise UsageError(what, file=origin, fix="give its own files, unchanged") from None
-        self.vocabulary = make_vocabulary(name, tokens, tokenizer_sha256(files))
+        self.vocabulary = make_vocabulary(name, tokens, hash_tokenizer(files))
         self._special = {
             self.vocabulary.mask_id,
             self.vocabulary.pad_id,
@@ -83,7 +83,7 @@ class FileTokenizer(Tokenizer):
         return size
 
 
-def tokenizer_sha256(files: dict[str, bytes]) -> str:
+def hash_tokenizer(files: dict[str, bytes]) -> str:
     """sha256 (hex) of the names and contents of a tokenizer's files."""
     return sha256_json(
         {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}

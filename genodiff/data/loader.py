@@ -108,7 +108,7 @@ class TrainBatches:
         data, lengths = self._read(index)
         if self.rc_augment:
             turn = uniform_rows(self.seed, Purpose.STRAND, index, 1)[:, 0] < 0.5
-            data[turn] = other_strand(data[turn], lengths[turn])
+            data[turn] = complement_rows(data[turn], lengths[turn])
         return _batch(
             self.windows,
             data,
@@ -203,7 +203,7 @@ class EvalBatches:
         )
 
 
-def other_strand(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+def complement_rows(data: NDArray[np.uint8], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
     """The reverse complement of right-padded rows of stored bytes; case goes with its base, padding
     stays right.
     """

@@ -120,7 +120,7 @@ def _read(path: str) -> bytes:
         ) from None
 
 
-def recipe_dirs() -> list[Path]:
+def list_recipe_folders() -> list[Path]:
     """The folders that hold recipes: in an installed package, and at the top of a source tree."""
     found = importlib.util.find_spec("genodiff.data_recipes")
     inside = [Path(p) for p in (found.submodule_search_locations or ())] if found else []
@@ -128,9 +128,9 @@ def recipe_dirs() -> list[Path]:
     return [d for d in dict.fromkeys([*inside, tree]) if d.is_dir()]
 
 
-def recipe_names() -> list[str]:
+def list_recipe_names() -> list[str]:
     """The names that `load_recipe` knows, sorted."""
-    return sorted({path.stem for folder in recipe_dirs() for path in folder.glob("*.yaml")})
+    return sorted({path.stem for folder in list_recipe_folders() for path in folder.glob("*.yaml")})
 
 
 def find_recipe_file(name_or_path: str | Path) -> Path:
@@ -141,18 +141,19 @@ def find_recipe_file(name_or_path: str | Path) -> Path:
     text = str(name_or_path)
     if text.endswith((".yaml", ".yml")):
         return Path(text)
-    for folder in recipe_dirs():
+    for folder in list_recipe_folders():
         path = folder / f"{text}.yaml"
-        if text in recipe_names() and path.is_file():
+        if text in list_recipe_names() and path.is_file():
             return path
     if Path(text).exists():
         fix = "name a recipe and give the file with --fasta (DNA), or give --domain text"
         raise UsageError(f"'{text}' is a file, not a recipe", fix=fix)
-    variants = [name for name in recipe_names() if text and name.startswith(f"{text}-")]
+    variants = [name for name in list_recipe_names() if text and name.startswith(f"{text}-")]
     if variants:
         raise UsageError(f"'{text}' comes as {' and '.join(variants)}", fix="name one of them")
     raise UsageError(
-        f"no recipe '{text}'; {did_you_mean(text, recipe_names())}", fix="see `genodiff data list`"
+        f"no recipe '{text}'; {did_you_mean(text, list_recipe_names())}",
+        fix="see `genodiff data list`",
     )
 
 

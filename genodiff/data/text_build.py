@@ -42,7 +42,7 @@ _CHARACTERS_AT_A_TIME = 1 << 20
 _SAFE_CUT = re.compile(r"(?<=\S) (?=\S)")
 
 
-def sources_of(
+def list_sources(
     recipe: TextRecipe, text: str | Path | None, *, offline: bool = False
 ) -> tuple[list[tuple[str, Path]], list[str]]:
     """(split or "all", file) of `text`, or of the recipe's own files, fetched where needed; and
@@ -143,7 +143,9 @@ def build(
         writer = _Writer(temporary, tokenizer, dtype, recipe.ends)
         last: Path | None = None
         try:
-            for text, name, digest, path in dealt(recipe, files, cut_anywhere=not tokenizer.files):
+            for text, name, digest, path in deal_texts(
+                recipe, files, cut_anywhere=not tokenizer.files
+            ):
                 last = path
                 writer.add(text, name, digest)
             writer.flush()
@@ -210,7 +212,7 @@ def _join(folder: Path, parts: list[_Part]) -> None:
     (folder / f"{parts[0].name}.ids").rename(folder / "tokens.ids")
 
 
-def dealt(
+def deal_texts(
     recipe: TextRecipe, files: Iterable[tuple[str, Path]], cut_anywhere: bool
 ) -> Iterator[tuple[str, str, int | None, Path]]:
     """(text, part, hash at a document's end, file) in the order of reading; a part is a split, or

@@ -21,9 +21,9 @@ from genodiff.data.recipe import (
     Recipe,
     Source,
     find_recipe_file,
+    list_recipe_names,
     load_recipe,
     read_domain,
-    recipe_names,
 )
 from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import DataError, UsageError, did_you_mean
@@ -99,14 +99,14 @@ class TextRecipe(Settings):
 
     def bucket(self, path: Path) -> str | None:
         """Which split the file belongs to by its name ("all": to be cut); None: to none."""
-        name = bare(path)
+        name = strip_compression(path)
         for bucket in ("train", "valid", "test", "all"):
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.files.get(bucket, ())):  # type: ignore[call-overload]
                 return bucket
         return None
 
 
-def bare(path: Path) -> str:
+def strip_compression(path: Path) -> str:
     """A file's name without what compression added."""
     name = path.name
     for ending in ZIPPED:
@@ -124,7 +124,8 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
     if isinstance(values, dict) and read_domain(values) != TEXT:
         what = f"'{name_or_path}' is a recipe of DNA, not of text"
         raise UsageError(
-            what, fix=f"leave --domain text out, or name one of {', '.join(text_recipe_names())}"
+            what,
+            fix=f"leave --domain text out, or name one of {', '.join(list_text_recipe_names())}",
         )
     if isinstance(values, dict) and isinstance(values.get("sources"), list):
         values["sources"] = [part for source in values["sources"] for part in _parts(source)]
@@ -133,7 +134,7 @@ def load_text_recipe(name_or_path: str | Path) -> TextRecipe:
 
 def load_any_recipe(name_or_path: str | Path) -> Recipe | TextRecipe:
     """The recipe of that name, whatever its domain. Raises `UsageError`."""
-    return RECIPE_LOADERS[domain_of(name_or_path)](name_or_path)
+    return RECIPE_LOADERS[find_domain(name_or_path)](name_or_path)
 
 
 RECIPE_LOADERS: dict[str, Callable[[str | Path], Recipe | TextRecipe]] = {
@@ -142,17 +143,17 @@ RECIPE_LOADERS: dict[str, Callable[[str | Path], Recipe | TextRecipe]] = {
 }
 
 
-def domain_of(name_or_path: str | Path) -> DomainName:
+def find_domain(name_or_path: str | Path) -> DomainName:
     """What a recipe holds. Raises `UsageError` for an unknown recipe."""
     return read_domain(read_yaml(find_recipe_file(name_or_path))).name
 
 
-def text_recipe_names() -> list[str]:
+def list_text_recipe_names() -> list[str]:
     """The names of the text recipes, sorted."""
-    return [name for name in recipe_names() if domain_of(name) == TEXT.name]
+    return [name for name in list_recipe_names() if find_domain(name) == TEXT.name]
 
 
-def own_text_recipe(path: str | Path) -> TextRecipe:
+def make_text_recipe(path: str | Path) -> TextRecipe:
     """A recipe of a user's own file or folder.
 
     Rows of a table, or the files of a folder, are documents; the split of each follows from the
@@ -160,8 +161,11 @@ def own_text_recipe(path: str | Path) -> TextRecipe:
     text file is one document, and its last two twentieths are held out.
     """
     there = Path(path)
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "_", bare(there).split(".")[0]).strip("._-") or "own"
-    rows = there.is_dir() or bare(there).lower().endswith(ROWS)
+    stem = (
+        re.sub(r"[^A-Za-z0-9._-]+", "_", strip_compression(there).split(".")[0]).strip("._-")
+        or "own"
+    )
+    rows = there.is_dir() or strip_compression(there).lower().endswith(ROWS)
     return TextRecipe(name=stem, description="your own text", split_by_hash=rows)
 
 
@@ -182,7 +186,9 @@ def list_files(recipe: TextRecipe, given: Path) -> tuple[list[tuple[str, Path]],
     )
     own = recipe.files == {"all": ("*",)}
     named = [
-        (recipe.bucket(p), p) for p in there if not own or bare(p).lower().endswith(OWN_ENDINGS)
+        (recipe.bucket(p), p)
+        for p in there
+        if not own or strip_compression(p).lower().endswith(OWN_ENDINGS)
     ]
     found = [(bucket, p) for bucket, p in named if bucket is not None]
     if not found:

@@ -31,7 +31,7 @@ from genodiff.data.store import (
     read_manifest,
     refuse_changed,
 )
-from genodiff.data.text_build import FEW, FORMAT, build, sources_of
+from genodiff.data.text_build import FEW, FORMAT, build, list_sources
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.errors import DataError
@@ -228,7 +228,7 @@ def build_text_store(
     As `build_store`. Raises `DataError`: the text is missing, is not sound UTF-8, or holds nothing
     to read.
     """
-    files, notes = sources_of(recipe, text, offline=offline)
+    files, notes = list_sources(recipe, text, offline=offline)
     source = identify_source([path for _, path in files])
     content = sha256_json(
         {"files": [[bucket, sha256_file(path)] for bucket, path in files]}, compact=True

@@ -163,7 +163,7 @@ class DocumentTiling:
         return self.start[rank], self.length[rank]
 
 
-def text_windows(
+def open_text_windows(
     store: TextStore,
     recipe: TextRecipe,
     split: str,

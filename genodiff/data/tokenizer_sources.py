@@ -15,8 +15,8 @@ from genodiff.data.file_tokenizer import (
     VOCAB,
     WORDS,
     FileTokenizer,
+    hash_tokenizer,
     make_vocabulary,
-    tokenizer_sha256,
 )
 from genodiff.data.recipe import Source
 from genodiff.data.tokenizer import ByteTokenizer, LetterTokenizer, Tokenizer
@@ -77,10 +77,10 @@ def open_tokenizer(name: str, *, offline: bool = False) -> Tokenizer:
 def name_tokenizer(files: dict[str, bytes]) -> str:
     """The published name of a tokenizer's files, or one made from their hash."""
     known = next((n for n, sources in PUBLISHED.items() if _has_hashes(files, sources)), None)
-    return known or f"tokenizer-{tokenizer_sha256(files)[:8]}"
+    return known or f"tokenizer-{hash_tokenizer(files)[:8]}"
 
 
-def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
+def rebuild_tokenizer(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path) -> Tokenizer:
     """The tokenizer of a vocabulary, from the files that a run carries.
 
     Raises `UsageError` where they are others.
@@ -95,10 +95,10 @@ def tokenizer_from(files: dict[str, bytes], vocabulary: Vocabulary, origin: Path
             file=origin,
             fix="restore the run's files",
         )
-    if tokenizer_sha256(files) != vocabulary.tokenizer_sha256:
+    if hash_tokenizer(files) != vocabulary.tokenizer_sha256:
         what = (
             f"is not the tokenizer that the model was trained with (sha256 "
-            f"{tokenizer_sha256(files)[:12]}"
+            f"{hash_tokenizer(files)[:12]}"
         )
         raise UsageError(
             f"{what}, not {vocabulary.tokenizer_sha256[:12]})",

@@ -30,7 +30,7 @@ TIE = 1e-9
 MANY = 32  # tokens
 
 
-def noise_of(u: Float[Tensor, " R"], n: int) -> Float[Tensor, "R n"]:
+def make_gumbel_noise(u: Float[Tensor, " R"], n: int) -> Float[Tensor, "R n"]:
     """Standard Gumbel noise for `n` tokens of each row, a function of the row's uniform alone."""
     noise = torch.empty(len(u), n, dtype=torch.float64)
     for row, key in zip(noise.numpy(), (u.double().cpu() * 2.0**53).long().tolist(), strict=True):
@@ -96,7 +96,7 @@ class Draw:
 
         It is close where the first two are, or where the nucleus decides.
         """
-        loud = scaled + noise_of(u, scaled.shape[-1])
+        loud = scaled + make_gumbel_noise(u, scaled.shape[-1])
         sure = maybe = torch.ones_like(scaled, dtype=torch.bool)
         if self.top_p < 1:
             sure, maybe = self._bound_nucleus(scaled, slack)

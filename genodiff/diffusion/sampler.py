@@ -99,7 +99,7 @@ def one_per_mask(n: int, share: Float[Tensor, " S"]) -> float:
     return float(n)
 
 
-def steps_that_reveal(n: int, share: Float[Tensor, " S"]) -> float:
+def count_revealing_steps(n: int, share: Float[Tensor, " S"]) -> float:
     """The expected number of steps that reveal any of n masks, each at a step drawn by itself."""
     each = np.diff(share.numpy(), prepend=0.0)
     return float((1 - (1 - each) ** n).sum())

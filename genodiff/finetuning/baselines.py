@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeRegressor
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.finetuning.cnn import fit_cnn
 from genodiff.finetuning.kmer_regression import fit_kmers
-from genodiff.finetuning.model_words import baseline_names
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.text_baselines import SHAPES, fit_text
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
@@ -45,9 +45,7 @@ class _Given(NamedTuple):
         return max(1, len(self.task.classes))
 
 
-def baseline_predictor(
-    name: str, task: Task, train: Examples, valid: Examples, seed: int
-) -> Predict:
+def fit_baseline(name: str, task: Task, train: Examples, valid: Examples, seed: int) -> Predict:
     """A baseline fitted on `train`, its choices made on `valid`, as a function of examples.
 
     Sequences are cut to the task's `max_length` as they are for networks; lengths and places are
@@ -61,11 +59,11 @@ def baseline_predictor(
     return _FITS[name](_Given(task, train, valid, seed))
 
 
-def baselines_for(task: Task, train: Examples) -> tuple[str, ...]:
+def list_allowed_baselines(task: Task, train: Examples) -> tuple[str, ...]:
     """The baselines that these data allow: lookups need classes and coordinates."""
     can_look_up = train.coordinates is not None and task.kind in ("binary", "multiclass")
     return tuple(
-        name for name in baseline_names(task.domain) if can_look_up or not name.startswith("lookup")
+        name for name in list_baselines(task.domain) if can_look_up or not name.startswith("lookup")
     )
 
 
@@ -73,7 +71,7 @@ def fit_predict(
     name: str, task: Task, train: Examples, valid: Examples, test: Examples, seed: int
 ) -> Floats:
     """Predictions of a baseline for `test`, whose labels are not looked at."""
-    return baseline_predictor(name, task, train, valid, seed)(test)
+    return fit_baseline(name, task, train, valid, seed)(test)
 
 
 def _majority(given: _Given) -> Predict:

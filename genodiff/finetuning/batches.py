@@ -80,7 +80,7 @@ def encode(examples: Examples, encoder: Encoder, max_length: int) -> EncodedPart
     )
 
 
-def epoch_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> list[Index]:
+def shuffle_batches(lengths: Index, batch_size: int, seed: int, epoch: int) -> list[Index]:
     """The rows of each batch of an epoch: every example once."""
     order = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, len(lengths)), kind="stable")
     if lengths.min() == lengths.max():

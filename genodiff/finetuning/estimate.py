@@ -25,7 +25,7 @@ from genodiff.finetuning.kmer_regression import N_FEATURES
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import GRIDS, FitSettings
 from genodiff.finetuning.scored_unit import Keep
-from genodiff.finetuning.sweep import SweepPlan, settings_for
+from genodiff.finetuning.sweep import SweepPlan, choose_settings
 from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.reference import find_reference
@@ -104,7 +104,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     "data_here": size.here,
                 }
                 if model.kind != "baseline":
-                    _, settings = settings_for(plan, size.task, model, method)
+                    _, settings = choose_settings(plan, size.task, model, method)
                     seen = (
                         count_in_tokens(plan.request, size, model, settings)
                         if domain.unit != domain.size_unit
@@ -173,7 +173,7 @@ def _of_network(
     if not size.n_train:
         return found
     n_fit = size.n_train - size.n_train // VALID_SHARE
-    pace = seconds_per_base(classifier, size.task, size.length, settings)
+    pace = time_base(classifier, size.task, size.length, settings)
     average = 2 if classifier.strands == "average" else 1
     ahead = _FORWARD * pace * average * size.length
     found["memory_bytes"] = estimate_memory(classifier, size.task, size.longest, settings)
@@ -206,9 +206,7 @@ def _targets(task: Task, rows: int, device: torch.device) -> torch.Tensor:
     )
 
 
-def seconds_per_base(
-    classifier: Classifier, task: Task, length: int, settings: FitSettings
-) -> float:
+def time_base(classifier: Classifier, task: Task, length: int, settings: FitSettings) -> float:
     """Seconds of forward, backward and update per base.
 
     It is the faster of two passes, after one to warm up.
@@ -297,7 +295,7 @@ def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str
     return list({row["url"]: row for row in found}.values())
 
 
-def plan_lines(found: dict[str, Any]) -> list[str]:
+def format_estimate(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
     out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]

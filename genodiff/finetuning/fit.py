@@ -33,7 +33,7 @@ from genodiff.finetuning.batches import (
     EncodedPart,
     draw_turned,
     dropout_draws,
-    epoch_batches,
+    shuffle_batches,
     split_passes,
 )
 from genodiff.finetuning.head import Classifier
@@ -42,7 +42,7 @@ from genodiff.io import atomic
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import read_tensors
 from genodiff.tasks.metrics import Floats, is_better, measure
-from genodiff.training.optimizer import decays, moments, set_moments
+from genodiff.training.optimizer import has_weight_decay, read_moments, set_moments
 
 STATE = "state.safetensors"
 _SAVE_SECONDS = 60.0
@@ -172,10 +172,10 @@ class _Run:
         named = list(classifier.named_parameters())
         groups: list[dict[str, Any]] = [
             {
-                "params": [p for n, p in named if decays(n, p)],
+                "params": [p for n, p in named if has_weight_decay(n, p)],
                 "weight_decay": settings.weight_decay,
             },
-            {"params": [p for n, p in named if not decays(n, p)], "weight_decay": 0.0},
+            {"params": [p for n, p in named if not has_weight_decay(n, p)], "weight_decay": 0.0},
         ]
         self.classifier = classifier
         self.optimizer = AdamW(
@@ -189,7 +189,9 @@ class _Run:
     def save(self, path: Path, identity: str) -> None:
         tensors = {f"now.{k}": v for k, v in collect_tensors(self.classifier).items()}
         tensors |= {f"best.{k}": v for k, v in self.best.items()}
-        tensors |= {f"adam.{k}": v for k, v in moments(self.optimizer, self.classifier).items()}
+        tensors |= {
+            f"adam.{k}": v for k, v in read_moments(self.optimizer, self.classifier).items()
+        }
         counters = {
             "epoch": self.epoch, "batch": self.batch, "step": self.step, "loss": self.loss,
             "seconds": self.seconds,
@@ -274,7 +276,7 @@ def fit(
         run.load(state, identity)
     began, saved = time.monotonic() - run.seconds, time.monotonic()
     while run.epoch < epochs and not _given_up(run):
-        batches = epoch_batches(train.lengths, settings.batch_size, seed, run.epoch)
+        batches = shuffle_batches(train.lengths, settings.batch_size, seed, run.epoch)
         flips = (
             draw_turned(seed, run.epoch, train.n)
             if classifier.strands in ("average", "augment")

@@ -35,7 +35,7 @@ from genodiff.io.sequences import Sequences
 from genodiff.kernels.dispatch import select_provider
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import AGAIN, read_tensors
-from genodiff.runs.tokenizer_files import model_tokenizer
+from genodiff.runs.tokenizer_files import open_model_tokenizer
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats
 from genodiff.tasks.unlabelled import Query, QuerySource, read_queries
@@ -179,7 +179,7 @@ def _build_classifier(folder: Path, card: PredictorCard) -> tuple[Classifier, En
         parts=card.settings.parts,
     )
     text = card.domain == "text"
-    return classifier, SentenceEncoder(model_tokenizer(folder, alphabet)) if text else alphabet
+    return classifier, SentenceEncoder(open_model_tokenizer(folder, alphabet)) if text else alphabet
 
 
 class _NetworkScores:

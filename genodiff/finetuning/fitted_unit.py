@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from genodiff.alphabet import Alphabet
 from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
-from genodiff.finetuning.baselines import baseline_predictor
+from genodiff.finetuning.baselines import fit_baseline
 from genodiff.finetuning.batches import EncodedPart, Encoder, encode
 from genodiff.finetuning.cnn import CnnPredictor
 from genodiff.finetuning.fit import (
@@ -30,8 +30,8 @@ from genodiff.finetuning.fit import (
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.predictor_files import KeptFit
-from genodiff.finetuning.probe import embeddings, fit_probe
-from genodiff.finetuning.results import finite
+from genodiff.finetuning.probe import compute_embeddings, fit_probe
+from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.saliency import explain_sequence
 from genodiff.finetuning.sentences import count_texts
 from genodiff.finetuning.unit import FITTED, MODEL, Unit
@@ -123,9 +123,9 @@ def build_classifier(unit: Unit, task: Task, device: str) -> tuple[Classifier, E
     return classifier.to(device), unit.model.encoder()
 
 
-def finite_at(values: dict[str, Any], key: str) -> dict[str, Any]:
+def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
     """The values with None under `key` where that is not finite."""
-    return values | finite({key: values[key]})
+    return values | null_nonfinite({key: values[key]})
 
 
 def _fit_baseline(
@@ -134,7 +134,7 @@ def _fit_baseline(
     if unit.model.preset is None:
         raise GenodiffError(f"no baseline '{unit.model.name}' here")
     began = time.monotonic()
-    predict = baseline_predictor(unit.model.preset, task, train, valid, unit.seed)
+    predict = fit_baseline(unit.model.preset, task, train, valid, unit.seed)
     found = {
         "valid": measure(task.metrics[0], task.kind, valid.labels, predict(valid)),
         "seconds": time.monotonic() - began,
@@ -152,9 +152,9 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
     began = time.monotonic()
     task, classifier, train, valid = inputs.task, inputs.classifier, inputs.train, inputs.valid
     probe = fit_probe(
-        embeddings(classifier, train),
+        compute_embeddings(classifier, train),
         train.labels,
-        embeddings(classifier, valid),
+        compute_embeddings(classifier, valid),
         valid.labels,
         kind=task.kind,
         metric=task.metrics[0],
@@ -163,13 +163,13 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
     )
 
     def predict(examples: Examples) -> Floats:
-        return probe.predict(task.kind, embeddings(classifier, inputs.encode(examples)))
+        return probe.predict(task.kind, compute_embeddings(classifier, inputs.encode(examples)))
 
     found = {
         **inputs.counts,
         "valid": probe.valid,
         "probe_c": probe.c,
-        "tried": finite(probe.tried),
+        "tried": null_nonfinite(probe.tried),
         "seconds": time.monotonic() - began,
     }
 
@@ -204,11 +204,11 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
             "epochs": len(result.history),
             "seconds": result.seconds,
             "scale": list(result.scale),
-            "history": [finite(e._asdict()) for e in result.history],
+            "history": [null_nonfinite(e._asdict()) for e in result.history],
             "sha256": hashlib.sha256(weights).hexdigest(),
         }
         atomic.write_bytes(folder / MODEL, weights)
-        atomic.write_json(here, finite_at(found, "valid"))
+        atomic.write_json(here, null_nonfinite_key(found, "valid"))
         (folder / STATE).unlink(missing_ok=True)
     scale = (found["scale"][0], found["scale"][1])
 

@@ -30,7 +30,7 @@ from genodiff.finetuning.protocol import Strands
 _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from those of a network
 
 
-def part_means(
+def average_parts(
     h: Float[Tensor, "B L D"], parts: int, lengths: Int[Tensor, " B"]
 ) -> Float[Tensor, "B parts D"]:
     """The means over stretches of a row: position i is in stretch i · parts // length."""
@@ -44,7 +44,7 @@ def part_means(
     return torch.einsum("blp,bld->bpd", members, h) / members.sum(1).clamp(min=1)[..., None]
 
 
-def strands_for(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:
+def choose_strands(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:
     """`wanted`, with `auto` resolved.
 
     `auto` is `conjoin` if the network reads both strands, else `average`, and `none` for text.
@@ -90,7 +90,7 @@ class Classifier(nn.Module):
         self.parts = parts
         self.backbone, self.strands, self.dropout = (
             backbone,
-            strands_for(backbone, strands, complement is not None),
+            choose_strands(backbone, strands, complement is not None),
             dropout,
         )
         width = parts * int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
@@ -123,14 +123,14 @@ class Classifier(nn.Module):
         With paired strands, those of the other strand too.
         """
         if not self.paired:
-            return part_means(h, self.parts, lengths).flatten(1)[None]
+            return average_parts(h, self.parts, lengths).flatten(1)[None]
         given, other = h.chunk(2, -1)
-        strands = [part_means(given, self.parts, lengths)]
+        strands = [average_parts(given, self.parts, lengths)]
         if self.strands == "conjoin":
             # The second half is flipped over channels, and over positions too, unless one mean is
             # taken of them all.
             other = other if self.parts == 1 else flip_positions(other, lengths)
-            strands.append(part_means(other, self.parts, lengths).flip(-1))
+            strands.append(average_parts(other, self.parts, lengths).flip(-1))
         return torch.stack(strands).flatten(2)
 
     def pooled(

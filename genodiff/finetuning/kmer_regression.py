@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch import Tensor
 
-from genodiff.finetuning.regressions import regression_tensors, regressions_of
+from genodiff.finetuning.regressions import read_regressions, regression_tensors
 from genodiff.finetuning.text_baselines import STRENGTHS
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import align_columns
@@ -113,7 +113,7 @@ class KmerPredictor:
     @classmethod
     def of(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
         """The predictor that `about` and `tensors` describe."""
-        return cls(**about, models=regressions_of(tensors))
+        return cls(**about, models=read_regressions(tensors))
 
 
 def fit_kmers(

@@ -30,7 +30,7 @@ from genodiff.finetuning.model_words import SCRATCH, is_path, split_words
 from genodiff.finetuning.sentences import SentenceEncoder
 from genodiff.io.identity import canonical_json
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.tokenizer_files import model_tokenizer, read_tokenizer
+from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 from genodiff.settings import Settings
 from genodiff.vocabulary import BYTES
 
@@ -101,7 +101,7 @@ def _sentences(path: str | None) -> SentenceEncoder:
     return SentenceEncoder(
         ByteTokenizer()
         if path is None
-        else model_tokenizer(open_model(path).run, open_model(path).alphabet)
+        else open_model_tokenizer(open_model(path).run, open_model(path).alphabet)
     )
 
 

@@ -18,7 +18,7 @@ TEXT_BASELINES = ("majority", "length-tree", "bow-lr", "char-lr")
 """The names of the baselines of text."""
 
 
-def baseline_names(domain: DomainName) -> tuple[str, ...]:
+def list_baselines(domain: DomainName) -> tuple[str, ...]:
     """The baselines of a domain."""
     return {DNA.name: BASELINES, TEXT.name: TEXT_BASELINES}[domain]
 

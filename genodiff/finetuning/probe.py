@@ -17,8 +17,8 @@ from torch import Tensor
 from genodiff.errors import DataError
 from genodiff.finetuning.batches import EncodedPart, split_passes
 from genodiff.finetuning.head import Classifier
-from genodiff.finetuning.regressions import regression_tensors, regressions_of
-from genodiff.tasks.metrics import Floats, align_columns, best_of, measure
+from genodiff.finetuning.regressions import read_regressions, regression_tensors
+from genodiff.tasks.metrics import Floats, align_columns, measure, pick_best
 
 _ITERATIONS = 2000
 
@@ -51,11 +51,11 @@ class FittedProbe(NamedTuple):
         scaler.mean_ = tensors["scaler.mean"].numpy()
         scaler.scale_ = tensors["scaler.scale"].numpy()
         scaler.var_, scaler.n_features_in_ = scaler.scale_**2, len(scaler.mean_)
-        return cls(0.0, 0.0, {}, scaler, regressions_of(tensors), n_out)
+        return cls(0.0, 0.0, {}, scaler, read_regressions(tensors), n_out)
 
 
 @torch.no_grad()
-def embeddings(classifier: Classifier, part: EncodedPart) -> Floats:
+def compute_embeddings(classifier: Classifier, part: EncodedPart) -> Floats:
     """The embedding of every example, (n, D), in order."""
     device = classifier.weight.device
     order = np.argsort(-part.lengths, kind="stable")
@@ -84,7 +84,7 @@ def fit_probe(
         c: measure(metric, kind, valid_labels, _predict(kind, models, y, n_out))
         for c, models in fitted.items()
     }
-    best, c = best_of(metric, ((value, c) for c, value in values.items()))
+    best, c = pick_best(metric, ((value, c) for c, value in values.items()))
     return FittedProbe(
         c, best, {f"{c:g}": value for c, value in values.items()}, scaler, fitted[c], n_out
     )

@@ -133,7 +133,9 @@ GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
 RECIPES = ("paper", "mdlm")
 
 
-def protocol_settings(suite: str, task: str, rc: Strands, name: str = "paper") -> dict[str, Any]:
+def list_protocol_settings(
+    suite: str, task: str, rc: Strands, name: str = "paper"
+) -> dict[str, Any]:
     """A protocol's settings for a task, as changes of the defaults.
 
     `rc` is already resolved. Raises `UsageError` for an unknown protocol.
@@ -148,7 +150,7 @@ def protocol_settings(suite: str, task: str, rc: Strands, name: str = "paper") -
     return found
 
 
-def grid_settings(suite: str) -> Iterator[dict[str, Any]]:
+def list_grid_settings(suite: str) -> Iterator[dict[str, Any]]:
     """The settings of a suite's grid."""
     axes = GRIDS.get(suite, GRIDS["genomic-benchmarks"])
     for values in product(*axes.values()):

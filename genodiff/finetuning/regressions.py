@@ -30,7 +30,7 @@ def regression_tensors(models: list[Any]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in found.items()}
 
 
-def regressions_of(tensors: dict[str, Tensor]) -> list[Any]:
+def read_regressions(tensors: dict[str, Tensor]) -> list[Any]:
     """The regressions that `regression_tensors` wrote. Raises `CheckpointError` where one lacks."""
     numbers = sorted({int(name[5:].partition(".")[0]) for name in tensors if _is_ours(name)})
     if numbers != list(range(len(numbers))) or not numbers:

@@ -83,12 +83,12 @@ def _place(row: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def same_value(row: dict[str, Any]) -> dict[str, Any]:
+def strip_variable_keys(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what may differ between two runs of the same unit."""
     return {k: v for k, v in row.items() if k not in TIMES}
 
 
-def data_digest(data: TaskData) -> str:
+def hash_data(data: TaskData) -> str:
     """sha256 of a task's sequences and labels with the validation part, 12 hex digits."""
     found = hashlib.sha256()
     for part in (data.train, data.test):
@@ -106,6 +106,6 @@ def _feed(found: Any, part: Examples) -> None:
     found.update(part.labels.tobytes())
 
 
-def finite(values: dict[str, float]) -> dict[str, float | None]:
+def null_nonfinite(values: dict[str, float]) -> dict[str, float | None]:
     """The values with None where one is not finite, as JSON wants them."""
     return {k: v if abs(v) < float("inf") else None for k, v in values.items()}

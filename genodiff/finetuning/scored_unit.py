@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from genodiff import __version__
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.fit import Watch
-from genodiff.finetuning.fitted_unit import FittedUnit, finite_at, fit_unit
+from genodiff.finetuning.fitted_unit import FittedUnit, fit_unit, null_nonfinite_key
 from genodiff.finetuning.predictor_files import can_keep, write_predictor
-from genodiff.finetuning.results import finite
+from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, Unit
 from genodiff.io import atomic
-from genodiff.io.identity import time_stamp
+from genodiff.io.identity import stamp_time
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
@@ -82,7 +82,7 @@ def _keep_again(
 ) -> None:
     """Keep the fit of a unit whose row is of an earlier one: its test values if both agree."""
     assert fitted.keep is not None
-    valid = finite_at(fitted.found, "valid")["valid"]
+    valid = null_nonfinite_key(fitted.found, "valid")["valid"]
     same = valid == row["valid"]
     if not same:
         _log.warning(
@@ -127,15 +127,15 @@ def score_unit(
         "kind": unit.model.kind,
         "method": unit.method, "setting": unit.setting, "seed": unit.seed, "key": unit.key,
         "metric": task.metrics[0], "value": values[task.metrics[0]], "ci95": interval,
-        "metrics": finite(values),
-        "valid_metric": task.metrics[0], "digest": unit.model.digest, **finite_at(found,
+        "metrics": null_nonfinite(values),
+        "valid_metric": task.metrics[0], "digest": unit.model.digest, **null_nonfinite_key(found,
         "valid"), "n_test": test.n,
         "cut_test": fitted.count_cut(test), "data": unit.data,
         **unit.model.describe(),
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(),
         "genodiff": __version__, "git": find_git_revision(),
-        "created": time_stamp(),
+        "created": stamp_time(),
     }  # fmt: skip
     tensors = {
         "predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)),
@@ -150,7 +150,7 @@ def score_unit(
     history |= _example(unit, task, fitted, test, predicted)
     if keep and fitted.keep is not None:
         write_predictor(unit, task, fitted.keep(), row, folder)
-    atomic.write_json(folder / RESULT, {"row": finite_at(row, "value"), **history})
+    atomic.write_json(folder / RESULT, {"row": null_nonfinite_key(row, "value"), **history})
     return row
 
 

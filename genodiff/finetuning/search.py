@@ -98,10 +98,12 @@ class Search:
                 None if failed else values[-1],
                 state=optuna.trial.TrialState.FAIL if failed else None,
             )
-        return best_of(tried, values, self.task.metrics[0])
+        return pick_best_settings(tried, values, self.task.metrics[0])
 
 
-def best_of(candidates: Sequence[FitSettings], values: Sequence[float], metric: str) -> FitSettings:
+def pick_best_settings(
+    candidates: Sequence[FitSettings], values: Sequence[float], metric: str
+) -> FitSettings:
     """The candidate with the best value, the first of equals.
 
     Raises `GenodiffError` where all failed.

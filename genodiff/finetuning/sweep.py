@@ -23,24 +23,29 @@ import torch
 
 from genodiff import __version__
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.baselines import baselines_for
-from genodiff.finetuning.head import strands_for
+from genodiff.finetuning.baselines import list_allowed_baselines
+from genodiff.finetuning.head import choose_strands
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.predictor_files import can_keep
 from genodiff.finetuning.progress import SweepProgress
-from genodiff.finetuning.protocol import FitSettings, Strands, grid_settings, protocol_settings
-from genodiff.finetuning.results import add_rows, data_digest, read_results
+from genodiff.finetuning.protocol import (
+    FitSettings,
+    Strands,
+    list_grid_settings,
+    list_protocol_settings,
+)
+from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
-from genodiff.finetuning.search import Search, best_of
+from genodiff.finetuning.search import Search, pick_best_settings
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
-from genodiff.io.identity import time_stamp
+from genodiff.io.identity import stamp_time
 from genodiff.runs import lock
 from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
-from genodiff.tasks.examples import class_counts
+from genodiff.tasks.examples import count_classes
 from genodiff.tasks.suite import Task
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
@@ -77,7 +82,7 @@ class TaskSummary(NamedTuple):
     about: dict[str, Any]
 
 
-def settings_for(
+def choose_settings(
     plan: SweepPlan, task: Task, model: ModelSpec, method: str
 ) -> tuple[str, FitSettings]:
     """(name, settings) of a model on a task: the protocol's, then what the user gave.
@@ -88,12 +93,12 @@ def settings_for(
         return "", FitSettings()
     shape, alphabet = model.shape()
     wanted: Strands = plan.over.get("rc", "auto")
-    rc = strands_for(
+    rc = choose_strands(
         shape,
         "none" if wanted == "auto" and task.oriented else wanted,
         alphabet.complement is not None,
     )
-    own = protocol_settings(plan.request.suite, task.name, rc, plan.protocol) | {
+    own = list_protocol_settings(plan.request.suite, task.name, rc, plan.protocol) | {
         "method": method,
         "rc": rc,
         "parts": task.parts,
@@ -113,14 +118,14 @@ def summarise_task(request: DataRequest, name: str) -> TaskSummary:
         "metric": task.metrics[0], "metrics": list(task.metrics), "max_length": task.max_length,
         "notes": list(data.notes),
         "licence": task.licence, "source": task.source, "task_note": task.note,
-        "data": data_digest(data),
+        "data": hash_data(data),
         "published_split": data.valid_index is not None,
         **{f"n_{part}": examples.n for part, examples in parts.items()},
-        **{f"classes_{part}": class_counts(x.labels,
+        **{f"classes_{part}": count_classes(x.labels,
         task.classes) if task.classes else {} for part, x in parts.items()},
         "lengths": [int(min(x.lengths.min() for x in parts.values())),
         int(max(x.lengths.max() for x in parts.values()))],
-        "audit": audit(data), "baselines": list(baselines_for(task, data.train)),
+        "audit": audit(data), "baselines": list(list_allowed_baselines(task, data.train)),
     }  # fmt: skip
     bases = int(data.train.lengths.clip(max=task.max_length).sum())
     return TaskSummary(task, about["data"], data.split, data.train.n, bases, about)
@@ -169,7 +174,7 @@ def _session(out: Path, command: str, device: str) -> None:
         "threads": torch.get_num_threads(),
     }
     kept = [s for s in before if {k: s.get(k) for k in new} != new]
-    atomic.write_json(path, {"sessions": [*kept, new | {"started": time_stamp("milliseconds")}]})
+    atomic.write_json(path, {"sessions": [*kept, new | {"started": stamp_time("milliseconds")}]})
 
 
 def sweep(
@@ -194,7 +199,7 @@ def sweep(
                     _log.info("%s: no %s, which these data do not allow", name, model.name)
                     continue
                 for method in plan.methods if model.kind != "baseline" else ("baseline",):
-                    setting, settings = settings_for(plan, known.task, model, method)
+                    setting, settings = choose_settings(plan, known.task, model, method)
                     if (plan.grid or plan.search) and method == "full":
                         setting, settings = _searched(
                             plan, known, model, settings, out, device, jobs, faults
@@ -331,8 +336,8 @@ def _searched(
 
     if plan.grid:
         candidates = [
-            start.model_copy(update=change) for change in grid_settings(plan.request.suite)
+            start.model_copy(update=change) for change in list_grid_settings(plan.request.suite)
         ]
-        chosen = best_of(candidates, run(candidates, plan.seeds), known.task.metrics[0])
+        chosen = pick_best_settings(candidates, run(candidates, plan.seeds), known.task.metrics[0])
         return "grid", chosen
     return f"search-{plan.search}", log.optimise(start, plan.search, lambda s: run([s], 1)[0])

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.layouts.glue import TAB
-from genodiff.tasks.metrics import align_columns, best_of, measure
+from genodiff.tasks.metrics import align_columns, measure, pick_best
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
@@ -92,7 +92,7 @@ def fit_text(
         ).fit(x, train.labels)
         return measure(metric, kind, valid.labels, _probabilities(model, y, n_out)), model
 
-    _, chosen = best_of(metric, map(tried, STRENGTHS))
+    _, chosen = pick_best(metric, map(tried, STRENGTHS))
     return lambda examples: _probabilities(chosen, features.of(examples.sequences), n_out)
 
 

@@ -27,7 +27,7 @@ from genodiff.finetuning.fitted_unit import fit_unit
 from genodiff.finetuning.scored_unit import Keep, run_unit
 from genodiff.finetuning.unit import Unit
 from genodiff.tasks.data_request import DataRequest, load_cached
-from genodiff.training.signals import Signals, calm_child
+from genodiff.training.signals import Signals, ignore_signals
 
 _log = logging.getLogger("genodiff")
 _PAUSE = 0.25
@@ -162,7 +162,7 @@ _worker: dict[str, Any] = {}
 def _begin(
     ticks: Any, stop: Any, index: Any, gpus: int, threads: int, parent: int, level: int
 ) -> None:
-    calm_child()
+    ignore_signals()
     torch.set_num_threads(threads)
     logging.getLogger("genodiff").setLevel(level)
     with index.get_lock():

@@ -14,7 +14,7 @@ import numpy as np
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.errors import MachineError
 from genodiff.generate.request import SampleRequest
-from genodiff.generate.sample import AUTO_STEPS, Workload, bits_lost, fitting_batch, infill
+from genodiff.generate.sample import AUTO_STEPS, Workload, bits_lost, choose_batch_size, infill
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size, free_disk_space, is_stream
 
@@ -74,7 +74,7 @@ def plan_sampling(request: SampleRequest, work: Workload, target: str) -> Sampli
     units = request.domain.units
     window = min(model.config.data.seq_len, max(lengths))
     device = next(model.backbone.parameters()).device
-    rows = min(how.batch_size or fitting_batch(model, window), n * len(lengths))
+    rows = min(how.batch_size or choose_batch_size(model, window), n * len(lengths))
     seconds = n * work.evaluations * _seconds_per_window(request, rows, window)
     weights = sum(p.numel() for p in model.backbone.parameters())
     files = [target] if is_stream(target) else [target, f"{target}.json"]

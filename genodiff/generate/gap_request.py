@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from genodiff.domain import DNA
 from genodiff.errors import UsageError
-from genodiff.generate.gaps import Gap, Stretch, merge_gaps, stretches_of
+from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output import (
     WrittenSamples,
@@ -26,9 +26,9 @@ from genodiff.generate.sample import (
     Sample,
     Sampling,
     Workload,
+    choose_stride,
     fill_pieces,
-    planned_workload,
-    stride_of,
+    measure_planned_workload,
 )
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
@@ -90,7 +90,7 @@ class GapRequest(SampleRequest):
             for contig in self.merged
             for s in self._stretches(contig)
         )
-        return planned_workload(self.model, planned, how=self.how)
+        return measure_planned_workload(self.model, planned, how=self.how)
 
     def write(
         self,
@@ -127,9 +127,9 @@ class GapRequest(SampleRequest):
         return finish_samples(out, model, self.how, seed, entries, about, sum(spent))
 
     def _stretches(self, contig: str) -> Iterator[Stretch]:
-        window, stride = self.model.config.data.seq_len, stride_of(self.model, self.how)
+        window, stride = self.model.config.data.seq_len, choose_stride(self.model, self.how)
         length = self.genome.contigs[contig]
-        return stretches_of(contig, self.merged.get(contig, ()), length, window, stride)
+        return split_contig(contig, self.merged.get(contig, ()), length, window, stride)
 
     def _tasks(self) -> Iterator[_Task]:
         for i, contig in enumerate(self.genome.contigs):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
-from genodiff.generate.infill import rounds_of
+from genodiff.generate.infill import plan_rounds_of_edges
 from genodiff.generate.sample import DraftPart, Ids
 from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
@@ -96,7 +96,7 @@ def merge_gaps(gaps: Iterable[Gap]) -> dict[str, list[tuple[int, int]]]:
     return merged
 
 
-def stretches_of(
+def split_contig(
     contig: str, gaps: Sequence[tuple[int, int]], length: int, window: int, stride: int
 ) -> Iterator[Stretch]:
     """The stretches of a contig of `length` bases, from left to right."""
@@ -112,7 +112,7 @@ def stretches_of(
             at += 1
         return Stretch(contig, held[0][0], reach, inside, list(held))
 
-    for start, end in rounds_of(starts, ends, length, window, stride):
+    for start, end in plan_rounds_of_edges(starts, ends, length, window, stride):
         if held and start >= reach:
             yield close()
             held.clear()

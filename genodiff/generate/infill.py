@@ -4,11 +4,11 @@ A template is a FASTA record in which every N, n and ? is a gap; every other let
 stands, lower case and IUPAC codes included. The network sees a kept IUPAC code as a visible N, and
 a gap as a mask.
 
-A network trained on windows of W tokens fills a longer text round by round, left to right. `rounds`
-says how: a round fills at most `stride` positions, so that W − stride known tokens stand before
-them, and it centres its window on the gaps it fills, so that known bases after them are seen too.
-On a text that is all gap this is semi-autoregressive sampling: W tokens first, then `stride` more
-per round behind a clean prefix of W − stride.
+A network trained on windows of W tokens fills a longer text round by round, left to right.
+`plan_rounds` says how: a round fills at most `stride` positions, so that W − stride known tokens
+stand before them, and it centres its window on the gaps it fills, so that known bases
+after them are seen too. On a text that is all gap this is semi-autoregressive sampling: W tokens
+first, then `stride` more per round behind a clean prefix of W − stride.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ def read_templates(path: str | Path) -> Iterator[Template]:
         yield Template(record.name, record.description, record.sequence)
 
 
-def rounds(gaps: NDArray[np.bool_], window: int, stride: int) -> list[tuple[int, int]]:
+def plan_rounds(gaps: NDArray[np.bool_], window: int, stride: int) -> list[tuple[int, int]]:
     """The windows (start, end) in which the gaps are filled, one round after the other.
 
     None is longer than `window`.
@@ -73,13 +73,15 @@ def rounds(gaps: NDArray[np.bool_], window: int, stride: int) -> list[tuple[int,
     gaps.
     """
     edges = np.flatnonzero(np.diff(gaps.astype(np.int8), prepend=0, append=0))
-    return rounds_of(edges[0::2].tolist(), edges[1::2].tolist(), len(gaps), window, stride)
+    return plan_rounds_of_edges(
+        edges[0::2].tolist(), edges[1::2].tolist(), len(gaps), window, stride
+    )
 
 
-def rounds_of(
+def plan_rounds_of_edges(
     starts: Sequence[int], ends: Sequence[int], length: int, window: int, stride: int
 ) -> list[tuple[int, int]]:
-    """The `rounds` of gaps given by their edges, in order, apart from one another."""
+    """The rounds of gaps given by their edges, in order, apart from one another."""
     plan: list[tuple[int, int]] = []
     run, filled = 0, 0
     while run < len(starts):

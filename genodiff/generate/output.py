@@ -22,10 +22,10 @@ from genodiff.generate.sample import (
     AUTO_STEPS,
     Sample,
     Sampling,
+    choose_batch_size,
     choose_sampler,
-    fitting_batch,
+    choose_stride,
     infill,
-    stride_of,
 )
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
@@ -67,7 +67,7 @@ def write_samples(
     """
     how = choose_sampler(how, model.objective)
     if how.batch_size is None and templates is None:
-        how = replace(how, batch_size=fitting_batch(model, length))
+        how = replace(how, batch_size=choose_batch_size(model, length))
     alphabet = model.alphabet
     entries: list[dict[str, Any]] = []
 
@@ -125,7 +125,7 @@ def finish_samples(
             "steps": count_steps(how),
             "temperature": how.temperature,
             "top_p": how.top_p,
-            "stride": stride_of(model, how),
+            "stride": choose_stride(model, how),
             "allow_n": how.allow_n,
             **about,
             "run": model.run.name,

@@ -21,17 +21,17 @@ from genodiff.generate.infill import Template
 from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output import WrittenSamples, write_samples
 from genodiff.generate.output_file import Target
-from genodiff.generate.sample import Sampling, Workload, choose_sampler, workload
+from genodiff.generate.sample import Sampling, Workload, choose_sampler, measure_workload
 from genodiff.generate.text_output import (
     TextTemplate,
-    draft,
-    prompted,
+    make_draft,
+    make_prompt_template,
     read_template,
     write_texts,
 )
 from genodiff.io.identity import sha256_json
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.tokenizer_files import model_tokenizer
+from genodiff.runs.tokenizer_files import open_model_tokenizer
 
 
 class SampleRequest(ABC):
@@ -104,7 +104,7 @@ class SampleRequest(ABC):
 
     def workload(self) -> Workload:
         """The network calls that one filling of each template needs."""
-        return workload(self.model, self.gaps(), how=self.how)
+        return measure_workload(self.model, self.gaps(), how=self.how)
 
 
 class DnaRequest(SampleRequest):
@@ -190,7 +190,7 @@ class TextRequest(SampleRequest):
         if prompt is not None and template is not None:
             raise UsageError("--prompt and --template exclude each other", fix="give one of them")
         super().__init__(model, how, n, template is not None)
-        self.tokenizer = tokenizer or model_tokenizer(model.run, model.alphabet)
+        self.tokenizer = tokenizer or open_model_tokenizer(model.run, model.alphabet)
         self.padded = model.config.data.packing == "padded"
         tokens = length or model.config.data.seq_len
         if length is None and self.padded and self.tokenizer.vocabulary.start_id is not None:
@@ -198,10 +198,10 @@ class TextRequest(SampleRequest):
         if template is not None:
             self.templates = [read_template(template)]
         elif prompt is not None:
-            self.templates = [prompted(prompt, tokens, self.tokenizer)]
+            self.templates = [make_prompt_template(prompt, tokens, self.tokenizer)]
         else:
             self.templates = [TextTemplate((tokens,))]
-        self.lengths = [len(draft(t, self.tokenizer, False).ids) for t in self.templates]
+        self.lengths = [len(make_draft(t, self.tokenizer, False).ids) for t in self.templates]
         self.about: dict[str, Any] = {"prompt": prompt, "template": template}
 
     def describe(self) -> Any:
@@ -209,7 +209,7 @@ class TextRequest(SampleRequest):
 
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
         mask = self.model.alphabet.mask_id
-        return [draft(t, self.tokenizer, self.padded).ids == mask for t in self.templates]
+        return [make_draft(t, self.tokenizer, self.padded).ids == mask for t in self.templates]
 
     def write(
         self,

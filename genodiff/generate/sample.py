@@ -8,7 +8,7 @@ them and of the network. The network's float32 noise depends on batch size and t
 so near to a boundary that this noise could decide it is decided by the same network in float64, on
 one sequence alone. Hence the bytes depend on neither.
 
-Texts longer than the trained window W are filled in rounds (`genodiff.generate.infill.rounds`).
+Texts longer than the trained window W are filled in rounds (`generate.infill.plan_rounds`).
 """
 
 import copy
@@ -28,7 +28,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
-from genodiff.generate.infill import rounds
+from genodiff.generate.infill import plan_rounds
 from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
 from genodiff.generate.sampling import Sampling as Sampling
 from genodiff.generate.sampling import choose_sampler as choose_sampler
@@ -86,13 +86,13 @@ def sample(
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.
 
-    `length` may exceed the trained length (see `rounds`). `batch_size` changes the speed only. Only
-    A, C, G and T come out unless `allow_n`. `tick` is told after each call of the network how many
-    windows it held. Raises `UsageError` for impossible settings, before any work.
+    `length` may exceed the trained length (see `plan_rounds`). `batch_size` changes the speed only.
+    Only A, C, G and T come out unless `allow_n`. `tick` is told after each call of the network
+    how many windows it held. Raises `UsageError` for impossible settings, before any work.
     """
     require_positive("number of sequences", n)
     require_positive("length", length)
-    size = fitting_batch(model, length) if batch_size is None else batch_size
+    size = choose_batch_size(model, length) if batch_size is None else batch_size
     how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size)
     drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
     return infill(model, drafts, how=how, seed=seed, tick=tick)
@@ -112,10 +112,10 @@ def infill(
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
     `first` is the number of the first draft's record.
     """
-    window, stride = model.config.data.seq_len, stride_of(model, how or Sampling())
+    window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
     mask = model.alphabet.mask_id
     pieces = (
-        DraftPart(number, 0, draft, rounds(draft == mask, window, stride))
+        DraftPart(number, 0, draft, plan_rounds(draft == mask, window, stride))
         for number, draft in enumerate(drafts, first)
     )
     return fill_pieces(model, pieces, how=how, seed=seed, tick=tick, first=first)
@@ -140,22 +140,27 @@ def fill_pieces(
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
     return _generate(
-        _Filler(model, how, seed, tick), iter(pieces), how.batch_size or fitting_batch(model), first
+        _Filler(model, how, seed, tick),
+        iter(pieces),
+        how.batch_size or choose_batch_size(model),
+        first,
     )
 
 
-def workload(
+def measure_workload(
     model: TrainedModel, gaps: Iterable[NDArray[np.bool_]], *, how: Sampling | None = None
 ) -> Workload:
     """What filling the `gaps` of each text takes; the network is not run.
 
     A gap is True where a base is to be drawn.
     """
-    window, stride = model.config.data.seq_len, stride_of(model, how or Sampling())
-    return planned_workload(model, ((text, rounds(text, window, stride)) for text in gaps), how=how)
+    window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
+    return measure_planned_workload(
+        model, ((text, plan_rounds(text, window, stride)) for text in gaps), how=how
+    )
 
 
-def planned_workload(
+def measure_planned_workload(
     model: TrainedModel,
     planned: Iterable[tuple[NDArray[np.bool_], list[tuple[int, int]]]],
     *,
@@ -195,12 +200,12 @@ def bits_lost(curve: Sequence[tuple[float, float]], schedule: Schedule, steps: i
     return (summed - float(np.interp(fine, share, nats).mean())) / math.log(2)
 
 
-def stride_of(model: TrainedModel, how: Sampling) -> int:
+def choose_stride(model: TrainedModel, how: Sampling) -> int:
     """How many new bases a window adds beyond the trained length."""
     return how.stride or max(1, model.config.data.seq_len // 2)
 
 
-def fitting_batch(model: TrainedModel, length: int | None = None) -> int:
+def choose_batch_size(model: TrainedModel, length: int | None = None) -> int:
     """How many texts of `length` to fill at a time: enough work that still fits the cache.
 
     The default length is the trained one.

@@ -11,7 +11,7 @@ from genodiff.generate.text_output import END
 from genodiff.io.fasta import read_fasta
 from genodiff.io.text_file import read_text_pieces
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.tokenizer_files import model_tokenizer
+from genodiff.runs.tokenizer_files import open_model_tokenizer
 
 Ids = NDArray[Any]
 
@@ -27,7 +27,7 @@ def _read_dna(path: str, model: TrainedModel) -> list[Ids]:
 
 def _read_text(path: str, model: TrainedModel) -> list[Ids]:
     texts = _split_texts("".join(read_text_pieces(path)), Path(f"{path}.json"))
-    tokenizer = model_tokenizer(model.run, model.alphabet)
+    tokenizer = open_model_tokenizer(model.run, model.alphabet)
     return [np.asarray(ids, np.int64) for ids in tokenizer.encode(texts)]
 
 

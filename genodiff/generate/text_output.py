@@ -25,7 +25,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output import WrittenSamples, count_steps
 from genodiff.generate.output_file import SampleFile, Target
-from genodiff.generate.sample import Sample, Sampling, choose_sampler, infill, stride_of
+from genodiff.generate.sample import Sample, Sampling, choose_sampler, choose_stride, infill
 from genodiff.io.input_file import name_input
 from genodiff.io.text_file import read_text_pieces
 from genodiff.runs.model import TrainedModel
@@ -89,7 +89,7 @@ def parse_template(text: str, file: str | None = None) -> TextTemplate:
     return TextTemplate(tuple(parts))
 
 
-def prompted(prompt: str, length: int, tokenizer: Tokenizer) -> TextTemplate:
+def make_prompt_template(prompt: str, length: int, tokenizer: Tokenizer) -> TextTemplate:
     """`prompt` and as many new tokens as make `length` with it. Raises `UsageError` where none are
     left.
     """
@@ -102,7 +102,7 @@ def prompted(prompt: str, length: int, tokenizer: Tokenizer) -> TextTemplate:
     return TextTemplate((prompt, length - used))
 
 
-def draft(template: TextTemplate, tokenizer: Tokenizer, start: bool) -> Draft:
+def make_draft(template: TextTemplate, tokenizer: Tokenizer, start: bool) -> Draft:
     """The template's ids, after the start token where `start`."""
     vocabulary = tokenizer.vocabulary
     pieces: list[Ids] = (
@@ -123,7 +123,7 @@ def draft(template: TextTemplate, tokenizer: Tokenizer, start: bool) -> Draft:
     return Draft(np.concatenate(pieces) if pieces else np.zeros(0, np.int64), spans)
 
 
-def filled(
+def fill_text(
     template: TextTemplate, made: Draft, ids: Ids, tokenizer: Tokenizer, *, whole: bool = False
 ) -> Filled:
     """The template's text with its gaps filled from `ids`; with `whole`, up to the first end token
@@ -176,7 +176,7 @@ def write_texts(
     """
     how = choose_sampler(how, model.objective)
     whole = model.config.data.packing == "padded"
-    drafts = [draft(template, tokenizer, whole) for template in templates]
+    drafts = [make_draft(template, tokenizer, whole) for template in templates]
     entries: list[dict[str, Any]] = []
 
     def draw(first: int) -> Iterable[Sample]:
@@ -187,7 +187,7 @@ def write_texts(
         at = 0
         for sample in draw(0) if journal is None else journal.pass_through(draw, tick):
             template, made = templates[sample.number // n], drafts[sample.number // n]
-            done = filled(template, made, sample.ids, tokenizer, whole=whole)
+            done = fill_text(template, made, sample.ids, tokenizer, whole=whole)
             name = f"genodiff_{sample.number + 1:06d}"
             entry = {
                 "name": name,
@@ -216,7 +216,7 @@ def write_texts(
             "steps": count_steps(how),
             "temperature": how.temperature,
             "top_p": how.top_p,
-            "stride": stride_of(model, how),
+            "stride": choose_stride(model, how),
             "tokenizer": tokenizer.vocabulary.name,
             "separator": END.decode(),
             **(about or {}),

@@ -22,7 +22,7 @@ from genodiff.hub.caduceus_names import (
     map_state_names,
     read_published_complement,
 )
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 from genodiff.hub.published_config import judge_config
 from genodiff.hub.published_network import (
     BELONG,
@@ -138,7 +138,7 @@ def _read_caduceus(
     prefix = "backbone." if architecture == BARE else "caduceus.backbone."
     there, names = map_state_names(state, settings), map_names(settings, prefix, wrapped)
     found = {
-        theirs: published_shape(theirs, tensors[here]).to(weights.entries[there[here]].dtype)
+        theirs: reshape_as_published(theirs, tensors[here]).to(weights.entries[there[here]].dtype)
         for here, theirs in names.items()
         if architecture == MASKED_LM or here != "head"
     }

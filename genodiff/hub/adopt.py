@@ -16,7 +16,7 @@ from typing import Any
 from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.errors import CheckpointError
-from genodiff.hub.probe import SANE_BITS, Probe, look, summary
+from genodiff.hub.probe import SANE_BITS, Probe, probe_network, summary
 from genodiff.hub.published_network import PublishedNetwork
 from genodiff.hub.source import read_source
 from genodiff.io import atomic
@@ -39,7 +39,7 @@ SCORE = "score.safetensors"
 """The classifier of a sequence-classification network, under `score.weight`, kept for export."""
 
 
-def config_of(
+def make_run_config(
     source: PublishedNetwork,
     seq_len: int | None = None,
     seed: int = 1,
@@ -70,13 +70,13 @@ def open_published(
 ) -> tuple[TrainedModel, dict[str, bytes]]:
     """The network in a published folder as a model, and its tokenizer's files; nothing is written.
 
-    It is what `adopt` would give, with the same digest. `tokenizer` (a name or a path) is needed by
-    networks of text. Raises `CheckpointError` for a folder that cannot be read, for logits that
-    are not finite and for strands that disagree.
+    It is what `adopt_network` would give, with the same digest. `tokenizer` (a name or a
+    path) is needed by networks of text. Raises `CheckpointError` for a folder that
+    cannot be read, for logits that are not finite and for strands that disagree.
     """
     source = read_source(path, tokenizer=tokenizer, offline=offline)
     alphabet = source.vocabulary.alphabet
-    config = config_of(source, tokenizer=tokenizer)
+    config = make_run_config(source, tokenizer=tokenizer)
     backbone, _ = _build(source, config)
     digest = hashlib.sha256(encode_tensors(source.tensors)).hexdigest()
     model = TrainedModel(
@@ -101,12 +101,12 @@ def _build(source: PublishedNetwork, config: RunConfig) -> tuple[Backbone, Probe
     fill_module(backbone, source.tensors)
     backbone.eval()
     try:
-        return backbone, look(backbone, source.vocabulary.alphabet, backbone.paired)
+        return backbone, probe_network(backbone, source.vocabulary.alphabet, backbone.paired)
     except CheckpointError as fault:
         raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
 
 
-def adopt(
+def adopt_network(
     source: PublishedNetwork,
     out: Path,
     *,
@@ -124,7 +124,7 @@ def adopt(
     """
     check_new_folder(out, force=force)
     alphabet = source.vocabulary.alphabet
-    config = config_of(source, seq_len, seed, tokenizer)
+    config = make_run_config(source, seq_len, seed, tokenizer)
     backbone, seen = _build(source, config)
     if alphabet.domain == "dna" and seen.bits_per_base > SANE_BITS:
         _log.warning(

@@ -15,7 +15,7 @@ from torch import Tensor
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError
 from genodiff.hub.caduceus_names import map_names
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 from genodiff.hub.vocabulary import PublishedVocabulary
 
 MASKED_LM, CLASSIFIER, BARE = "CaduceusForMaskedLM", "CaduceusForSequenceClassification", "Caduceus"
@@ -102,7 +102,7 @@ def make_published_state(
     state = {}
     for here, theirs in names.items():
         x = vocabulary.outwards(tensors[here]) if here in ("embedding", "head") else tensors[here]
-        state[theirs] = published_shape(theirs, x).contiguous()
+        state[theirs] = reshape_as_published(theirs, x).contiguous()
     complement = vocabulary.complement()
     if paired and complement is not None:
         state[f"{prefix}embeddings.word_embeddings.complement_map"] = torch.tensor(complement)

@@ -76,7 +76,7 @@ class Origin(NamedTuple):
     architecture: str
 
 
-def export(
+def export_model(
     run: Path,
     out: Path,
     *,

@@ -28,7 +28,7 @@ from genodiff.hub.mixer_names import (
     find_mixer_shape,
     find_tied_name,
     map_mixer_names,
-    published_shape,
+    reshape_as_published,
     take_tensors,
 )
 
@@ -90,7 +90,7 @@ def to_published_mdlm(
 ) -> dict[str, Tensor]:
     """The tensors of a published file, tied ones left out, a DiT's rotary table put in."""
     found = {
-        theirs: published_shape(theirs, tensors[here])
+        theirs: reshape_as_published(theirs, tensors[here])
         for here, theirs in map_mdlm_names(settings, prefix).items()
     }
     if isinstance(settings, DiTSettings):

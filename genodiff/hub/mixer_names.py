@@ -62,7 +62,7 @@ def find_tied_name(name: str) -> str | None:
     return twin if twin != name and (".in_proj." in name or ".out_proj." in name) else None
 
 
-def published_shape(theirs: str, x: Tensor) -> Tensor:
+def reshape_as_published(theirs: str, x: Tensor) -> Tensor:
     """A tensor of ours in the shape that the published name `theirs` has."""
     return x.unsqueeze(1) if theirs.endswith(_WIDE) else x
 

@@ -54,7 +54,7 @@ def compute_probe_logits(backbone: nn.Module, alphabet: Alphabet) -> Tensor:
     return found
 
 
-def look(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
+def probe_network(backbone: nn.Module, alphabet: Alphabet, paired: bool) -> Probe:
     """The probe's figures.
 
     Raises `CheckpointError` for logits that are not finite, or strands that disagree.

@@ -14,7 +14,7 @@ from typing import Self
 import pyfaidx
 
 from genodiff.errors import DataError
-from genodiff.io.fasta_index import ContigPlace, FastaIndex, file_stamp, open_index
+from genodiff.io.fasta_index import ContigPlace, FastaIndex, open_index, stamp_file
 from genodiff.io.regions import suggest_contig
 
 
@@ -65,7 +65,7 @@ class Genome:
         letters: str = self._faidx.fetch(contig, start + 1, end)
         if (
             len(letters) != end - start
-            or file_stamp(os.fstat(self._faidx.file.fileno()))[:2] != self._stamp[:2]
+            or stamp_file(os.fstat(self._faidx.file.fileno()))[:2] != self._stamp[:2]
         ):
             raise self._changed()
         return letters.encode("latin-1")
@@ -120,7 +120,7 @@ def _open_faidx(path: str, index: FastaIndex) -> tuple[_Faidx, tuple[int, ...]]:
     except (OSError, pyfaidx.FastaNotFoundError):
         what, fix = "disappeared while it was opened", "restore the file"
         raise DataError(what, file=path, fix=fix) from None
-    stamp = file_stamp(os.fstat(faidx.file.fileno()))
+    stamp = stamp_file(os.fstat(faidx.file.fileno()))
     if stamp != index.stamp:
         faidx.close()
         fix = "wait until it is complete, then start again"

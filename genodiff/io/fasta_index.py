@@ -87,7 +87,7 @@ def _read_index(home: Path, path: str) -> dict[str, Any] | None:
         if index["format"] != FORMAT or index["check"] != _check_of(index):
             return None
         copy = index["copy"] and home / index["copy"]
-        if copy and file_stamp(copy.stat()) != tuple(index["copy_stamp"]):
+        if copy and stamp_file(copy.stat()) != tuple(index["copy_stamp"]):
             return None
         index["copy"] = copy and str(copy)
     except (OSError, ValueError, KeyError, TypeError):
@@ -99,13 +99,13 @@ def _read_index(home: Path, path: str) -> dict[str, Any] | None:
             or _sample(source.descriptor, index["stamp"][0]) != index["sample"]
         ):
             return None
-        if file_stamp(source.stat) == tuple(index["stamp"]) and not young:
+        if stamp_file(source.stat) == tuple(index["stamp"]) and not young:
             return index
         # Touched, moved or too young for its times to prove anything: the content decides.
-        now, stamp = time.time_ns(), file_stamp(source.stat)
+        now, stamp = time.time_ns(), stamp_file(source.stat)
         if (
             _sha256_of(source.descriptor) != index["sha256"]
-            or file_stamp(os.fstat(source.descriptor)) != stamp
+            or stamp_file(os.fstat(source.descriptor)) != stamp
         ):
             return None
     renewed = {**index, "stamp": list(stamp), "read_ns": now, "copy": copy and copy.name}
@@ -127,7 +127,7 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
                 layout = layouts[event.name] = LineLayout(event.offset)
             else:
                 layout.add(event)
-        stamp, sha = file_stamp(source.stat), source.sha256.hexdigest() if source.sha256 else ""
+        stamp, sha = stamp_file(source.stat), source.sha256.hexdigest() if source.sha256 else ""
         plain = source.compression == "none" and not source.format
         plain = plain and not path.lower().endswith(_ZIPPED)
         sample = _sample(source.descriptor, source.stat.st_size)
@@ -189,7 +189,7 @@ def _write_copy(path: str, copy: Path, sha: str) -> tuple[list[list[Any]], tuple
             raise DataError(
                 "changed while it was being read", file=path, fix="wait until it is complete"
             )
-    return places, file_stamp(copy.stat())
+    return places, stamp_file(copy.stat())
 
 
 class LineLayout:
@@ -245,7 +245,7 @@ class LineLayout:
         self.even = even and self.column <= self.letters
 
 
-def file_stamp(status: os.stat_result) -> tuple[int, ...]:
+def stamp_file(status: os.stat_result) -> tuple[int, ...]:
     """What changes when a file does: size, times, inode and device."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 

@@ -34,6 +34,6 @@ def sha256_file(path: str | Path) -> str:
         ) from None
 
 
-def time_stamp(precision: Literal["seconds", "milliseconds"] = "seconds") -> str:
+def stamp_time(precision: Literal["seconds", "milliseconds"] = "seconds") -> str:
     """The time now in UTC, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec=precision)

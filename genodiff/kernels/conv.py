@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.graph import graph_conv
-from genodiff.kernels.mamba_ssm import published_conv, published_conv_fits
+from genodiff.kernels.mamba_ssm import fits_published_conv, published_conv
 from genodiff.kernels.native.conv import native_conv
 from genodiff.kernels.parallel import map_parts
 from genodiff.kernels.triton import launch
@@ -147,7 +147,7 @@ def _triton_accepts(
 
 
 def _mamba_ssm_accepts(x: Tensor, weight: Tensor, *_: Any) -> bool:
-    return published_conv_fits(x, weight)
+    return fits_published_conv(x, weight)
 
 
 def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None, *_: Any) -> bool:

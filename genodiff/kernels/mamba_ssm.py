@@ -86,7 +86,7 @@ def call_with_layout(
     return (y.flip(1) if reverse else y), state
 
 
-def published_conv_fits(x: Tensor, weight: Tensor) -> bool:
+def fits_published_conv(x: Tensor, weight: Tensor) -> bool:
     """Whether `published_conv` takes these tensors: (B, L, E) and (E, K), on a GPU."""
     return (
         x.is_cuda
@@ -104,7 +104,7 @@ def published_conv(
     reverse: bool,
     activation: str | None,
 ) -> Float[Tensor, "B L E"]:
-    """As `causal_conv1d`, for tensors that `published_conv_fits`."""
+    """As `causal_conv1d`, for tensors that `fits_published_conv`."""
     conv = _published_conv()
     assert conv is not None
     y: Tensor = conv(_channels_first(x, reverse), weight, bias, activation=activation).transpose(

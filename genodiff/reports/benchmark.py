@@ -12,8 +12,13 @@ from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
 from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures
-from genodiff.reports.benchmark_tables import audit_text, cut_notes, markdown, table_rows
-from genodiff.reports.svg import in_both_widths
+from genodiff.reports.benchmark_tables import (
+    audit_text,
+    cut_notes,
+    format_markdown,
+    make_table_rows,
+)
+from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sessions, read_sweep
 from genodiff.reports.template import render_template
 from genodiff.tasks import metrics
@@ -26,12 +31,12 @@ def write_benchmark(out: Path) -> list[Path]:
     """Write OUT/RESULTS.md and OUT/report.html; returns both."""
     panels = read_sweep(out)
     sessions = read_sessions(out)
-    atomic.write_text(out / RESULTS, seal_page("\n".join(markdown(panels, sessions)) + "\n"))
-    atomic.write_text(out / PAGE, seal_page(page(panels, sessions, out.resolve().name)))
+    atomic.write_text(out / RESULTS, seal_page("\n".join(format_markdown(panels, sessions)) + "\n"))
+    atomic.write_text(out / PAGE, seal_page(render_page(panels, sessions, out.resolve().name)))
     return [out / RESULTS, out / PAGE]
 
 
-def page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]], name: str) -> str:
+def render_page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]], name: str) -> str:
     """report.html as text."""
     return render_template(
         "benchmark.html.jinja",
@@ -55,7 +60,7 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
     return {
         "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split,
         "metric": panel.about["metric"],
-        "rows": table_rows(panel), "audit": audit_text(panel), "cuts": cut_notes(panel),
+        "rows": make_table_rows(panel), "audit": audit_text(panel), "cuts": cut_notes(panel),
         "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
         drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
@@ -80,16 +85,16 @@ def _figures(
             figures.Dot(v.name, v.mean, None, [v.mean], "published")
             for v in sorted(panel.published, key=lambda v: v.mean)
         ]
-        found["dots"] = in_both_widths(figures.dots, name, metric, dots)
+        found["dots"] = draw_both_widths(figures.draw_dots, name, metric, dots)
     curves = {
         x.name: [u["history"] for u in x.units if u.get("history")] for x in networks[:_DRAWN]
     }
     curves = {k: v for k, v in curves.items() if v}
     if curves:
-        found["learning"] = in_both_widths(figures.learning, name, metric, curves)
+        found["learning"] = draw_both_widths(figures.draw_learning, name, metric, curves)
     seen = {k: panel.predictions[k] for k in drawn if k in panel.predictions}
     if seen and kind in ("binary", "multiclass"):
-        found["calibration"] = figures.reliability(
+        found["calibration"] = figures.draw_reliability(
             name, {k: metrics.measure_calibration(truth, p) for k, (p, truth, _) in seen.items()}
         )
     if seen:
@@ -101,11 +106,13 @@ def _figures(
 
             groups[k] = metrics.measure_by_length(lengths, of)
         if max(len(g) for g in groups.values()) > 1:
-            found["length"] = figures.by_length(
+            found["length"] = figures.draw_by_length(
                 name, metric, groups, DOMAINS[panel.about.get("domain", DNA.name)].size_units
             )
     if saliency := _first_saliency(networks):
-        found["logo"] = figures.logo(name, saliency["bases"], saliency["cost"], saliency["start"])
+        found["logo"] = figures.draw_logo(
+            name, saliency["bases"], saliency["cost"], saliency["start"]
+        )
     return found
 
 

@@ -11,7 +11,18 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
 from genodiff.reports.figures import NARROW, TALL, WIDE
-from genodiff.reports.svg import BAD, INK, MARKOV, MODEL, MUTED, PAPER, REAL, SOURCE, canvas, to_svg
+from genodiff.reports.svg import (
+    BAD,
+    INK,
+    MARKOV,
+    MODEL,
+    MUTED,
+    PAPER,
+    REAL,
+    SOURCE,
+    open_canvas,
+    to_svg,
+)
 
 _COLOURS = (MODEL, SOURCE, MARKOV, BAD, REAL, INK)
 _DASHES = ("-", "--", "-.", ":")
@@ -29,12 +40,12 @@ class Dot(NamedTuple):
     role: str
 
 
-def dots(name: str, metric: str, rows: Sequence[Dot], *, narrow: bool = False) -> str:
+def draw_dots(name: str, metric: str, rows: Sequence[Dot], *, narrow: bool = False) -> str:
     """One line per model: its seeds as small points, the mean with its interval.
 
     Published means are open diamonds.
     """
-    with canvas(NARROW if narrow else WIDE, 0.7 + 0.24 * len(rows)) as figure:
+    with open_canvas(NARROW if narrow else WIDE, 0.7 + 0.24 * len(rows)) as figure:
         ax = figure.add_subplot()
         for y, row in enumerate(reversed(rows)):
             colour = {"model": MODEL, "scratch": SOURCE, "baseline": MARKOV}.get(row.role, MUTED)
@@ -68,7 +79,7 @@ def dots(name: str, metric: str, rows: Sequence[Dot], *, narrow: bool = False) -
         return to_svg(figure, f"{name}-dots{'-narrow' * narrow}", title)
 
 
-def learning(
+def draw_learning(
     name: str,
     metric: str,
     models: Mapping[str, Sequence[Sequence[Mapping[str, Any]]]],
@@ -76,7 +87,7 @@ def learning(
     narrow: bool = False,
 ) -> str:
     """Losses (training dashed) and the validation metric by epoch, a line for each seed."""
-    with canvas(*((NARROW, 2 * TALL) if narrow else (WIDE, TALL))) as figure:
+    with open_canvas(*((NARROW, 2 * TALL) if narrow else (WIDE, TALL))) as figure:
         left, right = figure.subplots(*((2, 1) if narrow else (1, 2)))
         for colour, (model, seeds) in zip(_cycle(len(models)), models.items(), strict=True):
             for i, epochs in enumerate(seeds):
@@ -135,9 +146,9 @@ def _plot_model(ax: Axes, i: int, label: str, x: Sequence[float], y: Sequence[fl
     )
 
 
-def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
+def draw_reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
     """Share of right decisions by confidence; a calibrated model lies on the diagonal."""
-    with canvas(WIDE / 2, TALL) as figure:
+    with open_canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
         for i, (model, found) in enumerate(models.items()):
@@ -152,11 +163,11 @@ def reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
         return to_svg(figure, f"{name}-calibration", "Calibration of " + ", ".join(models))
 
 
-def by_length(
+def draw_by_length(
     name: str, metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]], unit: str = "bases"
 ) -> str:
     """The metric in groups of sequences of like length, which is in `unit`."""
-    with canvas(WIDE / 2, TALL) as figure:
+    with open_canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         for i, (model, groups) in enumerate(models.items()):
             at = [(g["from"] + g["to"]) / 2 for g in groups]
@@ -167,12 +178,12 @@ def by_length(
         return to_svg(figure, f"{name}-length", f"{metric} by length of " + ", ".join(models))
 
 
-def logo(name: str, bases: str, cost: Sequence[float], start: int) -> str:
+def draw_logo(name: str, bases: str, cost: Sequence[float], start: int) -> str:
     """Each base as tall as the mean cost of a change there, in the score of the class.
 
     Changes that gain are drawn below the line.
     """
-    with canvas(WIDE, 1.7) as figure:
+    with open_canvas(WIDE, 1.7) as figure:
         ax = figure.add_subplot()
         for i, (base, height) in enumerate(zip(bases, cost, strict=True)):
             _letter(ax, base, i, height)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from genodiff.domain import DNA, DOMAINS
-from genodiff.reports.blocks import duration
+from genodiff.reports.blocks import describe_duration
 from genodiff.reports.sweep_results import ModelResult, TaskResult
 from genodiff.tasks.audit import audit_lines
 
 
-def cell(line: ModelResult) -> str:
+def format_cell(line: ModelResult) -> str:
     """`0.8123 ± 0.0040`."""
     return f"{line.mean:.4f} ± {line.range:.4f}" if len(line.rows) > 1 else f"{line.mean:.4f}"
 
@@ -23,13 +23,13 @@ def _interval(pair: tuple[float, float] | None) -> str:
     return "" if pair is None else f"{pair[0]:.4f} to {pair[1]:.4f}"
 
 
-def table_rows(panel: TaskResult) -> list[dict[str, str]]:
+def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
     """A task's table: baselines, networks and published values, each from the worst to the best."""
     rows = [
         {
             "role": line.role,
             "name": line.name,
-            "value": cell(line),
+            "value": format_cell(line),
             "interval": _interval(line.spread.ci95 if line.spread else None),
             "seeds": str(len(line.rows)),
             "valid": _mean(r["valid"] for r in line.rows),
@@ -38,7 +38,7 @@ def table_rows(panel: TaskResult) -> list[dict[str, str]]:
                 for name in panel.about.get("metrics", [])[1:]
             ),
             "setting": _setting(line.rows[0], panel.about.get("domain", DNA.name)),
-            "seconds": duration(float(np.mean([r["seconds"] for r in line.rows]))),
+            "seconds": describe_duration(float(np.mean([r["seconds"] for r in line.rows]))),
         }
         for line in panel.lines
     ]
@@ -101,7 +101,7 @@ def audit_text(panel: TaskResult) -> list[str]:
         return ["made by another version of genodiff: give the command of the sweep again"]
 
 
-def markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -> list[str]:
+def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -> list[str]:
     """RESULTS.md as lines."""
     out = ["# Fine-tuning results", ""]
     out.append(
@@ -123,7 +123,7 @@ def markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -
             f"|---|---|{'---|' * len(names)}",
         ]
         for p in some:
-            cells = {line.name: cell(line) for line in p.lines}
+            cells = {line.name: format_cell(line) for line in p.lines}
             out.append(
                 f"| {p.task} | {p.about['metric']} | "
                 f"{' | '.join(cells.get(name, '') for name in names)} |"
@@ -139,7 +139,7 @@ def markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -
             f"| {r['name']}{' (published)' if r['role'] == 'published' else ''} | {r['value']} "
             f"| {r['interval']} | {r['seeds']} "
             f"| {r['valid']} | {r['others']} | {r['setting']} | {r['seconds']} |"
-            for r in table_rows(p)
+            for r in make_table_rows(p)
         ]
         out += ["", "Audit:", "```", *audit_text(p), "```", *cut_notes(p)]
     out += ["", "## How", ""]

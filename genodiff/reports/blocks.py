@@ -12,7 +12,7 @@ from genodiff.generate.scorecard import Summary
 from genodiff.reports.comparison import Comparison
 from genodiff.reports.evaluation import Evaluation, Group
 from genodiff.reports.figures import BitsLine
-from genodiff.reports.findings import BASES, gap_closed
+from genodiff.reports.findings import BASES, measure_gap_closed
 from genodiff.reports.folder import RunParts, SampleRecord, dump
 from genodiff.reports.sample_figures import Series
 from genodiff.vocabulary import BYTES
@@ -46,20 +46,20 @@ _WHAT_OF_TEXT = {
 }
 
 
-def quoted(path: Path) -> str:
+def quote_path(path: Path) -> str:
     """A path as a shell takes it."""
     return shlex.quote(str(path))
 
 
-def commands(folder: RunParts) -> dict[str, str]:
+def list_commands(folder: RunParts) -> dict[str, str]:
     """The commands that make what a run lacks."""
-    run = quoted(folder.path)
+    run = quote_path(folder.path)
     recipe = str(folder.config.get("recipe") or "RECIPE")
     return {
         "train": f"genodiff train {shlex.quote(recipe)} --out {run}",
         "eval": f"genodiff eval {run}",
         "sample": f"genodiff sample --checkpoint {run} {folder.domain.output_flag} "
-        + quoted(folder.path / folder.domain.samples)
+        + quote_path(folder.path / folder.domain.samples)
         + " --n 64" * (folder.domain is domain.DNA),
     }
 
@@ -87,12 +87,12 @@ def _rows(folder: RunParts) -> int:
     return found if isinstance(found, int) else BYTES.padded_size
 
 
-def interval(pair: tuple[float, float] | None, digits: int = 3) -> str:
+def format_interval(pair: tuple[float, float] | None, digits: int = 3) -> str:
     """`1.401 to 1.423`, or nothing."""
     return "" if pair is None else f"{pair[0]:.{digits}f} to {pair[1]:.{digits}f}"
 
 
-def lines(e: Evaluation) -> list[BitsLine]:
+def list_lines(e: Evaluation) -> list[BitsLine]:
     """The lines of the number line, from the worst to the best that is possible."""
     found = [BitsLine("uniform", "uniform", e.uniform_bits)]
     markov = e.markov()
@@ -107,7 +107,7 @@ def lines(e: Evaluation) -> list[BitsLine]:
     return found
 
 
-def line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]:
+def list_line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]:
     """The table under the number line."""
     pairs = {"model": e.ci95_bits, "source": e.source_ci95_bits}
     return [
@@ -116,20 +116,20 @@ def line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]:
             "name": x.name,
             "bits": f"{x.bits:.4f}",
             "perplexity": f"{2**x.bits:.3f}",
-            "interval": interval(pairs.get(x.role), 4),
+            "interval": format_interval(pairs.get(x.role), 4),
             "what": (_WHAT_OF_TEXT if e.unit == "byte" else _WHAT)[x.role],
         }
         for x in shown
     ]
 
 
-def headline(e: Evaluation) -> dict[str, str]:
+def make_headline(e: Evaluation) -> dict[str, str]:
     """The first thing a reader sees."""
     size = f"{e.tokens:,} {e.unit}s" + (
         f" in {e.windows:,} windows" if e.windows is not None else ""
     )
     markov = e.markov()
-    share = gap_closed(e)
+    share = measure_gap_closed(e)
     said = f"Measured on {size} of the held-out {e.split} split; {_perplexity(e)}."
     if share is not None and e.source_bits is not None:
         said += (
@@ -153,8 +153,8 @@ def headline(e: Evaluation) -> dict[str, str]:
     if e.source_bits is not None:
         caption += " Left of the source lies what cannot be."
     return {
-        "bits": f"{e.bits_per_base:.3f}", "interval": interval(e.ci95_bits), "sentence": said,
-        "line_caption": caption,
+        "bits": f"{e.bits_per_base:.3f}", "interval": format_interval(e.ci95_bits),
+        "sentence": said, "line_caption": caption,
         "split": e.split, "size": size, "sign": "" if e.figure == "exact" else ", at most",
     }  # fmt: skip
 
@@ -170,7 +170,7 @@ def _beside(better: float) -> str:
     return f"It is {abs(better):.3f} bits {'below' if better >= 0 else 'above'}"
 
 
-def validations(folder: RunParts) -> list[tuple[float, float, float]]:
+def read_validations(folder: RunParts) -> list[tuple[float, float, float]]:
     """(step, bits, half-width of the interval) of each validation."""
     m = folder.metrics or {}
     nothing = [math.nan] * len(m.get("step", []))
@@ -180,7 +180,7 @@ def validations(folder: RunParts) -> list[tuple[float, float, float]]:
     return [row for row in rows if math.isfinite(row[1])]
 
 
-def training(folder: RunParts) -> str:
+def describe_training(folder: RunParts) -> str:
     """How long and how fast, in one line."""
     m = folder.metrics or {}
     last = {
@@ -193,20 +193,20 @@ def training(folder: RunParts) -> str:
     if (tokens := last.get("tokens")) is not None:
         parts.append(f"{tokens:,.0f} tokens")
     if (seconds := last.get("seconds")) is not None:
-        parts.append(duration(seconds))
+        parts.append(describe_duration(seconds))
         if tokens and seconds > 0:
             parts.append(f"{tokens / seconds:,.0f} tokens/s")
     return " · ".join(parts)
 
 
-def duration(seconds: float) -> str:
+def describe_duration(seconds: float) -> str:
     """Seconds, minutes or hours as people say them."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def curve(e: Evaluation) -> list[tuple[float, float, float]]:
+def read_curve(e: Evaluation) -> list[tuple[float, float, float]]:
     """(mask rate, bits, half-width of a 95 % interval) of each bin that has a figure."""
     return [
         ((p.rate_lo + p.rate_hi) / 2, p.nats / _LN2, 1.96 * (p.se or 0.0) / _LN2)
@@ -222,14 +222,14 @@ def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
     return {
         "name": name, "what": what, "tokens": f"{g.tokens:,}",
         "bits": "" if g.bits_per_base is None else f"{g.bits_per_base:.3f}",
-        "interval": interval(g.ci95_bits),
+        "interval": format_interval(g.ci95_bits),
         "perplexity": "" if g.perplexity is None else f"{g.perplexity:.3f}",
         "zero": f"{markov[0]:.3f}" if 0 in markov else "",
         "markov": f"{min(markov.values()):.3f}" if markov else "",
     }  # fmt: skip
 
 
-def region_rows(e: Evaluation) -> list[dict[str, str]]:
+def list_region_rows(e: Evaluation) -> list[dict[str, str]]:
     """Bases by class; a class without bases is left out."""
     k = e.repeat_kmer or 24
     return [
@@ -239,7 +239,7 @@ def region_rows(e: Evaluation) -> list[dict[str, str]]:
     ]
 
 
-def contig_rows(e: Evaluation) -> list[dict[str, str]]:
+def list_contig_rows(e: Evaluation) -> list[dict[str, str]]:
     """The contigs with the most bases."""
     scored = [(name, g) for name, g in e.contigs.items() if g is not None]
     return [
@@ -265,7 +265,7 @@ def sample(s: SampleRecord, kind: domain.Domain = domain.DNA) -> dict[str, Any]:
     return {"title": title, "runs": runs, "left": f"{left:,}" if left else ""}
 
 
-def series(comparison: Comparison, what: Literal["gc", "homopolymers"]) -> list[Series]:
+def make_series(comparison: Comparison, what: Literal["gc", "homopolymers"]) -> list[Series]:
     """One figure of each set: real first, so that the others are drawn over it."""
     found = [Series("real", "real", getattr(comparison.card.real, what))]
     if comparison.card.markov is not None:
@@ -280,7 +280,7 @@ class _Row(NamedTuple):
     values: list[str]
 
 
-def card(comparison: Comparison) -> dict[str, Any]:
+def make_card(comparison: Comparison) -> dict[str, Any]:
     """The scorecard as a sentence and two tables."""
     c = comparison.card
     sets: list[Summary] = [c.samples, *([c.markov] if c.markov is not None else []), c.real]
@@ -319,7 +319,9 @@ class FactTable(NamedTuple):
     rows: list[tuple[str, str]]
 
 
-def provenance(found: dict[str, Any] | None, windows: list[tuple[str, str]]) -> list[FactTable]:
+def list_provenance(
+    found: dict[str, Any] | None, windows: list[tuple[str, str]]
+) -> list[FactTable]:
     """provenance.json as tables: plain values, and a table for each object in it.
 
     The last table says what was left out of the splits.

@@ -22,7 +22,7 @@ from genodiff.reports.svg import (
     MUTED,
     PAPER,
     SOURCE,
-    canvas,
+    open_canvas,
     to_svg,
 )
 
@@ -79,7 +79,7 @@ def spread_labels(
     return found
 
 
-def number_line(
+def draw_number_line(
     lines: Sequence[BitsLine],
     closed: float | None = None,
     unit: str = "base",
@@ -96,7 +96,7 @@ def number_line(
     high = max(x.high if x.high is not None else x.bits for x in lines)
     pad = max((high - low) * 0.07, 0.01)
     title = f"Bits per {unit}: " + ", ".join(f"{x.name} {x.bits:.3f}" for x in lines)
-    with canvas(WIDE, 1.95 if closed is not None else 1.6) as figure:
+    with open_canvas(WIDE, 1.95 if closed is not None else 1.6) as figure:
         ax = figure.add_subplot()
         ax.set_xlim(low - pad, high + pad)
         ax.set_ylim(-0.62 if closed is not None else -0.15, 1.16)
@@ -175,7 +175,7 @@ def _number_rows(lines: Sequence[BitsLine], closed: float | None, unit: str) -> 
     """The number line with a row for each line, its name and figure on the left."""
     shown = sorted(lines, key=lambda x: x.bits)
     title = f"Bits per {unit}: " + ", ".join(f"{x.name} {x.bits:.3f}" for x in lines)
-    with canvas(NARROW, 0.6 + 0.27 * len(shown)) as figure:
+    with open_canvas(NARROW, 0.6 + 0.27 * len(shown)) as figure:
         ax = figure.add_subplot()
         for y, line in enumerate(shown):
             colour = _COLOUR[line.role]
@@ -222,7 +222,7 @@ def _reference_lines(ax: Axes, lines: Sequence[BitsLine]) -> None:
         )  # fmt: skip
 
 
-def curves(
+def draw_curves(
     steps: Sequence[float],
     loss: Sequence[float],
     valid: Sequence[tuple[float, float, float]],
@@ -239,7 +239,7 @@ def curves(
     x, y = np.asarray(steps, float), np.asarray(loss, float)
     fine = np.isfinite(y)
     x, y = x[fine], y[fine]
-    with canvas(*((NARROW, 3.9) if narrow else (WIDE, TALL))) as figure:
+    with open_canvas(*((NARROW, 3.9) if narrow else (WIDE, TALL))) as figure:
         ax = figure.add_subplot()
         if len(y):
             bx, by = _binned(x, y, 400)
@@ -313,7 +313,7 @@ def _running_mean(y: np.ndarray, half: int) -> np.ndarray:
     return (total[high] - total[low]) / (high - low)
 
 
-def mask_rate_curve(
+def draw_mask_rate_curve(
     rate: Sequence[float],
     bits: Sequence[float],
     half: Sequence[float],
@@ -324,7 +324,7 @@ def mask_rate_curve(
     narrow: bool = False,
 ) -> str:
     """C_k/k against the masked share k/n: bits per masked base, by the share that is masked."""
-    with canvas(NARROW if narrow else WIDE, TALL) as figure:
+    with open_canvas(NARROW if narrow else WIDE, TALL) as figure:
         ax = figure.add_subplot()
         ax.errorbar(
             rate,

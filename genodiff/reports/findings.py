@@ -20,7 +20,7 @@ class Finding(NamedTuple):
     text: str
 
 
-def gap_closed(e: Evaluation) -> float | None:
+def measure_gap_closed(e: Evaluation) -> float | None:
     """The share of the gap between the order-0 line and the source that the bound has closed.
 
     It is None without a source.
@@ -31,7 +31,7 @@ def gap_closed(e: Evaluation) -> float | None:
     return (start - e.bits_per_base) / (start - e.source_bits)
 
 
-def below_source(e: Evaluation) -> bool:
+def is_below_source(e: Evaluation) -> bool:
     """Whether the bound lies below the source by more than the interval.
 
     No model can do that, so something leaks.
@@ -43,26 +43,26 @@ def below_source(e: Evaluation) -> bool:
     return e.source_bits is not None and high < e.source_bits
 
 
-def findings(folder: RunParts) -> list[Finding]:
+def list_findings(folder: RunParts) -> list[Finding]:
     """All warnings about a run and the evaluation of its headline, the gravest first."""
     found = [
         Finding("warn", f"A part of the run could not be read. {trouble}")
         for trouble in folder.troubles
     ]
     if folder.evaluation is not None:
-        found += evaluation_findings(folder.evaluation)
+        found += list_evaluation_findings(folder.evaluation)
     found += _of_training(folder) + _of_samples(folder) + _of_match(folder)
     return sorted(found, key=lambda f: f.level != "bad")
 
 
-def evaluation_findings(e: Evaluation) -> list[Finding]:
+def list_evaluation_findings(e: Evaluation) -> list[Finding]:
     """Warnings about one evaluation; only those of the headline's stand at the top of the page."""
     said: list[str] = []
     bad: list[Finding] = []
     words = "n-grams" if e.unit == "byte" else "k-mers"
     markov = e.markov()
     best = e.best_markov()
-    if below_source(e):
+    if is_below_source(e):
         text = (
             f"The bound on {e.split} ({e.bits_per_base:.4f} bits) is below the source's own "
             f"({e.source_bits:.4f}) by"

@@ -2,9 +2,9 @@
 
 The page also says what is not known.
 
-The page is made of plain values: `context` turns the parts of a run folder into them, the template
-only lays them out, with everything escaped but the figures, which are ours. The same inputs give
-the same bytes.
+The page is made of plain values: `make_context` turns the parts of a run folder into them,
+the template only lays them out, with everything escaped but the figures, which are ours.
+The same inputs give the same bytes.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from genodiff.io import atomic
 from genodiff.io.target import seal_page
 from genodiff.reports import blocks, figures, sample_figures
 from genodiff.reports.comparison import Comparison
-from genodiff.reports.findings import findings, gap_closed
+from genodiff.reports.findings import list_findings, measure_gap_closed
 from genodiff.reports.folder import RunParts, read_folder
-from genodiff.reports.other_evaluations import other_tables
+from genodiff.reports.other_evaluations import list_other_tables
 from genodiff.reports.reference import open_reference
-from genodiff.reports.svg import in_both_widths
+from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
 
 
@@ -41,11 +41,11 @@ def write_report(
     comparison = None if reference is None else reference.comparison(folder)
     windows = [] if reference is None else reference.windows()
     target = run / "report.html" if out is None else out
-    atomic.write_text(target, seal_page(render(folder, comparison, note, windows)))
+    atomic.write_text(target, seal_page(render_page(folder, comparison, note, windows)))
     return target
 
 
-def render(
+def render_page(
     folder: RunParts,
     comparison: Comparison | None = None,
     note: str = "",
@@ -56,15 +56,15 @@ def render(
     `comparison` sets samples beside real DNA, and `note` says why there is none. `windows` has a
     line for each split.
     """
-    return render_template("page.html.jinja", context(folder, comparison, note, list(windows)))
+    return render_template("page.html.jinja", make_context(folder, comparison, note, list(windows)))
 
 
-def context(
+def make_context(
     folder: RunParts, comparison: Comparison | None, note: str, windows: list[tuple[str, str]]
 ) -> dict[str, Any]:
     """Everything that the template shows, as strings, numbers and lists."""
     evaluation = folder.evaluation
-    lines = blocks.lines(evaluation) if evaluation is not None else []
+    lines = blocks.list_lines(evaluation) if evaluation is not None else []
     samples = folder.samples or []
     unit = folder.domain.size_unit
     return {
@@ -81,25 +81,25 @@ def context(
             ("configuration", "Configuration"),
             ("provenance", "Provenance"),
         ],
-        "commands": blocks.commands(folder),
-        "again": f"genodiff report {blocks.quoted(folder.path)}",
-        "headline": blocks.headline(evaluation) if evaluation is not None else None,
-        "others": other_tables(folder),
-        "findings": findings(folder),
+        "commands": blocks.list_commands(folder),
+        "again": f"genodiff report {blocks.quote_path(folder.path)}",
+        "headline": blocks.make_headline(evaluation) if evaluation is not None else None,
+        "others": list_other_tables(folder),
+        "findings": list_findings(folder),
         "figures": {name: Markup(svg) for name, svg in _figures(folder, comparison, lines).items()},
-        "lines": blocks.line_rows(evaluation, lines) if evaluation is not None else [],
-        "training": blocks.training(folder),
-        "regions": blocks.region_rows(evaluation) if evaluation is not None else [],
-        "contigs": blocks.contig_rows(evaluation) if evaluation is not None else [],
+        "lines": blocks.list_line_rows(evaluation, lines) if evaluation is not None else [],
+        "training": blocks.describe_training(folder),
+        "regions": blocks.list_region_rows(evaluation) if evaluation is not None else [],
+        "contigs": blocks.list_contig_rows(evaluation) if evaluation is not None else [],
         "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS)
         if evaluation is not None
         else 0,
-        "card": blocks.card(comparison) if comparison is not None else None,
+        "card": blocks.make_card(comparison) if comparison is not None else None,
         "card_note": note,
         "samples": [blocks.sample(s, folder.domain) for s in samples[: blocks.MOST_SAMPLES]],
         "samples_total": f"{len(samples):,}",
         "config": folder.config_text,
-        "provenance": blocks.provenance(folder.provenance, windows),
+        "provenance": blocks.list_provenance(folder.provenance, windows),
     }
 
 
@@ -116,23 +116,26 @@ def _figures(
     scale = evaluation.tokens_per_byte if evaluation is not None else 1.0
     model = next((x for x in lines if x.role == "model"), None)
     if evaluation is not None:
-        drawn["line"] = in_both_widths(figures.number_line, lines, gap_closed(evaluation), unit)
+        drawn["line"] = draw_both_widths(
+            figures.draw_number_line, lines, measure_gap_closed(evaluation), unit
+        )
     if folder.metrics is not None and folder.metrics.get("loss_bits"):
         loss = [scale * bits for bits in folder.metrics["loss_bits"]]
         valid = [
-            (step, scale * bits, scale * half) for step, bits, half in blocks.validations(folder)
+            (step, scale * bits, scale * half)
+            for step, bits, half in blocks.read_validations(folder)
         ]
-        drawn["curves"] = in_both_widths(
-            figures.curves, folder.metrics["step"], loss, valid, anchors, model, unit
+        drawn["curves"] = draw_both_widths(
+            figures.draw_curves, folder.metrics["step"], loss, valid, anchors, model, unit
         )
-    if evaluation is not None and (curve := blocks.curve(evaluation)):
+    if evaluation is not None and (curve := blocks.read_curve(evaluation)):
         rate, bits, half = zip(*curve, strict=True)
-        drawn["mask_rate"] = in_both_widths(
-            figures.mask_rate_curve, rate, bits, half, evaluation.bits_per_base, anchors, unit
+        drawn["mask_rate"] = draw_both_widths(
+            figures.draw_mask_rate_curve, rate, bits, half, evaluation.bits_per_base, anchors, unit
         )
     if comparison is not None:
-        drawn["kmers"] = in_both_widths(
-            sample_figures.trinucleotides, comparison.words, comparison.spectra
+        drawn["kmers"] = draw_both_widths(
+            sample_figures.draw_trinucleotides, comparison.words, comparison.spectra
         )
         card = comparison.card
         sets = [(sample_figures.Series("samples", "samples", card.js_samples), "samples")]
@@ -143,7 +146,9 @@ def _figures(
         sets.append(
             (sample_figures.Series("real", "real", card.js_floor), "other real sequence (floor)")
         )
-        drawn["js"] = sample_figures.distances(card.kmer_sizes, sets)
-        drawn["gc"] = sample_figures.gc_histogram(blocks.series(comparison, "gc"))
-        drawn["runs"] = sample_figures.homopolymers(blocks.series(comparison, "homopolymers"))
+        drawn["js"] = sample_figures.draw_distances(card.kmer_sizes, sets)
+        drawn["gc"] = sample_figures.gc_histogram(blocks.make_series(comparison, "gc"))
+        drawn["runs"] = sample_figures.draw_homopolymers(
+            blocks.make_series(comparison, "homopolymers")
+        )
     return drawn

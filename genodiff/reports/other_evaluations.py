@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from genodiff.reports.blocks import interval
+from genodiff.reports.blocks import format_interval
 from genodiff.reports.evaluation import Evaluation
-from genodiff.reports.findings import evaluation_findings
+from genodiff.reports.findings import list_evaluation_findings
 from genodiff.reports.folder import RunParts
 
 _OWN = "Other evaluations of the run's own data"
 _FOREIGN = "On other data"
 
 
-def other_tables(folder: RunParts) -> list[dict[str, Any]]:
+def list_other_tables(folder: RunParts) -> list[dict[str, Any]]:
     """Title and rows of each table; other data never stand in a table with the run's own."""
     rows: dict[str, list[dict[str, Any]]] = {_OWN: [], _FOREIGN: []}
     for name, e in folder.evaluations.items():
@@ -27,7 +27,7 @@ def _row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
         "scored": f"{e.tokens:,}",
         "windows": _windows(e),
         "bits": f"{'=' if e.figure == 'exact' else '≤'} {e.bits_per_base:.3f}",
-        "interval": interval(e.ci95_bits),
+        "interval": format_interval(e.ci95_bits),
         "best": "" if best is None else f"{best[1]:.3f} ({best[0]})",
         "notes": " ".join(_notes(e, weights)),
     }
@@ -41,7 +41,7 @@ def _windows(e: Evaluation) -> str:
 
 
 def _notes(e: Evaluation, weights: str) -> list[str]:
-    said = [finding.text for finding in evaluation_findings(e)]
+    said = [finding.text for finding in list_evaluation_findings(e)]
     if e.checkpoint and weights and not weights.startswith(e.checkpoint):
         step = "" if e.step is None else f" (step {e.step:,})"
         said.append(f"Made from other weights than model.safetensors{step}.")

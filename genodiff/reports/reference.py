@@ -23,9 +23,9 @@ from genodiff.reports.comparison import Comparison, Ids, compare_sequences
 from genodiff.reports.folder import RunParts
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_recipe
-from genodiff.scoring.lines import MARKOV_ORDER, split_stretches, train_counts
-from genodiff.scoring.markov import LETTERS, base_codes, fit
-from genodiff.scoring.repeats import shared_cover, shared_kmers
+from genodiff.scoring.lines import MARKOV_ORDER, count_train_words, split_stretches
+from genodiff.scoring.markov import LETTERS, encode_bases, fit
+from genodiff.scoring.repeats import measure_shared_cover, shared_kmers
 
 MOST_REAL = 512  # windows
 MOST_LENGTH = 1 << 14  # bases of each, and of each Markov sequence
@@ -81,7 +81,9 @@ class ReferenceData(NamedTuple):
             else {}
         )
         order = min(lines, key=lambda k: lines[k], default=ORDER)
-        markov = fit(train_counts(self.store, MARKOV_ORDER, legacy_caduceus_tiling=tiles.legacy))
+        markov = fit(
+            count_train_words(self.store, MARKOV_ORDER, legacy_caduceus_tiling=tiles.legacy)
+        )
         drawn = markov.sample(
             len(samples), length, generator(self.config.seed, Purpose.BASELINE), order
         )
@@ -91,7 +93,7 @@ class ReferenceData(NamedTuple):
             real,
             [DNA.encode(LETTERS[row].tobytes()) for row in drawn],
             markov_name=f"Markov {order}",
-            source_bits=source_bits if toy else None,
+            source_bits=measure_source_bits if toy else None,
             copied=None
             if toy or self.store.splits.intervals["train"].n_bases > MOST_COPIED
             else self._copied,
@@ -99,11 +101,11 @@ class ReferenceData(NamedTuple):
 
     def _copied(self, sequences: Sequence[Ids]) -> float:
         """The share of the bases of `sequences` in 24-mers that train has too, on either strand."""
-        codes = [base_codes(ids) for ids in sequences]
+        codes = [encode_bases(ids) for ids in sequences]
         train = split_stretches(
             self.store, "train", legacy_caduceus_tiling=self.config.data.legacy_caduceus_tiling
         )
-        share = shared_cover(codes, shared_kmers(codes, train))
+        share = measure_shared_cover(codes, shared_kmers(codes, train))
         return float(np.average(share, weights=[max(len(c), 1) for c in codes]))
 
     def _windows(self, split: str, length: int) -> DnaWindows:
@@ -133,7 +135,7 @@ def open_reference(folder: RunParts, *, offline: bool = True) -> tuple[Reference
         )
 
 
-def source_bits(sequences: Sequence[Ids]) -> float:
+def measure_source_bits(sequences: Sequence[Ids]) -> float:
     """Bits per base of a set under the toy's true source, each sequence a fresh draw."""
     toy = ToySource()
     longest = max(len(s) for s in sequences)

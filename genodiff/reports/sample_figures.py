@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator, PercentFormatter
 
 from genodiff.reports.figures import NARROW, TALL, WIDE
-from genodiff.reports.svg import MARKOV, MODEL, REAL, canvas, to_svg
+from genodiff.reports.svg import MARKOV, MODEL, REAL, open_canvas, to_svg
 
 
 class Series(NamedTuple):
@@ -26,7 +26,9 @@ _SET_MARKER = {"samples": "o", "real": "s", "markov": "^"}
 _SET_DASH = {"samples": "-", "real": "--", "markov": "-."}
 
 
-def trinucleotides(names: Sequence[str], sets: Sequence[Series], *, narrow: bool = False) -> str:
+def draw_trinucleotides(
+    names: Sequence[str], sets: Sequence[Series], *, narrow: bool = False
+) -> str:
     """Bars of 3-mer frequencies in each set, both strands pooled, sorted by the real set.
 
     Values are shares in [0, 1], in the order of `names`. Narrow, the bars lie on their sides.
@@ -35,7 +37,7 @@ def trinucleotides(names: Sequence[str], sets: Sequence[Series], *, narrow: bool
     order = np.argsort(-np.asarray(real.values, float), kind="stable")
     at = np.arange(len(names))
     size = (NARROW, 0.9 + 0.145 * len(names)) if narrow else (WIDE, TALL)
-    with canvas(*size) as figure:
+    with open_canvas(*size) as figure:
         ax = figure.add_subplot()
         bars = ax.barh if narrow else ax.bar
         bars(
@@ -74,9 +76,9 @@ def trinucleotides(names: Sequence[str], sets: Sequence[Series], *, narrow: bool
         return to_svg(figure, name, "3-mer frequencies of " + ", ".join(s.name for s in sets))
 
 
-def distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:
+def draw_distances(sizes: Sequence[int], sets: Sequence[tuple[Series, str]]) -> str:
     """Jensen-Shannon distance to real sequences by word size, one labelled line per set."""
-    with canvas(WIDE / 2, TALL) as figure:
+    with open_canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         for s, label in sets:
             ax.plot(
@@ -104,7 +106,7 @@ def gc_histogram(sets: Sequence[Series]) -> str:
     )
     width = next(w for w in (0.01, 0.02, 0.05, 0.1) if (high - low) / w <= 16 or w == 0.1)
     edges = np.arange(np.floor(low / width) - 1, np.ceil(high / width) + 2) * width
-    with canvas(WIDE / 2, TALL) as figure:
+    with open_canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         for s in sets:
             values = np.asarray(s.values, float)
@@ -127,14 +129,14 @@ def gc_histogram(sets: Sequence[Series]) -> str:
         return to_svg(figure, "fig-gc", "GC per sequence in " + ", ".join(s.name for s in sets))
 
 
-def homopolymers(sets: Sequence[Series]) -> str:
+def draw_homopolymers(sets: Sequence[Series]) -> str:
     """Share of bases in homopolymer runs, by run length.
 
     Values are shares in [0, 1] for lengths 1, 2 and so on. The last one includes all longer runs.
     """
     n = len(sets[0].values)
     at = np.arange(1, n + 1)
-    with canvas(WIDE / 2, TALL) as figure:
+    with open_canvas(WIDE / 2, TALL) as figure:
         ax = figure.add_subplot()
         for s in sets:
             values = np.asarray(s.values, float)

@@ -67,7 +67,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 
 
 @contextmanager
-def canvas(width: float, height: float) -> Iterator[Figure]:
+def open_canvas(width: float, height: float) -> Iterator[Figure]:
     """An empty figure of `width` × `height` inches in the report's style.
 
     No global state of pyplot is changed.
@@ -78,7 +78,7 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
         yield figure
 
 
-def in_both_widths(draw: Callable[..., str], *given: Any, **options: Any) -> str:
+def draw_both_widths(draw: Callable[..., str], *given: Any, **options: Any) -> str:
     """A figure drawn twice, for wide pages and for phones; the page's style shows one of the two.
 
     `draw` takes `narrow` and gives its figure another name then.

@@ -102,7 +102,7 @@ def _tell_apart(own: str, all_of_them: Sequence[str]) -> list[str]:
     ]
 
 
-def summary_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+def format_summary(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The rows as lines for a terminal: task, model, mean, max − min, seeds."""
     lines = []
     for (_, task, split, _), groups in group_rows(rows).items():

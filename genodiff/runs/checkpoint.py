@@ -160,7 +160,7 @@ class State(NamedTuple):
     counters: dict[str, Any]
 
 
-def checkpoint_path(run: Path, step: int) -> Path:
+def locate_checkpoint(run: Path, step: int) -> Path:
     """Where the checkpoint of `step` stands."""
     return run / FOLDER / f"step_{step:08d}"
 
@@ -186,7 +186,7 @@ def save_checkpoint(
     One that exists already is kept if it is sound. `data` names the data (fingerprint, source).
     Raises `MachineError` where the disk is full; older checkpoints stay.
     """
-    target = checkpoint_path(run, state.step)
+    target = locate_checkpoint(run, state.step)
     if os.path.lexists(target):
         try:
             read_state(target)
@@ -214,7 +214,7 @@ def prune_checkpoints(run: Path, keep: int) -> None:
     A folder loses its name first, so that no half of one is ever found.
     """
     for step in list_steps(run)[keep:]:
-        folder = checkpoint_path(run, step)
+        folder = locate_checkpoint(run, step)
         doomed = folder.with_name(f".genodiff-{os.getpid()}-pruned{step}.tmp")
         atomic.crash_point()
         folder.rename(doomed)
@@ -294,7 +294,7 @@ def restore_state(run: Path) -> State | None:
     """
     faults: list[tuple[Path, CheckpointError]] = []
     for step in list_steps(run):
-        folder = checkpoint_path(run, step)
+        folder = locate_checkpoint(run, step)
         try:
             state = read_state(folder)
         except CheckpointError as fault:
@@ -327,7 +327,7 @@ def publish_model(run: Path, step: int) -> None:
     The weights go first, then the card that names their hash.
     """
     for name in (WEIGHTS, CARD):
-        atomic.write_bytes(run / name, read_bytes(checkpoint_path(run, step) / name))
+        atomic.write_bytes(run / name, read_bytes(locate_checkpoint(run, step) / name))
 
 
 def _stamp(raw: bytes) -> dict[str, Any]:

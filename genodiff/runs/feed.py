@@ -16,16 +16,16 @@ from genodiff.data.file_tokenizer import FileTokenizer
 from genodiff.data.loader import EvalBatches, TrainBatches
 from genodiff.data.recipe import Recipe, load_recipe, make_user_recipe
 from genodiff.data.store import Store
-from genodiff.data.text_recipe import TextRecipe, load_text_recipe, own_text_recipe
+from genodiff.data.text_recipe import TextRecipe, load_text_recipe, make_text_recipe
 from genodiff.data.text_store import build_text_store
-from genodiff.data.text_windows import text_windows
+from genodiff.data.text_windows import open_text_windows
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import name_tokenizer, open_tokenizer, read_vocabulary
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.tokenizer_files import FOLDER as TOKENIZER
-from genodiff.runs.tokenizer_files import model_tokenizer, read_tokenizer
+from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 
 _log = logging.getLogger("genodiff")
 
@@ -127,7 +127,7 @@ def find_text_recipe(config: RunConfig) -> TextRecipe:
         raise UsageError(
             f"recipe '{OWN}' means your own text, and there is none", fix="give --text FILE"
         )
-    return own_text_recipe(config.text).model_copy(update={"name": OWN})
+    return make_text_recipe(config.text).model_copy(update={"name": OWN})
 
 
 def _open_dna(request: _Request) -> RunData:
@@ -152,7 +152,7 @@ def _open_text(request: _Request) -> RunData:
 
     def cut(split: str) -> Windows:
         data = config.data
-        return text_windows(
+        return open_text_windows(
             store,
             recipe,
             split,
@@ -170,14 +170,14 @@ _OPENERS = {"dna": _open_dna, "text": _open_text}
 def _find_tokenizer(request: _Request) -> Tokenizer:
     run = request.run
     if run is not None and request.alphabet is not None:
-        return model_tokenizer(run, request.alphabet)
+        return open_model_tokenizer(run, request.alphabet)
     files = read_tokenizer(run) if run is not None else {}
     if run is not None and files:
         return FileTokenizer(files, name_tokenizer(files), run / TOKENIZER)
     return open_tokenizer(request.config.data.tokenizer, offline=request.offline)
 
 
-def train_batches(
+def open_train_batches(
     feed: Feed, config: RunConfig, *, rank: int = 0, world_size: int = 1
 ) -> TrainBatches:
     """The training batches: micro-batch k is a pure function of (seed, k)."""
@@ -192,7 +192,7 @@ def train_batches(
     )
 
 
-def valid_batches(feed: Feed, config: RunConfig) -> EvalBatches | None:
+def open_valid_batches(feed: Feed, config: RunConfig) -> EvalBatches | None:
     """The validation batches: always the same windows and masks. None without validation."""
     if feed.valid is None:
         return None

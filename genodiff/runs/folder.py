@@ -20,7 +20,7 @@ from genodiff import __version__
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
-from genodiff.io.identity import time_stamp
+from genodiff.io.identity import stamp_time
 from genodiff.io.target import check_folder, set_aside
 from genodiff.runs.checkpoint import (
     CARD,
@@ -222,7 +222,7 @@ def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
     """What a session is run with: command, versions, code, hardware, time."""
     packages = ("torch", "lightning", "numpy", "safetensors")
     return {
-        "started": time_stamp("milliseconds"),
+        "started": stamp_time("milliseconds"),
         "from_step": step,
         "argv": argv,
         "host": socket.gethostname(),

@@ -20,7 +20,7 @@ class Inputs(NamedTuple):
     draws: Draws
 
 
-def inputs_of(
+def make_inputs(
     batch: Batch,
     backbone: Callable[..., Tensor],
     device: torch.device | str,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from genodiff.errors import MachineError, UsageError
 from genodiff.io.atomic import write_error
-from genodiff.io.identity import time_stamp
+from genodiff.io.identity import stamp_time
 
 try:
     import fcntl
@@ -42,7 +42,7 @@ def hold_lock(run: Path) -> Iterator[None]:
         about = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
-            "started": time_stamp(),
+            "started": stamp_time(),
         }
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, json.dumps(about).encode(), 0)

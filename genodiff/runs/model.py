@@ -20,9 +20,9 @@ from genodiff.runs.checkpoint import (
     MANIFEST,
     WEIGHTS,
     Card,
-    checkpoint_path,
     find_run_folder,
     list_steps,
+    locate_checkpoint,
     read_card,
     read_state,
     verify_folder,
@@ -129,7 +129,7 @@ def check_folder(path: Path) -> dict[str, Any]:
     model = load_model(path)
     steps = list_steps(path)
     for step in steps:
-        read_state(checkpoint_path(path, step))
+        read_state(locate_checkpoint(path, step))
     if (path / MANIFEST).exists():
         read_state(path)
     return {
@@ -147,7 +147,7 @@ def _find_candidates(path: Path) -> Iterator[Path]:
     if top and (not steps or read_card(path).step >= steps[0]):
         yield path
     else:
-        yield from (checkpoint_path(path, step) for step in steps)
+        yield from (locate_checkpoint(path, step) for step in steps)
 
 
 def _read_model(folder: Path, card: Card, path: Path, device: str) -> TrainedModel:

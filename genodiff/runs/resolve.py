@@ -15,7 +15,7 @@ from genodiff.data.text_recipe import load_text_recipe
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import GenodiffError, UsageError, did_you_mean
 from genodiff.runs.config import OWN, RunConfig
-from genodiff.settings import kinds_of, read_yaml
+from genodiff.settings import find_kinds, read_yaml
 
 DEFAULT_STEPS = 10_000
 
@@ -26,7 +26,7 @@ def list_sections() -> dict[str, dict[str, FieldInfo]]:
     """The settings of each section of a `RunConfig`; `backbone` has those of every kind."""
     parts: dict[str, dict[str, FieldInfo]] = {}
     for name, field in RunConfig.model_fields.items():
-        kinds = kinds_of(field)
+        kinds = find_kinds(field)
         for settings in kinds.values():
             parts[name] = settings.model_fields | parts.get(name, {})
         if kinds:

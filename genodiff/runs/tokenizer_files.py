@@ -5,7 +5,7 @@ from pathlib import Path
 from genodiff.alphabet import Alphabet
 from genodiff.data.file_tokenizer import JSON, MERGES, VOCAB, WORDS
 from genodiff.data.tokenizer import Tokenizer
-from genodiff.data.tokenizer_sources import tokenizer_from
+from genodiff.data.tokenizer_sources import rebuild_tokenizer
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.io import atomic
 from genodiff.runs.sealed_files import read_bytes
@@ -38,7 +38,7 @@ def read_tokenizer(run: Path) -> dict[str, bytes]:
     return {name: read_bytes(folder / name, _LARGEST) for name in names}
 
 
-def model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
+def open_model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
     """The tokenizer of a trained model of text.
 
     Raises `CheckpointError` where the run lacks it or has another.
@@ -46,6 +46,6 @@ def model_tokenizer(run: Path, alphabet: Alphabet) -> Tokenizer:
     if not isinstance(alphabet, Vocabulary):
         raise CheckpointError(f"is a {alphabet.domain} model", file=run, fix="give a text run")
     try:
-        return tokenizer_from(read_tokenizer(run), alphabet, run / FOLDER)
+        return rebuild_tokenizer(read_tokenizer(run), alphabet, run / FOLDER)
     except UsageError as fault:
         raise CheckpointError(fault.what, file=fault.file, fix=fault.fix) from None

@@ -13,7 +13,7 @@ from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
-from genodiff.runs.inputs import inputs_of
+from genodiff.runs.inputs import make_inputs
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.mask_curve import remove_curve
@@ -40,7 +40,7 @@ class Bound(NamedTuple):
 
 
 @torch.no_grad()
-def bound_of(
+def measure_bound(
     objective: Objective,
     denoiser: Denoiser,
     batches: EvalBatches,
@@ -77,13 +77,13 @@ def make_bound(
 def _batch_bound(
     objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
 ) -> tuple[Floats, Floats, Floats]:
-    found, soft = objective.bound(*inputs_of(batch, denoiser, device)), batch.soft.to(device)
+    found, soft = objective.bound(*make_inputs(batch, denoiser, device)), batch.soft.to(device)
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
     return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
 
 
-def seconds_per_window(model: TrainedModel, windows: Windows, batch_size: int) -> float:
+def time_window(model: TrainedModel, windows: Windows, batch_size: int) -> float:
     """How long one window takes here: the median of a few small batches, after one to warm up."""
     device = next(model.backbone.parameters()).device
     sample = windows.spread(
@@ -92,18 +92,20 @@ def seconds_per_window(model: TrainedModel, windows: Windows, batch_size: int) -
     elapsed = []
     for seed in range(_PACED + 1):
         start = time.monotonic()
-        bound_of(model.objective, model.backbone, EvalBatches(sample, batch_size, seed), device)
+        measure_bound(
+            model.objective, model.backbone, EvalBatches(sample, batch_size, seed), device
+        )
         elapsed.append(time.monotonic() - start)
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 
 
-def chosen_windows(model: TrainedModel, windows: Windows, options: EvalOptions) -> Windows:
+def choose_windows(model: TrainedModel, windows: Windows, options: EvalOptions) -> Windows:
     """Those windows, evenly spread, that the options' limits leave."""
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
     if options.max_minutes is not None:
         began = time.monotonic()
-        pace = seconds_per_window(model, windows, options.batch_size)
+        pace = time_window(model, windows, options.batch_size)
         left = 60 * options.max_minutes * _SAFETY - (time.monotonic() - began)
         windows = windows.spread(max(1, int(left / (pace * options.repeats))))
     return windows

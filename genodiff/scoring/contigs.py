@@ -3,7 +3,7 @@
 An interval of the split (a contig, or what a BED gives) is cut into blocks of 65,536 bases, or of
 eight trained lengths where these are more. A block with n bases that count is masked at exactly k
 of them, k drawn systematically over blocks and repeats, and its bound (n / k) S_k is shared out
-over the windows that `bound_of` would score alone: a window's part is (n / k) Σ CE of its own
+over the windows that `measure_bound` would score alone: a window's part is (n / k) Σ CE of its own
 masked bases. Figures stand beside the same lines over the same bases, and differ from those of
 windows alone by what the network makes of the longer context.
 
@@ -37,7 +37,7 @@ Streamer = Callable[[Tensor], Iterator[tuple[int, Tensor]]]
 """Ids (L,) of one sequence -> (start, logits of the bases from there on), from left to right."""
 
 
-def contig_bound(
+def measure_contig_bound(
     diffusion: MaskedDiffusion,
     streamer: Streamer,
     windows: Windows,

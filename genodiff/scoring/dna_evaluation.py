@@ -94,17 +94,17 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Progress, bound_of, chosen_windows
-from genodiff.scoring.contigs import contig_bound
+from genodiff.scoring.bound import Progress, choose_windows, measure_bound
+from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import (
+    describe_request,
+    describe_source,
+    describe_work,
     find_train_store,
     open_data,
-    request_keys,
-    source_keys,
-    work_keys,
 )
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.lines import markov_lines, source_nats, train_cover
+from genodiff.scoring.lines import markov_lines, measure_train_cover, source_nats
 from genodiff.scoring.steps import step_bits
 from genodiff.scoring.summary import Lines, summarise
 
@@ -123,13 +123,13 @@ def evaluate_dna(
     began = time.monotonic()
     recipe, store, all_windows, total, _ = open_data(model, options)
     device = next(model.backbone.parameters()).device
-    windows = chosen_windows(model, all_windows, options)
+    windows = choose_windows(model, all_windows, options)
     assert isinstance(windows, DnaWindows)
     assert isinstance(recipe, Recipe)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
     if options.context == "contig" and isinstance(backbone, Caduceus):
-        bound = contig_bound(
+        bound = measure_contig_bound(
             model.diffusion,
             partial(stream, backbone),
             windows,
@@ -140,7 +140,7 @@ def evaluate_dna(
         )
     else:
         batches = EvalBatches(windows, options.batch_size, seed, repeats)
-        bound = bound_of(model.objective, backbone, batches, device, progress)
+        bound = measure_bound(model.objective, backbone, batches, device, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     train = find_train_store(model, options, store) if options.baselines else None
@@ -149,14 +149,14 @@ def evaluate_dna(
         markov = markov_lines(windows, mixture, train)
         # Nothing is copied in the toy genome. Its motifs follow one another, which makes chance
         # matches of 24 bases.
-        cover = None if toy else train_cover(windows, train)
+        cover = None if toy else measure_train_cover(windows, train)
     source = source_nats(ToySource(), windows) if toy else None
     counted = slice(0, 2 if options.soft_masked else 1)
     if not bound.tokens[counted].any():
         what = f"every base of the split {options.split} is soft-masked"
         raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
     return {
-        **request_keys(model, options),
+        **describe_request(model, options),
         "recipe": recipe.name,
         "fasta": store.source.path,
         "bed": recipe.bed,
@@ -166,7 +166,7 @@ def evaluate_dna(
         "windows": len(windows),
         "windows_total": total,
         "dropped": windows.dropped,
-        **source_keys(store, train),
+        **describe_source(store, train),
         **summarise(
             bound,
             windows.contig_index,
@@ -181,7 +181,7 @@ def evaluate_dna(
             bound.rate if options.context == "window" else None,
             bound.tokens[counted].sum(0),
         ),
-        **work_keys(device, began),
+        **describe_work(device, began),
     }
 
 

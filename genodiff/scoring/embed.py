@@ -28,7 +28,7 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
-from genodiff.backbones.strand import both_strands, flip_positions
+from genodiff.backbones.strand import flip_positions, stack_strands
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
@@ -77,7 +77,7 @@ class Reading(NamedTuple):
         return ["base" if self.pool == "none" else "window", *strands, *layers, "channel"]
 
 
-def reading(
+def make_reading(
     backbone: Backbone, alphabet: Alphabet, layers: Sequence[int], pool: str, strand: str
 ) -> Reading:
     """The choices, resolved for a network. Raises `UsageError` for one that it does not have."""
@@ -99,7 +99,7 @@ def reading(
     return Reading(tuple(layer % (n + 1) for layer in layers), pool, strand)
 
 
-def windows_of(
+def cut_windows(
     fasta: Sequences,
     *,
     bed: str | Path | None = None,
@@ -232,7 +232,7 @@ def _embed_batch(
         device
     )
     even = bool((lengths == xt.shape[1]).all())
-    states = read(backbone, alphabet, xt, None if even else lengths.to(device), how)
+    states = read_states(backbone, alphabet, xt, None if even else lengths.to(device), how)
     if not bool(torch.isfinite(states).all()):
         what = f"the network's values are not finite for {group[0].contig} or a window beside it"
         raise GenodiffError(what, fix="use another checkpoint")
@@ -282,7 +282,7 @@ def _batches(stretch: list[Window], order: list[int], batch_size: int) -> Iterat
 
 
 @torch.no_grad()
-def read(
+def read_states(
     backbone: Backbone,
     alphabet: Alphabet,
     xt: Int[Tensor, "B L"],
@@ -299,7 +299,7 @@ def read(
         complement = torch.tensor(alphabet.complement, device=xt.device)
         twice = None if lengths is None else torch.cat([lengths, lengths])
         given, turned = _states(
-            backbone, both_strands(xt, complement, lengths), twice, how.layers
+            backbone, stack_strands(xt, complement, lengths), twice, how.layers
         ).chunk(2)
         other = flip_positions(turned, lengths)
     return (

@@ -23,7 +23,7 @@ import polars as pl
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.scoring.embed import Array, Reading, Window
-from genodiff.scoring.embedding_format import format_of
+from genodiff.scoring.embedding_format import find_embedding_format
 
 _PART = 64 << 20  # bytes of numbers held before they are written
 _COPY = 1 << 22
@@ -54,7 +54,9 @@ def write_embeddings(
 
     Raises `MachineError`, `DataError`.
     """
-    writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[format_of(path)]
+    writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[
+        find_embedding_format(path)
+    ]
     rows = iter(found)
     first = next(rows, None)
     if first is None:

@@ -7,7 +7,7 @@ from genodiff.errors import UsageError
 FORMATS = (".npz", ".parquet", ".zarr")
 
 
-def format_of(path: Path) -> str:
+def find_embedding_format(path: Path) -> str:
     """The format that a file's name asks for. Raises `UsageError`."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(

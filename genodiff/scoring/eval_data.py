@@ -13,7 +13,7 @@ from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, GenodiffError
-from genodiff.io.identity import sha256_file, time_stamp
+from genodiff.io.identity import sha256_file, stamp_time
 from genodiff.runs import feed
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.model import TrainedModel
@@ -107,7 +107,7 @@ def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) ->
     return own
 
 
-def source_keys(store: Store, train: Store | None) -> dict[str, Any]:
+def describe_source(store: Store, train: Store | None) -> dict[str, Any]:
     """The keys of an evaluation that say of how much its bases are, and whose the baselines are."""
     return {
         "bases_total": int(store.offsets[-1]),
@@ -122,7 +122,7 @@ def source_keys(store: Store, train: Store | None) -> dict[str, Any]:
     }
 
 
-def request_keys(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:
+def describe_request(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:
     """The keys of an evaluation that say what was asked of which model."""
     return {
         "split": options.split,
@@ -135,10 +135,10 @@ def request_keys(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:
     }
 
 
-def work_keys(device: torch.device, began: float) -> dict[str, Any]:
+def describe_work(device: torch.device, began: float) -> dict[str, Any]:
     """The keys of an evaluation that say where and when it was made; `began` is monotonic time."""
     return {
         "seconds": round(time.monotonic() - began, 3),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "created": time_stamp(),
+        "created": stamp_time(),
     }

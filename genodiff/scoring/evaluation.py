@@ -7,7 +7,7 @@ text_evaluation.py. How results are kept stands in evaluation_file.py.
 from typing import Any
 
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Progress, seconds_per_window
+from genodiff.scoring.bound import Progress, time_window
 from genodiff.scoring.dna_evaluation import evaluate_dna
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
@@ -40,7 +40,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
     repeats = options.repeats
-    seconds = seconds_per_window(model, windows, options.batch_size) * len(windows) * repeats
+    seconds = time_window(model, windows, options.batch_size) * len(windows) * repeats
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
         "checkpoint": model.digest,

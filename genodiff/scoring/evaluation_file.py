@@ -64,7 +64,9 @@ def join_evaluation(
     """
     ours = [one for one in kept.values() if _is_evaluation(one)]
     others = {name: one for name, one in kept.items() if not _is_evaluation(one)}
-    ours = [one for one in ours if identify(one) != identify(result)] + [result]
+    ours = [one for one in ours if identify_evaluation(one) != identify_evaluation(result)] + [
+        result
+    ]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for one in ours:
         groups.setdefault(tuple(one.get(key) for key in _GROUP), []).append(one)
@@ -80,7 +82,7 @@ def join_evaluation(
     return named
 
 
-def identify(result: dict[str, Any]) -> tuple[Any, ...]:
+def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     """What an evaluation was of: equal where a newer one replaces an older one."""
     mixture = result.get("markov_mixture") is not None
     return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture)

@@ -35,7 +35,7 @@ from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import Record
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import bound_of
+from genodiff.scoring.bound import measure_bound
 from genodiff.scoring.interval import ratio
 
 Ids = NDArray[Any]
@@ -103,7 +103,7 @@ def bound_nats(
     windows = SequenceWindows(records, model.config.data.seq_len)
     device = next(model.backbone.parameters()).device
     rows = max(1, _TOKENS_AT_A_TIME // windows.seq_len)
-    found = bound_of(
+    found = measure_bound(
         model.objective, model.backbone, EvalBatches(windows, rows, seed, repeats), device
     )
     nats = found.nats.sum(0).mean(0)
@@ -139,14 +139,14 @@ def figures(
         "nats_per_token": found.value,
         "perplexity": math.exp(found.value),
         "ci95_perplexity": None if found.ci95 is None else [math.exp(end) for end in found.ci95],
-        "entropy_nats": float(np.mean([unigram_entropy(ids) for ids in sequences])),
+        "entropy_nats": float(np.mean([measure_unigram_entropy(ids) for ids in sequences])),
         "distinct": {str(n): distinct(sequences, n) for n in _DISTINCT[model.alphabet.domain]},
         "duplicates": len(sequences)
         - len({np.asarray(ids, np.int64).tobytes() for ids in sequences}),
     }
 
 
-def unigram_entropy(ids: Ids) -> float:
+def measure_unigram_entropy(ids: Ids) -> float:
     """Entropy of a sequence's own token counts, nats."""
     p = np.unique(np.asarray(ids), return_counts=True)[1] / len(ids)
     return float(-(p * np.log(p)).sum())

@@ -47,7 +47,7 @@ class Interval(NamedTuple):
         )
 
 
-def blocks_of(n_windows: int) -> int:
+def count_blocks(n_windows: int) -> int:
     """How many blocks of consecutive windows: √W, at least 8, at most one for each window."""
     return min(n_windows, max(MIN_BLOCKS, round(n_windows**0.5)))
 
@@ -69,7 +69,7 @@ def ratio(
         raise ValueError("no window has a base")
     value = float(y.sum() / n.sum())
     if shared is None:
-        groups = n_blocks or blocks_of(len(n))
+        groups = n_blocks or count_blocks(len(n))
         first = np.arange(groups) * len(n) // groups
     else:
         number = shared[some]

@@ -32,13 +32,13 @@ from genodiff.scoring.markov import (
     KmerCounts,
     Markov,
     Stretch,
-    base_codes,
     count,
+    encode_bases,
     fit,
     fit_pseudo,
 )
 from genodiff.scoring.mixture import MAX_ORDER, TABLED, Seen, fit_mixture, look_up, mixture_nll
-from genodiff.scoring.repeats import shared_cover, shared_kmers
+from genodiff.scoring.repeats import measure_shared_cover, shared_kmers
 
 log = logging.getLogger("genodiff")
 
@@ -80,7 +80,7 @@ def markov_lines(
     store = fitted_on or windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
     deepest = min(max(int(np.log2(bases)) // 2 - 1, MARKOV_ORDER), _DEEPEST)
-    counts = train_counts(store, deepest, legacy_caduceus_tiling=windows.legacy)
+    counts = count_train_words(store, deepest, legacy_caduceus_tiling=windows.legacy)
     fixed = markov_nats(fit(KmerCounts(counts.tables[: MARKOV_ORDER + 1])), windows)
     held_out = count(split_stretches(store, "valid"), deepest)
     if not held_out.bases:
@@ -100,7 +100,7 @@ def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
     """(2, windows): −ln P of the bases under the mixture of `store`'s train split, in nats."""
     legacy = windows.legacy
     log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
-    tables = train_counts(store, TABLED, legacy_caduceus_tiling=legacy)
+    tables = count_train_words(store, TABLED, legacy_caduceus_tiling=legacy)
 
     def seen(codes: Codes, where: NDArray[np.bool_]) -> Seen:
         def train() -> list[Coded]:
@@ -117,7 +117,7 @@ def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
     fitted = fit_mixture(seen(valid, scored(valid)))
     out = np.zeros((2, len(windows)))
     for rows, data, _ in _chunks(windows, MAX_ORDER, _LOOKED_UP_AT_A_TIME):
-        codes = base_codes(data)
+        codes = encode_bases(data)
         where = scored(codes)
         nll = np.zeros(data.shape)
         nll[where] = mixture_nll(fitted, seen(codes, where))
@@ -141,7 +141,7 @@ def adaptive_mixture_nats(
     log.info("running the adaptive mixture of contexts and copies")
     spans = [(start, end) for start, end, _ in find_spans(windows)]
     data = [windows.store.flat[start:end] for start, end in spans]
-    text = [base_codes(part) for part in data]
+    text = [encode_bases(part) for part in data]
     found = adaptive_nats(
         _join(train), _join(split_stretches(store, "valid")), _join(text), grow=grow
     )
@@ -192,7 +192,9 @@ def split_stretches(
     return [Coded(store.flat[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)]
 
 
-def train_counts(store: Store, order: int, *, legacy_caduceus_tiling: bool = False) -> KmerCounts:
+def count_train_words(
+    store: Store, order: int, *, legacy_caduceus_tiling: bool = False
+) -> KmerCounts:
     """The k-mer counts of the train split, cached: counting a large genome takes a minute."""
     name = f"{store.fingerprint[:32]}-{'legacy-' if legacy_caduceus_tiling else ''}order{order}.npy"
     path = cache_dir() / "markov" / name
@@ -217,7 +219,7 @@ def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
     """(order + 1, 2, windows): −ln P_k in nats; [:, 0] upper-case, [:, 1] soft-masked bases."""
     out = np.empty((markov.order + 1, 2, len(windows)))
     for rows, data, before in _chunks(windows, markov.order):
-        nll = markov.nll(base_codes(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
+        nll = markov.nll(encode_bases(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
             :, :, before:
         ]
         soft = data[:, before:] >= SOFT
@@ -226,10 +228,10 @@ def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
     return out
 
 
-def train_cover(windows: DnaWindows, store: Store | None = None) -> NDArray[np.float64]:
+def measure_train_cover(windows: DnaWindows, store: Store | None = None) -> NDArray[np.float64]:
     """For each window, the share of its bases in 24-mers of a train split, on either strand."""
     train = split_stretches(store or windows.store, "train", legacy_caduceus_tiling=windows.legacy)
-    return shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
+    return measure_shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
 
 
 def source_nats(source: ToySource, windows: DnaWindows) -> NDArray[np.float64]:
@@ -242,7 +244,7 @@ def source_nats(source: ToySource, windows: DnaWindows) -> NDArray[np.float64]:
 
 def _codes(windows: DnaWindows) -> Iterator[Codes]:
     for _, data, _ in _chunks(windows, 0):
-        yield from base_codes(data)
+        yield from encode_bases(data)
 
 
 def _chunks(

@@ -16,7 +16,7 @@ No k-mer spans an N, or the end of a contig or interval. Soft-masked bases count
 Sequences are scored on their forward strand. A base with fewer than k bases before it is scored by
 the highest order that it has the context for.
 
-Sequences are codes: A 0, C 1, G 2, T 3, anything else 4. `base_codes` makes them of a store's
+Sequences are codes: A 0, C 1, G 2, T 3, anything else 4. `encode_bases` makes them of a store's
 bytes.
 """
 
@@ -40,7 +40,7 @@ _CODE_OF = np.full(256, 4, np.uint8)
 _CODE_OF[list(DNA.targets)] = _CODE_OF[np.array(DNA.targets) | SOFT] = range(4)
 
 
-def base_codes(ids: NDArray[np.uint8]) -> Codes:
+def encode_bases(ids: NDArray[np.uint8]) -> Codes:
     """The codes of DNA ids, with or without the store's soft-mask bit."""
     return _CODE_OF[ids]
 
@@ -55,7 +55,7 @@ class Coded:
         return len(self.ids)
 
     def __getitem__(self, part: slice) -> Codes:
-        return base_codes(self.ids[part])
+        return encode_bases(self.ids[part])
 
 
 Stretch = Codes | Coded

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from genodiff.errors import DataError
 from genodiff.scoring.markov import Codes, KmerCounts, Stretch, _run_lengths
-from genodiff.scoring.repeats import pack
+from genodiff.scoring.repeats import pack_kmers
 
 MAX_ORDER = 24
 TABLED = 11
@@ -87,7 +87,7 @@ def look_up(codes: Codes, where: NDArray[np.bool_], tables: KmerCounts, train: T
         alive = alive[run[alive] >= k]
         if not len(alive):
             break
-        words = pack(bases, k)[at[alive] - k] if k else np.zeros(len(alive), np.uint64)
+        words = pack_kmers(bases, k)[at[alive] - k] if k else np.zeros(len(alive), np.uint64)
         if k <= TABLED:
             rows = tables.tables[k][words.astype(np.int64)]
         else:
@@ -118,7 +118,7 @@ def _count_contexts(
                 continue
             for strand in (chunk, np.where(chunk < 4, 3 - chunk, chunk)[::-1]):
                 bases = strand.astype(np.uint64) & np.uint64(3)
-                words = pack(bases, k)[:-1]
+                words = pack_kmers(bases, k)[:-1]
                 likely = np.flatnonzero(flags[(words * _ODD) >> shift])
                 others = np.concatenate(([0], np.cumsum(strand > 3)))
                 likely = likely[others[likely + k + 1] == others[likely]]

@@ -60,7 +60,7 @@ class NgramCounts:
         return len(self.tables) - 1
 
 
-def order_of(padded_size: int) -> int:
+def find_highest_order(padded_size: int) -> int:
     """The highest order for a vocabulary of so many ids."""
     return min(ORDER, 64 // max(1, (padded_size - 1).bit_length()) - 1)
 
@@ -73,7 +73,7 @@ def count(
 
     Raises `DataError` where nothing is there to count.
     """
-    bits, order = (padded_size - 1).bit_length(), order_of(padded_size)
+    bits, order = (padded_size - 1).bit_length(), find_highest_order(padded_size)
     words, counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     tokens = 0
     for stretch in stretches:
@@ -81,7 +81,7 @@ def count(
             if tokens >= most:
                 break
             part = np.asarray(stretch[max(0, start - order) : start + _CHUNK]).astype(np.uint64)
-            found, n = np.unique(packed(part, bits, order)[order:], return_counts=True)
+            found, n = np.unique(pack_words(part, bits, order)[order:], return_counts=True)
             words, counts = _summed(np.concatenate((words, found)), np.concatenate((counts, n)))
             tokens += len(part)
     if not len(words):
@@ -95,7 +95,7 @@ def count(
     return NgramCounts(tuple(reversed(tables)), bits, size, tokens)
 
 
-def packed(ids: Ids, bits: int, order: int) -> Ids:
+def pack_words(ids: Ids, bits: int, order: int) -> Ids:
     """The word of `order` + 1 tokens that ends at each place, with leading zeros at the start."""
     words = ids.copy()
     for j in range(1, order + 1):
@@ -126,7 +126,7 @@ def fit(counts: NgramCounts, held_out: Ids) -> list[float]:
     """λ of each order by the likelihood of held-out tokens; 4 for all where there are none."""
     if len(held_out) <= counts.order:
         return [4.0] * (counts.order + 1)
-    words = packed(held_out[:_HELD_OUT].astype(np.uint64), counts.bits, counts.order)[
+    words = pack_words(held_out[:_HELD_OUT].astype(np.uint64), counts.bits, counts.order)[
         counts.order :
     ]
     below = np.full(len(words), 1 / counts.size)

@@ -33,12 +33,12 @@ def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]
     if n <= 0:
         return np.empty(0, np.uint64), np.empty(0, np.bool_)
     bases = codes.astype(np.uint64) & np.uint64(3)
-    forward, backward = pack(bases, k), pack((np.uint64(3) - bases)[::-1], k)[::-1]
+    forward, backward = pack_kmers(bases, k), pack_kmers((np.uint64(3) - bases)[::-1], k)[::-1]
     others = np.concatenate(([0], np.cumsum(codes > 3)))
     return np.minimum(forward, backward), others[k:] == others[:-k]
 
 
-def pack(bases: Words, k: int) -> Words:
+def pack_kmers(bases: Words, k: int) -> Words:
     """Base-4 codes of all k-mers by doubling: a word of a + b bases joins one of a and one of b."""
     words = {1: bases}
     size = 1
@@ -70,7 +70,9 @@ def shared_kmers(scored: Iterable[Stretch], train: Iterable[Stretch], k: int = K
     return wanted[hit]
 
 
-def shared_cover(windows: Iterable[Codes], shared: Words, k: int = K) -> NDArray[np.float64]:
+def measure_shared_cover(
+    windows: Iterable[Codes], shared: Words, k: int = K
+) -> NDArray[np.float64]:
     """For each window, the share of its bases that lie in a k-mer of `shared` (sorted)."""
     found = []
     for codes in windows:

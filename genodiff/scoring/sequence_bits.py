@@ -9,7 +9,7 @@ from genodiff.data.sequence_windows import SequenceWindows
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import Record
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Progress, bound_of
+from genodiff.scoring.bound import Progress, measure_bound
 from genodiff.scoring.interval import Interval, ratio
 
 
@@ -40,7 +40,7 @@ def score_sequences(
     windows = SequenceWindows(records, model.config.data.seq_len)
     device = next(model.backbone.parameters()).device
     batches = EvalBatches(windows, batch_size, seed, repeats)
-    found = bound_of(model.objective, model.backbone, batches, device, progress)
+    found = measure_bound(model.objective, model.backbone, batches, device, progress)
     tokens = found.tokens.sum(0)
     if not tokens.any():
         raise DataError("there is no A, C, G or T to score", fix="give sequences with known bases")

@@ -38,8 +38,8 @@ from genodiff.data.text_windows import PackedWindows, PaddedWindows
 from genodiff.domain import TEXT
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring import ngram
-from genodiff.scoring.bound import Progress, bound_of, chosen_windows
-from genodiff.scoring.eval_data import open_data, request_keys, work_keys
+from genodiff.scoring.bound import Progress, choose_windows, measure_bound
+from genodiff.scoring.eval_data import describe_request, describe_work, open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import BITS, ratio
 from genodiff.scoring.steps import step_bits
@@ -65,11 +65,11 @@ def evaluate_text(
     assert isinstance(store, TextStore)
     assert tokenizer is not None
     device = next(model.backbone.parameters()).device
-    windows = chosen_windows(model, data.windows, options)
+    windows = choose_windows(model, data.windows, options)
     assert isinstance(windows, PackedWindows | PaddedWindows)
     log.info("scoring %d of %d windows of the split %s", len(windows), data.total, options.split)
     batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
-    found = bound_of(model.objective, model.backbone, batches, device, progress)
+    found = measure_bound(model.objective, model.backbone, batches, device, progress)
     tokens, size = found.tokens.sum(0), windows.bytes()
     nats = found.nats.sum(0).mean(0)
     per_token, per_byte = ratio(nats, tokens), ratio(nats, size)
@@ -78,7 +78,7 @@ def evaluate_text(
     ngrams = ngram_nats(store, windows) if options.baselines else None
     return {
         "domain": TEXT.name,
-        **request_keys(model, options),
+        **describe_request(model, options),
         "recipe": data.recipe.name,
         "text": options.text or (model.config.text if options.recipe is None else None),
         "fingerprint": store.fingerprint,
@@ -108,7 +108,7 @@ def evaluate_text(
         "source_bits": None,
         "curve": rate_curve(drawn, tokens, found.rate),
         "t_steps": step_bits(model.objective, drawn, tokens, found.rate, size),
-        **work_keys(device, began),
+        **describe_work(device, began),
     }
 
 
@@ -142,7 +142,7 @@ def ngram_nats(store: TextStore, windows: PackedWindows | PaddedWindows) -> Ngra
         ids = np.where(inside, store.flat[np.where(inside, place, start[:, None])], 0).astype(
             np.uint64
         )
-        words = ngram.packed(ids.reshape(-1), counts.bits, order).reshape(ids.shape)[:, order:]
+        words = ngram.pack_words(ids.reshape(-1), counts.bits, order).reshape(ids.shape)[:, order:]
         known = np.minimum(place[:, order:] - contig[rows, None], order)
         scored = inside[:, order:]
         nll = ngram.nll(counts, lambdas, words[scored], known[scored])

@@ -172,7 +172,7 @@ def plan(spec: TrialSpec, file: Path) -> list[tuple[TrialRow, int, RunConfig]]:
     return found
 
 
-def run(
+def run_comparison(
     spec: TrialSpec,
     file: Path,
     out: Path,
@@ -210,7 +210,7 @@ def run(
     ]
 
 
-def schedules(
+def compare_schedules(
     spec: TrialSpec, entries: list[TrialResult], *, device: str = "cpu", offline: bool = False
 ) -> list[ScheduleFigure]:
     """The continuous-time bound of one network under each schedule of the spec.

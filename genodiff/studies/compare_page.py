@@ -9,7 +9,7 @@ import numpy as np
 
 from genodiff.domain import DOMAINS
 from genodiff.reports.figures import NARROW, WIDE
-from genodiff.reports.svg import INK, canvas, in_both_widths, to_svg
+from genodiff.reports.svg import INK, draw_both_widths, open_canvas, to_svg
 from genodiff.scoring.interval import BITS, ratio
 from genodiff.studies.compare import TrialResult, TrialSpec
 from genodiff.studies.comparison_files import (
@@ -32,7 +32,7 @@ def write_page(
     rows = [_figures(entry, _against(spec, entries)) for entry in entries]
     tables = [_main_table(spec, rows), *([_schedule_table(figures)] if figures else [])]
     caption = "The figure on validation windows, averaged weights, first seed."
-    curve = ComparisonFigure("While training", in_both_widths(curves, entries), caption)
+    curve = ComparisonFigure("While training", draw_both_widths(draw_curves, entries), caption)
     estimates = [
         {
             "name": f.name,
@@ -157,9 +157,9 @@ def _notes(spec: TrialSpec, entries: list[TrialResult]) -> str:
     )
 
 
-def curves(entries: list[TrialResult], *, narrow: bool = False) -> str:
+def draw_curves(entries: list[TrialResult], *, narrow: bool = False) -> str:
     """Validation figures by tokens seen, one line for each row, as SVG."""
-    with canvas(NARROW if narrow else WIDE, 3.4) as figure:
+    with open_canvas(NARROW if narrow else WIDE, 3.4) as figure:
         ax = figure.add_subplot()
         for i, entry in enumerate(entries):
             tokens, bits = _validations(entry.runs[0])

@@ -18,7 +18,7 @@ from genodiff.errors import GenodiffError
 from genodiff.generate.output import write_samples
 from genodiff.generate.sample import Sampling
 from genodiff.reports.evaluation import Evaluation
-from genodiff.reports.findings import BASES, below_source, gap_closed
+from genodiff.reports.findings import BASES, is_below_source, measure_gap_closed
 from genodiff.reports.folder import read_folder
 from genodiff.reports.html import write_report
 from genodiff.runs.config import RunConfig
@@ -79,7 +79,7 @@ class DemoResult(NamedTuple):
         }
 
 
-def config(
+def make_demo_config(
     *, seed: int = 1, minutes: float | None = None, settings: dict[str, Any] | None = None
 ) -> RunConfig:
     """The demo's configuration.
@@ -113,7 +113,7 @@ def run_demo(
     records, bases = _sampled(model, out)
     log.info("%s: writing the report", out)
     write_report(out)
-    closed = gap_closed(scored)
+    closed = measure_gap_closed(scored)
     return DemoResult(
         out,
         done.step,
@@ -133,7 +133,7 @@ def judge(outcome: DemoResult) -> None:
     clock cut short has no goal to reach; its bound must hold all the same.
     """
     e = outcome.evaluation
-    if below_source(e):
+    if is_below_source(e):
         raise GenodiffError(
             f"the bound, {e.bits_per_base:.4f} bits per base, is below the source's "
             f"{e.source_bits:.4f} by more than its "

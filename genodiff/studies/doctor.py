@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from packaging.requirements import Requirement
 
-from genodiff.data.recipe import recipe_names
+from genodiff.data.recipe import list_recipe_names
 from genodiff.errors import GenodiffError, printable
 from genodiff.io.cache import cache_dir
 
@@ -292,7 +292,7 @@ def check_cache() -> Check:
 def check_recipes() -> Check:
     """Check that the recipes were installed with the package."""
     try:
-        names = recipe_names()
+        names = list_recipe_names()
     except (GenodiffError, OSError) as fault:
         return Check("recipes", "fail", printable(fault), "install genodiff again")
     if "toy" not in names:

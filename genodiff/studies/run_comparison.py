@@ -23,7 +23,7 @@ from genodiff.domain import DNA, DOMAINS
 from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.scoring.bound import Progress, seconds_per_window
+from genodiff.scoring.bound import Progress, time_window
 from genodiff.scoring.eval_data import EvalData, open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import BITS, ratio
@@ -103,7 +103,7 @@ def plan_comparison(comparison: RunComparison) -> dict[str, Any]:
     for name, model in comparison.entries:
         pieces, _ = windows.pieces(model.config.data.seq_len)
         rows = max(1, min(32, 32768 // pieces.seq_len))
-        seconds = seconds_per_window(model, pieces, rows) * len(pieces) * repeats
+        seconds = time_window(model, pieces, rows) * len(pieces) * repeats
         weights = sum(p.numel() for p in model.backbone.parameters())
         runs.append({"name": name, "parameters": weights, "seconds": round(seconds, 1)})
     tokens = int(windows.length.sum()) * repeats

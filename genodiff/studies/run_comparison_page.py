@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from genodiff.reports.benchmark_figures import Dot, dots
-from genodiff.reports.svg import in_both_widths
+from genodiff.reports.benchmark_figures import Dot, draw_dots
+from genodiff.reports.svg import draw_both_widths
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
     ComparisonTable,
@@ -45,7 +45,7 @@ def write_run_page(results: dict[str, Any], out: Path) -> None:
     ]
     picture = ComparisonFigure(
         "In a picture",
-        in_both_widths(dots, "fig-compare", f"bits per {unit}", shown),
+        draw_both_widths(draw_dots, "fig-compare", f"bits per {unit}", shown),
         "Each run with its own 95 % interval. Paired differences are surer than these intervals.",
     )
     title = ", ".join(row["name"] for row in results["rows"])

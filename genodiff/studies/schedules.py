@@ -21,7 +21,7 @@ from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import decompose
 from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
-from genodiff.runs.inputs import inputs_of
+from genodiff.runs.inputs import make_inputs
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.interval import BITS, Interval, ratio
 
@@ -58,7 +58,7 @@ def schedule_figures(
         nats, tokens = np.zeros((repeats, len(windows))), np.zeros(len(windows))
         for batch in EvalBatches(windows, 32, 1, repeats):
             repeat, window = np.divmod(batch.index.numpy(), len(windows))
-            denoiser, clean, draws = inputs_of(batch, model.backbone, device)
+            denoiser, clean, draws = make_inputs(batch, model.backbone, device)
             t, u = 1 - draws.u_time, draws.u_mask
             if name == EXACT_COUNT:
                 part = window_nelbo(diffusion, denoiser, clean, counts(t, clean.n), u)

@@ -11,7 +11,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
 from genodiff.io import atomic
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Progress, bound_of
+from genodiff.scoring.bound import Progress, measure_bound
 
 _MOST_ROWS, _MOST_TOKENS = 32, 32768  # in a batch
 
@@ -32,11 +32,11 @@ class TrialScore(NamedTuple):
 def score_windows(
     model: TrainedModel, windows: Windows, seed: int, repeats: int, progress: Progress | None = None
 ) -> tuple[Floats, Floats]:
-    """Nats (mean over repeats) and tokens of each window. Raises as `bound_of`."""
+    """Nats (mean over repeats) and tokens of each window. Raises as `measure_bound`."""
     device = next(model.backbone.parameters()).device
     rows = max(1, min(_MOST_ROWS, _MOST_TOKENS // windows.seq_len))
     batches = EvalBatches(windows, rows, seed, repeats)
-    found = bound_of(model.objective, model.backbone, batches, device, progress)
+    found = measure_bound(model.objective, model.backbone, batches, device, progress)
     return found.nats.sum(0).mean(0), found.tokens.sum(0)
 
 

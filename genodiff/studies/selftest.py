@@ -31,8 +31,8 @@ TOLERANCE = 1e-4
 
 def check_torch() -> tuple[list[Check], str | None]:
     """All checks that need torch, and the name of the scan that runs here, if one does."""
-    scan, name = scans()
-    return [build(), device(), *scan, numbers("auto"), bound(), strands()], name
+    scan, name = check_scans()
+    return [build(), device(), *scan, check_numbers("auto"), bound(), check_strands()], name
 
 
 def build() -> Check:
@@ -78,7 +78,7 @@ def device() -> Check:
     )
 
 
-def scans() -> tuple[list[Check], str | None]:
+def check_scans() -> tuple[list[Check], str | None]:
     """The scan that runs, with its instruction set, and one line for each that does not."""
     try:
         best = select_provider(device="cuda" if torch.cuda.is_available() else "cpu")
@@ -105,7 +105,7 @@ def scans() -> tuple[list[Check], str | None]:
     return checks, f"{best.name}-{instruction_set()}" if best.name == "native" else best.name
 
 
-def numbers(provider: str) -> Check:
+def check_numbers(provider: str) -> Check:
     """A scan against the naive one on a problem larger than its own self-test, with its speed."""
     batch, length, channels, states = 4, 512, 128, 16
     wave = torch.sin(torch.arange(batch * length * channels) * 0.37).reshape(
@@ -187,7 +187,7 @@ def bound() -> Check:
     )
 
 
-def strands() -> Check:
+def check_strands() -> Check:
     """A small random Caduceus-PS must say of the other strand what it says of this one."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)

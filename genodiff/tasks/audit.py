@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.domain import DNA, DOMAINS, TEXT
-from genodiff.tasks.examples import Examples, class_counts, fingerprints
+from genodiff.tasks.examples import Examples, count_classes, fingerprint_sequences
 from genodiff.tasks.kmers import K, shared_kmer_fractions
 from genodiff.tasks.overlap import count_equal, count_overlaps
 from genodiff.tasks.task import TaskData, seed_split
@@ -48,7 +48,7 @@ def audit(data: TaskData) -> dict[str, Any]:
     found["domain"] = task.domain
     parts = {"train": train, "test": test}
     found["counts"] = {
-        part: class_counts(e.labels, task.classes) if task.classes else {ALL: e.n}
+        part: count_classes(e.labels, task.classes) if task.classes else {ALL: e.n}
         for part, e in parts.items()
     }
     found["lengths"] = {part: _lengths(examples) for part, examples in parts.items()}
@@ -74,11 +74,11 @@ def _leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | Non
         ("same", "reverse_complement", "shared_kmers")
     )
     if train.sequences and test.sequences:
-        known = set(fingerprints(train.sequences))
-        same = np.array([key in known for key in fingerprints(test.sequences)], bool)
-        known = set(fingerprints(train.sequences, both_strands=True))
+        known = set(fingerprint_sequences(train.sequences))
+        same = np.array([key in known for key in fingerprint_sequences(test.sequences)], bool)
+        known = set(fingerprint_sequences(train.sequences, both_strands=True))
         either = np.array(
-            [key in known for key in fingerprints(test.sequences, both_strands=True)], bool
+            [key in known for key in fingerprint_sequences(test.sequences, both_strands=True)], bool
         )
         with np.errstate(invalid="ignore"):
             kmers = shared_kmer_fractions(test.sequences, train.sequences) >= HALF
@@ -111,12 +111,12 @@ def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] 
 
 def _dna_keys(sequences: list[bytes]) -> list[bytes]:
     """Equal for a sequence and its reverse complement."""
-    return fingerprints(sequences, both_strands=True)
+    return fingerprint_sequences(sequences, both_strands=True)
 
 
 def _text_keys(sequences: list[bytes]) -> list[bytes]:
     """Equal for texts of the same words, whatever their case and blanks."""
-    return fingerprints(
+    return fingerprint_sequences(
         b"\t".join(b" ".join(f.split()) for f in s.lower().split(b"\t")) for s in sequences
     )
 

@@ -21,7 +21,7 @@ import numpy as np
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_binary_format
 from genodiff.io.input_file import open_input
-from genodiff.tasks.examples import Examples, checked_sequence
+from genodiff.tasks.examples import Examples, check_sequence
 
 PARTS = ("train", "test")
 ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tbz2", ".txz", ".7z", ".rar")
@@ -147,7 +147,7 @@ def _sequence(raw: bytes, shown: str) -> bytes:
         raise DataError("is FASTA, not a bare sequence", file=shown, fix="remove the header line")
     if b"\n" in text or b"\r" in text:
         raise DataError("has more than one line", file=shown, fix="write the sequence in one line")
-    return checked_sequence(text, shown)
+    return check_sequence(text, shown)
 
 
 def _root(path: Path) -> Path | None:

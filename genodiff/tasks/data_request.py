@@ -15,7 +15,7 @@ from genodiff.settings import Settings
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.suite import Metric, load_suite, task_names
+from genodiff.tasks.suite import Metric, list_task_names, load_suite
 from genodiff.tasks.task import TaskData, load_task, subsample_train
 
 
@@ -60,7 +60,7 @@ class DataRequest(Settings):
         """
         if self.table is not None:
             return [self.table.name]
-        known = task_names(self.suite)
+        known = list_task_names(self.suite)
         if word == "all":
             return known
         chosen = [name.strip() for name in word.split(",") if name.strip()]

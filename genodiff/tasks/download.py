@@ -17,7 +17,7 @@ def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, off
     Raises `DataError` with the remedy where a file can or may not be fetched.
     """
     home = cache_dir() / "tasks" / suite
-    for path, source in wanted_files(url, home, suite, task, classes).items():
+    for path, source in list_wanted_files(url, home, suite, task, classes).items():
         if path.exists():
             continue
         fix = f"give the folder that holds {suite} with --data"
@@ -35,7 +35,7 @@ def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, off
     return home
 
 
-def wanted_files(
+def list_wanted_files(
     url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
 ) -> dict[Path, Source | None]:
     """The files of a task in the cache, and where each comes from.

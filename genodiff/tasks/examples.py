@@ -106,7 +106,7 @@ def concatenate(first: Examples, second: Examples) -> Examples:
     )
 
 
-def checked_sequence(
+def check_sequence(
     raw: bytes, file: str | Path, *, line: int | None = None, record: str | None = None
 ) -> bytes:
     """`raw` in upper case without blanks at its ends.
@@ -131,7 +131,7 @@ def checked_sequence(
     return sequence
 
 
-def fingerprints(sequences: Iterable[bytes], *, both_strands: bool = False) -> list[bytes]:
+def fingerprint_sequences(sequences: Iterable[bytes], *, both_strands: bool = False) -> list[bytes]:
     """16 bytes of sha256 of each sequence.
 
     With `both_strands`, a sequence and its reverse complement have the same fingerprint.
@@ -139,7 +139,7 @@ def fingerprints(sequences: Iterable[bytes], *, both_strands: bool = False) -> l
     return [hashlib.sha256(min(s, _rc(s)) if both_strands else s).digest()[:16] for s in sequences]
 
 
-def class_counts(labels: NDArray[Any], classes: Sequence[str]) -> dict[str, int]:
+def count_classes(labels: NDArray[Any], classes: Sequence[str]) -> dict[str, int]:
     """How many examples each class has; for several yes/no answers, how many say yes."""
     found = (
         labels.sum(axis=0)

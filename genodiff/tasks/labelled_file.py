@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError
-from genodiff.tasks.examples import Coordinates, Examples, checked_sequence
+from genodiff.tasks.examples import Coordinates, Examples, check_sequence
 from genodiff.tasks.labels import Kind, read_labels
 from genodiff.tasks.table import TextTable, read_table, select_rows
 
@@ -54,7 +54,7 @@ def read_examples(
     column = table.column(layout.sequence, SEQUENCE, "sequence")
     names = _names(table)
     sequences = [
-        checked_sequence(cell.encode("latin-1", "replace"), table.file, line=line, record=name)
+        check_sequence(cell.encode("latin-1", "replace"), table.file, line=line, record=name)
         for cell, line, name in zip(table.cells[column], table.line, names, strict=True)
     ]
     labels, kind, classes = read_labels(table, layout.labels, kind, classes)

@@ -61,7 +61,7 @@ def is_better(metric: str, a: float, b: float) -> bool:
     return a > b if HIGHER.get(metric, True) else a < b
 
 
-def best_of(metric: str, tried: Iterable[tuple[float, T]]) -> tuple[float, T]:
+def pick_best(metric: str, tried: Iterable[tuple[float, T]]) -> tuple[float, T]:
     """The pair (value, what has it) whose value is best, the first of equals."""
     return (max if HIGHER.get(metric, True) else min)(tried, key=lambda pair: pair[0])
 

@@ -7,7 +7,7 @@ import numpy as np
 from genodiff.errors import DataError, UsageError
 from genodiff.io.input_file import open_input
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
-from genodiff.tasks.examples import Examples, Parts, class_counts, concatenate
+from genodiff.tasks.examples import Examples, Parts, concatenate, count_classes
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.layouts.parts import VALID, find_part
@@ -143,7 +143,7 @@ def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, .
     It cannot be learnt and validated, and is mostly a typing error in a label.
     """
     if kind in ("binary", "multiclass") and train.n > 2 * len(classes):
-        alone = [name for name, n in class_counts(train.labels, classes).items() if n < 2]
+        alone = [name for name, n in count_classes(train.labels, classes).items() if n < 2]
         if alone:
             raise DataError(
                 f"the class '{alone[0]}' has one example only",

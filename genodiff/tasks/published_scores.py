@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from pydantic import model_validator
 
-from genodiff.data.recipe import recipe_dirs
+from genodiff.data.recipe import list_recipe_folders
 from genodiff.settings import Settings, read_yaml
 
 
@@ -49,7 +49,7 @@ class PublishedValue(NamedTuple):
 
 def find_published(suite: str, task: str, split: str) -> list[PublishedValue]:
     """What is published of a task on this split; nothing where no file says so."""
-    for folder in recipe_dirs():
+    for folder in list_recipe_folders():
         path = folder / "published" / f"{suite}.yaml"
         if path.is_file():
             found = PublishedTable.parse(read_yaml(path), file=path)

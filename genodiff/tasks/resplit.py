@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from genodiff.counter import Purpose
 from genodiff.errors import DataError
-from genodiff.tasks.examples import Parts, class_counts, concatenate, fingerprints
+from genodiff.tasks.examples import Parts, concatenate, count_classes, fingerprint_sequences
 from genodiff.tasks.groups import FITTED, draw_groups
 from genodiff.tasks.homology import THRESHOLD, find_clusters
 from genodiff.tasks.overlap import find_overlaps
@@ -48,7 +48,7 @@ def resplit(
         found = dedup(parts) if split == "dedup" else split_by_homology(parts, threshold)
     for part, examples in (("train", found.train), ("test", found.test)):
         empty = (
-            [name for name, n in class_counts(examples.labels, classes).items() if not n]
+            [name for name, n in count_classes(examples.labels, classes).items() if not n]
             if classes
             else []
         )
@@ -121,10 +121,11 @@ def dedup(parts: Parts) -> Parts:
     leaks = np.zeros(train.n, bool)
     repeated = np.zeros(test.n, bool)
     if train.sequences and test.sequences:
-        keys = fingerprints(test.sequences, both_strands=True)
+        keys = fingerprint_sequences(test.sequences, both_strands=True)
         known = set(keys)
         leaks |= np.array(
-            [key in known for key in fingerprints(train.sequences, both_strands=True)], bool
+            [key in known for key in fingerprint_sequences(train.sequences, both_strands=True)],
+            bool,
         )
         repeated |= _later(keys)
     if train.coordinates is not None and test.coordinates is not None:

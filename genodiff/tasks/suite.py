@@ -20,7 +20,7 @@ from genodiff.settings import Settings, read_yaml
 from genodiff.tasks.examples import Parts
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.reference import ReferenceGenome
-from genodiff.tasks.suite_files import suite_files
+from genodiff.tasks.suite_files import list_suite_files
 
 Metric = Literal[
     "accuracy", "f1", "f1_macro", "mcc", "auroc", "auprc", "pearson", "spearman", "mse", "r2"
@@ -141,14 +141,14 @@ LAYOUTS: Registry[Callable[[TaskFiles], Parts]] = Registry(
 """The reader of each layout."""
 
 
-def suite_names() -> list[str]:
+def list_suite_names() -> list[str]:
     """The suites that `load_suite` knows, sorted."""
-    return list(suite_files())
+    return list(list_suite_files())
 
 
 def load_suite(suite: str) -> Suite:
     """The suite of that name. Raises `UsageError` for an unknown one."""
-    files = suite_files()
+    files = list_suite_files()
     if suite not in files:
         raise UsageError(
             f"no suite '{suite}'; {did_you_mean(suite, files)}",
@@ -157,7 +157,7 @@ def load_suite(suite: str) -> Suite:
     return _read_suite(files[suite])
 
 
-def task_names(suite: str) -> list[str]:
+def list_task_names(suite: str) -> list[str]:
     """The names of a suite's tasks, in the order of its published table."""
     return [task.name for task in load_suite(suite).tasks]
 

@@ -61,7 +61,7 @@ def read_table(path: str | Path) -> TextTable:
     Raises `DataError` with the line of the fault.
     """
     path = Path(path)
-    ending = file_ending(path)
+    ending = find_ending(path)
     if ending == ".parquet":
         return _parquet(path)
     if ending in _FASTA:
@@ -77,7 +77,7 @@ def read_table(path: str | Path) -> TextTable:
     return _delimited(path, SEPARATORS[ending])
 
 
-def file_ending(path: Path) -> str:
+def find_ending(path: Path) -> str:
     """The ending of a file's name, in lower case, without that of its compression."""
     return Path(path.name.lower().removesuffix(".gz").removesuffix(".bgz")).suffix
 

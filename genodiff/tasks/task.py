@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.tasks.download import fetch_task
-from genodiff.tasks.examples import Examples, Parts, class_counts
+from genodiff.tasks.examples import Examples, Parts, count_classes
 from genodiff.tasks.groups import draw_groups
 from genodiff.tasks.resplit import RESPLITS, SPLITS, resplit
 from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, load_suite
@@ -157,7 +157,7 @@ def _check_counts(task: Task, parts: Parts, folder: Path) -> None:
         found = {"train": train, "test": parts.test}
     for part, examples in found.items():
         counts = (
-            tuple(class_counts(examples.labels, task.classes).values())
+            tuple(count_classes(examples.labels, task.classes).values())
             if task.classes
             else (examples.n,)
         )

@@ -24,9 +24,9 @@ from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
-from genodiff.tasks.examples import checked_sequence
+from genodiff.tasks.examples import check_sequence
 from genodiff.tasks.labelled_file import NAME, SEQUENCE
-from genodiff.tasks.table import SEPARATORS, check_columns, file_ending, read_rows
+from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, read_rows
 
 _TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
 _ROWS = 4096  # of a parquet file at a time
@@ -88,7 +88,7 @@ def _queries(given: Sequences, source: QuerySource) -> Iterator[Query]:
         _refuse_columns(source, "sequences in memory")
         return (Query(r.name, r.sequence.upper(), r.line) for r in read_sequences(given))
     path = Path(given)
-    ending = file_ending(path) if str(given) != "-" else ""
+    ending = find_ending(path) if str(given) != "-" else ""
     if source.fasta is not None and ending != ".bed":
         raise UsageError(
             "--fasta is the genome of a BED file, and this is none",
@@ -116,7 +116,7 @@ def _refuse_columns(source: QuerySource, what: str) -> None:
 def _records(given: str | Path) -> Iterator[Query]:
     shown = name_input(given)
     for record in read_fasta(given):
-        sequence = checked_sequence(record.sequence, shown, line=record.line, record=record.name)
+        sequence = check_sequence(record.sequence, shown, line=record.line, record=record.name)
         yield Query(record.name, sequence, record.line, shown)
 
 
@@ -132,7 +132,7 @@ def _intervals(path: Path, source: QuerySource) -> Iterator[Query]:
         for contig, start, end, name, strand, line in columns.iter_rows():
             letters = genome.fetch(contig, start, end)
             shown = name if name not in (None, "", ".") else f"{contig}:{start + 1}-{end}"
-            sequence = checked_sequence(letters, str(source.fasta), record=shown)
+            sequence = check_sequence(letters, str(source.fasta), record=shown)
             if strand == "-":
                 sequence = bytes(reverse_complement(sequence))  # type: ignore[arg-type]
                 shown = shown if name not in (None, "", ".") else f"{shown}(-)"
@@ -187,7 +187,7 @@ def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
             )
         if source.domain == "dna":
             raw = cells[wanted[0]].encode("latin-1", "replace")
-            yield Query(name, checked_sequence(raw, shown, line=line, record=name), line, shown)
+            yield Query(name, check_sequence(raw, shown, line=line, record=name), line, shown)
         else:
             fields = [cells[column] for column in wanted]
             yield Query(name, _sentences(fields, source, shown, line), line, shown)

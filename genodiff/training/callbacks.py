@@ -27,7 +27,7 @@ from genodiff.runs.model import collect_tensors
 from genodiff.training.horizon import Plan
 from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
-from genodiff.training.optimizer import learning_rate, moments, set_moments
+from genodiff.training.optimizer import learning_rate, read_moments, set_moments
 from genodiff.training.progress import Reporter
 from genodiff.training.signals import Signals
 from genodiff.training.validation import validate
@@ -202,7 +202,7 @@ class Boundary(pl.Callback):
         state = State(
             self.counters.step,
             collect_tensors(self.average.module),
-            raw | moments(optimizer, module.backbone),
+            raw | read_moments(optimizer, module.backbone),
             asdict(self.counters)
             | {
                 "averaged": int(self.average.n_averaged),

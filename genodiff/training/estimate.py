@@ -74,7 +74,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         }
     if parameters <= _LARGEST:
         backbone = build_backbone(config, alphabet).to(device)
-        pace = evaluations * seconds_per_base(backbone, config, alphabet, device)
+        pace = evaluations * time_base(backbone, config, alphabet, device)
         saved = evaluations * saved_bytes_per_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens
         # Beside the logits that autograd keeps there are, for a while, their log-softmax and its
@@ -101,9 +101,7 @@ def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device
     ].view(rows, length)
 
 
-def seconds_per_base(
-    backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
-) -> float:
+def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str) -> float:
     """Seconds of forward, backward and update per base.
 
     The faster of two small steps counts, after one to warm up.
@@ -150,7 +148,7 @@ def saved_bytes_per_base(
     return sum(size for address, size in kept.items() if address not in own) / length
 
 
-def lines(found: dict[str, Any]) -> list[str]:
+def format_estimate(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     step, total, seconds, memory = (
         found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes")

@@ -23,7 +23,7 @@ from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
 from genodiff.runs.config import RunConfig
-from genodiff.runs.inputs import inputs_of
+from genodiff.runs.inputs import make_inputs
 from genodiff.training.optimizer import adamw
 
 _log = logging.getLogger("genodiff")
@@ -36,7 +36,7 @@ def batch_loss(
 
     All random draws use the uniform numbers stored in the batch.
     """
-    inputs = inputs_of(batch, backbone, batch.x0.device, soft_weight)
+    inputs = make_inputs(batch, backbone, batch.x0.device, soft_weight)
     assert inputs.clean.weight is not None
     return objective.loss(*inputs), inputs.clean.weight.sum()
 

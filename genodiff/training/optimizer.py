@@ -21,7 +21,7 @@ from genodiff.runs.sections import OptimSettings
 _EMBEDDINGS = ("embedding", "head")
 
 
-def decays(name: str, parameter: nn.Parameter) -> bool:
+def has_weight_decay(name: str, parameter: nn.Parameter) -> bool:
     """Whether weight decay applies: to matrices that are no embeddings.
 
     A_log and D (`_no_weight_decay`) have none.
@@ -35,8 +35,11 @@ def adamw(backbone: nn.Module, settings: OptimSettings) -> AdamW:
     """The optimiser of all parameters, in two groups: with and without weight decay."""
     named = list(backbone.named_parameters())
     groups: list[dict[str, Any]] = [
-        {"params": [p for n, p in named if decays(n, p)], "weight_decay": settings.weight_decay},
-        {"params": [p for n, p in named if not decays(n, p)], "weight_decay": 0.0},
+        {
+            "params": [p for n, p in named if has_weight_decay(n, p)],
+            "weight_decay": settings.weight_decay,
+        },
+        {"params": [p for n, p in named if not has_weight_decay(n, p)], "weight_decay": 0.0},
     ]
     return AdamW(
         [g for g in groups if g["params"]],
@@ -87,7 +90,7 @@ def average_of(backbone: nn.Module, decay: float) -> AveragedModel:
     return average.eval().requires_grad_(False)
 
 
-def moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:
+def read_moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:
     """AdamW's state by parameter name: `exp_avg.NAME`, `exp_avg_sq.NAME`, `step.NAME`."""
     out = {}
     for name, parameter in backbone.named_parameters():
@@ -97,7 +100,7 @@ def moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:
 
 
 def set_moments(optimizer: AdamW, backbone: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Put back what `moments` gave."""
+    """Put back what `read_moments` gave."""
     for name, parameter in backbone.named_parameters():
         state = {
             key: tensors[f"{key}.{name}"]

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.io.atomic import clear_leftovers
-from genodiff.io.identity import time_stamp
+from genodiff.io.identity import stamp_time
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.runs.checkpoint import (
@@ -31,12 +31,12 @@ from genodiff.runs.checkpoint import (
     FOLDER,
     STATE_CARD,
     State,
-    checkpoint_path,
+    locate_checkpoint,
     publish_model,
     restore_state,
 )
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import Feed, open_feed, train_batches, valid_batches
+from genodiff.runs.feed import Feed, open_feed, open_train_batches, open_valid_batches
 from genodiff.runs.folder import (
     RunFolder,
     check_config,
@@ -55,7 +55,7 @@ from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import average_of
-from genodiff.training.signals import Signals, calm_child
+from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.start import WarmStart, start_from_weights
 
 try:
@@ -113,7 +113,7 @@ def train(
     """
     if start is not None:
         start.check(config)
-    world = world_of()
+    world = read_world()
     check_open_files(config.train.workers)
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
@@ -179,7 +179,7 @@ def _counters(out: Path, state: State) -> Counters:
         what = f"lacks '{lacking[0]}', without which training cannot go on exactly"
         raise CheckpointError(
             what,
-            file=checkpoint_path(out, state.step) / STATE_CARD,
+            file=locate_checkpoint(out, state.step) / STATE_CARD,
             fix="use an undamaged checkpoint",
         )
     return Counters(**{key: state.counters[key] for key in Counters.__annotations__})
@@ -249,7 +249,7 @@ def _fit(
         plan,
         average,
         objective,
-        valid_batches(feed, config),
+        open_valid_batches(feed, config),
         signals,
         files,
         counters,
@@ -258,7 +258,7 @@ def _fit(
     )
     soft = feed.recipe.soft_mask_weight
     module = Pretraining(backbone, objective, config, soft, world.size)
-    batches = train_batches(feed, config, rank=world.rank, world_size=world.size)
+    batches = open_train_batches(feed, config, rank=world.rank, world_size=world.size)
     workers = config.train.workers
     loader: DataLoader[Any] = DataLoader(
         batches.from_batch(counters.step * config.train.accumulate),
@@ -291,7 +291,7 @@ def _fit(
     if files is not None and session is not None:
         publish_model(out, counters.step)
         ending = {
-            "ended": time_stamp("milliseconds"),
+            "ended": stamp_time("milliseconds"),
             "to_step": counters.step,
             "training_seconds": round(counters.seconds, 3),
         }
@@ -329,7 +329,7 @@ def check_open_files(workers: int) -> None:
             raise MachineError(what, fix="give fewer --workers, or raise the limit with ulimit -n")
 
 
-def world_of() -> World:
+def read_world() -> World:
     """What the environment says of ranks. Raises `UsageError` where it says only half."""
     size = os.environ.get("WORLD_SIZE", "1")
     if size == "1":
@@ -365,7 +365,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _begin_worker(_: int) -> None:
-    calm_child()
+    ignore_signals()
     forget_locks()
 
 

@@ -51,7 +51,7 @@ class Signals:
             os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, message.encode())
 
 
-def calm_child(_: int = 0) -> None:
+def ignore_signals(_: int = 0) -> None:
     """In a worker process: leave signals to the parent, which ends its workers itself."""
     for name in ("SIGINT", "SIGHUP", "SIGUSR1"):
         if hasattr(signal, name):

@@ -7,7 +7,7 @@ import torch
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.objective import Objective
-from genodiff.runs.inputs import inputs_of
+from genodiff.runs.inputs import make_inputs
 
 
 @torch.no_grad()
@@ -21,7 +21,7 @@ def validate(
     """
     nats, bases = [], []
     for batch in batches:
-        found = objective.bound(*inputs_of(batch, backbone, device))
+        found = objective.bound(*make_inputs(batch, backbone, device))
         nats.append((found.scale * found.ce.sum(-1)).cpu())
         bases.append(batch.maskable.sum(-1).double().cpu())
     total, size = torch.cat(nats).double(), torch.cat(bases)

@@ -77,7 +77,7 @@ def test_an_evaluation_that_is_stopped_keeps_what_was_there_and_says_so(
     def stopped(*given: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("genodiff.scoring.dna_evaluation.bound_of", stopped)
+    monkeypatch.setattr("genodiff.scoring.dna_evaluation.measure_bound", stopped)
     code, out, err = command(capsys, "eval", run, "--threads", 1)
     assert (code, out) == (130, "")
     assert "stopped by Ctrl-C" in err

@@ -18,7 +18,7 @@ from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiTSettings
 from genodiff.backbones.dropout import drop, dropout_keys
 from genodiff.errors import UsageError
-from genodiff.training.optimizer import decays
+from genodiff.training.optimizer import has_weight_decay
 
 
 def ids(batch: int, length: int, seed: int = 0) -> Tensor:
@@ -255,7 +255,9 @@ def test_biases_of_queries_and_keys_need_rotary_positions_and_take_no_decay() ->
     with pytest.raises(UsageError, match="qk_bias needs rotary"):
         dit(qk_bias=True, rotary=False)
     assert not any(
-        decays(n, p) for n, p in dit(qk_bias=True).named_parameters() if n.endswith("qk_bias")
+        has_weight_decay(n, p)
+        for n, p in dit(qk_bias=True).named_parameters()
+        if n.endswith("qk_bias")
     )
 
 

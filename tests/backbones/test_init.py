@@ -13,7 +13,7 @@ from tiny_networks import COMPLEMENT
 from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.layers import InitialValues
 from genodiff.hub.caduceus_names import map_names
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 
 
 def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
@@ -22,7 +22,9 @@ def test_every_tensor_is_distributed_as_the_references(shared: Path) -> None:
     )["stats"]
     settings = PRESETS["caduceus-ps-470k"]
     model, names = settings.build(16, COMPLEMENT, seed=1), map_names(settings)
-    ours = {names[here]: published_shape(names[here], p) for here, p in model.named_parameters()}
+    ours = {
+        names[here]: reshape_as_published(names[here], p) for here, p in model.named_parameters()
+    }
     assert set(ours) == {
         name for name in stats if "complement_map" not in name and "lm_head" not in name
     }

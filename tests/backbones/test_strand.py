@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from tiny_networks import COMPLEMENT, PAD, bases, reverse_complement
 
 from genodiff.backbones.strand import (
-    both_strands,
     exchange_strands,
     flip_positions,
     join_strands,
+    stack_strands,
     vote,
 )
 
@@ -34,7 +34,7 @@ def test_flipping_twice_changes_nothing(batch: int, length: int, seed: int) -> N
 def test_the_second_half_of_the_rows_is_the_reverse_complement_padded_on_the_right() -> None:
     x = bases(2, 6)
     x[0, 4:] = PAD
-    rows = both_strands(x, MAP, torch.tensor([4, 6]))
+    rows = stack_strands(x, MAP, torch.tensor([4, 6]))
     assert torch.equal(rows[:2], x)
     assert torch.equal(rows[2, :4], reverse_complement(x[:1, :4])[0])
     assert (rows[2, 4:] == PAD).all()

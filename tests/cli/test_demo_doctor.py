@@ -16,12 +16,12 @@ import pytest
 import torch
 
 from genodiff.cli import main
-from genodiff.cli.verbs.demo import summary
+from genodiff.cli.verbs.demo import format_outcome
 from genodiff.errors import GenodiffError
 from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.folder import read_folder
 from genodiff.studies import demo
-from genodiff.studies.demo import DemoResult, config, judge, run_demo
+from genodiff.studies.demo import DemoResult, judge, make_demo_config, run_demo
 from tests.commands import command, exit_code
 
 MINI = {
@@ -58,7 +58,7 @@ def small_demo() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("SAMPLES", 2), ("LENGTH", 80), ("STEPS", 8), ("REPEATS", 1)):
             patch.setattr(demo, name, value)
-        yield config(settings=MINI, minutes=5)
+        yield make_demo_config(settings=MINI, minutes=5)
     torch.set_num_threads(threads)
 
 
@@ -202,7 +202,7 @@ def test_a_claim_that_does_not_hold_is_an_error(
 
 
 def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path: Path) -> None:
-    text = summary(outcome(tmp_path, 1.3))
+    text = format_outcome(outcome(tmp_path, 1.3))
     for said in (
         "2.000",
         "1.300   95 % interval 1.200 to 1.400",
@@ -213,7 +213,7 @@ def test_the_summary_gives_the_three_numbers_and_admits_a_run_cut_short(tmp_path
     ):
         assert said in text
     assert "slow" not in text
-    assert "stopped at step 7 of 20" in summary(outcome(tmp_path, 1.3, steps=7))
+    assert "stopped at step 7 of 20" in format_outcome(outcome(tmp_path, 1.3, steps=7))
 
 
 def test_the_demo_asks_for_a_time_above_0(

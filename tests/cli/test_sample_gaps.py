@@ -9,8 +9,8 @@ import pytest
 from tiny_run import SEQ_LEN
 
 from genodiff.generate import gap_request
-from genodiff.generate.gaps import Gap, merge_gaps, stretches_of
-from genodiff.generate.infill import rounds
+from genodiff.generate.gaps import Gap, merge_gaps, split_contig
+from genodiff.generate.infill import plan_rounds
 from genodiff.io.fasta import read_fasta
 from tests.cli.conftest import Command
 
@@ -207,8 +207,8 @@ def test_stretches_are_the_windows_of_the_whole_contig_cut_where_none_overlap(se
     mask = np.zeros(length, bool)
     for gap in gaps:
         mask[gap.start : gap.end] = True
-    found = list(stretches_of("x", merged, length, 64, 32))
-    assert [window for s in found for window in s.rounds] == rounds(mask, 64, 32)
+    found = list(split_contig("x", merged, length, 64, 32))
+    assert [window for s in found for window in s.rounds] == plan_rounds(mask, 64, 32)
     assert [gap for s in found for gap in s.gaps] == merged
     for before, after in pairwise(found):
         assert before.end <= after.start

@@ -19,7 +19,7 @@ from genodiff.backbones.dit import DiT
 from genodiff.backbones.layers import InitialValues
 from genodiff.hub.mdlm_config import find_prefix
 from genodiff.hub.mdlm_names import from_published_mdlm, map_mdlm_names
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 
 Case = SimpleNamespace
 Tensors = dict[str, Tensor]
@@ -133,7 +133,7 @@ def _network(case: Case) -> Tensors:
             )
             theirs = [names[here] for here in parameters]
             out |= {
-                f"grad{suffix}/{name}": published_shape(name, g)
+                f"grad{suffix}/{name}": reshape_as_published(name, g)
                 for name, g in zip(theirs, grads, strict=True)
             }
     return out

@@ -18,7 +18,7 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.layers import Norm
 from genodiff.backbones.mamba import Mamba
 from genodiff.hub.caduceus_names import from_published, map_state_names, read_published_complement
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.scan import selective_scan
 
@@ -167,7 +167,7 @@ def _mixer(case: Case) -> Tensors | None:
         out[f"out/y{_suffix(dtype)}"] = y
         names_out = ["x", *(theirs[here] for here in parameters)]
         out |= {
-            f"grad{_suffix(dtype)}/{name}": published_shape(name, g)
+            f"grad{_suffix(dtype)}/{name}": reshape_as_published(name, g)
             for name, g in zip(names_out, grads, strict=True)
         }
     return out
@@ -208,7 +208,7 @@ def _gradients(
     found = {
         names.get(here, here): g for here, g in zip(parameters, grads, strict=True) if g is not None
     }
-    return {f"{prefix}/{theirs}": published_shape(theirs, g) for theirs, g in found.items()}
+    return {f"{prefix}/{theirs}": reshape_as_published(theirs, g) for theirs, g in found.items()}
 
 
 def _masked_lm(case: Case) -> Tensors | None:

@@ -20,7 +20,7 @@ from genodiff.diffusion.objectives.mdlm import log_mask_chance
 from genodiff.diffusion.objectives.sedd import score_entropy
 from genodiff.diffusion.schedule import LogLinear
 from genodiff.hub.mdlm_config import find_prefix
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 from genodiff.runs.sections import OptimSettings
 from genodiff.training.optimizer import adamw, average_of
 
@@ -65,7 +65,7 @@ def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
         loss.backward()
         if step == 0:
             out |= {
-                f"grad0{suffix}/{names[n]}": published_shape(names[n], p.grad.clone())
+                f"grad0{suffix}/{names[n]}": reshape_as_published(names[n], p.grad.clone())
                 for n, p in model.named_parameters()
             }
             out[f"out/loss_per_token_step0{suffix}"] = (nats * weight).detach()
@@ -80,7 +80,7 @@ def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
     for kind, found in (("final", model), ("ema", average.module)):
         parameters = dict(found.named_parameters())
         out |= {
-            f"out/{kind}{suffix}/{names[n]}": published_shape(names[n], p.detach())
+            f"out/{kind}{suffix}/{names[n]}": reshape_as_published(names[n], p.detach())
             for n, p in parameters.items()
         }
     return out

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.layers import InitialValues
-from genodiff.backbones.strand import both_strands, flip_positions
+from genodiff.backbones.strand import flip_positions, stack_strands
 from genodiff.errors import UsageError
 
 Pooling = Literal["mean", "max", "first", "last", "sum"]
@@ -110,7 +110,7 @@ class SequenceClassifier(nn.Module):
                     fix="give a complement",
                 )
             strands.append(
-                both_strands(x, self.complement, lengths)[len(x) :]  # type: ignore[arg-type]
+                stack_strands(x, self.complement, lengths)[len(x) :]  # type: ignore[arg-type]
                 if other is None
                 else other
             )

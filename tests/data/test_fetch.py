@@ -180,7 +180,7 @@ def test_a_file_without_a_pinned_hash_must_have_the_recipes_contigs_or_is_forgot
     other = recipe.model_copy(update={"contigs": {"a": 2001}})
     with pytest.raises(DataError, match="another assembly"):
         build_dna_store(other)
-    assert not fetch.present(other.sources[0])
+    assert not fetch.is_present(other.sources[0])
 
 
 def test_a_recipe_without_a_source_asks_for_a_file() -> None:

@@ -22,12 +22,12 @@ from genodiff.data.loader import (
     EvalBatches,
     TrainBatches,
     _epoch,
+    complement_rows,
     golden_stride,
-    other_strand,
 )
 from genodiff.data.windows import Windows
 from genodiff.errors import UsageError
-from genodiff.runs.inputs import inputs_of
+from genodiff.runs.inputs import make_inputs
 
 CONTIGS = {
     "a": random_dna(1000),
@@ -198,8 +198,8 @@ def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padd
     for i, row in enumerate(rows):
         data[i, : len(row)] = row
     lengths = np.array([len(row) for row in rows])
-    turned = other_strand(data, lengths)
-    assert (other_strand(turned, lengths) == data).all()
+    turned = complement_rows(data, lengths)
+    assert (complement_rows(turned, lengths) == data).all()
     for i, row in enumerate(rows):
         text = DNA.decode(np.array(row) & 0x7F, np.array(row) >= SOFT)
         other = turned[i, : len(row)]
@@ -211,8 +211,8 @@ def test_the_other_strand_of_the_other_strand_is_the_window_with_n_case_and_padd
 def test_soft_masked_bases_weigh_what_they_are_told_to(windows: Windows) -> None:
     batch = TrainBatches(windows, 5, 64).batch(0)
     assert batch.soft.any()
-    assert inputs_of(batch, torch.nn.Identity(), "cpu").clean.weight is None
-    weight = inputs_of(batch, torch.nn.Identity(), "cpu", 0.1).clean.weight
+    assert make_inputs(batch, torch.nn.Identity(), "cpu").clean.weight is None
+    weight = make_inputs(batch, torch.nn.Identity(), "cpu", 0.1).clean.weight
     assert weight is not None
     assert weight.dtype == torch.float32
     assert torch.equal(weight == 1, ~batch.soft & batch.maskable)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.data.recipe import Recipe, load_recipe, make_user_recipe, recipe_names
+from genodiff.data.recipe import Recipe, list_recipe_names, load_recipe, make_user_recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.settings import to_yaml
@@ -17,7 +17,7 @@ def test_every_promised_recipe_loads_under_its_own_name_and_says_where_it_comes_
 ) -> None:
     recipe = load_recipe(name)
     assert recipe.name == name
-    assert name in recipe_names()
+    assert name in list_recipe_names()
     assert recipe.contigs
     assert recipe.generator or all(
         s.url.startswith("https://") and s.licence for s in recipe.sources

@@ -20,10 +20,10 @@ from genodiff.data.recipe import SPLITS
 from genodiff.data.splits import Intervals
 from genodiff.data.text_recipe import (
     TextRecipe,
-    domain_of,
+    find_domain,
+    list_text_recipe_names,
     load_text_recipe,
-    own_text_recipe,
-    text_recipe_names,
+    make_text_recipe,
 )
 from genodiff.data.text_store import TextStore, build_text_store
 from genodiff.data.tokenizer import ByteTokenizer
@@ -249,11 +249,11 @@ def test_bytes_of_windows_are_counted_exactly(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", text_recipe_names())
+@pytest.mark.parametrize("name", list_text_recipe_names())
 def test_every_text_recipe_says_where_it_comes_from_and_how_it_is_cut(name: str) -> None:
     recipe = load_text_recipe(name)
     assert recipe.name == name
-    assert domain_of(name) == "text"
+    assert find_domain(name) == "text"
     assert recipe.description
     assert all(s.url.startswith("https://") and s.licence for s in recipe.sources)
     assert recipe.sources or "--text" in recipe.description
@@ -277,7 +277,7 @@ def test_the_promised_text_recipes_are_there() -> None:
         "lambada",
     }
     assert promised | {"ag_news", "c4", "pubmed", "arxiv", "tinyshakespeare"} <= set(
-        text_recipe_names()
+        list_text_recipe_names()
     )
     assert len(load_text_recipe("c4").sources) == 1032
     assert load_text_recipe("c4").sources[7].filename == "c4-train.00007-of-01024.json.gz"
@@ -306,8 +306,8 @@ def test_an_archive_gives_up_the_files_that_are_asked_for_and_no_others(tmp_path
 
 
 def test_own_recipes_know_rows_from_texts(tmp_path: Path) -> None:
-    assert not own_text_recipe("x/my text.txt.gz").split_by_hash
-    assert own_text_recipe("x/rows.jsonl").split_by_hash
-    assert own_text_recipe(tmp_path).split_by_hash
-    assert own_text_recipe("x/my text.txt.gz").name == "my_text"
+    assert not make_text_recipe("x/my text.txt.gz").split_by_hash
+    assert make_text_recipe("x/rows.jsonl").split_by_hash
+    assert make_text_recipe(tmp_path).split_by_hash
+    assert make_text_recipe("x/my text.txt.gz").name == "my_text"
     assert isinstance(store_of(write_song(tmp_path)).splits.intervals["train"], Intervals)

@@ -8,8 +8,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from genodiff.data.loader import EvalBatches, TrainBatches
-from genodiff.data.text_recipe import own_text_recipe
-from genodiff.data.text_windows import PackedWindows, PaddedWindows, text_windows
+from genodiff.data.text_recipe import make_text_recipe
+from genodiff.data.text_windows import PackedWindows, PaddedWindows, open_text_windows
 from genodiff.data.tokenizer_sources import open_tokenizer
 from genodiff.errors import DataError, UsageError
 from genodiff.vocabulary import BYTES
@@ -17,11 +17,11 @@ from tests.texts import store_of, write_rows, write_song
 
 
 def packed(path: Path, split: str = "train", seq_len: int = 32, **more: bool) -> PackedWindows:
-    return PackedWindows(store_of(path), own_text_recipe(path), split, seq_len, **more)
+    return PackedWindows(store_of(path), make_text_recipe(path), split, seq_len, **more)
 
 
 def padded(path: Path, split: str = "train", seq_len: int = 48) -> PaddedWindows:
-    return PaddedWindows(store_of(path), own_text_recipe(path), split, seq_len)
+    return PaddedWindows(store_of(path), make_text_recipe(path), split, seq_len)
 
 
 def test_packed_evaluation_windows_are_the_text_in_order(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_start_token_is_given_and_never_scored(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n")
     path = write_rows(tmp_path)
     windows = PaddedWindows(
-        store_of(path, open_tokenizer(str(tmp_path))), own_text_recipe(path), "train", 16
+        store_of(path, open_tokenizer(str(tmp_path))), make_text_recipe(path), "train", 16
     )
     batch = next(iter(EvalBatches(windows, 8, seed=1)))
     assert (batch.x0[:, 0] == 2).all()
@@ -124,15 +124,17 @@ def test_segments_number_the_documents_of_a_window(tmp_path: Path) -> None:
 
 def test_the_recipe_says_how_windows_are_packed_unless_one_is_asked_for(tmp_path: Path) -> None:
     path = write_rows(tmp_path)
-    store, recipe = store_of(path), own_text_recipe(path)
-    assert isinstance(text_windows(store, recipe, "train", 32), PackedWindows)
-    assert isinstance(text_windows(store, recipe, "train", 32, packing="padded"), PaddedWindows)
+    store, recipe = store_of(path), make_text_recipe(path)
+    assert isinstance(open_text_windows(store, recipe, "train", 32), PackedWindows)
+    assert isinstance(
+        open_text_windows(store, recipe, "train", 32, packing="padded"), PaddedWindows
+    )
     asked = recipe.model_copy(update={"packing": "padded"})
-    assert isinstance(text_windows(store, asked, "train", 32), PaddedWindows)
+    assert isinstance(open_text_windows(store, asked, "train", 32), PaddedWindows)
     with pytest.raises(UsageError, match="--document-attention is for packed windows"):
-        text_windows(store, asked, "train", 32, by_document=True)
+        open_text_windows(store, asked, "train", 32, by_document=True)
     with pytest.raises(UsageError, match="marks no ends of documents"):
-        text_windows(
+        open_text_windows(
             store, recipe.model_copy(update={"ends": False}), "train", 32, by_document=True
         )
 

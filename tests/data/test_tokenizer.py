@@ -19,7 +19,7 @@ from genodiff.data.tokenizer_sources import (
     name_tokenizer,
     open_tokenizer,
     read_vocabulary,
-    tokenizer_from,
+    rebuild_tokenizer,
 )
 from genodiff.errors import CheckpointError, DataError, MachineError, UsageError
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
@@ -138,16 +138,16 @@ def test_a_tokenizer_json_with_added_tokens_reads_text_as_text(shared: Path) -> 
 def test_a_run_takes_back_its_own_tokenizer_and_no_other(bpe: Path, tmp_path: Path) -> None:
     tokenizer = open_tokenizer(str(bpe))
     assert (
-        tokenizer_from(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary
+        rebuild_tokenizer(tokenizer.files, tokenizer.vocabulary, tmp_path).vocabulary
         == tokenizer.vocabulary
     )
     assert name_tokenizer(tokenizer.files) == tokenizer.vocabulary.name
     changed = {"tokenizer.json": tokenizer.files["tokenizer.json"] + b"\n"}
     with pytest.raises(UsageError, match="is not the tokenizer that the model was trained with"):
-        tokenizer_from(changed, tokenizer.vocabulary, tmp_path)
+        rebuild_tokenizer(changed, tokenizer.vocabulary, tmp_path)
     with pytest.raises(UsageError, match="holds no tokenizer"):
-        tokenizer_from({}, tokenizer.vocabulary, tmp_path)
-    assert tokenizer_from({}, BYTES, tmp_path).vocabulary == BYTES
+        rebuild_tokenizer({}, tokenizer.vocabulary, tmp_path)
+    assert rebuild_tokenizer({}, BYTES, tmp_path).vocabulary == BYTES
 
 
 def test_what_is_no_tokenizer_is_said(tmp_path: Path) -> None:

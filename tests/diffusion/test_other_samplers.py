@@ -15,7 +15,7 @@ from torch import Tensor
 from worlds import markov_chain
 
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.diffusion.draw import MANY, Draw, noise_of
+from genodiff.diffusion.draw import MANY, Draw, make_gumbel_noise
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.ar import shifted
 from genodiff.diffusion.samplers.analytic import analytic
@@ -216,10 +216,10 @@ def test_a_draw_that_is_not_called_close_survives_any_rounding(
 
 def test_noise_is_a_function_of_the_uniform_alone() -> None:
     u = torch.tensor([0.0, 0.25, 1 - 2**-53], dtype=torch.float64)
-    whole = noise_of(u, 50)
-    assert torch.equal(noise_of(u[1:2], 50), whole[1:2])
-    assert torch.equal(noise_of(u, 20), whole[:, :20])
+    whole = make_gumbel_noise(u, 50)
+    assert torch.equal(make_gumbel_noise(u[1:2], 50), whole[1:2])
+    assert torch.equal(make_gumbel_noise(u, 20), whole[:, :20])
     assert len({tuple(row.tolist()) for row in whole}) == 3
-    long = noise_of(torch.tensor([0.5], dtype=torch.float64), 200_000)
+    long = make_gumbel_noise(torch.tensor([0.5], dtype=torch.float64), 200_000)
     assert float(long.mean()) == pytest.approx(0.5772, abs=0.02)
     assert list(itertools.islice(long[0].isfinite().tolist(), 10)) == [True] * 10

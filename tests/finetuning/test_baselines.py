@@ -14,9 +14,9 @@ from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.baselines import (
     _FITS,
-    baseline_predictor,
-    baselines_for,
+    fit_baseline,
     fit_predict,
+    list_allowed_baselines,
 )
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
 from genodiff.finetuning.kmer_regression import kmer_features
@@ -80,7 +80,7 @@ def test_what_reads_the_sequence_finds_the_motif(
     task, data = motif_examples(500)
     _, test = motif_examples(200, seed=5)
     rows = np.arange(500)
-    predict = baseline_predictor(name, task, data.take(rows[:440]), data.take(rows[440:]), 1)
+    predict = fit_baseline(name, task, data.take(rows[:440]), data.take(rows[440:]), 1)
     assert accuracy(predict(test), test.labels) > 0.9
 
 
@@ -91,7 +91,7 @@ def test_predictions_depend_neither_on_the_company_nor_on_the_order_nor_on_test_
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
     task, data = motif_examples(60)
     rows = np.arange(60)
-    predict = baseline_predictor(name, task, data.take(rows[:40]), data.take(rows[40:]), 3)
+    predict = fit_baseline(name, task, data.take(rows[:40]), data.take(rows[40:]), 3)
     test = motif_examples(30, seed=7)[1]
     whole = predict(test)
     assert np.allclose(predict(test.take(np.arange(30)[::-1]))[::-1], whole, atol=1e-6)
@@ -168,7 +168,7 @@ def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_n
     assert predict_by_lookup(train, test, 2, exact=True).argmax(axis=1).tolist() == [1, 0, 0, 0]
     assert predict_by_lookup(train, test, 2, exact=False).argmax(axis=1).tolist() == [1, 1, 0, 0]
     task = Task(suite="own", name="t", max_length=9)
-    assert baselines_for(task, train) == BASELINES
+    assert list_allowed_baselines(task, train) == BASELINES
     found = fit_predict(
         "lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1
     )
@@ -197,9 +197,7 @@ def test_kmers_are_counted_by_strand_where_the_validation_part_says_that_strands
     ]
     data = data._replace(sequences=turned)
     rows = np.arange(300)
-    predict = baseline_predictor(
-        "kmer-lr", task, data.take(rows[:200]), data.take(rows[200:250]), 1
-    )
+    predict = fit_baseline("kmer-lr", task, data.take(rows[:200]), data.take(rows[200:250]), 1)
     assert accuracy(predict(data.take(rows[250:])), data.labels[250:]) > 0.9
 
 
@@ -210,9 +208,7 @@ def test_what_stands_beyond_max_length_is_not_read(
     monkeypatch.setattr("genodiff.finetuning.cnn.EPOCHS", 1)
     task, data = motif_examples(40)
     task = task.model_copy(update={"max_length": 45})
-    predict = baseline_predictor(
-        name, task, data.take(np.arange(30)), data.take(np.arange(30, 40)), 1
-    )
+    predict = fit_baseline(name, task, data.take(np.arange(30)), data.take(np.arange(30, 40)), 1)
     longer = data._replace(sequences=[s[:45] + b"ACGTT" * 9 for s in data.sequences])
     assert np.array_equal(predict(longer), predict(data))
 
@@ -238,11 +234,11 @@ def test_the_network_of_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_cannot_be_fitted_says_why() -> None:
     task, data = motif_examples(10)
-    assert baselines_for(task, data) == BASELINES[:4]
+    assert list_allowed_baselines(task, data) == BASELINES[:4]
     with pytest.raises(UsageError, match="did you mean 'kmer-lr'"):
-        baseline_predictor("kmer", task, data, data, 1)
+        fit_baseline("kmer", task, data, data, 1)
     with pytest.raises(DataError, match="needs coordinates"):
-        baseline_predictor("lookup-same", task, data, data, 1)
+        fit_baseline("lookup-same", task, data, data, 1)
 
 
 def test_the_names_are_those_of_the_fits() -> None:

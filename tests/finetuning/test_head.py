@@ -8,9 +8,9 @@ from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
-from genodiff.finetuning.batches import draw_turned, encode, epoch_batches
+from genodiff.finetuning.batches import draw_turned, encode, shuffle_batches
 from genodiff.finetuning.fit import raw_scores
-from genodiff.finetuning.head import Classifier, part_means
+from genodiff.finetuning.head import Classifier, average_parts
 from genodiff.finetuning.protocol import Strands
 from tests.finetuning.motif_task import examples
 
@@ -97,7 +97,7 @@ def test_parts_are_the_means_of_stretches_and_one_without_a_base_is_zero(parts: 
         torch.randn(5, 11, 4, generator=torch.Generator().manual_seed(3)),
         torch.tensor([11, 7, 8, 1, 2]),
     )
-    found = part_means(h, parts, lengths)
+    found = average_parts(h, parts, lengths)
     for row, n in enumerate(lengths.tolist()):
         for part in range(parts):
             here = [i for i in range(n) if i * parts // n == part]
@@ -127,14 +127,14 @@ def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused() -> N
 
 def test_an_epoch_shows_every_example_once_and_depends_on_seed_and_epoch_alone() -> None:
     for lengths in (np.full(100, 30), np.random.default_rng(1).integers(10, 90, 100)):
-        batches = epoch_batches(lengths, 8, seed=3, epoch=2)
+        batches = shuffle_batches(lengths, 8, seed=3, epoch=2)
         assert sorted(np.concatenate(batches).tolist()) == list(range(100))
         assert {len(b) for b in batches} == {8, 4}
-        again = epoch_batches(lengths, 8, seed=3, epoch=2)
+        again = shuffle_batches(lengths, 8, seed=3, epoch=2)
         assert all((a == b).all() for a, b in zip(batches, again, strict=True))
         assert any(
             len(a) != len(b) or (a != b).any()
-            for a, b in zip(batches, epoch_batches(lengths, 8, 3, 3), strict=True)
+            for a, b in zip(batches, shuffle_batches(lengths, 8, 3, 3), strict=True)
         )
     assert 30 < draw_turned(1, 0, 100).sum() < 70
     assert (draw_turned(1, 0, 100)[:50] == draw_turned(1, 0, 50)).all()

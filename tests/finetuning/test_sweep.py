@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
-from genodiff.finetuning.estimate import estimate, plan_lines
+from genodiff.finetuning.estimate import estimate, format_estimate
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import BASELINES
-from genodiff.finetuning.protocol import FitSettings, grid_settings, protocol_settings
-from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, same_value
+from genodiff.finetuning.protocol import FitSettings, list_grid_settings, list_protocol_settings
+from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, strip_variable_keys
 from genodiff.finetuning.scored_unit import Sealed
-from genodiff.finetuning.search import best_of
-from genodiff.finetuning.sweep import SweepPlan, settings_for, sweep
+from genodiff.finetuning.search import pick_best_settings
+from genodiff.finetuning.sweep import SweepPlan, choose_settings, sweep
 from genodiff.finetuning.unit import TEST, UNITS
 from genodiff.reports.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
@@ -69,7 +69,7 @@ def plan_of(home: Path, words: list[str], **more: object) -> SweepPlan:
 
 
 def rows_of(out: Path) -> list[dict[str, object]]:
-    return [same_value(row) for row in read_results(out)]
+    return [strip_variable_keys(row) for row in read_results(out)]
 
 
 @pytest.fixture(scope="module")
@@ -197,13 +197,13 @@ def test_a_sweep_killed_ten_times_leaves_the_same_table(home: Path, calm: Path) 
     rng = np.random.default_rng(4)
     assert run_killed(home, out, [int(n) for n in rng.integers(14, 27, 10)]) == 10
     assert rows_of(out) == rows_of(calm)
-    from genodiff.reports.benchmark_tables import markdown
+    from genodiff.reports.benchmark_tables import format_markdown
     from genodiff.reports.sweep_results import read_sweep
 
     def table(folder: Path) -> list[str]:
         return [
             line.rsplit("|", 2)[0]
-            for line in markdown(read_sweep(folder), [])
+            for line in format_markdown(read_sweep(folder), [])
             if line.startswith("|")
         ]
 
@@ -247,16 +247,16 @@ def test_a_search_that_is_killed_asks_the_same_questions_again(
     (part / "search.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tried[:2]))
     again = sweep(plan, part)
     assert (part / "search.jsonl").read_text() == (home / "search" / "search.jsonl").read_text()
-    assert [same_value(r) for r in again] == [same_value(r) for r in whole]
+    assert [strip_variable_keys(r) for r in again] == [strip_variable_keys(r) for r in whole]
 
 
 def test_the_best_setting_is_the_first_of_equals_and_failures_never_win() -> None:
     settings = [FitSettings(lr=r) for r in (1e-3, 2e-3, 3e-3)]
-    assert best_of(settings, [math.nan, 0.5, 0.5], "accuracy") == settings[1]
-    assert best_of(settings, [3.0, 2.0, 2.5], "mse") == settings[1]
+    assert pick_best_settings(settings, [math.nan, 0.5, 0.5], "accuracy") == settings[1]
+    assert pick_best_settings(settings, [3.0, 2.0, 2.5], "mse") == settings[1]
     assert is_better("accuracy", 0.6, 0.5)
     with pytest.raises(GenodiffError, match="failed"):
-        best_of(settings, [math.nan] * 3, "accuracy")
+        pick_best_settings(settings, [math.nan] * 3, "accuracy")
 
 
 def test_a_unit_that_fails_is_named_and_the_others_are_kept(
@@ -296,18 +296,28 @@ def test_models_are_named_by_paths_presets_and_baselines(home: Path) -> None:
 
 
 def test_the_papers_best_settings_follow_the_network_and_the_task(home: Path) -> None:
-    assert protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin")["lr"] == 2e-3
-    assert protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "average")["lr"] == 1e-3
-    assert protocol_settings("genomic-benchmarks", "demo_human_or_worm", "augment")["lr"] == 1e-3
-    assert protocol_settings("genomic-benchmarks", "drosophila_enhancers_stark", "conjoin") == {}
-    assert protocol_settings("nt", "H3", "conjoin")["epochs"] == 20
     assert (
-        protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin", "mdlm")[
+        list_protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin")["lr"]
+        == 2e-3
+    )
+    assert (
+        list_protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "average")["lr"]
+        == 1e-3
+    )
+    assert (
+        list_protocol_settings("genomic-benchmarks", "demo_human_or_worm", "augment")["lr"] == 1e-3
+    )
+    assert (
+        list_protocol_settings("genomic-benchmarks", "drosophila_enhancers_stark", "conjoin") == {}
+    )
+    assert list_protocol_settings("nt", "H3", "conjoin")["epochs"] == 20
+    assert (
+        list_protocol_settings("genomic-benchmarks", "human_enhancers_cohn", "conjoin", "mdlm")[
             "max_steps"
         ]
         == 16_000
     )
-    assert len(list(grid_settings("genomic-benchmarks"))) == 4
+    assert len(list(list_grid_settings("genomic-benchmarks"))) == 4
     settings = FitSettings()
     assert (settings.epochs, settings.batch_size, settings.weight_decay, settings.clip) == (
         10,
@@ -326,7 +336,7 @@ def test_a_plan_counts_steps_exactly_and_its_time_is_near_the_truth(home: Path) 
     assert majority.get("seconds") is None
     assert found["downloads"] == []
     assert found["memory_bytes"] > 5 * 4 * ours["parameters"]
-    assert plan_lines(found)[-1] == "fetch    nothing"
+    assert format_estimate(found)[-1] == "fetch    nothing"
 
 
 def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
@@ -341,9 +351,9 @@ def test_a_plan_says_what_is_to_be_fetched(tmp_path: Path) -> None:
     assert found["rows"][0]["n_train"] == 20_843
     assert found["rows"][0]["steps"] == 10 * math.ceil((20_843 - 2_084) / 256)
     assert any("hg38" in row["what"] for row in found["downloads"])
-    assert any(line.startswith("fetch    genome hg38: https://") for line in plan_lines(found))
+    assert any(line.startswith("fetch    genome hg38: https://") for line in format_estimate(found))
     assert (
-        sum("human_enhancers_cohn ·" in line for line in plan_lines(found)) == 2
+        sum("human_enhancers_cohn ·" in line for line in format_estimate(found)) == 2
     )  # the network's, and one of all baselines
     assert found["seconds"] == pytest.approx(found["cpu_seconds"] / 4)
 
@@ -395,20 +405,23 @@ def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
 def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     task = request_of(home).load("motif").task
-    assert settings_for(plan, task, plan.models[0], "full")[0] == "paper"
-    assert settings_for(plan._replace(over={"lr": 3e-3}), task, plan.models[0], "full")[0] == "own"
+    assert choose_settings(plan, task, plan.models[0], "full")[0] == "paper"
+    assert (
+        choose_settings(plan._replace(over={"lr": 3e-3}), task, plan.models[0], "full")[0] == "own"
+    )
 
 
 def test_the_head_reads_as_many_parts_as_the_task_says_or_the_user(home: Path) -> None:
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     whole = request_of(home).load("motif").task
     found = [
-        settings_for(plan, whole.model_copy(update={"parts": parts}), plan.models[0], "full")
+        choose_settings(plan, whole.model_copy(update={"parts": parts}), plan.models[0], "full")
         for parts in (1, 9)
     ]
     assert [(name, settings.parts) for name, settings in found] == [("paper", 1), ("paper", 9)]
     assert (
-        settings_for(plan._replace(over={"parts": 4}), whole, plan.models[0], "full")[1].parts == 4
+        choose_settings(plan._replace(over={"parts": 4}), whole, plan.models[0], "full")[1].parts
+        == 4
     )
     assert {task.name: task.parts for task in load_suite("gue").tasks if task.parts > 1} == {
         "splice/reconstructed": 9
@@ -421,13 +434,15 @@ def test_a_task_that_is_oriented_is_read_in_its_direction_unless_the_user_says_o
     plan = plan_of(home, [f"ours={home / 'run'}"], over={})
     task = request_of(home).load("motif").task
     oriented = task.model_copy(update={"oriented": True})
-    found = [settings_for(plan, t, plan.models[0], "full") for t in (task, oriented)]
+    found = [choose_settings(plan, t, plan.models[0], "full") for t in (task, oriented)]
     assert [(name, settings.rc) for name, settings in found] == [
         ("paper", "conjoin"),
         ("paper", "none"),
     ]
     assert (
-        settings_for(plan._replace(over={"rc": "conjoin"}), oriented, plan.models[0], "full")[1].rc
+        choose_settings(plan._replace(over={"rc": "conjoin"}), oriented, plan.models[0], "full")[
+            1
+        ].rc
         == "conjoin"
     )
     known = {task.name: task.oriented for task in load_suite("gue").tasks}
@@ -470,4 +485,4 @@ def test_a_plan_says_the_space_of_weights(home: Path) -> None:
         if row["model"] in ("cnn", "kmer-lr"):
             assert any(0.8 < row["disk_bytes"] / size < 1.2 for size in there)
     assert kept["disk_bytes"] - none["disk_bytes"] > 2 * 4 * kept["rows"][0]["parameters"]
-    assert any("--no-keep" in line for line in plan_lines(kept))
+    assert any("--no-keep" in line for line in format_estimate(kept))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError
-from genodiff.generate.infill import Template, read_templates, rounds
+from genodiff.generate.infill import Template, plan_rounds, read_templates
 
 gap_maps = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=12).map(
     lambda runs: np.array([gap for gap, n in runs for _ in range(n)], bool)
@@ -24,7 +24,7 @@ def test_every_gap_is_filled_once_in_a_window_that_fits_the_text(
 ) -> None:
     stride = data.draw(st.integers(1, window))
     still_open = gaps.copy()
-    for start, end in rounds(gaps, window, stride):
+    for start, end in plan_rounds(gaps, window, stride):
         assert 0 <= start < end <= len(gaps)
         assert end - start <= window
         assert still_open[start:end].any(), "a round without work"
@@ -39,7 +39,7 @@ def test_a_window_is_as_long_as_it_may_be_and_looks_left_by_what_the_stride_leav
 ) -> None:
     stride = data.draw(st.integers(1, window))
     still_open = gaps.copy()
-    for start, end in rounds(gaps, window, stride):
+    for start, end in plan_rounds(gaps, window, stride):
         opens = np.flatnonzero(still_open[start:end])
         cut_by_a_gap = end < len(gaps) and still_open[end]
         assert end - start == window or (start == 0 and (end == len(gaps) or cut_by_a_gap))
@@ -54,7 +54,7 @@ def test_a_window_is_as_long_as_it_may_be_and_looks_left_by_what_the_stride_leav
 def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(
     length: int, window: int, stride: int
 ) -> None:
-    plan = rounds(np.ones(length, bool), window, stride)
+    plan = plan_rounds(np.ones(length, bool), window, stride)
     expected = [(0, window)]
     while expected[-1][1] < length:
         end = min(expected[-1][1] + stride, length)
@@ -63,27 +63,27 @@ def test_a_text_that_is_all_gap_is_filled_semi_autoregressively(
 
 
 def test_a_text_no_longer_than_the_window_is_one_window() -> None:
-    assert rounds(np.ones(10, bool), 16, 3) == [(0, 10)]
+    assert plan_rounds(np.ones(10, bool), 16, 3) == [(0, 10)]
     scattered = np.isin(np.arange(16), [0, 7, 15])
-    assert rounds(scattered, 16, 3) == [(0, 16)]
+    assert plan_rounds(scattered, 16, 3) == [(0, 16)]
 
 
 def test_nothing_to_fill_is_no_window() -> None:
-    assert rounds(np.zeros(10, bool), 4, 2) == []
-    assert rounds(np.zeros(0, bool), 4, 2) == []
+    assert plan_rounds(np.zeros(10, bool), 4, 2) == []
+    assert plan_rounds(np.zeros(0, bool), 4, 2) == []
 
 
 def test_a_gap_inside_a_long_text_stands_in_the_middle_of_its_window() -> None:
     gaps = np.zeros(1000, bool)
     gaps[500:510] = True
-    assert rounds(gaps, 100, 50) == [(455, 555)]
+    assert plan_rounds(gaps, 100, 50) == [(455, 555)]
 
 
 def test_gaps_that_fit_one_stride_share_a_window_and_a_gap_that_does_not_is_left_whole() -> None:
     gaps = np.zeros(1000, bool)
     gaps[[500, 520]] = True
     gaps[545:555] = True
-    assert rounds(gaps, 100, 50) == [(445, 545), (500, 600)]
+    assert plan_rounds(gaps, 100, 50) == [(445, 545), (500, 600)]
 
 
 def test_kept_letters_survive_with_case_and_codes_and_an_n_is_filled_in_its_own_case() -> None:

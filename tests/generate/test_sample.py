@@ -31,7 +31,7 @@ from genodiff.diffusion.schedule import schedule
 from genodiff.errors import UsageError
 from genodiff.generate import sample as room
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import Sampling, bits_lost, infill, sample, workload
+from genodiff.generate.sample import Sampling, bits_lost, infill, measure_workload, sample
 
 MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
 
@@ -84,7 +84,7 @@ def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> 
     how = Sampling(sampler, steps=9, stride=5, batch_size=100)
     texts = ["N" * 30, "ACGT", "ANNNNG" + "A" * 20 + "NCNNCN"]
     world, calls = model(sticky(0.6), 12, name), []
-    told = workload(world, (Template("", "", t.encode()).gaps for t in texts), how=how)
+    told = measure_workload(world, (Template("", "", t.encode()).gaps for t in texts), how=how)
     found = list(infill(world, [draft(t) for t in texts] * 100, how=how, tick=calls.append))
     assert (told.records, told.bases) == (3, 38)
     assert told.windows == (1 + 4) + (1 + 2)

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 import genodiff.hf
-from genodiff.hub.adopt import adopt
+from genodiff.hub.adopt import adopt_network
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
@@ -47,7 +47,7 @@ def run(tmp_path: Path) -> Path:
         for name, x in load_file(file).items()
     }
     save_file(state, file, metadata={"format": "pt"})
-    adopt(read_source(tmp_path / "drawn"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "drawn"), tmp_path / "run")
     return tmp_path / "run"
 
 

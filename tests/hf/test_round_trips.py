@@ -12,7 +12,7 @@ from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceCl
 import genodiff
 import genodiff.hf
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.hub.adopt import SCORE, adopt
+from genodiff.hub.adopt import SCORE, adopt_network
 from genodiff.hub.source import read_source
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import load_model
@@ -40,7 +40,7 @@ def test_what_is_saved_is_read_by_both_to_the_same_bits(
     assert torch.equal(logits_of(saved, ids), wanted)
     with torch.no_grad():
         assert torch.equal(genodiff.load(saved, device="cpu").network(ids), wanted)
-    adopt(read_source(saved), tmp_path / "run")
+    adopt_network(read_source(saved), tmp_path / "run")
     assert torch.equal(run_logits(tmp_path / "run", ids), wanted)
     before = load_file(tmp_path / "hub" / "model.safetensors")
     after = load_file(saved / "model.safetensors")
@@ -97,7 +97,7 @@ def test_an_imported_plant_run_goes_out_with_its_own_ids(tmp_path: Path) -> None
     (tmp_path / "hub").mkdir()
     (tmp_path / "hub" / "config.json").write_text(json.dumps(config))
     save_file(state_of(theirs, config), tmp_path / "hub" / "model.safetensors")
-    adopt(read_source(tmp_path / "hub"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "hub"), tmp_path / "run")
     model, _ = genodiff.hf.from_run(tmp_path / "run")
     ids = torch.randint(0, 7, (2, 30), generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(model(ids).logits, theirs(ids), rtol=0, atol=0)
@@ -114,7 +114,7 @@ def test_a_classifier_keeps_its_head_and_its_pooling(tmp_path: Path) -> None:
     again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved")
     assert (again.config.num_labels, again.config.pooling_strategy) == (3, "max")
     assert torch.equal(again(ids).logits, model(ids).logits)
-    adopt(read_source(tmp_path / "saved"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "saved"), tmp_path / "run")
     score = load_file(tmp_path / "run" / SCORE)["score.weight"]
     assert torch.equal(score, model.score.weight)
 

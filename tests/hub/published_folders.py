@@ -13,7 +13,7 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.hub.caduceus_names import map_names, read_published_settings
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 from tests.commands import exit_code
 
 COMPLEMENT = DNA.complement or ()
@@ -63,7 +63,7 @@ def state_of(
         model.settings, prefix, submodules=paired and not config.get("fused_add_norm", True)
     )
     state = {
-        names[here]: published_shape(names[here], p.detach().clone().contiguous())
+        names[here]: reshape_as_published(names[here], p.detach().clone().contiguous())
         for here, p in model.named_parameters()
     }
     if paired:

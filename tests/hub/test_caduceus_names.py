@@ -18,7 +18,7 @@ from genodiff.hub.caduceus_names import (
     read_published_complement,
     read_published_settings,
 )
-from genodiff.hub.mixer_names import published_shape
+from genodiff.hub.mixer_names import reshape_as_published
 
 CONFIG: dict[str, Any] = {
     "d_model": 12, "n_layer": 2, "vocab_size": 12, "rcps": True, "fused_add_norm": True,
@@ -31,7 +31,7 @@ def as_published(model: Caduceus, *, submodules: bool = False) -> dict[str, Tens
     """The network as its authors would save it: tied tensors left out."""
     names = map_names(model.settings, submodules=submodules)
     return {
-        names[here]: published_shape(names[here], p.detach().clone())
+        names[here]: reshape_as_published(names[here], p.detach().clone())
         for here, p in model.named_parameters()
     }
 

@@ -23,17 +23,17 @@ from safetensors.torch import save_file
 from tiny_run import NETWORK, genome_text, save_run, write_run
 
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.hub.adopt import adopt
+from genodiff.hub.adopt import adopt_network
 from genodiff.hub.caduceus_layout import exchange_form
-from genodiff.hub.export import export
+from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 
 
 def round_trip(source: Path, folder: Path) -> Path:
-    adopt(read_source(source), folder / "run")
-    export(folder / "run", folder / "out", layout="caduceus")
+    adopt_network(read_source(source), folder / "run")
+    export_model(folder / "run", folder / "out", layout="caduceus")
     return folder / "out"
 
 
@@ -114,8 +114,8 @@ def test_the_fused_and_the_unfused_form_have_the_same_logits(
     tmp_path: Path, changes: dict[str, Any], fused: bool
 ) -> None:
     theirs = write_published(tmp_path / "hf", fused_add_norm=fused, **changes).double()
-    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
-    export(tmp_path / "run", tmp_path / "other", layout="caduceus", fused=not fused)
+    adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
+    export_model(tmp_path / "run", tmp_path / "other", layout="caduceus", fused=not fused)
     other = read_source(tmp_path / "other")
     assert other.settings.alternate_strands is not fused
     again = other.settings.build(16, COMPLEMENT)
@@ -130,9 +130,9 @@ def test_the_fused_and_the_unfused_form_have_the_same_logits(
 
 def test_a_network_that_has_one_form_only_says_so(tmp_path: Path) -> None:
     write_published(tmp_path / "hf", n_layer=3)
-    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     with pytest.raises(CheckpointError, match=r"odd number of layers \(3\).*--fused"):
-        export(tmp_path / "run", tmp_path / "out", layout="caduceus", fused=False)
+        export_model(tmp_path / "run", tmp_path / "out", layout="caduceus", fused=False)
     assert not (tmp_path / "out").exists()
 
 
@@ -187,14 +187,14 @@ def test_a_run_of_our_own_exports_with_a_card_and_comes_back(
         assert json.loads((out / "config.json").read_text())["fused_add_norm"] is (
             "--fused" in words
         )
-        adopt(read_source(out), tmp_path / f"again{len(words)}{words[:1]}")
+        adopt_network(read_source(out), tmp_path / f"again{len(words)}{words[:1]}")
         again = load_model(tmp_path / f"again{len(words)}{words[:1]}").backbone
         if "--fused" not in words:
             same_logits(again, backbone)
 
 
 def test_a_card_without_an_evaluation_says_that_nothing_was_measured(tmp_path: Path) -> None:
-    export(write_run(tmp_path), tmp_path / "out", layout="caduceus")
+    export_model(write_run(tmp_path), tmp_path / "out", layout="caduceus")
     assert "Not measured" in (tmp_path / "out" / "README.md").read_text()
 
 
@@ -203,6 +203,6 @@ def test_an_existing_folder_and_a_form_of_nothing_are_refused(tmp_path: Path) ->
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").touch()
     with pytest.raises(UsageError, match="exists already"):
-        export(run, tmp_path / "out", layout="caduceus")
+        export_model(run, tmp_path / "out", layout="caduceus")
     with pytest.raises(UsageError, match="--fused"):
-        export(run, tmp_path / "new", layout="safetensors", fused=True)
+        export_model(run, tmp_path / "new", layout="safetensors", fused=True)

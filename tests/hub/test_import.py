@@ -23,13 +23,13 @@ from published_folders import (
 from safetensors.torch import load_file, save_file
 
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.hub.adopt import SCORE, adopt
+from genodiff.hub.adopt import SCORE, adopt_network
 from genodiff.hub.source import read_source
 from genodiff.runs.model import check_folder, load_model
 
 
 def imported(source: Path, out: Path) -> Any:
-    adopt(read_source(source), out)
+    adopt_network(read_source(source), out)
     return load_model(out).backbone
 
 
@@ -172,7 +172,7 @@ def test_plant_caduceus_means_the_same_bases_under_our_ids(tmp_path: Path) -> No
 
 def test_provenance_names_every_file_with_its_hash_and_the_probe(tmp_path: Path) -> None:
     write_published(tmp_path / "hf")
-    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     found = json.loads((tmp_path / "run" / "provenance.json").read_text())
     files = {f["name"]: f["sha256"] for f in found["data"]["source"]["files"]}
     assert files == {
@@ -189,7 +189,7 @@ def test_an_existing_folder_is_never_written_over(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="exists already"):
-        adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+        adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     assert [p.name for p in (tmp_path / "run").iterdir()] == ["mine.txt"]
 
 
@@ -200,7 +200,7 @@ def test_weights_that_no_trained_network_has_are_imported_with_a_warning(
     state = load_file(tmp_path / "hf" / "model.safetensors")
     word = "caduceus.backbone.embeddings.word_embeddings.embedding.weight"
     save_file(state | {word: state[word] * 30}, tmp_path / "hf" / "model.safetensors")
-    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     assert "are these trained weights?" in caplog.text
 
 

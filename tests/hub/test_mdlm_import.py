@@ -18,8 +18,8 @@ from torch import Tensor
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError
-from genodiff.hub.adopt import adopt
-from genodiff.hub.export import export
+from genodiff.hub.adopt import adopt_network
+from genodiff.hub.export import export_model
 from genodiff.hub.mdlm import read_hyper_parameters
 from genodiff.hub.mdlm_config import make_mdlm_config
 from genodiff.hub.mdlm_names import map_mdlm_names, to_published_mdlm
@@ -85,13 +85,13 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
     shared: Path, tmp_path: Path
 ) -> None:
     source = shared / "conformance" / "cases" / "hf_layout_udlm_tiny"
-    adopt(read_source(source), tmp_path / "run")
+    adopt_network(read_source(source), tmp_path / "run")
     model, io = load_model(tmp_path / "run"), load_file(source / "io.safetensors")
     with torch.no_grad():
         got = model.backbone(io["in/input_ids"], io["in/timesteps_sigma"], labels=io["in/cond"])
     torch.testing.assert_close(got[..., :12], io["out/logits"], rtol=0, atol=2e-4)
     assert model.config.data.seq_len == 16
-    export(tmp_path / "run", tmp_path / "out")
+    export_model(tmp_path / "run", tmp_path / "out")
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
         source / "model.safetensors"
     ).read_bytes()
@@ -108,11 +108,11 @@ def test_folders_come_in_with_their_logits_and_go_out_with_their_bytes(
 ) -> None:
     theirs = network(shape)
     write(tmp_path / "hf", theirs)
-    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     model = load_model(tmp_path / "run")
     assert model.config.backbone == shape
     same_logits(model.backbone, theirs)
-    export(tmp_path / "run", tmp_path / "out")
+    export_model(tmp_path / "run", tmp_path / "out")
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
         tmp_path / "hf" / "model.safetensors"
     ).read_bytes()
@@ -178,7 +178,7 @@ def test_a_lightning_file_gives_its_averages_or_with_raw_its_weights(
         read = read_source(source, averaged=averaged)
         assert read.weights == ("averaged" if averaged else "raw")
         out = tmp_path.with_name(f"{tmp_path.name}_{source.name}_{averaged}")
-        adopt(read, out)
+        adopt_network(read, out)
         same_logits(load_model(out).backbone, theirs)
         assert read.seq_len == 64
         assert read.settings.time_conditioning == shape.time_conditioning
@@ -284,7 +284,7 @@ def test_a_network_of_text_needs_its_tokenizer_and_comes_back(tmp_path: Path) ->
 
 def test_an_imported_network_samples_and_evaluates(tmp_path: Path) -> None:
     write(tmp_path / "hf", network(DIT))
-    adopt(read_source(tmp_path / "hf"), tmp_path / "run")
+    adopt_network(read_source(tmp_path / "hf"), tmp_path / "run")
     assert_code(
         0,
         "sample",

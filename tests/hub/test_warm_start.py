@@ -14,7 +14,7 @@ from published_folders import assert_code, write_published
 from tiny_run import genome_text
 
 from genodiff.errors import CheckpointError
-from genodiff.hub.adopt import adopt
+from genodiff.hub.adopt import adopt_network
 from genodiff.hub.source import read_source
 from genodiff.hub.warm_start import read_warm_start
 from genodiff.runs.checkpoint import restore_state
@@ -53,7 +53,7 @@ def test_training_begins_from_the_weights(
         "file": tmp_path / "hf" / "model.safetensors",
     }[form]
     if form == "run":
-        adopt(read_source(tmp_path / "hf"), init)
+        adopt_network(read_source(tmp_path / "hf"), init)
     # A learning rate of nothing to speak of: what is saved is what it began from.
     begin(
         fasta,

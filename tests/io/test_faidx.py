@@ -167,7 +167,7 @@ def test_a_file_too_young_for_its_times_to_tell_is_judged_by_all_its_content(
 ) -> None:
     path, now = tmp_path / "in.fa", time.time_ns()
     for module in (fasta_index, faidx):  # a clock of coarse ticks
-        monkeypatch.setattr(module, "file_stamp", lambda status: (status.st_size, now, now, 1, 1))
+        monkeypatch.setattr(module, "stamp_file", lambda status: (status.st_size, now, now, 1, 1))
     monkeypatch.setattr(fasta_index, "_sample", lambda *_: "a change between the samples")
     for name in (b"a", b"b", b"c"):
         path.write_bytes(wrapped(name, b"ACGT" * 50, 60))

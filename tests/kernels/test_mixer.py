@@ -225,7 +225,9 @@ def test_without_gradients_nothing_is_kept_and_no_chunk_state_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, wanted = small(True), apply_small(*small(True)).detach()
-    monkeypatch.setattr(native_mixer, "new_states", lambda *_: pytest.fail("made room for states"))
+    monkeypatch.setattr(
+        native_mixer, "allocate_states", lambda *_: pytest.fail("made room for states")
+    )
     with torch.no_grad():
         out = apply_small(*x)
     assert out.grad_fn is None

@@ -77,7 +77,9 @@ def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(
 ) -> None:
     if select_provider().name != "native":
         pytest.skip("the native scan is not here")
-    monkeypatch.setattr(native_scan, "new_states", lambda *_: pytest.fail("made room for states"))
+    monkeypatch.setattr(
+        native_scan, "allocate_states", lambda *_: pytest.fail("made room for states")
+    )
     x = {
         name: value.float().requires_grad_()
         for name, value in Problem(1, 70, 8, 4, h0=True).inputs.items()

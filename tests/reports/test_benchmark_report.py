@@ -13,9 +13,9 @@ from genodiff.finetuning.results import add_rows
 from genodiff.finetuning.sweep import TASKS
 from genodiff.finetuning.unit import RESULT, TEST, UNITS
 from genodiff.io import atomic
-from genodiff.reports.benchmark import page, write_benchmark
-from genodiff.reports.benchmark_tables import markdown
-from genodiff.reports.sweep_results import read_sweep, summary_lines
+from genodiff.reports.benchmark import render_page, write_benchmark
+from genodiff.reports.benchmark_tables import format_markdown
+from genodiff.reports.sweep_results import format_summary, read_sweep
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.tasks.audit import audit_lines
 from genodiff.tasks.published_scores import find_published
@@ -125,7 +125,9 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
 
 def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out: Path) -> None:
     text = "\n".join(
-        markdown(read_sweep(out), [{"command": "genodiff finetune", "git": "abc", "threads": 2}])
+        format_markdown(
+            read_sweep(out), [{"command": "genodiff finetune", "git": "abc", "threads": 2}]
+        )
     )
     assert "| Caduceus-PS 470k (published) | 0.745 ± 0.007 |" in text
     assert "MDLM 467k" in text
@@ -138,9 +140,9 @@ def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out: Path) ->
 
 def test_published_values_stand_beside_the_official_split_only(tmp_path: Path) -> None:
     write_sweep(tmp_path, "local")
-    text = "\n".join(markdown(read_sweep(tmp_path), []))
+    text = "\n".join(format_markdown(read_sweep(tmp_path), []))
     assert "published" not in text
-    assert "not comparable with published numbers" in page(read_sweep(tmp_path), [], "x")
+    assert "not comparable with published numbers" in render_page(read_sweep(tmp_path), [], "x")
 
 
 def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
@@ -151,7 +153,7 @@ def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
         assert line.range == pytest.approx(max(values) - min(values))
         assert line.spread is not None
         assert line.spread.mean == pytest.approx(line.mean)
-    words = [line.split()[0] for line in summary_lines([r for x in panel.lines for r in x.rows])]
+    words = [line.split()[0] for line in format_summary([r for x in panel.lines for r in x.rows])]
     assert words == [f"{NAME},", "majority", "scratch", "pretrained"]
 
 

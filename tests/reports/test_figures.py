@@ -36,19 +36,21 @@ def drawn() -> dict[str, str]:
     js = [(Series(s.role, s.name, [0.1, 0.2]), s.name) for s in SETS]
     words = [Series(s.role, s.name, [0.6, 0.4]) for s in SETS]
     return {
-        "number_line": figures.number_line([*LINES, MODEL], 0.75),
-        "curves": figures.curves(
+        "number_line": figures.draw_number_line([*LINES, MODEL], 0.75),
+        "curves": figures.draw_curves(
             steps,
             [2.0 - s / 100 for s in steps],
             [(20, 1.8, 0.02), (40, 1.6, math.nan)],
             LINES,
             MODEL,
         ),
-        "mask_rate": figures.mask_rate_curve([0.25, 0.75], [1.0, 1.8], [0.01, 0.02], 1.4, LINES),
-        "trinucleotides": sample_figures.trinucleotides(["AAA", "AAC"], words),
-        "distances": sample_figures.distances([1, 2], js),
+        "mask_rate": figures.draw_mask_rate_curve(
+            [0.25, 0.75], [1.0, 1.8], [0.01, 0.02], 1.4, LINES
+        ),
+        "trinucleotides": sample_figures.draw_trinucleotides(["AAA", "AAC"], words),
+        "distances": sample_figures.draw_distances([1, 2], js),
         "gc": sample_figures.gc_histogram(SETS),
-        "homopolymers": sample_figures.homopolymers(runs),
+        "homopolymers": sample_figures.draw_homopolymers(runs),
     }
 
 
@@ -121,25 +123,25 @@ def test_the_number_line_draws_all_values_and_the_share_of_the_gap() -> None:
 @pytest.mark.parametrize("closed", [-0.5, 0.0, 0.2, 1.0, 1.3])
 def test_the_number_line_copes_with_any_share_of_the_gap(closed: float) -> None:
     model = BitsLine("model", "this model", 1.99 - 0.79 * closed)
-    assert f"{closed:.0%} of the gap closed" in figures.number_line([*LINES, model], closed)
+    assert f"{closed:.0%} of the gap closed" in figures.draw_number_line([*LINES, model], closed)
 
 
 def test_words_stand_in_the_order_of_their_frequency_in_real_sequence() -> None:
     sets = [Series("real", "real", [0.1, 0.6, 0.3]), Series("samples", "samples", [0.5, 0.2, 0.3])]
     labels = re.findall(
-        r">([ACGT]{3})<", sample_figures.trinucleotides(["AAA", "AAC", "AAG"], sets)
+        r">([ACGT]{3})<", sample_figures.draw_trinucleotides(["AAA", "AAC", "AAG"], sets)
     )
     assert labels == ["AAC", "AAG", "AAA"]
 
 
 def test_names_from_outside_are_escaped_in_a_figure() -> None:
-    text = figures.number_line([BitsLine("model", "<script>&$x^2$", 1.5), *LINES])
+    text = figures.draw_number_line([BitsLine("model", "<script>&$x^2$", 1.5), *LINES])
     assert "<script" not in text
     assert "&lt;script&gt;&amp;$x^2$" in text, "a dollar sign is no mathematics either"
 
 
 def test_curves_without_validation_or_with_one_wild_loss_keep_their_scale() -> None:
-    text = figures.curves(
+    text = figures.draw_curves(
         list(range(100, 220)), [1.9, 1.8, 1.7] * 39 + [math.inf, 1e6, 1.8], [], LINES
     )
     labels = [float(t) for t in re.findall(r">(\d\.\d+)<", text)]
@@ -148,7 +150,7 @@ def test_curves_without_validation_or_with_one_wild_loss_keep_their_scale() -> N
 
 def test_a_long_run_is_drawn_by_its_means() -> None:
     steps = np.arange(100_000)
-    text = figures.curves(steps.tolist(), (2 - steps / 2e5).tolist(), [], LINES)
+    text = figures.draw_curves(steps.tolist(), (2 - steps / 2e5).tolist(), [], LINES)
     assert len(text) < 60_000
 
 

@@ -8,12 +8,12 @@ import pytest
 from synthetic_run import CONFIG, evaluation, fasta, make_run, metrics
 
 from genodiff.reports.evaluation import Evaluation
-from genodiff.reports.findings import below_source, findings, gap_closed
+from genodiff.reports.findings import is_below_source, list_findings, measure_gap_closed
 from genodiff.reports.folder import read_folder
 
 
 def of(run: Path) -> list[str]:
-    return [f"{f.level}: {f.text}" for f in findings(read_folder(run))]
+    return [f"{f.level}: {f.text}" for f in list_findings(read_folder(run))]
 
 
 def score(**changed: Any) -> str:
@@ -44,16 +44,18 @@ def test_the_paired_interval_decides_where_there_is_one(
 ) -> None:
     paired = None if difference is None else {"bits": difference[0], "ci95": difference[1]}
     value = evaluation(1.1, source=1.2) | {"model_minus_source_bits": paired, "ci95_bits": interval}
-    assert below_source(Evaluation.model_validate(value)) is impossible
+    assert is_below_source(Evaluation.model_validate(value)) is impossible
 
 
 def test_the_gap_is_measured_from_order_0_to_the_source() -> None:
-    assert gap_closed(
+    assert measure_gap_closed(
         Evaluation.model_validate(evaluation(1.45, source=1.0) | {"markov_bits": {"0": 1.9}})
     ) == pytest.approx(0.5)
-    assert gap_closed(Evaluation.model_validate(evaluation(1.5, source=None))) is None
+    assert measure_gap_closed(Evaluation.model_validate(evaluation(1.5, source=None))) is None
     assert (
-        gap_closed(Evaluation.model_validate(evaluation(1.5, source=1.0) | {"markov_bits": None}))
+        measure_gap_closed(
+            Evaluation.model_validate(evaluation(1.5, source=1.0) | {"markov_bits": None})
+        )
         is None
     )
 

@@ -11,11 +11,11 @@ from test_report_page import Page, random_sets
 
 from genodiff.reports import html
 from genodiff.reports.benchmark import write_benchmark
-from genodiff.reports.benchmark_figures import Dot, dots
+from genodiff.reports.benchmark_figures import Dot, draw_dots
 from genodiff.reports.comparison import compare_sequences
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.folder import read_folder
-from genodiff.reports.svg import in_both_widths
+from genodiff.reports.svg import draw_both_widths
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
     ComparisonTable,
@@ -28,7 +28,7 @@ _INCH = 72
 
 def run_page(folder: Path) -> str:
     sets = (random_sets(n, 300, n) for n in (6, 16, 8))
-    return html.render(read_folder(make_run(folder / "run")), compare_sequences(*sets))
+    return html.render_page(read_folder(make_run(folder / "run")), compare_sequences(*sets))
 
 
 def sweep_page(folder: Path) -> str:
@@ -37,7 +37,7 @@ def sweep_page(folder: Path) -> str:
 
 
 def comparison_page(folder: Path) -> str:
-    svg = in_both_widths(dots, "fig", "bits", [Dot("a", 1.9, (1.8, 2.0), (), "model")])
+    svg = draw_both_widths(draw_dots, "fig", "bits", [Dot("a", 1.9, (1.8, 2.0), (), "model")])
     table = ComparisonTable("Bits", ["", "bits"], [["a", "1.9"]])
     write_comparison(folder, "a, b", ["note"], [table], [ComparisonFigure("P", svg, "c")], {})
     return (folder / "compare.html").read_text()

@@ -12,7 +12,7 @@ from genodiff.data.recipe import load_recipe
 from genodiff.data.toy import ToySource
 from genodiff.reports import html
 from genodiff.reports.folder import read_folder
-from genodiff.reports.reference import open_reference, source_bits
+from genodiff.reports.reference import measure_source_bits, open_reference
 
 
 def test_a_toy_run_is_compared_with_held_out_toy_sequence_and_judged_by_its_source(
@@ -108,4 +108,4 @@ def test_sets_of_unequal_lengths_are_scored_base_by_base() -> None:
     toy = ToySource()
     parts = [toy.sample(200, 5, 0), toy.sample(50, 5, 1)]
     nats = sum(float(toy.log_likelihood(p)) for p in parts)
-    assert source_bits(parts) == pytest.approx(-nats / 250 / np.log(2))
+    assert measure_source_bits(parts) == pytest.approx(-nats / 250 / np.log(2))

@@ -80,7 +80,7 @@ def comparison() -> Comparison:
 def test_the_whole_page_is_well_formed_and_points_only_into_itself(
     tmp_path: Path, comparison: Comparison
 ) -> None:
-    text = html.render(read_folder(make_run(tmp_path / "run")), comparison)
+    text = html.render_page(read_folder(make_run(tmp_path / "run")), comparison)
     page = Page(text)
     assert len(page.ids) == len(set(page.ids))
     assert all(target.startswith("#") and target[1:] in page.ids for target in page.targets)
@@ -89,7 +89,7 @@ def test_the_whole_page_is_well_formed_and_points_only_into_itself(
 
 
 def test_nothing_in_the_page_could_be_fetched(tmp_path: Path, comparison: Comparison) -> None:
-    text = html.render(read_folder(make_run(tmp_path / "run")), comparison)
+    text = html.render_page(read_folder(make_run(tmp_path / "run")), comparison)
     assert "://" not in text
     assert not re.search(r"@import|<link|<script|<iframe|<img|src=|javascript:", text)
     assert not [v for _, v in Page(text).attributes if "data:" in v]
@@ -97,7 +97,7 @@ def test_nothing_in_the_page_could_be_fetched(tmp_path: Path, comparison: Compar
 
 
 def test_the_headline_says_the_bound_its_interval_and_the_three_lines(tmp_path: Path) -> None:
-    page = Page(html.render(read_folder(make_run(tmp_path / "run"))))
+    page = Page(html.render_page(read_folder(make_run(tmp_path / "run"))))
     for said in (
         "1.372",
         "1.352 to 1.392",
@@ -126,7 +126,7 @@ OWN = json.dumps({"data": {"fingerprint": "a" * 64}})
 
 def test_the_figure_of_another_genome_is_never_the_headline(tmp_path: Path) -> None:
     scored = json.dumps({"test of ecoli.fa": other()})
-    text = html.render(
+    text = html.render_page(
         read_folder(make_run(tmp_path / "run", eval_json=scored, provenance_json=OWN))
     )
     page = Page(text)
@@ -144,7 +144,7 @@ def test_a_note_stands_with_the_evaluation_that_it_is_of(tmp_path: Path) -> None
     )
     folder = read_folder(make_run(tmp_path / "run", eval_json=scored, provenance_json=OWN))
     assert folder.headline == "test"
-    text = html.render(folder)
+    text = html.render_page(folder)
     head, table = Page(text).text.split("On other data", 1)
     assert "Only 50 of 974" not in head
     assert "Only 50 of 974" in table
@@ -158,21 +158,21 @@ def test_the_fullest_evaluation_of_the_own_test_is_the_headline(tmp_path: Path) 
     whole = json.dumps({"test, 20 of 391 windows": look, "test": evaluation()})
     folder = read_folder(make_run(tmp_path / "b", eval_json=whole))
     assert folder.headline == "test"
-    page = Page(html.render(folder))
+    page = Page(html.render_page(folder))
     assert "1.372" in page.text.split("Other evaluations", 1)[0]
     assert "20 of 391" in page.text.split("Other evaluations", 1)[1]
 
 
 def test_an_exact_figure_is_not_called_a_bound(tmp_path: Path) -> None:
     scored = json.dumps({"test": evaluation() | {"figure": "exact"}})
-    page = Page(html.render(read_folder(make_run(tmp_path / "run", eval_json=scored))))
+    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=scored))))
     assert "at most" not in page.text.split("Training", 2)[1]
     assert "perplexity 2.588" in page.text
 
 
 def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
-    page = Page(html.render(read_folder(run)))
+    page = Page(html.render_page(read_folder(run)))
     assert (
         "0.018 bits below what counting k-mers of the train split achieves (Markov 7: 1.618 bits)"
         in page.text
@@ -183,7 +183,7 @@ def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -
 def test_every_figure_has_a_caption_and_words_for_a_screen_reader(
     tmp_path: Path, comparison: Comparison
 ) -> None:
-    page = Page(html.render(read_folder(make_run(tmp_path / "run")), comparison))
+    page = Page(html.render_page(read_folder(make_run(tmp_path / "run")), comparison))
     assert page.tags.count("figure") == page.tags.count("figcaption") == 7
     assert [value for key, value in page.attributes if key == "role"].count(
         "img"
@@ -197,14 +197,16 @@ def test_every_figure_has_a_caption_and_words_for_a_screen_reader(
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path, comparison: Comparison) -> None:
     run = make_run(tmp_path / "run")
-    first = html.render(read_folder(run), comparison)
-    assert html.render(read_folder(run), comparison) == first
+    first = html.render_page(read_folder(run), comparison)
+    assert html.render_page(read_folder(run), comparison) == first
 
 
 @pytest.mark.parametrize("missing", PART_FILES)
 def test_a_run_without_one_part_still_has_its_page(tmp_path: Path, missing: str) -> None:
     page = Page(
-        html.render(read_folder(make_run(tmp_path / "run", **{missing.replace(".", "_"): None})))
+        html.render_page(
+            read_folder(make_run(tmp_path / "run", **{missing.replace(".", "_"): None}))
+        )
     )
     told = {
         "eval.json": "genodiff eval",
@@ -216,7 +218,7 @@ def test_a_run_without_one_part_still_has_its_page(tmp_path: Path, missing: str)
 
 def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path: Path) -> None:
     nothing: dict[str, str | None] = {name.replace(".", "_"): None for name in PART_FILES}
-    page = Page(html.render(read_folder(make_run(tmp_path / "a run", **nothing))))
+    page = Page(html.render_page(read_folder(make_run(tmp_path / "a run", **nothing))))
     for command in (
         "genodiff train toy --out",
         "genodiff eval",
@@ -242,7 +244,7 @@ BROKEN = [
 @pytest.mark.parametrize("broken", BROKEN, ids=range(len(BROKEN)))
 def test_broken_parts_are_told_and_not_fatal(tmp_path: Path, broken: str) -> None:
     parts: dict[str, str | None] = {name.replace(".", "_"): broken for name in PART_FILES}
-    page = Page(html.render(read_folder(make_run(tmp_path / "run", **parts))))
+    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", **parts))))
     assert "genodiff eval" in page.text
     assert "could not be read" in page.text
 
@@ -286,7 +288,7 @@ def test_hostile_names_are_shown_and_never_run(tmp_path: Path) -> None:
         provenance_json=json.dumps({EVIL: {EVIL: EVIL}, "command": EVIL}),
         metrics_csv=metrics().replace("seconds", EVIL),
     )
-    text = html.render(read_folder(run), None, EVIL)
+    text = html.render_page(read_folder(run), None, EVIL)
     page = Page(text)
     assert not {"script", "img"} & set(page.tags)
     assert "<script" not in text
@@ -295,7 +297,7 @@ def test_hostile_names_are_shown_and_never_run(tmp_path: Path) -> None:
 
 def test_letters_are_coloured_and_a_copy_of_the_text_is_the_sequence(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", samples_fa=">long\n" + "ACGTN" * 400 + "\n")
-    text = html.render(read_folder(run))
+    text = html.render_page(read_folder(run))
     shown = re.search(r'<div class="seq"[^>]*>(.*?)</div>', text, flags=re.S)
     assert shown
     assert re.sub(r"<[^>]*>", "", shown[1]) == "ACGTN" * 240
@@ -323,7 +325,7 @@ def test_a_very_long_run_makes_no_large_page(tmp_path: Path) -> None:
     many = json.dumps(
         {"test": evaluation() | {"contigs": {f"contig_{i}": {"tokens": i} for i in range(5_000)}}}
     )
-    text = html.render(
+    text = html.render_page(
         read_folder(make_run(tmp_path / "run", metrics_csv="\n".join(long) + "\n", eval_json=many))
     )
     assert len(text) < 400_000
@@ -332,7 +334,7 @@ def test_a_very_long_run_makes_no_large_page(tmp_path: Path) -> None:
 
 def test_the_digest_that_parts_were_made_from_is_compared(tmp_path: Path) -> None:
     other = json.dumps({"weights_sha256": "f" * 64})
-    text = html.render(read_folder(make_run(tmp_path / "run", model_json=other)))
+    text = html.render_page(read_folder(make_run(tmp_path / "run", model_json=other)))
     assert text.count("was made from other weights") == 2
-    assert "other weights" not in html.render(read_folder(make_run(tmp_path / "same")))
+    assert "other weights" not in html.render_page(read_folder(make_run(tmp_path / "same")))
     assert DIGEST in json.dumps(evaluation())

@@ -19,8 +19,8 @@ from genodiff.errors import CheckpointError, MachineError
 from genodiff.runs import checkpoint
 from genodiff.runs.checkpoint import (
     State,
-    checkpoint_path,
     list_steps,
+    locate_checkpoint,
     prune_checkpoints,
     read_state,
     restore_state,
@@ -362,7 +362,7 @@ def test_a_full_disk_leaves_the_older_checkpoint_and_nothing_else(
     with pytest.raises(MachineError, match="No space"):
         write(tmp_path, 20)
     assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step_00000010"]
-    read_state(checkpoint_path(tmp_path, 10))
+    read_state(locate_checkpoint(tmp_path, 10))
 
 
 def test_an_edited_description_is_seen_without_a_manifest_too(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from genodiff.diffusion.objective import objective
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.scoring.contigs import contig_bound
+from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.evaluation import evaluate
 from genodiff.scoring.evaluation_file import write_evaluation
@@ -44,7 +44,7 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Train
         yield 0, model.backbone(xt[None].long())[0]
 
     with torch.no_grad():
-        found = contig_bound(model.diffusion, whole, windows, repeats=2, seed=3)
+        found = measure_contig_bound(model.diffusion, whole, windows, repeats=2, seed=3)
     nats, tokens, rate = found.drawn, found.tokens, found.rate
     assert rate is not None
     first = windows.store.offsets[windows.intervals.contig] + windows.intervals.start
@@ -80,7 +80,7 @@ def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: Train
 
 def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: TrainedModel) -> None:
     windows = open_data(model).windows
-    rate = contig_bound(
+    rate = measure_contig_bound(
         model.diffusion, lambda xt: iter([(0, torch.zeros(len(xt), 16))]), windows, repeats=50
     ).rate
     assert rate is not None
@@ -93,7 +93,7 @@ def test_the_rates_of_intervals_and_repeats_are_spread_over_all_rates(model: Tra
 def test_pieces_do_not_change_the_figures(model: TrainedModel) -> None:
     windows = open_data(model).windows
     found = [
-        contig_bound(
+        measure_contig_bound(
             model.diffusion,
             lambda xt, piece=piece: stream(model.backbone, xt, piece=piece),
             windows,

@@ -19,7 +19,7 @@ from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.scoring.bound import Bound
-from genodiff.scoring.contigs import contig_bound
+from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.summary import Lines, summarise
 from tests.scoring.test_score_bound import scored
 
@@ -40,7 +40,7 @@ def make_denoiser(group: int, x0: Tensor) -> Any:
 
 
 class FakeSplit(SimpleNamespace):
-    """What `contig_bound` asks of a split's windows."""
+    """What `measure_contig_bound` asks of a split's windows."""
 
     def __len__(self) -> int:
         return len(self.flat_start)
@@ -82,7 +82,7 @@ def evaluate_contig(group: int, repeats: int, seed: int, block: int | None) -> d
         yield 0, make_denoiser(group, x0)(xt[None], xt)[0]
 
     return summary_of(
-        contig_bound(DIFFUSION, stream, windows, repeats=repeats, seed=seed, block=block)
+        measure_contig_bound(DIFFUSION, stream, windows, repeats=repeats, seed=seed, block=block)
     )
 
 

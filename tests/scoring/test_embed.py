@@ -22,7 +22,7 @@ from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.scoring.embed import Window, embed, reading, windows_of
+from genodiff.scoring.embed import Window, cut_windows, embed, make_reading
 from genodiff.scoring.embedding_files import write_embeddings
 from tests.commands import exit_code
 
@@ -58,7 +58,7 @@ def found(
     strand: str,
     batch_size: int = 7,
 ) -> list[np.ndarray]:
-    how = reading(model, DNA, layers, pool, strand)
+    how = make_reading(model, DNA, layers, pool, strand)
     return [array for _, array in embed(model, DNA, windows, how, batch_size=batch_size)]
 
 
@@ -137,7 +137,7 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
     bed.write_text("a\t2\t7\tfirst\nb\t0\t5\tsecond\n")
 
     def places(**more: Any) -> list[tuple[str, int, int, bytes]]:
-        return [(w.contig, w.start, w.end, w.letters) for w in windows_of(fasta, **more)]
+        return [(w.contig, w.start, w.end, w.letters) for w in cut_windows(fasta, **more)]
 
     assert places() == [("a", 0, 10, b"ACGTACGTAC"), ("b", 0, 5, b"GGGTT")]
     assert places(window=4) == [
@@ -154,7 +154,7 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
     ]
     assert places(bed=bed) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
     assert places(regions=["a:3-7", "b"]) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
-    assert [w.name for w in windows_of(fasta, bed=bed)] == ["first", "second"]
+    assert [w.name for w in cut_windows(fasta, bed=bed)] == ["first", "second"]
     for wrong in ({"window": 0}, {"stride": 3}, {"bed": bed, "regions": ["a"]}):
         with pytest.raises(UsageError):
             places(**wrong)
@@ -174,21 +174,21 @@ def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path: Path)
     record = annotated(tmp_path / "x.gb")
     whole = record.features[0].extract(record.seq)
     for given in (record, [record], tmp_path / "x.gb", str(tmp_path / "x.gb")):
-        (window,) = windows_of(given, features=["CDS"])
+        (window,) = cut_windows(given, features=["CDS"])
         assert window == Window("c.1", 2, 16, "x", bytes(whole))
-        pieces = list(windows_of(given, features=["CDS=x"], window=4))
+        pieces = list(cut_windows(given, features=["CDS=x"], window=4))
         assert [(w.start, w.end) for w in pieces] == [(12, 16), (4, 8), (2, 4)]
         assert b"".join(w.letters for w in pieces) == bytes(whole)
-        (region,) = windows_of(given, regions=["c.1:3-8"])
+        (region,) = cut_windows(given, regions=["c.1:3-8"])
         assert region.letters == bytes(record.seq)[2:8]
-    assert [w.letters for w in windows_of(["ACGT", record])] == [b"ACGT", bytes(record.seq)]
+    assert [w.letters for w in cut_windows(["ACGT", record])] == [b"ACGT", bytes(record.seq)]
     with pytest.raises(UsageError, match="--features exclude"):
-        list(windows_of(record, features=["CDS"], regions=["c.1"]))
+        list(cut_windows(record, features=["CDS"], regions=["c.1"]))
 
 
 def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path: Path) -> None:
-    windows = [*windows_of(annotated(tmp_path / "x.gb"), features=["CDS"]), *sequences(2)]
-    model, how = network(), reading(network(), DNA, [-1], "none", "average")
+    windows = [*cut_windows(annotated(tmp_path / "x.gb"), features=["CDS"]), *sequences(2)]
+    model, how = network(), make_reading(network(), DNA, [-1], "none", "average")
     path = tmp_path / "e.npz"
     written = write_embeddings(path, embed(model, DNA, windows, how), how, how.shape(32, True))
     lengths = [len(w.letters) for w in windows]
@@ -204,7 +204,7 @@ def test_all_formats_hold_the_same_numbers(
 ) -> None:
     zarr = pytest.importorskip("zarr")
     model, windows = network(), sequences()
-    how = reading(model, DNA, layers, pool, strand)
+    how = make_reading(model, DNA, layers, pool, strand)
     shape = how.shape(model.d_out, True)
     wanted = found(model, windows, layers, pool, strand)
     flat = np.concatenate(wanted) if pool == "none" else np.stack(wanted)
@@ -241,7 +241,7 @@ def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
     if kind == "zarr":
         pytest.importorskip("zarr")
     model = network()
-    how = reading(model, DNA, [-1], "mean", "average")
+    how = make_reading(model, DNA, [-1], "mean", "average")
     wrong = [*sequences(3), Window("x", 0, 3, "x", b"AUG")]
     with pytest.raises(DataError):
         write_embeddings(

@@ -29,14 +29,14 @@ from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.evaluation import evaluate
 from genodiff.scoring.evaluation_file import EVAL, write_evaluation
 from genodiff.scoring.lines import (
+    count_train_words,
     markov_lines,
     markov_nats,
+    measure_train_cover,
     source_nats,
     split_stretches,
-    train_counts,
-    train_cover,
 )
-from genodiff.scoring.markov import base_codes, count, fit, fit_pseudo
+from genodiff.scoring.markov import count, encode_bases, fit, fit_pseudo
 
 CONTRACT = {
     "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits",
@@ -114,7 +114,7 @@ def test_fewer_windows_are_spread_over_the_split_and_said(model: TrainedModel) -
 def test_a_copy_of_train_sequence_is_a_repeat(model: TrainedModel) -> None:
     result = evaluate(model)
     windows = open_data(model).windows
-    cover = train_cover(windows)
+    cover = measure_train_cover(windows)
     assert result["repeat_share"] == (cover >= 0.25).mean() > 0
     on_c1 = windows.store.names.index("c1")
     assert (windows.contig_index[cover > 0] == on_c1).all()
@@ -191,7 +191,7 @@ def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_
     for w in range(len(windows)):
         contig = store.ids(store.names[windows.contig_index[w]])
         start, end = int(windows.start[w]), int(windows.start[w] + windows.length[w])
-        nll = line.nll(base_codes(np.asarray(contig[:end])))[:, start:]
+        nll = line.nll(encode_bases(np.asarray(contig[:end])))[:, start:]
         soft = np.asarray(contig[start:end]) >= SOFT
         np.testing.assert_allclose(found[:, 0, w], nll[:, ~soft].sum(1), rtol=1e-5)
         np.testing.assert_allclose(found[:, 1, w], nll[:, soft].sum(1), rtol=1e-5, atol=1e-6)
@@ -201,12 +201,12 @@ def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
     model: TrainedModel, own_cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = open_data(model).store
-    first = train_counts(store, 2)
+    first = count_train_words(store, 2)
     kept = list((own_cache / "markov").glob("*-order2.npy"))
     assert len(kept) == 1
-    again = train_counts(store, 2)
+    again = count_train_words(store, 2)
     kept[0].write_bytes(b"damaged")
-    mended = train_counts(store, 2)
+    mended = count_train_words(store, 2)
     for a, b, c in zip(first.tables, again.tables, mended.tables, strict=True):
         np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(a, c)
@@ -215,7 +215,7 @@ def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
         store.ids(store.names[c])[s:e]
         for c, s, e in zip(train.contig, train.start, train.end, strict=True)
     ]
-    assert first.bases == 2 * sum(int((base_codes(np.asarray(s)) < 4).sum()) for s in spans)
+    assert first.bases == 2 * sum(int((encode_bases(np.asarray(s)) < 4).sum()) for s in spans)
 
 
 def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(
@@ -256,7 +256,7 @@ def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_rec
     recipe = load_recipe("sacCer3")
     store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
     windows = DnaWindows(store, recipe, "test", 1024)
-    nats = markov_nats(fit(train_counts(store, 8)), windows).sum(1)
+    nats = markov_nats(fit(count_train_words(store, 8)), windows).sum(1)
     bases = windows.length.sum()
     assert bases == 765 * 1024
     perplexity = np.exp(nats.sum(1) / bases)
@@ -285,7 +285,7 @@ def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_
     found = markov_lines(windows)
     assert found.fitted is not None
     assert found.fitted.sum() < found.fixed.sum((1, 2)).min()
-    chosen = fit_pseudo(train_counts(store, 10), count(split_stretches(store, "valid"), 10))
+    chosen = fit_pseudo(count_train_words(store, 10), count(split_stretches(store, "valid"), 10))
     assert chosen == found.pseudo
     assert len(chosen) == 11
 

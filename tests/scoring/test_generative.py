@@ -16,7 +16,7 @@ from genodiff.diffusion.objectives.ar import Ar
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import DataError, UsageError
-from genodiff.scoring.generative import distinct, figures, token_nats, unigram_entropy
+from genodiff.scoring.generative import distinct, figures, measure_unigram_entropy, token_nats
 
 TRANSITION = torch.tensor(
     [[0.7, 0.1, 0.1, 0.1], [0.2, 0.4, 0.2, 0.2], [0.25, 0.25, 0.25, 0.25], [0.05, 0.05, 0.1, 0.8]]
@@ -74,7 +74,7 @@ def test_the_figures_are_those_of_the_definitions_and_n_is_not_scored() -> None:
     assert found["perplexity"] == pytest.approx(math.exp(nats / 14), rel=1e-5)
     assert found["distinct"]["4"] == 0.5
     assert found["distinct"]["16"] is None
-    assert unigram_entropy(np.array([1, 1, 2, 2])) == pytest.approx(math.log(2))
+    assert measure_unigram_entropy(np.array([1, 1, 2, 2])) == pytest.approx(math.log(2))
     assert distinct([np.array([1, 1, 1, 2])], 2) == pytest.approx(2 / 3)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from genodiff.scoring.interval import blocks_of, ratio
+from genodiff.scoring.interval import count_blocks, ratio
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def test_another_unit_scales_everything() -> None:
 
 
 def test_blocks_are_as_many_as_the_root_of_the_windows() -> None:
-    assert [blocks_of(n) for n in (1, 2, 8, 50, 64, 100, 766, 180_000)] == [
+    assert [count_blocks(n) for n in (1, 2, 8, 50, 64, 100, 766, 180_000)] == [
         1,
         2,
         8,

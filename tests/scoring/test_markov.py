@@ -14,7 +14,7 @@ from yeast import yeast_codes
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError
 from genodiff.scoring import markov
-from genodiff.scoring.markov import Coded, KmerCounts, base_codes, count, fit, fit_pseudo
+from genodiff.scoring.markov import Coded, KmerCounts, count, encode_bases, fit, fit_pseudo
 
 TEXT = st.text("ACGTacgtN", max_size=60)
 
@@ -110,10 +110,10 @@ def test_each_base_is_scored_by_the_longest_context_it_has() -> None:
 
 def test_case_and_the_soft_mask_bit_do_not_matter_and_specials_are_no_bases() -> None:
     ids = DNA.encode("ACGTN")
-    np.testing.assert_array_equal(base_codes(ids), [0, 1, 2, 3, 4])
-    np.testing.assert_array_equal(base_codes(ids | 0x80), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(encode_bases(ids), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(encode_bases(ids | 0x80), [0, 1, 2, 3, 4])
     assert (
-        base_codes(np.array([DNA.mask_id, DNA.pad_id, DNA.unk_id, 0, 255], np.uint8)) == 4
+        encode_bases(np.array([DNA.mask_id, DNA.pad_id, DNA.unk_id, 0, 255], np.uint8)) == 4
     ).all()
 
 

@@ -40,7 +40,7 @@ def test_the_probabilities_are_those_of_the_formula(train: list[int], text: list
     counts = ngram.count([np.array(train, np.uint16)], padded_size=1 << 16, size=5)
     assert counts.order == 3
     lambdas = [1.0, 0.5, 2.0, 4.0]
-    words = ngram.packed(np.array(text, np.uint64), counts.bits, counts.order)
+    words = ngram.pack_words(np.array(text, np.uint64), counts.bits, counts.order)
     found = ngram.nll(counts, lambdas, words, np.minimum(np.arange(len(text)), 3))
     assert np.allclose(found, by_hand(train, text, lambdas, 5))
 
@@ -50,7 +50,7 @@ def test_each_order_is_a_distribution_over_the_next_token(train: list[int]) -> N
     counts = ngram.count([np.array(train, np.uint8)], padded_size=4, size=3)
     context = np.array([[*train[:6], a] for a in range(3)], np.uint64)
     words = np.array(
-        [ngram.packed(row, counts.bits, counts.order)[-1] for row in context], np.uint64
+        [ngram.pack_words(row, counts.bits, counts.order)[-1] for row in context], np.uint64
     )
     p = np.exp(-ngram.nll(counts, [1.0] * (counts.order + 1), words, np.full(3, counts.order)))
     assert np.allclose(p.sum(1), 1)
@@ -63,9 +63,9 @@ def test_counting_in_chunks_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> 
     for one, other in zip(whole.tables, ngram.count([ids], 264, 257).tables, strict=True):
         assert np.array_equal(one.words, other.words)
         assert np.array_equal(one.counts, other.counts)
-    assert ngram.order_of(264) == 6
-    assert ngram.order_of(50258) == 3
-    assert ngram.order_of(32) == 6
+    assert ngram.find_highest_order(264) == 6
+    assert ngram.find_highest_order(50258) == 3
+    assert ngram.find_highest_order(32) == 6
 
 
 def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one() -> None:
@@ -74,7 +74,7 @@ def test_lambdas_follow_the_held_out_text_and_the_fitted_line_is_the_better_one(
     text[rng.random(len(text)) < 0.1] = 7
     counts = ngram.count([text[:1800]], 264, 257)
     lambdas = ngram.fit(counts, text[1800:].astype(np.uint64))
-    words = ngram.packed(text[1800:].astype(np.uint64), counts.bits, counts.order)
+    words = ngram.pack_words(text[1800:].astype(np.uint64), counts.bits, counts.order)
     known = np.minimum(np.arange(600), counts.order)
     fitted, fixed = (
         ngram.nll(counts, lam, words, known).mean(1) for lam in (lambdas, [4096.0] * 7)

@@ -12,7 +12,7 @@ from yeast import yeast_codes
 from genodiff.alphabet import DNA
 from genodiff.scoring import repeats
 from genodiff.scoring.markov import Coded
-from genodiff.scoring.repeats import canonical_kmers, shared_cover, shared_kmers
+from genodiff.scoring.repeats import canonical_kmers, measure_shared_cover, shared_kmers
 
 K = 5
 SMALL = st.text("ACGTN", min_size=0, max_size=40)
@@ -47,7 +47,7 @@ def test_the_cover_is_that_of_shared_words_on_either_strand(
         if "N" not in w
     }
     shared = shared_kmers([codes_of(w) for w in windows], [codes_of(t) for t in train], k)
-    found = shared_cover([codes_of(w) for w in windows], shared, k)
+    found = measure_shared_cover([codes_of(w) for w in windows], shared, k)
     for text, cover in zip(windows, found, strict=True):
         inside = {i + j for i, w in enumerate(kmers(text, k)) if w in known for j in range(k)}
         bases = sum(c != "N" for c in text)
@@ -102,7 +102,7 @@ def test_a_planted_copy_is_found_on_either_strand_and_one_base_less_is_not() -> 
     windows[3][100:123] = train[9000:9023]
     windows[3][123] = (train[9023] + 1) % 4
     windows[3][99] = (train[8999] + 1) % 4
-    found = shared_cover(windows, shared_kmers(windows, [train]))
+    found = measure_shared_cover(windows, shared_kmers(windows, [train]))
     np.testing.assert_allclose(found, [0, 24 / 500, 24 / 500, 0])
 
 
@@ -111,6 +111,6 @@ def test_about_one_yeast_window_in_fourteen_is_mostly_copied_and_one_in_six_touc
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
     test = genome["chrXIV"]
     windows = [test[i : i + 1024] for i in range(0, len(test) - 1023, 1024)]
-    cover = shared_cover(windows, shared_kmers(windows, train))
+    cover = measure_shared_cover(windows, shared_kmers(windows, train))
     assert (cover >= 0.25).mean() == pytest.approx(0.072, abs=0.002)
     assert (cover > 0).mean() == pytest.approx(0.156, abs=0.002)

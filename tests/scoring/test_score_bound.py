@@ -18,7 +18,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule
 from genodiff.errors import GenodiffError
-from genodiff.scoring.bound import Bound, bound_of
+from genodiff.scoring.bound import Bound, measure_bound
 from genodiff.scoring.interval import ratio
 from genodiff.scoring.lines import MarkovLines
 from genodiff.scoring.summary import Lines, summarise
@@ -61,7 +61,7 @@ def scored(
     diffusion = MaskedDiffusion(schedule or Linear(), DNA.mask_id, DNA.targets)
     windows: Any = FakeWindows(rows, lengths)
     chosen = denoiser or (world.denoiser if world is not None else flat_denoiser)
-    return bound_of(Mdlm(diffusion), chosen, EvalBatches(windows, batch_size, seed, repeats))
+    return measure_bound(Mdlm(diffusion), chosen, EvalBatches(windows, batch_size, seed, repeats))
 
 
 def flat_denoiser(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:

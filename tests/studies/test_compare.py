@@ -13,7 +13,7 @@ import yaml
 
 from genodiff.errors import UsageError
 from genodiff.scoring.interval import ratio
-from genodiff.studies.compare import plan, read_spec, run, schedules
+from genodiff.studies.compare import compare_schedules, plan, read_spec, run_comparison
 from genodiff.studies.compare_page import write_page
 
 TINY: dict[str, Any] = {
@@ -58,17 +58,17 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
     path = written(tmp_path)
     spec = read_spec(path, {})
     out = tmp_path / "out"
-    entries = run(spec, path, out)
+    entries = run_comparison(spec, path, out)
     assert [entry.config.train.max_steps for entry in entries] == [8, 4]
     assert [entry.figure for entry in entries] == ["bound", "exact"]
-    rows = write_page(spec, entries, schedules(spec, entries), out)
+    rows = write_page(spec, entries, compare_schedules(spec, entries), out)
     assert [row["tokens"] for row in rows] == [2048, 2048]
     before = {
         p: p.stat().st_mtime_ns
         for p in out.rglob("*")
         if p.is_file() and p.suffix == ".safetensors"
     }
-    again = run(spec, path, out)
+    again = run_comparison(spec, path, out)
     assert {p: p.stat().st_mtime_ns for p in before} == before
     for first, second in zip(entries, again, strict=True):
         assert np.array_equal(first.scores[0].nats, second.scores[0].nats)
@@ -105,7 +105,7 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
 def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: Path) -> None:
     path = written(tmp_path, rows=SPEC["rows"][::-1])
     spec = read_spec(path, {})
-    figures = schedules(spec, run(spec, path, tmp_path / "out"))
+    figures = compare_schedules(spec, run_comparison(spec, path, tmp_path / "out"))
     assert {figure.row for figure in figures} == {"MDLM"}
     path = written(tmp_path, rows=SPEC["rows"][1:])
     with pytest.raises(UsageError, match="no row is MDLM in continuous time"):
@@ -115,7 +115,7 @@ def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: 
 def test_more_seeds_are_more_runs_and_their_spread_is_shown(tmp_path: Path) -> None:
     path = written(tmp_path, rows=SPEC["rows"][:1], schedules=[])
     spec = read_spec(path, {"seeds": [1, 2], "tokens": 256})
-    entries = run(spec, path, tmp_path / "out")
+    entries = run_comparison(spec, path, tmp_path / "out")
     rows = write_page(spec, entries, [], tmp_path / "out")
     assert len(entries[0].runs) == len(rows[0]["seeds_bits"]) == 2
     assert rows[0]["seeds_bits"][0] != rows[0]["seeds_bits"][1]

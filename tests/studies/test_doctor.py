@@ -140,7 +140,7 @@ def test_little_free_memory_is_named(
 
 
 def test_missing_recipes_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "recipe_names", list)
+    monkeypatch.setattr(doctor, "list_recipe_names", list)
     assert doctor.check_recipes().status == "fail"
 
 
@@ -157,9 +157,9 @@ def test_a_scan_that_gives_other_numbers_fails(monkeypatch: pytest.MonkeyPatch) 
         assert isinstance(found, torch.Tensor)
         return found if provider == "naive" else found + 1e-3
 
-    assert selftest.numbers("torch").status == "ok"
+    assert selftest.check_numbers("torch").status == "ok"
     monkeypatch.setattr(selftest, "selective_scan", wrong)
-    assert selftest.numbers("torch").status == "fail"
+    assert selftest.check_numbers("torch").status == "fail"
 
 
 def test_a_bound_that_shows_a_token_for_free_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_a_bound_that_shows_a_token_for_free_fails(monkeypatch: pytest.MonkeyPat
 
 def test_a_scan_that_cannot_be_had_fails_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENODIFF_SCAN", "no-such-scan")
-    checks, name = selftest.scans()
+    checks, name = selftest.check_scans()
     assert name is None
     assert [c.status for c in checks] == ["fail"]
     assert checks[0].fix
@@ -184,5 +184,5 @@ def test_a_scan_that_cannot_be_had_fails_with_a_remedy(monkeypatch: pytest.Monke
 def test_the_self_test_leaves_the_random_state_alone() -> None:
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
-    selftest.strands()
+    selftest.check_strands()
     assert torch.equal(before, torch.random.get_rng_state())

@@ -14,7 +14,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.scoring.bound import bound_of
+from genodiff.scoring.bound import measure_bound
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import ratio
@@ -53,7 +53,7 @@ def test_two_runs_meet_the_same_windows_and_masks(runs: Path, tmp_path: Path) ->
     for name in "ab":
         model = load_model(runs / name)
         windows = open_data(model).windows
-        bound = bound_of(model.objective, model.backbone, EvalBatches(windows, 4, 1, 2))
+        bound = measure_bound(model.objective, model.backbone, EvalBatches(windows, 4, 1, 2))
         nats[name], tokens = bound.nats.sum(0).mean(0), bound.tokens.sum(0)
     gap = ratio(nats["b"] - nats["a"], tokens).scaled(1 / math.log(2))
     assert found["rows"][1]["minus"]["bits"] == pytest.approx(gap.value, abs=1e-6)

@@ -15,7 +15,7 @@ from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.kmers import K, shared_kmer_fractions
 from genodiff.tasks.overlap import count_equal, count_overlaps, find_overlaps
 from genodiff.tasks.resplit import chrom_holdout, dedup
-from genodiff.tasks.suite import Task, task_names
+from genodiff.tasks.suite import Task, list_task_names
 from genodiff.tasks.task import TaskData, load_task
 from tests.labelled_files import random_dna
 
@@ -65,7 +65,7 @@ def test_the_overlaps_of_the_other_sets_are_the_published_ones(shared: Path, nam
 
 
 def test_the_counts_of_all_nine_sets_are_the_recipes(shared: Path) -> None:
-    for name in task_names("genomic-benchmarks"):
+    for name in list_task_names("genomic-benchmarks"):
         data = load_coordinates(shared, name)
         found = audit(data)["counts"] if data.train.n < 30_000 else None
         for part, examples in (("train", data.train), ("test", data.test)):

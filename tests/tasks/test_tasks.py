@@ -9,7 +9,7 @@ import pytest
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Examples
-from genodiff.tasks.suite import Task, find_task, load_suite, suite_names, task_names
+from genodiff.tasks.suite import Task, find_task, list_suite_names, list_task_names, load_suite
 from genodiff.tasks.task import TaskData, load_task, seed_split
 from tests.labelled_files import write_folder
 
@@ -19,10 +19,10 @@ def data_of(n: int) -> TaskData:
     return TaskData(Task(suite="s", name="t", max_length=4), examples, examples, "official")
 
 
-@pytest.mark.parametrize("suite", suite_names())
+@pytest.mark.parametrize("suite", list_suite_names())
 def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite: str) -> None:
     found = load_suite(suite)
-    names = task_names(suite)
+    names = list_task_names(suite)
     assert len(names) == len(set(names))
     for task in found.tasks:
         assert task.suite == suite == found.suite
@@ -33,7 +33,7 @@ def test_every_suite_is_read_and_its_rows_agree_with_one_another(suite: str) -> 
 
 def test_the_published_sets_are_complete() -> None:
     sizes = {
-        suite: len(task_names(suite))
+        suite: len(list_task_names(suite))
         for suite in ("genomic-benchmarks", "gue", "nt", "nt-revised", "idna-ms")
     }
     assert sizes == {"genomic-benchmarks": 9, "gue": 28, "nt": 18, "nt-revised": 18, "idna-ms": 16}

@@ -18,7 +18,7 @@ from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.masked import MaskedDiffusion, counts
 from genodiff.diffusion.objective import Draws, objective
 from genodiff.diffusion.schedule import Linear
-from genodiff.runs.inputs import inputs_of
+from genodiff.runs.inputs import make_inputs
 
 V = 11
 DIFFUSION = MaskedDiffusion(Linear(), V - 1, tuple(range(1, V - 1)))
@@ -94,7 +94,7 @@ def test_documents_that_do_not_see_one_another_leave_the_head_on_masked_rows_alo
     shown: list[tuple[int, ...]] = []
     model.register_forward_hook(lambda m, args, logits: shown.append(tuple(logits.shape)))
     monkeypatch.setattr(loss, "LARGE", 2)
-    inputs = inputs_of(batch, model, "cpu")
+    inputs = make_inputs(batch, model, "cpu")
     objective("mdlm", DIFFUSION).loss(*inputs)
     counted = counts(inputs.draws.times("systematic"), inputs.clean.n)
     assert shown == [(int(counted.sum()), V)]

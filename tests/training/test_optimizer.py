@@ -16,10 +16,10 @@ from genodiff.runs.sections import OptimSettings
 from genodiff.training.optimizer import (
     adamw,
     average_of,
-    decays,
     ema_decay,
+    has_weight_decay,
     learning_rate,
-    moments,
+    read_moments,
     set_moments,
 )
 
@@ -58,7 +58,7 @@ def test_the_rate_is_never_negative_nor_above_lr(
 
 def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay() -> None:
     backbone = build_backbone(tiny(norm="layer", strands="single", tie_head=False), DNA)
-    exempt = {name for name, p in backbone.named_parameters() if not decays(name, p)}
+    exempt = {name for name, p in backbone.named_parameters() if not has_weight_decay(name, p)}
     for name, parameter in backbone.named_parameters():
         last = name.split(".")[-1]
         special = (
@@ -115,7 +115,7 @@ def test_average_and_moments_survive_a_round_trip() -> None:
         for tensors in (
             collect_tensors(backbone),
             collect_tensors(average.module),
-            moments(optimizer, backbone),
+            read_moments(optimizer, backbone),
         )
     ]
     step(backbone, optimizer, average)

@@ -130,10 +130,10 @@ def test_micro_batches_train_the_same_model(tmp_path: Path, accumulate: int) -> 
 
 
 def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) -> None:
-    from genodiff.runs.checkpoint import checkpoint_path, read_state
+    from genodiff.runs.checkpoint import locate_checkpoint, read_state
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
-    state = read_state(checkpoint_path(tmp_path / "run", 6))
+    state = read_state(locate_checkpoint(tmp_path / "run", 6))
     loaded = collect_tensors(load_model(tmp_path / "run").backbone)
     raw = {
         n.removeprefix("weights."): t for n, t in state.tensors.items() if n.startswith("weights.")
@@ -145,11 +145,11 @@ def test_what_users_load_is_the_average_and_not_the_raw_weights(tmp_path: Path) 
 
 
 def test_validation_is_the_bound_of_the_averaged_weights(tmp_path: Path) -> None:
-    from genodiff.runs.feed import open_feed, valid_batches
+    from genodiff.runs.feed import open_feed, open_valid_batches
 
     run_tiny(tmp_path / "run", steps=6, lr=0.05)
     model = load_model(tmp_path / "run")
-    batches = valid_batches(open_feed(model.config), model.config)
+    batches = open_valid_batches(open_feed(model.config), model.config)
     assert batches is not None
     bits, interval = validate(model.objective, model.backbone, batches, "cpu")
     last = metrics(tmp_path / "run")[-1]
@@ -227,12 +227,12 @@ def test_a_state_that_is_not_finite_is_never_saved(
 ) -> None:
     from genodiff.training import callbacks
 
-    real = callbacks.moments
+    real = callbacks.read_moments
 
     def spoiled(*args: Any) -> dict[str, torch.Tensor]:
         return {name: tensor / 0 for name, tensor in real(*args).items()}
 
-    monkeypatch.setattr(callbacks, "moments", spoiled)
+    monkeypatch.setattr(callbacks, "read_moments", spoiled)
     with pytest.raises(GenodiffError, match="no checkpoint is written"):
         run_tiny(tmp_path / "run")
     assert list_steps(tmp_path / "run") == []

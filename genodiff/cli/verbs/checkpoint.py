@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from genodiff.api.checkpoint import check_checkpoint, export_checkpoint, import_checkpoint
-from genodiff.cli.common import OUTPUT, Common, Force, Json, ModelPath, whole
+from genodiff.cli.common import OUTPUT, Common, Force, Json, ModelPath, convert_whole_number
 
 checkpoint = App(name="checkpoint")
 _log = logging.getLogger("genodiff")
@@ -55,7 +55,7 @@ def import_(
     seq_len: Annotated[
         int | None,
         Parameter(
-            converter=whole,
+            converter=convert_whole_number,
             help="Window length of later evaluation and training (default: the source's, or 1024).",
         ),
     ] = None,

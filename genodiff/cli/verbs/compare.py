@@ -8,7 +8,15 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from genodiff.api.compare import compare as compare_runs
-from genodiff.cli.common import OUTPUT, Common, Force, Json, Plan, stop_on_sigterm, whole
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    Json,
+    Plan,
+    convert_whole_number,
+    stop_on_sigterm,
+)
 
 _log = logging.getLogger("genodiff")
 
@@ -36,9 +44,12 @@ def compare(
         Parameter(help="Which split of the first run's data finished runs are scored on."),
     ] = "test",
     max_windows: Annotated[
-        int | None, Parameter(converter=whole, help="At most so many windows, evenly spread.")
+        int | None,
+        Parameter(converter=convert_whole_number, help="At most so many windows, evenly spread."),
     ] = None,
-    repeats: Annotated[int, Parameter(converter=whole, help="Masks for each window.")] = 1,
+    repeats: Annotated[
+        int, Parameter(converter=convert_whole_number, help="Masks for each window.")
+    ] = 1,
     against: Annotated[
         str | None, Parameter(help="Run that the others are set against (default: the first).")
     ] = None,

@@ -35,11 +35,11 @@ def demo(
         offline=common.offline,
         force=force,
     )
-    print(json_module.dumps(outcome.json()) if json else summary(outcome))
+    print(json_module.dumps(outcome.json()) if json else format_outcome(outcome))
     judge_demo(outcome)
 
 
-def summary(outcome: Any) -> str:
+def format_outcome(outcome: Any) -> str:
     """The demo's three numbers, and where everything is."""
     e = outcome.evaluation
     markov = e.markov()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from genodiff.api.embed import embed as write_embeddings
-from genodiff.cli.common import Common, Force, stop_on_sigterm, whole
+from genodiff.cli.common import Common, Force, convert_whole_number, stop_on_sigterm
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -44,11 +44,15 @@ def embed(
         ),
     ] = None,
     window: Annotated[
-        int | None, Parameter(converter=whole, help="Cut into pieces of this many bases.")
+        int | None,
+        Parameter(converter=convert_whole_number, help="Cut into pieces of this many bases."),
     ] = None,
     stride: Annotated[
         int | None,
-        Parameter(converter=whole, help="Bases from one piece to the next (default: --window)."),
+        Parameter(
+            converter=convert_whole_number,
+            help="Bases from one piece to the next (default: --window).",
+        ),
     ] = None,
     layer: Annotated[
         list[int] | None,
@@ -68,7 +72,10 @@ def embed(
     ] = "average",
     batch_size: Annotated[
         int,
-        Parameter(converter=whole, help="Windows at a time: changes the speed, not the figures."),
+        Parameter(
+            converter=convert_whole_number,
+            help="Windows at a time: changes the speed, not the figures.",
+        ),
     ] = 32,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.api.judge import judge as judge_samples
-from genodiff.cli.common import Common, Json, stop_on_sigterm, whole
+from genodiff.cli.common import Common, Json, convert_whole_number, stop_on_sigterm
 
 _log = logging.getLogger("genodiff")
 
@@ -41,7 +41,10 @@ def judge(
         bool, Parameter(help="The same figures of as many real windows of the judge's test split.")
     ] = True,
     repeats: Annotated[
-        int, Parameter(converter=whole, help="Masks for each window, where the judge is masked.")
+        int,
+        Parameter(
+            converter=convert_whole_number, help="Masks for each window, where the judge is masked."
+        ),
     ] = 8,
     json: Json = False,
     common: Common = Common(),

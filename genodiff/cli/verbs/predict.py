@@ -14,7 +14,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from genodiff.api.predict import predict as predict_sequences
-from genodiff.cli.common import OUTPUT, Common, Force, stop_on_sigterm, whole
+from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number, stop_on_sigterm
 from genodiff.errors import UsageError
 from genodiff.io.progress import format_duration
 
@@ -30,7 +30,9 @@ class PredictCommon(Common):
     seed: Annotated[
         int,
         Parameter(
-            converter=whole, show_default=False, help="Seed of the fit, where a sweep has several."
+            converter=convert_whole_number,
+            show_default=False,
+            help="Seed of the fit, where a sweep has several.",
         ),
     ] = _ANY
 
@@ -76,7 +78,10 @@ def predict(
         Parameter(negative="", help="Mean of all seeds, with their spread (standard deviation)."),
     ] = False,
     batch_size: Annotated[
-        int, Parameter(converter=whole, help="Sequences at a time: changes the speed alone.")
+        int,
+        Parameter(
+            converter=convert_whole_number, help="Sequences at a time: changes the speed alone."
+        ),
     ] = 64,
     json: Annotated[bool, Parameter(negative="", help="JSON lines on stdout, a row each.")] = False,
     force: Force = False,

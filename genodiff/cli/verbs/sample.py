@@ -16,14 +16,14 @@ from genodiff.cli.common import (
     Json,
     OptionalModelPath,
     Plan,
+    convert_whole_number,
     stop_on_sigterm,
-    whole,
 )
 from genodiff.errors import UsageError
 
 
 def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
-    return "auto" if tokens[0].value == "auto" else whole(kind, tokens)
+    return "auto" if tokens[0].value == "auto" else convert_whole_number(kind, tokens)
 
 
 def sample(
@@ -46,7 +46,7 @@ def sample(
     length: Annotated[
         int | None,
         Parameter(
-            converter=whole,
+            converter=convert_whole_number,
             help="Bases per sequence (default: the trained length); more grow by windows.",
         ),
     ] = None,
@@ -92,7 +92,7 @@ def sample(
     stride: Annotated[
         int | None,
         Parameter(
-            converter=whole,
+            converter=convert_whole_number,
             help="New bases per window beyond the trained length (default: half of it).",
         ),
     ] = None,
@@ -101,10 +101,14 @@ def sample(
     ] = False,
     batch_size: Annotated[
         int | None,
-        Parameter(converter=whole, help="Sequences at a time: changes the speed, never the bytes."),
+        Parameter(
+            converter=convert_whole_number,
+            help="Sequences at a time: changes the speed, never the bytes.",
+        ),
     ] = None,
     line_width: Annotated[
-        int, Parameter(converter=whole, help="Bases per line; 0: one line per sequence.")
+        int,
+        Parameter(converter=convert_whole_number, help="Bases per line; 0: one line per sequence."),
     ] = 60,
     sidecar: Annotated[
         str | None, Parameter(help="Where the sidecar goes (default: OUT.json, beside the file).")

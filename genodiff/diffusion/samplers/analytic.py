@@ -28,13 +28,13 @@ from genodiff.diffusion.sampler import (
     Filling,
     Sampled,
     SamplerOptions,
+    count_revealing_steps,
     revealed_share,
     sampler,
-    steps_that_reveal,
 )
 
 
-@sampler("analytic", fits=("score",), evaluations=steps_that_reveal)
+@sampler("analytic", fits=("score",), evaluations=count_revealing_steps)
 @torch.no_grad()
 def analytic(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions

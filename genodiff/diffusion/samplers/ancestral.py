@@ -16,13 +16,13 @@ from genodiff.diffusion.sampler import (
     Filling,
     Sampled,
     SamplerOptions,
+    count_revealing_steps,
     revealed_share,
     sampler,
-    steps_that_reveal,
 )
 
 
-@sampler("ancestral", fits=("masked", "score"), evaluations=steps_that_reveal)
+@sampler("ancestral", fits=("masked", "score"), evaluations=count_revealing_steps)
 @torch.no_grad()
 def ancestral(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions

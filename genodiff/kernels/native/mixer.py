@@ -18,7 +18,7 @@ from genodiff.kernels.direction import DirectionWeights, split_weights
 from genodiff.kernels.native.conv import conv_backward, conv_forward
 from genodiff.kernels.native.gate import gate_backward, gate_forward
 from genodiff.kernels.native.linear import linear_backward, linear_forward
-from genodiff.kernels.native.scan import LowRank, new_states, scan_backward, scan_forward
+from genodiff.kernels.native.scan import LowRank, allocate_states, scan_backward, scan_forward
 
 
 def native_mixer(
@@ -84,7 +84,7 @@ class _Mixer(torch.autograd.Function):
         y, kept = h.new_empty(batch, length, channels), []
         for i, (direction, back) in enumerate(zip(_contiguous(weights), reverse, strict=True)):
             s = _ScanInputs(direction, x, back, mask)
-            states = new_states(x, s.n) if keep else None
+            states = allocate_states(x, s.n) if keep else None
             # The first direction writes y, the second adds to it.
             scan_forward(
                 y, s.c, s.delta, s.A, s.B, s.C, s.D, s.bias,

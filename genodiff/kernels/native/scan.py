@@ -54,7 +54,7 @@ def _steps(delta: Tensor | LowRank) -> dict[str, Tensor | None]:
     return delta._asdict() if isinstance(delta, LowRank) else {"delta": delta}
 
 
-def new_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
+def allocate_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
     """Room for the state before each chunk, with `n` states for each channel."""
     return u.new_empty(u.shape[0], -(-u.shape[1] // CHUNK), n, u.shape[2])
 
@@ -152,7 +152,7 @@ class _Scan(torch.autograd.Function):
         D, bias, h0 = (None if x is None else x.contiguous() for x in (D, bias, h0))
         A = A.t().contiguous()
         y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], u.shape[2], A.shape[0])
-        states = new_states(u, A.shape[0]) if keep else None
+        states = allocate_states(u, A.shape[0]) if keep else None
         flags = dict(softplus=softplus, reverse=reverse)
         scan_forward(y, u, delta, A, B, C, D, bias, **flags, states=states, h0=h0, last=last)
         ctx.save_for_backward(u, delta, A, B, C, D, bias, h0, states)

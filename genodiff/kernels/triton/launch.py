@@ -78,7 +78,7 @@ def fits(*tensors: Tensor | None) -> bool:
     )
 
 
-def device_of(x: Tensor) -> Any:
+def use_device(x: Tensor) -> Any:
     """A context in which Triton launches on the device of x."""
     return torch.cuda.device(x.device) if x.is_cuda else torch.no_grad()
 

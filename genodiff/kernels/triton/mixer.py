@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import DirectionWeights, join_weights, split_weights
-from genodiff.kernels.triton.launch import device_of, kernels
+from genodiff.kernels.triton.launch import kernels, use_device
 from genodiff.kernels.triton.scan import pack_channels, scan_backward, scan_forward
 
 _PIECES = 64  # most shares of a row in the gradients of the convolution's weights
@@ -95,7 +95,7 @@ class _Conv(torch.autograd.Function):
         ]
         ctx.save_for_backward(x, *own)
         ctx.reverse, ctx.bias = reverse, bias is not None
-        with device_of(x):
+        with use_device(x):
             return conv_forward(x, own[0], own[1], reverse)
 
     @staticmethod
@@ -103,7 +103,7 @@ class _Conv(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias = ctx.saved_tensors
         dx = torch.empty(x.shape, device=x.device, dtype=x.dtype)
-        with device_of(x):
+        with use_device(x):
             dw, db = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, dx, False)
         return dx, dw.to(weight.dtype), db.to(bias.dtype) if ctx.bias else None, None
 
@@ -159,7 +159,7 @@ class _Mixer(torch.autograd.Function):
         mask: Tensor | None, reverse: tuple[bool, ...], keep: bool, dtype: torch.dtype,
         *weights: Tensor | None,
     ) -> Tensor:  # fmt: skip
-        with torch.autocast(h.device.type, enabled=False), device_of(h):
+        with torch.autocast(h.device.type, enabled=False), use_device(h):
             (rows, length, _), channels = h.shape, out_weight.shape[1]
             ctx.dtype, flat = h.dtype, h.to(dtype).reshape(rows * length, -1)
             w_in = in_weight.to(dtype).t()
@@ -195,7 +195,7 @@ class _Mixer(torch.autograd.Function):
     def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
         flat, in_weight, in_bias, out_weight, mask, xz, y, *rest = ctx.saved_tensors
         kept, weights = rest[: 2 * len(ctx.reverse)], rest[2 * len(ctx.reverse) :]
-        with torch.autocast(flat.device.type, enabled=False), device_of(flat):
+        with torch.autocast(flat.device.type, enabled=False), use_device(flat):
             (rows, length, channels), dtype = y.shape, xz.dtype
             tokens = rows * length
             x, z = xz[:, :channels].unflatten(0, (rows, length)), xz[:, channels:]

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.triton.launch import device_of, kernels, next_power_of_2
+from genodiff.kernels.triton.launch import kernels, next_power_of_2, use_device
 from genodiff.kernels.triton.mixer import compute_dtype
 
 WIDEST = 4096  # most channels: a row is in the registers of one program
@@ -43,7 +43,7 @@ class _RMSNorm(torch.autograd.Function):
             torch.empty(tokens, device=x.device),
         )
         BT, BD, tiles = _tiles(tokens, width)
-        with device_of(x):
+        with use_device(x):
             kernels().norm_forward[(tiles,)](
                 x, weight, y, scale, tokens, eps, D=width, BT=BT, BD=BD
             )
@@ -60,7 +60,7 @@ class _RMSNorm(torch.autograd.Function):
         each = -(-tiles // _PROGRAMS)
         programs = -(-tiles // each)
         dw = torch.empty(programs, width, device=x.device)
-        with device_of(x):
+        with use_device(x):
             kernels().norm_backward[(programs,)](
                 gy, x, weight, scale, dx, dw, tokens, each, D=width, BT=BT, BD=BD
             )

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.triton.launch import CHOICES, device_of, kernels, next_power_of_2
+from genodiff.kernels.triton.launch import CHOICES, kernels, next_power_of_2, use_device
 
 _STAGED = 64  # times that a program of the staging kernels moves
 
@@ -132,7 +132,7 @@ def scan_forward(
         u_l=u.stride(1), delta_l=delta.stride(1), y_l=y.stride(1)
     )
     strides = (u.stride(0), delta.stride(0), y.stride(0))
-    with device_of(u):
+    with use_device(u):
         if go.segments > 1:
             local = A2.new_zeros(go.rows, go.segments, go.N, go.channels)
             spans = A2.new_empty(go.rows, go.segments, go.channels)
@@ -166,7 +166,7 @@ def scan_backward(
     du, ddelta = (torch.empty(x.shape, device=x.device, dtype=x.dtype) for x in (u, delta))
     dA, dbc = torch.zeros_like(carry), A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)
     dD, dbias = (A2.new_empty(go.rows, go.segments, go.channels) for _ in range(2))
-    with device_of(u):
+    with use_device(u):
         if go.segments > 1:
             local, spans = torch.zeros_like(carry), torch.empty_like(dD)
             go.k.scan_carry[go.grid](

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from genodiff.api.data import train_tokenizer
-from genodiff.cli.common import OUTPUT, Common, Force, whole
+from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number
 from genodiff.errors import printable
 
 
@@ -18,7 +18,11 @@ def tokenizer(
         Path, OUTPUT, Parameter(help="Folder to write tokenizer.json into; give it to --tokenizer.")
     ],
     vocab_size: Annotated[
-        int, Parameter(converter=whole, help="Tokens, with the 256 bytes and three special ones.")
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Tokens, with the 256 bytes and three special ones.",
+        ),
     ] = 8192,
     recipe: Annotated[
         str | None,
