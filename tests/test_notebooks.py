@@ -12,15 +12,8 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
 
 
-# Half a minute or more each; CI runs them.
-SLOW = {path.stem for path in NOTEBOOKS} - {"single_precision_is_a_temperature"}
-
-
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(p, marks=[pytest.mark.slow] if p.stem in SLOW else []) for p in NOTEBOOKS],
-    ids=[p.stem for p in NOTEBOOKS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[p.stem for p in NOTEBOOKS])
 def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     words = [
         "--nbmake",

@@ -162,6 +162,7 @@ def test_text_goes_on_as_well(
     assert (here / "o.txt").read_bytes() == (here / "whole.txt").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_at_any_moment_goes_on_to_the_same_bytes(
     run: Path, sample: Command, here: Path
 ) -> None:
