@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
+from genodiff.io.cores import count_usable_cores
 
 
 class _Wanted(NamedTuple):
@@ -67,7 +68,7 @@ def _apply_pending() -> None:
 
     threads, scan = _pending.pop()
     if threads is None and hasattr(os, "sched_getaffinity"):
-        threads = len(os.sched_getaffinity(0))
+        threads = count_usable_cores()  # without a set of cores, torch's own count stays
     if threads is not None:
         torch.set_num_threads(threads)
     prefer_provider(scan)

@@ -13,7 +13,6 @@ only the chosen ones are scored on the test part.
 import json
 import logging
 import math
-import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,6 +39,7 @@ from genodiff.finetuning.search import Search, pick_best_settings
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
+from genodiff.io.cores import count_usable_cores
 from genodiff.io.identity import stamp_time
 from genodiff.runs import lock
 from genodiff.runs.folder import find_git_revision
@@ -159,12 +159,11 @@ def _session(out: Path, command: str, device: str) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
     except (ValueError, KeyError, TypeError):
         before = []
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     machine = platform.processor() or platform.machine()
     where = (
         torch.cuda.get_device_name()
         if device.startswith("cuda")
-        else f"{machine} CPU, {cores} cores"
+        else f"{machine} CPU, {count_usable_cores()} cores"
     )
     new = {
         "command": command,

@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 from genodiff.data.recipe import list_recipe_names
 from genodiff.errors import GenodiffError, printable
 from genodiff.io.cache import cache_dir
+from genodiff.io.cores import count_usable_cores
 
 GIB = 1 << 30
 _MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}
@@ -183,9 +184,7 @@ def _version(name: str) -> str:
 
 def check_processor() -> Check:
     """Check the cores that this process may use, and the container's limit."""
-    usable = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    usable = count_usable_cores()
     quota = _quota()
     detail = f"{_cpu_name()}, {usable} usable of {os.cpu_count()} cores"
     if quota is not None and quota < usable:

@@ -21,6 +21,7 @@ from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError
+from genodiff.io.cores import count_usable_cores
 from genodiff.kernels.dispatch import PROVIDERS, select_provider
 from genodiff.kernels.library import BUILD, instruction_set
 from genodiff.kernels.scan import selective_scan
@@ -42,9 +43,7 @@ def build() -> Check:
     parts = [name for name, library in libraries if library.is_available()]
     built = f"{torch.__version__} ({kind}; {', '.join(parts) or 'neither MKL nor oneDNN'})"
     detail = f"{built}, threads: {torch.get_num_threads()}"
-    usable = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    usable = count_usable_cores()
     if torch.get_num_threads() > usable:
         return Check(
             "torch",
