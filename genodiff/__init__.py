@@ -11,6 +11,7 @@ What is public stands in one table, `_DOOR`. A name is imported when it is first
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -68,12 +69,13 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name not in _DOOR:
-        raise AttributeError(f"module 'genodiff' has no attribute {name!r}")
+        what = f"module 'genodiff' has no attribute {name!r}"
+        raise AttributeError(what, name=name, obj=sys.modules[__name__])  # a traceback's near name
     found = getattr(importlib.import_module(_DOOR[name]), name)
     globals()[name] = found  # the next look-up does not come here
     return found
 
 
 def __dir__() -> list[str]:
-    unlisted = {"Any", "TYPE_CHECKING", "_DOOR", "importlib"}
+    unlisted = {"Any", "TYPE_CHECKING", "_DOOR", "importlib", "sys"}
     return sorted({*globals(), *_DOOR} - unlisted)

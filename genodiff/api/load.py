@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genodiff.api.machine import choose_device
+from genodiff.errors import UsageError
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
@@ -22,6 +23,9 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
     published networks of text. Raises `CheckpointError`, naming the file and the fault;
     `MachineError` for a device that is not there; `UsageError` where several models are meant.
     """
+    if not isinstance(path, str | Path):
+        what = f"an object of type {type(path).__name__} is no path"
+        raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
     device = choose_device(device)
     from genodiff.api.finetuned import FinetunedModel
     from genodiff.api.model import Model

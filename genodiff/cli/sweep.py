@@ -18,7 +18,7 @@ from genodiff.api.finetune import (
     finetune,
     summarise_rows,
 )
-from genodiff.cli.common import Common, Force, convert_whole_number, parse_references
+from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number, parse_references
 
 _log = logging.getLogger("genodiff")
 
@@ -123,6 +123,7 @@ class SweepFlags:
     ] = 1
     out: Annotated[
         Path | None,
+        OUTPUT,
         Parameter(
             help="Folder of the sweep (default: runs/finetune-SUITE); an existing one is resumed."
         ),
@@ -170,8 +171,9 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
         split: Annotated[
             Split,
             Parameter(
-                help="Which split is used; local and partial are not comparable with "
-                "published numbers."
+                help="Which split is used: as published, without equal and overlapping sequences "
+                "(dedup), or with alike sequences (homology) or chromosomes held apart; local and "
+                "partial are not comparable with published numbers."
             ),
         ] = "official",
         data: Annotated[Path | None, Parameter(help="Folder with the suite's data.")] = None,

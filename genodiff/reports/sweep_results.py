@@ -103,15 +103,20 @@ def _tell_apart(own: str, all_of_them: Sequence[str]) -> list[str]:
 
 
 def format_summary(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The rows as lines for a terminal: task, model, mean, max − min, seeds."""
+    """The rows as lines for a terminal, best first: task, model, mean, max − min, seeds."""
     lines = []
     for (_, task, split, _), groups in group_rows(rows).items():
         lines.append(f"{task}, split {split}, {next(iter(groups.values()))[0]['metric']}")
-        for name, of in zip(name_groups(groups), groups.values(), strict=True):
-            line = ModelResult(name, "", of, None, [])
-            lines.append(
-                f"  {name:34s} {line.mean:.4f} ± {line.range:.4f} (max − min, {len(of)} seeds)"
+        found = [
+            ModelResult(name, "", of, None, [])
+            for name, of in zip(name_groups(groups), groups.values(), strict=True)
+        ]
+        sign = -1 if metrics.HIGHER.get(found[0].rows[0]["metric"], True) else 1
+        for line in sorted(found, key=lambda line: sign * line.mean):
+            spread = (
+                f" ± {line.range:.4f} (max − min, {n} seeds)" if (n := len(line.rows)) > 1 else ""
             )
+            lines.append(f"  {line.name:34s} {line.mean:.4f}{spread}")
     return lines
 
 

@@ -42,6 +42,8 @@ _MOST_BASES = 1 << 18  # of a batch, padding included
 # What is read ahead to be sorted by length: bases, windows, and numbers of their embeddings.
 _HELD_BASES, _HELD_WINDOWS, _HELD_NUMBERS = 1 << 22, 4096, 1 << 25
 
+_POOLS, _STRANDS = ("mean", "max", "center", "none"), ("average", "forward", "both")
+
 Array = NDArray[np.float32]
 Fetch = Callable[[int, int], bytes]
 
@@ -88,6 +90,9 @@ def make_reading(
                 f"layer {layer} is none of 0 to {n} (or -1 to {-n - 1} from the end)",
                 fix="give one of these",
             )
+    if pool not in _POOLS or strand not in _STRANDS:
+        wrong, known = (pool, _POOLS) if pool not in _POOLS else (strand, _STRANDS)
+        raise UsageError(f"'{wrong}' is no choice here", fix=f"give {', '.join(known)}")
     if not layers or len({layer % (n + 1) for layer in layers}) < len(layers):
         raise UsageError("no layer, or one of them twice", fix="give each layer once")
     if alphabet.domain != "dna":

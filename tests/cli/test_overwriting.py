@@ -37,7 +37,7 @@ def _sample(run: Path, here: Path) -> Scene:
 
 def _embed(run: Path, here: Path) -> Scene:
     (here / "in.fa").write_text(">a\nACGTACGT\n")
-    return ["embed", run, "--fasta", "in.fa", "--out", "o.npz"], here / "o.npz"
+    return ["embed", run, "in.fa", "-o", "o.npz"], here / "o.npz"
 
 
 def _eval(run: Path, here: Path) -> Scene:

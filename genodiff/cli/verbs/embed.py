@@ -8,24 +8,31 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from genodiff.api.embed import embed as write_embeddings
-from genodiff.cli.common import Common, Force, convert_whole_number, stop_on_sigterm
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    ModelPath,
+    convert_whole_number,
+    stop_on_sigterm,
+)
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
 
 
 def embed(
-    run: Annotated[Path, Parameter(help="Run folder or checkpoint.")],
-    /,
-    *,
+    run: ModelPath,
     fasta: Annotated[
         str,
         Parameter(
+            allow_leading_hyphen=True,
             help="FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed, "
-            "--regions, --features or --window says otherwise."
+            "--regions, --features or --window says otherwise.",
         ),
     ],
-    out: Annotated[Path, Parameter(help="File to write: .npz, .parquet or .zarr.")],
+    *,
+    out: Annotated[Path, OUTPUT, Parameter(help="File to write: .npz, .parquet or .zarr.")],
     bed: Annotated[
         str | None, Parameter(help="BED file of windows (its strand column is not applied).")
     ] = None,

@@ -63,8 +63,8 @@ def eval(
     context: Annotated[
         Literal["window", "contig"],
         Parameter(
-            help="What a window sees: itself, or all of its contig or interval, streamed in "
-            "bounded memory."
+            help="What a window sees: itself, or also the bases around it, in blocks of 65,536 "
+            "bases (or eight windows, if that is more)."
         ),
     ] = "window",
     batch_size: Annotated[

@@ -38,7 +38,10 @@ def table(
     ] = None,
     split: Annotated[
         Literal["official", "chrom-holdout", "dedup", "homology"],
-        Parameter(help="The parts as given, or without what test shares with train."),
+        Parameter(
+            help="The parts as given, without equal and overlapping sequences (dedup), or split "
+            "again with alike sequences (homology) or chromosomes held apart."
+        ),
     ] = "official",
     sweep: SweepFlags = SweepFlags(),
     fit: FitFlags = FitFlags(),
