@@ -71,6 +71,7 @@ def embed(
     from genodiff.scoring.embedding_files import write_embeddings
 
     model = load(run, device=device)
+    step = model.step  # refused here of a fine-tuned model, before anything is written
     network = model.network.backbone
     layers = [layer] if isinstance(layer, int) else list(layer)
     how = make_reading(network, model.alphabet, layers, pool, strand)
@@ -92,7 +93,7 @@ def embed(
         "shape": list(written.shape),
         "axes": how.axes(), "layers": list(how.layers), "pool": pool, "strand": strand,
         "run": str(run), "checkpoint": model.digest,
-        "step": model.step, "fasta": _identity(sequences),
+        "step": step, "fasta": _identity(sequences),
         "bed": None if bed is None else _identity(Path(bed)), "regions": list(regions) or None,
         "features": list(features) or None,
         "window": window, "stride": stride, "genodiff": __version__, "device": _name_of(device),

@@ -103,6 +103,11 @@ class FinetunedModel(Model):
         self._refuse("encodes")
 
     @property
+    def trained(self) -> NoReturn:  # type: ignore[override]
+        """Raises `UsageError`."""
+        self._refuse("samples and has a likelihood")
+
+    @property
     def config(self) -> NoReturn:  # type: ignore[override]
         """Raises `UsageError`."""
         self._refuse("has the settings of a run")

@@ -39,7 +39,11 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
     from genodiff.vocabulary import Vocabulary
 
     if is_fitted(path) and not (Path(path) / CARD).exists():
-        return FinetunedModel(load_fitted(path, device=device))
+        try:
+            return FinetunedModel(load_fitted(path, device=device))
+        except UsageError as fault:  # a sweep of several: its fix is of `genodiff predict`
+            fix = "give the folder of one of its units, or the run that they were tuned from"
+            raise UsageError(fault.what, file=fault.file, fix=fix) from None
     if not is_published(path):
         return Model(load_model(path, device=device))
     trained, files = open_published(path, device, tokenizer=tokenizer)

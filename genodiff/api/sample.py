@@ -195,7 +195,8 @@ def sample(
         finally:
             if journal is not None:
                 journal.leave()
-    _log.info(f"%s: %d records, %d {units}, %d evaluations", target, *written[:3])
+    records = "record" if written[0] == 1 else "records"
+    _log.info(f"%s: %d {records}, %d {units}, %d evaluations", target, *written[:3])
     return written.told
 
 

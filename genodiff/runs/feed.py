@@ -108,7 +108,7 @@ def find_recipe(config: RunConfig) -> Recipe:
     if config.recipe == OWN:
         if config.fasta is None:
             raise UsageError(
-                f"recipe '{OWN}' means your own FASTA, and there is none", fix="give --fasta FILE"
+                "no FASTA: neither the recipe nor the run names one", fix="give --fasta FILE"
             )
         recipe = make_user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
     else:

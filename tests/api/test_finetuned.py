@@ -12,6 +12,7 @@ from genodiff.finetuning.model_words import BASELINES
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
 from genodiff.finetuning.unit import Unit
+from tests.commands import command
 from tests.finetuning.motif_task import task_data
 from tests.tiny_run import write_run
 
@@ -46,6 +47,20 @@ def test_what_is_of_a_language_model_is_refused_in_one_line(unit_folder: Path) -
     for ask in (model.sample, model.infill, model.embed, model.bits, model.encode):
         with pytest.raises(UsageError, match="load the run that it was tuned from"):
             ask("ACGT")
-    for name in ("config", "objective", "step"):
+    for name in ("config", "objective", "step", "trained"):
         with pytest.raises(UsageError, match="load the run that it was tuned from"):
             getattr(model, name)
+
+
+@pytest.mark.parametrize("verb", ["sample", "embed"])
+def test_a_verb_that_needs_a_language_model_writes_nothing(
+    unit_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    given = tmp_path / "in.fa"
+    given.write_text(">a\nACGTACGT\n")
+    out = tmp_path / "out.npz"
+    words = ("embed", unit_folder, given) if verb == "embed" else ("sample", unit_folder, "-n", 1)
+    code, said, err = command(capsys, *words, "-o", out, "--threads", 1)
+    assert (code, said, err.count("\n")) == (2, "", 1)
+    assert "load the run that it was tuned from" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["in.fa"]
