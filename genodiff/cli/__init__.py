@@ -39,9 +39,24 @@ def build_app() -> App:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Each ending has its exit code, each user's error is one line."""
+    try:
+        _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        _stop_hearing(arguments)
+        sys.exit(_fail("stopped by Ctrl-C; run the same command again", 128 + signal.SIGINT))
+    finally:
+        _stop_hearing(arguments)
+
+
+def _stop_hearing(arguments: list[str] | None) -> None:
+    """Ignore further Ctrl-C where the process is about to end: a second would change its code."""
+    if arguments is None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _run(arguments: list[str]) -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", _SPIN)  # read when torch is loaded
-    arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments or bool(os.environ.get("GENODIFF_DEBUG"))
     arguments = [a for a in arguments if a != "--debug"]
     try:
@@ -55,8 +70,6 @@ def main(arguments: list[str] | None = None) -> None:
         if debug:
             raise
         sys.exit(_fail(explain(error), 2))
-    except KeyboardInterrupt:
-        sys.exit(_fail("stopped by Ctrl-C; run the same command again", 128 + signal.SIGINT))
     except BrokenPipeError:
         _drop_stdout()
         sys.exit(128 + signal.SIGPIPE)
