@@ -105,7 +105,7 @@ def find_vocabulary(
             f"the vocabulary differs from that of {found.name} in its order: id {where} is "
             f"not '{names[where]}'"
         )
-        raise CheckpointError(what, fix="give weights with a known vocabulary")
+        raise CheckpointError(what, fix="give weights of DNA with a known vocabulary")
     mine = found.complement()
     if complement is not None and mine is not None:
         for token, other in complement.items():
