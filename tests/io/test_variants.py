@@ -1,0 +1,21 @@
+"""An allele says what kind of change it is by its lengths."""
+
+import pytest
+
+from genodiff.io.variants import Allele
+
+
+@pytest.mark.parametrize(
+    ("ref", "alt", "kind"),
+    [("A", "C", "snv"), ("AC", "GT", "mnv"), ("", "A", "ins"), ("A", "", "del"),
+     ("AC", "T", "delins"), ("A", "TG", "delins")],
+)  # fmt: skip
+def test_kind(ref: str, alt: str, kind: str) -> None:
+    assert Allele("chr1", 4, ref, alt).kind == kind
+
+
+def test_swapped_twice_is_the_same() -> None:
+    allele = Allele("chr1", 4, "AC", "T")
+    assert allele.end == 6
+    assert allele.swapped().end == 5
+    assert allele.swapped().swapped() == allele
