@@ -39,24 +39,34 @@ class _Given(NamedTuple):
     train: Examples
     valid: Examples
     seed: int
+    minutes: float | None = None
 
     @property
     def n_out(self) -> int:
         return max(1, len(self.task.classes))
 
 
-def fit_baseline(name: str, task: Task, train: Examples, valid: Examples, seed: int) -> Predict:
+def fit_baseline(
+    name: str,
+    task: Task,
+    train: Examples,
+    valid: Examples,
+    seed: int,
+    *,
+    minutes: float | None = None,
+) -> Predict:
     """A baseline fitted on `train`, its choices made on `valid`, as a function of examples.
 
     Sequences are cut to the task's `max_length` as they are for networks; lengths and places are
-    not. Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
+    not. `minutes` is the budget of a choice of settings on `valid` (`budget.choose_candidate`).
+    Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
     classes that the data do not have.
     """
     if name not in _FITS:
         raise UsageError(f"no baseline '{name}'; {did_you_mean(name, _FITS)}")
     if not train.n:
         raise DataError(f"task {task.name}: no train example", fix="give some")
-    return _FITS[name](_Given(task, train, valid, seed))
+    return _FITS[name](_Given(task, train, valid, seed, minutes))
 
 
 def list_allowed_baselines(task: Task, train: Examples) -> tuple[str, ...]:

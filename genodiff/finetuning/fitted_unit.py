@@ -134,7 +134,9 @@ def _fit_baseline(
     if unit.model.preset is None:
         raise GenodiffError(f"no baseline '{unit.model.name}' here")
     began = time.monotonic()
-    predict = fit_baseline(unit.model.preset, task, train, valid, unit.seed)
+    predict = fit_baseline(
+        unit.model.preset, task, train, valid, unit.seed, minutes=unit.settings.budget
+    )
     found = {
         "valid": measure(task.metrics[0], task.kind, valid.labels, predict(valid)),
         "seconds": time.monotonic() - began,

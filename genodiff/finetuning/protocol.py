@@ -70,6 +70,10 @@ class FitSettings(Settings):
         int | None,
         Field(ge=1, description="bases that are read of a sequence, if fewer than the task's"),
     ] = None
+    budget: Annotated[
+        float | None,
+        Field(gt=0, description="minutes that a baseline's own choice by validation may take"),
+    ] = None
     probe_c: Annotated[tuple[float, ...],
         Field(description="strengths (inverse) that a probe's regularisation tries")] = (
         0.01, 0.1, 1.0, 10.0,

@@ -57,6 +57,7 @@ class SweepPlan(NamedTuple):
     """What a sweep does: which models, methods and seeds.
 
     `over` are settings that replace the protocol's; `keep` says which fits are kept for prediction.
+    `budget` are the minutes that choosing the settings of a model on a task may take.
     """
 
     request: DataRequest
@@ -69,6 +70,7 @@ class SweepPlan(NamedTuple):
     search: int = 0
     grid: bool = False
     keep: Keep = "new"
+    budget: float | None = None
 
 
 class TaskSummary(NamedTuple):
@@ -90,7 +92,7 @@ def choose_settings(
     Raises `UsageError` for settings that the network cannot have.
     """
     if model.kind == "baseline":
-        return "", FitSettings()
+        return "", FitSettings(budget=plan.budget)
     shape, alphabet = model.shape()
     wanted: Strands = plan.over.get("rc", "auto")
     rc = choose_strands(

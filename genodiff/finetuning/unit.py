@@ -47,10 +47,14 @@ class Unit(Settings):
         }
         if self.model.kind == "baseline":
             what["baseline"] = self.model.preset
+            if self.settings.budget is not None:
+                what["budget"] = self.settings.budget
         else:
             what["settings"] = self.settings.model_dump(mode="json")
             if self.settings.parts == 1:
                 del what["settings"]["parts"]  # older units had no parts and keep their key
+            if self.settings.budget is None:
+                del what["settings"]["budget"]
         return sha256_json(what)[:16]
 
     @property

@@ -1,0 +1,160 @@
+"""A choice by validation within a budget: successive halving, and the simplest within noise.
+
+Candidates stand from the simplest to the least simple. Every one is fitted on a share of a whole
+fit, and the best few go on to the next share. Of those that end, the first one is taken that is not
+worse than the best by more than the standard error of their difference: a candidate that is within
+noise of a simpler one is not chosen. Nothing here sees a test part, or knows what a candidate is.
+
+Sources: successive halving, Jamieson and Talwalkar, 2016, arXiv 1502.07943; the rule of one
+standard error, Breiman et al., Classification and Regression Trees, 1984, section 3.4.3.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from genodiff.errors import GenodiffError
+from genodiff.tasks.metrics import is_better
+
+Candidate = TypeVar("Candidate")
+
+SHARES = (0.25, 1.0)
+"""The shares of a whole fit that candidates are tried at."""
+
+FINALISTS = 2
+"""How many candidates go on from one share to the next."""
+
+TINY = 50
+"""With fewer validation examples than this nothing is tried: the first candidate is taken."""
+
+
+class Budget:
+    """Seconds of fits that a choice may take; without `minutes` there is no limit.
+
+    What is spent is counted from what fits report, so a choice that goes on after a stop counts
+    the fits of before.
+    """
+
+    def __init__(self, minutes: float | None = None) -> None:
+        self.limit = math.inf if minutes is None else 60.0 * minutes
+        self.spent = 0.0
+
+    def spend(self, seconds: float) -> None:
+        """Count a fit."""
+        self.spent += seconds
+
+    def affords(self, seconds: float) -> bool:
+        """Whether a fit of so many seconds is still within it."""
+        return self.spent + seconds <= self.limit
+
+
+class Trial(NamedTuple):
+    """One fit of a candidate, by its place among them: its validation value, NaN if it failed."""
+
+    candidate: int
+    share: float
+    valid: float
+    seconds: float
+
+
+class Choice(NamedTuple):
+    """Which candidate was taken, all trials in their order, and the reason in words."""
+
+    candidate: int
+    trials: tuple[Trial, ...]
+    why: str
+
+
+Noise = Callable[[int, int, float], float]
+"""(best, other, share) -> the standard error of the difference of their validation values."""
+
+
+def choose_candidate(
+    candidates: Sequence[Candidate],
+    evaluate: Callable[[Candidate, float], tuple[float, float]],
+    metric: str,
+    *,
+    budget: Budget,
+    noise: Noise | None = None,
+    shares: Sequence[float] = SHARES,
+) -> Choice:
+    """The candidate that validation chooses; the first one is always tried.
+
+    `evaluate(candidate, share)` returns (validation value, seconds) of a fit of this share; the
+    value is NaN where the fit failed. Without `noise` only equals go to the simpler one. Raises
+    `GenodiffError` where every candidate failed.
+    """
+    trials: list[Trial] = []
+    going = list(range(len(candidates)))
+    last: dict[int, float] = {}
+    for rung, share in enumerate(shares):
+        found: dict[int, float] = {}
+        for i in going:
+            if trials and not budget.affords(_cost(i, trials, shares[rung:], len(found))):
+                break
+            valid, seconds = evaluate(candidates[i], share)
+            budget.spend(seconds)
+            trials.append(Trial(i, share, valid, seconds))
+            if math.isfinite(valid):
+                found[i] = valid
+        if not found:
+            break
+        if len(found) == 1 and len(last) > 1:
+            break  # a value of this share alone says nothing about those of the share before
+        last, at = found, share
+        if len(found) == 1:
+            break
+        going = _pick_finalists(found, metric, _at(noise, share))
+    if not last:
+        raise GenodiffError("every setting that was tried failed", fix="give a lower --lr")
+    best = _best(last, metric)
+    chosen = next(i for i in sorted(last) if _within(last, best, i, metric, _at(noise, at)))
+    return Choice(chosen, tuple(trials), _explain(chosen, best, last, len(candidates), trials))
+
+
+def _at(noise: Noise | None, share: float) -> Callable[[int, int], float]:
+    return lambda a, b: 0.0 if noise is None else noise(a, b, share)
+
+
+def _cost(i: int, trials: list[Trial], shares: Sequence[float], tried: int) -> float:
+    """Seconds of the next fit and, at the first share, of the finalists' fits that must follow."""
+    own = [t.seconds / t.share for t in trials if t.candidate == i]
+    whole = own[-1] if own else sum(t.seconds / t.share for t in trials) / len(trials)
+    after = sum(shares[1:]) * FINALISTS if tried else 0.0
+    return whole * (shares[0] + after)
+
+
+def _best(values: dict[int, float], metric: str) -> int:
+    best = min(values)
+    for i in sorted(values):
+        if is_better(metric, values[i], values[best]):
+            best = i
+    return best
+
+
+def _within(
+    values: dict[int, float], best: int, i: int, metric: str, noise: Callable[[int, int], float]
+) -> bool:
+    if i == best or not is_better(metric, values[best], values[i]):
+        return True
+    return abs(values[best] - values[i]) <= noise(best, i)
+
+
+def _pick_finalists(
+    values: dict[int, float], metric: str, noise: Callable[[int, int], float]
+) -> list[int]:
+    """The best, the simplest within noise of it, and then the next best; the simplest first."""
+    best = _best(values, metric)
+    simplest = next(i for i in sorted(values) if _within(values, best, i, metric, noise))
+    kept = [best] if simplest == best else [best, simplest]
+    rest = {i: v for i, v in values.items() if i not in kept}
+    while rest and len(kept) < FINALISTS:
+        kept.append(_best(rest, metric))
+        del rest[kept[-1]]
+    return sorted(kept)
+
+
+def _explain(chosen: int, best: int, last: dict[int, float], n: int, trials: list[Trial]) -> str:
+    why = "best on validation" if chosen == best else "the simplest within noise of the best"
+    tried = len({t.candidate for t in trials})
+    return why if tried == n else f"{why}; the budget allowed {tried} of {n} candidates"

@@ -1,0 +1,65 @@
+"""Choices by validation: halving, noise, budgets, failures."""
+
+import math
+
+import pytest
+
+from genodiff.errors import GenodiffError
+from genodiff.finetuning.budget import FINALISTS, Budget, Choice, choose_candidate
+
+SECONDS = 60.0
+
+
+def choose(values: list[float], minutes: float | None = None, **more: object) -> Choice:
+    """A choice among candidates whose value does not depend on the share."""
+
+    def evaluate(value: float, share: float) -> tuple[float, float]:
+        return value, SECONDS * share
+
+    metric = more.pop("metric", "accuracy")
+    return choose_candidate(values, evaluate, metric, budget=Budget(minutes), **more)  # type: ignore[arg-type]
+
+
+def test_all_are_tried_in_short_and_the_best_few_in_full() -> None:
+    found = choose([0.1, 0.5, 0.9, 0.7])
+    assert found.candidate == 2
+    assert [t.candidate for t in found.trials if t.share < 1] == [0, 1, 2, 3]
+    assert [t.candidate for t in found.trials if t.share == 1] == [2, 3]
+    assert found.why == "best on validation"
+    assert choose([0.1, 0.5, 0.9], metric="mse").candidate == 0
+
+
+def test_the_simplest_within_noise_is_taken_and_reaches_the_last_share() -> None:
+    found = choose([0.80, 0.85, 0.86, 0.90], noise=lambda best, other, share: 0.06)
+    assert found.candidate == 1  # 0.85 is within 0.06 of 0.90, and 0.80 is not
+    assert [t.candidate for t in found.trials if t.share == 1] == [1, 3]
+    assert found.why == "the simplest within noise of the best"
+    assert choose([0.9, 0.9, 0.9]).candidate == 0  # of equals the simplest
+
+
+def test_a_short_fit_that_misleads_is_corrected_by_the_whole_one() -> None:
+    curves = {"slow": {0.25: 0.6, 1.0: 0.9}, "fast": {0.25: 0.7, 1.0: 0.8}, "no": {0.25: 0.5}}
+
+    def evaluate(name: str, share: float) -> tuple[float, float]:
+        return curves[name][share], 1.0
+
+    assert choose_candidate(["no", "fast", "slow"], evaluate, "mcc", budget=Budget()).candidate == 2
+
+
+@pytest.mark.parametrize("minutes", [0.01, 1.0, 2.3, 2.6, 3.0, 10.0])
+def test_a_budget_is_kept_once_the_first_candidate_was_tried(minutes: float) -> None:
+    found = choose([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], minutes)
+    spent = sum(t.seconds for t in found.trials)
+    assert spent <= max(60 * minutes, SECONDS / 4)
+    if minutes >= 10:
+        assert spent == 6 * SECONDS / 4 + FINALISTS * SECONDS
+        assert "budget" not in found.why
+    else:
+        assert "the budget allowed" in found.why
+    assert found.candidate == max(t.candidate for t in found.trials)
+
+
+def test_what_fails_is_not_chosen() -> None:
+    assert choose([math.nan, 0.4, 0.3]).candidate == 1
+    with pytest.raises(GenodiffError, match="every setting that was tried failed"):
+        choose([math.nan, math.nan])
