@@ -98,6 +98,7 @@ def finetune(
         "test": test, "valid": valid, "name": name, "sequence": sequence,
         "labels": tuple(label), "kind": kind, "metric": metric, "max_length": max_length,
     }  # fmt: skip
+    _check_task(what, task)
     request = _request(what, split, data, reference or {}, own, offline)
     if max_train is not None:
         request = request.model_copy(update={"max_train": max_train})
@@ -134,6 +135,16 @@ def finetune(
 
 def _command() -> str:
     return shlex.join(["genodiff", *sys.argv[1:]])
+
+
+def _check_task(what: str | Path, task: str) -> None:
+    """Raises `UsageError` for an unknown task of a suite, before rooms that take long to import."""
+    from genodiff.tasks.suite_files import list_suite_files
+
+    if isinstance(what, str) and what in list_suite_files():
+        from genodiff.tasks.suite import choose_tasks
+
+        choose_tasks(what, task)
 
 
 def _request(

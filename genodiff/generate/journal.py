@@ -17,7 +17,7 @@ import numpy as np
 
 from genodiff import __version__
 from genodiff.errors import MachineError, UsageError
-from genodiff.generate.sample import Sample
+from genodiff.generate.sampling import Sample
 from genodiff.io.atomic import write_error
 from genodiff.io.target import describe_file
 

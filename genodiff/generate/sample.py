@@ -30,13 +30,14 @@ from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.infill import plan_rounds
 from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
+from genodiff.generate.sampling import Ids
+from genodiff.generate.sampling import Sample as Sample
 from genodiff.generate.sampling import Sampling as Sampling
 from genodiff.generate.sampling import choose_sampler as choose_sampler
 from genodiff.generate.sampling import require_positive as require_positive
 from genodiff.runs.model import TrainedModel
 
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
-Ids = NDArray[np.uint8]
 Denoiser = Callable[[Tensor, Tensor | None], Tensor]
 
 
@@ -47,14 +48,6 @@ class Workload(NamedTuple):
     bases: int
     windows: int
     evaluations: float
-
-
-class Sample(NamedTuple):
-    """One record: its number (from 0), its ids, and how often the network was evaluated for it."""
-
-    number: int
-    ids: Ids
-    nfe: int
 
 
 class DraftPart(NamedTuple):

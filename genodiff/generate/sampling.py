@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.errors import UsageError, did_you_mean
@@ -14,6 +17,15 @@ if TYPE_CHECKING:
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
+Ids = NDArray[np.uint8]
+
+
+class Sample(NamedTuple):
+    """One record: its number (from 0), its ids, and how often the network was evaluated for it."""
+
+    number: int
+    ids: Ids
+    nfe: int
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Annotated
 from pydantic import Field
 
 from genodiff.domain import DomainName
-from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.errors import DataError
 from genodiff.settings import Settings
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.suite import Metric, list_task_names, load_suite
+from genodiff.tasks.suite import Metric, choose_tasks, load_suite
 from genodiff.tasks.task import TaskData, load_task, subsample_train
 
 
@@ -58,18 +58,7 @@ class DataRequest(Settings):
 
         Raises `UsageError` for an unknown name.
         """
-        if self.table is not None:
-            return [self.table.name]
-        known = list_task_names(self.suite)
-        if word == "all":
-            return known
-        chosen = [name.strip() for name in word.split(",") if name.strip()]
-        for name in chosen:
-            if name not in known:
-                raise UsageError(f"no task '{name}' in {self.suite}; {did_you_mean(name, known)}")
-        if not chosen:
-            raise UsageError("--task is empty", fix=f"give one of {', '.join(known)}, or all")
-        return chosen
+        return [self.table.name] if self.table is not None else choose_tasks(self.suite, word)
 
     def load(self, name: str) -> TaskData:
         """A task with its examples, of train at most `max_train`.

@@ -162,6 +162,23 @@ def list_task_names(suite: str) -> list[str]:
     return [task.name for task in load_suite(suite).tasks]
 
 
+def choose_tasks(suite: str, word: str = "all") -> list[str]:
+    """The tasks that a word means: one name, several with commas, or all of the suite.
+
+    Raises `UsageError` for an unknown name.
+    """
+    known = list_task_names(suite)
+    if word == "all":
+        return known
+    chosen = [name.strip() for name in word.split(",") if name.strip()]
+    for name in chosen:
+        if name not in known:
+            raise UsageError(f"no task '{name}' in {suite}; {did_you_mean(name, known)}")
+    if not chosen:
+        raise UsageError("--task is empty", fix=f"give one of {', '.join(known)}, or all")
+    return chosen
+
+
 def find_task(suite: str, name: str) -> Task:
     """One task of a suite. Raises `UsageError` for an unknown name."""
     return load_suite(suite).find(name)
