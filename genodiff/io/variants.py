@@ -1,12 +1,14 @@
-"""Variants of a genome: one ALT of one record as the two spellings of one stretch of a contig.
+"""Variants of a genome: records as they stand in a file, and alleles as they are scored.
 
-`start` counts from 0. The stretch is contig[start : start + len(ref)]. What both spellings have in
-common at either end is trimmed, and an insertion or deletion stands as far to the left as it can
-(`variant_alignment`), so two spellings of one indel are one `Allele`. No anchor base is kept: an
-insertion has an empty `ref`, a deletion an empty `alt`.
+An `Allele` is one ALT of one record. `start` counts from 0, and the stretch that changes is
+contig[start : start + len(ref)]. What both spellings have in common at either end is trimmed, and
+an insertion or deletion stands as far to the left as it can (`variant_alignment`), so two spellings
+of one indel are one `Allele`. No anchor base is kept: an insertion has an empty `ref`, a deletion
+an empty `alt`.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 BASES = frozenset("ACGT")
@@ -39,3 +41,61 @@ class Allele:
     def swapped(self) -> "Allele":
         """The change back: reference and alternative exchanged."""
         return Allele(self.chrom, self.start, self.alt, self.ref)
+
+
+class Unscorable(StrEnum):
+    """Why an ALT has no score. The value is its word in FILTER and in tables."""
+
+    REF = "ref_mismatch"
+    CONTIG = "unknown_contig"
+    OUTSIDE = "outside_contig"
+    SYMBOLIC = "symbolic"
+    BREAKEND = "breakend"
+    STAR = "spanning_deletion"
+    AMBIGUOUS = "ambiguous_base"
+    SAME = "alt_is_ref"
+    NO_ALT = "no_alt"
+    FAILED = "not_scored"
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the record is at odds with the genome, so that its file may be of another."""
+        return self in (Unscorable.REF, Unscorable.CONTIG, Unscorable.OUTSIDE)
+
+    @property
+    def meaning(self) -> str:
+        """A description of the reason, as headers give it."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Unscorable.REF: "REF is not what the FASTA has there",
+    Unscorable.CONTIG: "the FASTA has no contig of this name",
+    Unscorable.OUTSIDE: "POS or REF is outside the contig",
+    Unscorable.SYMBOLIC: "ALT is symbolic, such as <DEL>",
+    Unscorable.BREAKEND: "ALT is a breakend",
+    Unscorable.STAR: "ALT is * (a deletion that spans the site)",
+    Unscorable.AMBIGUOUS: "REF or ALT has a letter other than A, C, G and T",
+    Unscorable.SAME: "ALT is the same as REF",
+    Unscorable.NO_ALT: "there is no ALT",
+    Unscorable.FAILED: "the model gives no score here (see the flags)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRecord:
+    """One row of a file of variants, its letters as they stand there. `pos` counts from 1."""
+
+    line: int
+    chrom: str
+    pos: int
+    id: str
+    ref: str
+    alts: tuple[str, ...]
+    rest: tuple[str, ...] = ()
+    """The columns after ALT, as they stand (QUAL, FILTER, INFO, FORMAT, samples)."""
+
+    @property
+    def place(self) -> str:
+        """CHROM:POS, as messages name the record."""
+        return f"{self.chrom}:{self.pos}"

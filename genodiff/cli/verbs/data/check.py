@@ -6,7 +6,8 @@ and of soft-masked bases; how often each IUPAC code stands that is read as N), G
 also {"cds": {"n", "stops_inside", "odd_length", "translation_differs", "not_judged"}}; motifs
 {"name", "id", "length", "consensus", "information_bits"}; BED {"contig", "start", "end", "name",
 "strand"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe,
-folder or table {"name": split, "documents", "length", "repeated", "in_train"}.
+folder or table {"name": split, "documents", "length", "repeated", "in_train"}; VCF {"chrom", "pos",
+"id", "ref", "alt", "kinds"} (of each ALT: snv, mnv, ins, del, delins, or why it has no score).
 """
 
 # It starts at once: what loads numpy or polars is imported where it is needed.
@@ -32,6 +33,7 @@ from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN, open_input
 from genodiff.io.motif_format import find_motif_format
 from genodiff.io.text_file import digest_text
+from genodiff.io.variants import Allele
 
 _SPOOL = 1 << 26  # bytes of the answer that stay in memory
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
@@ -51,7 +53,7 @@ def check(
     file: Annotated[
         str | None,
         Parameter(
-            help="FASTA, GenBank, EMBL, BED or motifs (MEME, JASPAR, TRANSFAC), also gzip; "
+            help="FASTA, GenBank, EMBL, BED, VCF or motifs (MEME, JASPAR, TRANSFAC), also gzip; "
             "- is FASTA from stdin."
         ),
     ] = None,
@@ -63,7 +65,7 @@ def check(
     json: Annotated[
         bool, Parameter(negative="", help="One JSON line per record on stdout.")
     ] = False,
-    fasta: Annotated[str | None, Parameter(help="The FASTA whose contigs a BED must fit.")] = None,
+    fasta: Annotated[str | None, Parameter(help="The FASTA that a BED or a VCF must fit.")] = None,
     seq_len: Annotated[
         int | None, Parameter(help="Refuse FASTA or text without one window of this length.")
     ] = None,
@@ -84,7 +86,7 @@ def check(
     if kind == "text" and holds_documents(file, text):
         _check_documents(file, text, json, seq_len)
         return
-    if fasta is not None and kind != "BED":
+    if fasta is not None and kind not in ("BED", "VCF"):
         raise UsageError(
             f"--fasta: {printable(file)} is read as {kind}, which needs no reference",
             fix="leave it out",
@@ -94,18 +96,15 @@ def check(
         _check_records(file, json, seq_len)
     elif kind == "motifs":
         _check_motifs(file, json)
+    elif kind == "VCF":
+        _check_variants(file, fasta, json)
     elif kind == "BED":
         contigs = None if fasta is None else read_contig_lengths(fasta)
         _answer(file, _read_intervals(file, contigs), json, "interval", "base", None)
-    elif kind == "text":
+    else:
         found = digest_text(file)
         rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
         _answer(file, rows, json, "text", "character", seq_len)
-    else:
-        raise UsageError(
-            f"{printable(file)}: checking {kind} is not here yet",
-            fix="this version checks FASTA, BED and motifs",
-        )
 
 
 def _find_kind(file: str) -> str:
@@ -177,6 +176,45 @@ def _check_motifs(file: str, json: bool) -> None:
         print(f"{printable(m.id):<{column}} {m.width:>3} {bits:6.2f} bits  {consensus}{second}")
     if not json:
         print(f"{printable(file)}: sound; {_count(len(motifs), 'motif')}")
+    sys.stdout.flush()
+
+
+def _check_variants(file: str, fasta: str | None, json: bool) -> None:
+    """The records of a VCF or BCF, which must fit the FASTA where one is given."""
+    from genodiff.io.faidx import Genome  # pyfaidx
+    from genodiff.io.variant_alignment import judge_alt, judge_record
+    from genodiff.io.variant_check import VariantSurvey, explain_contradictions
+    from genodiff.io.variant_source import open_variants  # polars
+
+    genome = None if fasta is None else Genome(fasta)
+    survey = VariantSurvey()
+    with (
+        open_variants(file) as source,
+        tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept,
+    ):
+        for record in source.records():
+            if genome is None:
+                kinds = [judge_alt(alt) or "sequence" for alt in record.alts or (".",)]
+                survey.records += 1
+            else:
+                found = judge_record(record, genome)
+                survey.add(record, found, genome)
+                kinds = [one.kind if isinstance(one, Allele) else one.value for one in found]
+            row = {"chrom": record.chrom, "pos": record.pos, "id": record.id, "ref": record.ref}
+            kept.write(json_module.dumps({**row, "alt": record.alts, "kinds": kinds}) + "\n")
+        fault = genome and explain_contradictions(survey, source.shown, genome)
+        if fault:
+            raise fault
+        for line in survey.describe():
+            logging.getLogger("genodiff").warning("%s: %s", printable(file), line)
+        if json:
+            kept.seek(0)
+            for line in kept:
+                sys.stdout.write(line)
+        else:
+            told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(survey.kinds.items()))
+            said = f"{printable(file)}: sound; {_count(survey.records, 'record')}"
+            print(f"{said}{': ' * bool(told)}{told}")
     sys.stdout.flush()
 
 

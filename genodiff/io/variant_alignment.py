@@ -1,0 +1,145 @@
+"""Alleles in their one normal form: trimmed, and as far to the left as they go.
+
+The rules are those of Tan, Abecasis & Kang (Bioinformatics 2015), as `bcftools norm` applies them.
+Letters that all alleles end with are cut off; where that leaves one of them empty, all are extended
+to the left by the genome, and so on. Then letters that all begin with are cut off, but one. An
+`Allele` is the form behind that, without the one anchor base.
+"""
+
+from collections.abc import Callable, Sequence
+
+from genodiff.io.faidx import Genome
+from genodiff.io.variants import BASES, Allele, Unscorable, VariantRecord
+
+_STEP = 64  # letters read at a time while an indel moves to the left
+
+Fetch = Callable[[int, int], str]
+"""Upper-case letters of start..end (0-based, half-open) of one contig."""
+
+
+def align_left(start: int, ref: str, alt: str, fetch: Fetch) -> tuple[int, str, str]:
+    """(start, ref, alt) without common ends, an insertion or deletion moved to the left."""
+    cut = 0
+    while cut < min(len(ref), len(alt)) and ref[-1 - cut] == alt[-1 - cut]:
+        cut += 1
+    if cut:
+        ref, alt = ref[:-cut], alt[:-cut]
+    lead = 0
+    while lead < min(len(ref), len(alt)) and ref[lead] == alt[lead]:
+        lead += 1
+    start, ref, alt = start + lead, ref[lead:], alt[lead:]
+    if ref and alt:
+        return start, ref, alt
+    moving = ref or alt
+    behind, at = "", start  # letters before `start` that are at hand
+    turned = 0
+    while moving and start > 0:
+        if not behind:
+            at = max(0, start - _STEP)
+            behind = fetch(at, start)
+        if behind[-1] != moving[-1 - turned % len(moving)]:
+            break
+        turned, start, behind = turned + 1, start - 1, behind[:-1]
+    turned %= len(moving) or 1
+    moving = moving[len(moving) - turned :] + moving[: len(moving) - turned]
+    return (start, moving, "") if ref else (start, "", moving)
+
+
+def normalize_alleles(
+    start: int, alleles: Sequence[str], fetch: Fetch
+) -> tuple[int, tuple[str, ...]]:
+    """REF and all ALTs of one record, aligned to the left together as `bcftools norm` does.
+
+    With REF alone, its first letter. Returns the 0-based start and the alleles, none of them empty.
+    """
+    if len(alleles) == 1:
+        return start, (alleles[0][:1],)
+    rows = list(alleles)
+    if len(set(rows)) == 1:
+        return start, tuple(row[:1] for row in rows)
+    while len({row[-1] for row in rows}) == 1:
+        if min(map(len, rows)) > 1:
+            rows = [row[:-1] for row in rows]
+        elif start == 0:
+            break
+        else:
+            start -= 1
+            before = fetch(start, start + 1)
+            rows = [before + row[:-1] for row in rows]
+    lead = 0
+    while min(map(len, rows)) - lead > 1 and len({row[lead] for row in rows}) == 1:
+        lead += 1
+    return start + lead, tuple(row[lead:] for row in rows)
+
+
+def anchor_allele(allele: Allele, genome: Genome) -> tuple[int, str, str]:
+    """POS (from 1), REF and ALT of an allele as a VCF writes it, with an anchor base if needed."""
+    if allele.ref and allele.alt:
+        return allele.start + 1, allele.ref, allele.alt
+    fetch = fetcher(genome, allele.chrom)
+    if allele.start:
+        anchor = fetch(allele.start - 1, allele.start)
+        return allele.start, anchor + allele.ref, anchor + allele.alt
+    anchor = fetch(allele.end, allele.end + 1)
+    return 1, allele.ref + anchor, allele.alt + anchor
+
+
+def judge_record(record: VariantRecord, genome: Genome) -> list[Allele | Unscorable]:
+    """Each ALT as an `Allele`, or why it cannot be one; a record without ALT gives one reason."""
+    fault = _judge_reference(record, genome)
+    alts = record.alts or (".",)
+    if fault is not None:
+        return [fault if fault.contradicts else judge_alt(alt) or fault for alt in alts]
+    ref = record.ref.upper()
+    found: list[Allele | Unscorable] = []
+    for alt in alts:
+        letters = alt.upper()
+        reason = judge_alt(alt) or (Unscorable.SAME if letters == ref else None)
+        if reason is not None:
+            found.append(reason)
+        elif len(ref) == len(letters) == 1:
+            found.append(Allele(record.chrom, record.pos - 1, ref, letters))
+        else:
+            fetch = fetcher(genome, record.chrom)
+            aligned = align_left(record.pos - 1, ref, letters, fetch)
+            found.append(Allele(record.chrom, *aligned))
+    return found
+
+
+def fetcher(genome: Genome, chrom: str) -> Fetch:
+    """The upper-case letters of one contig by start and end."""
+    return lambda start, end: genome.fetch(chrom, start, end).decode("latin-1").upper()
+
+
+def _judge_reference(record: VariantRecord, genome: Genome) -> Unscorable | None:
+    length = genome.contigs.get(record.chrom)
+    if length is None:
+        return Unscorable.CONTIG
+    start, end = record.pos - 1, record.pos - 1 + len(record.ref)
+    if start == -1 and all(judge_alt(alt) is not None for alt in record.alts or (".",)):
+        return Unscorable.SYMBOLIC  # the telomere: POS 0 is legal before the first base
+    if start < 0 or end > length:
+        return Unscorable.OUTSIDE
+    there = fetcher(genome, record.chrom)(start, end)
+    ref = record.ref.upper()
+    if BASES.issuperset(ref):
+        if there == ref:
+            return None
+        agrees = all(a == b or b not in BASES for a, b in zip(ref, there, strict=True))
+        return Unscorable.AMBIGUOUS if agrees else Unscorable.REF
+    agrees = all(a == b or a not in BASES or b not in BASES
+                 for a, b in zip(ref, there, strict=True))  # fmt: skip
+    return Unscorable.AMBIGUOUS if agrees else Unscorable.REF
+
+
+def judge_alt(alt: str) -> Unscorable | None:
+    """Why the letters of an ALT are no sequence of A, C, G and T; None where they are."""
+    if BASES.issuperset(alt.upper()) and alt:
+        return None
+    if alt in (".", ""):
+        return Unscorable.NO_ALT
+    if alt == "*":
+        return Unscorable.STAR
+    if "[" in alt or "]" in alt or alt.startswith(".") or alt.endswith("."):
+        return Unscorable.BREAKEND
+    return Unscorable.SYMBOLIC if alt.startswith("<") else Unscorable.AMBIGUOUS

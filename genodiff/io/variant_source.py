@@ -1,0 +1,140 @@
+"""A file of variants, whatever its format: VCF, BCF, CSV, TSV or parquet, also from stdin.
+
+The format is told by the first bytes. BCF is turned into the lines of a VCF by pysam.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from genodiff.errors import DataError, MachineError
+from genodiff.io.input_file import STDIN, name_input, open_input
+from genodiff.io.variant_table import VariantTable
+from genodiff.io.variants import VariantRecord
+from genodiff.io.vcf import VcfHeader, parse_vcf, read_vcf
+
+_BCF = b"BCF"
+_PARQUET = b"PAR1"
+_TABLES = (".csv", ".tsv", ".txt", ".parquet")
+_ZIPPED = (".gz", ".bgz")
+
+
+class VariantSource:
+    """Records of a file, which can be read as often as needed.
+
+    `path` is the file on disk, `shown` its name for messages, `header` that of VCF and BCF.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        shown: str,
+        format: Literal["vcf", "bcf", "table"],
+        header: VcfHeader | None,
+        read: Callable[[], Iterator[VariantRecord]],
+    ) -> None:
+        self.path, self.shown, self.format, self.header = path, shown, format, header
+        self._read = read
+
+    def records(self) -> Iterator[VariantRecord]:
+        """The records in the file's order, from the first. Raises `DataError`, with the line."""
+        try:
+            yield from self._read()
+        except DataError as fault:
+            raise self._renamed(fault) from None
+
+    def _renamed(self, fault: DataError) -> DataError:
+        if fault.file is not None and str(fault.file) == str(self.path):
+            fault.file = self.shown
+        return DataError(
+            fault.what, fix=fault.fix, file=fault.file, line=fault.line, record=fault.record
+        )
+
+
+@contextmanager
+def open_variants(path: str | Path) -> Iterator[VariantSource]:
+    """The variants of a file; "-" is stdin, which is kept in a temporary file meanwhile.
+
+    Raises `DataError` for a file that holds no variants, `MachineError` for BCF without pysam.
+    """
+    if str(path) != STDIN:
+        yield _open(Path(path), name_input(path))
+        return
+    with tempfile.NamedTemporaryFile(prefix="genodiff-", suffix=".variants") as kept:
+        with open_input(STDIN) as source:
+            for block in source.blocks():
+                kept.write(block)
+        kept.flush()
+        opened = _open(Path(kept.name), name_input(path))
+        yield opened
+
+
+def _open(path: Path, shown: str) -> VariantSource:
+    with open_input(path) as source:
+        head = next(source.blocks(), b"")[:4096]
+    try:
+        if head.startswith(_BCF):
+            return _open_bcf(path, shown)
+        if _is_table(path, head):
+            table = VariantTable(path)
+            return VariantSource(path, shown, "table", None, table.records)
+        header, _ = read_vcf(path)
+    except DataError as fault:
+        if str(fault.file) == str(path):
+            raise DataError(fault.what, fix=fault.fix, file=shown, line=fault.line) from None
+        raise
+    return VariantSource(path, shown, "vcf", header, lambda: read_vcf(path)[1])
+
+
+def _is_table(path: Path, head: bytes) -> bool:
+    if head.startswith(_PARQUET):
+        return True
+    if head.startswith((b"##", b"#CHROM\tPOS\tID\tREF\tALT\tQUAL")):
+        return False
+    name = path.name.lower()
+    for ending in _ZIPPED:
+        name = name.removesuffix(ending)
+    if name.endswith(_TABLES):
+        return True
+    first = head.split(b"\n", 1)[0].lower()
+    return b"ref" in first and b"alt" in first and b"pos" in first
+
+
+def _open_bcf(path: Path, shown: str) -> VariantSource:
+    with open_input(path) as source:
+        for _ in source.blocks():  # damage is found here, and said as of any other file
+            pass
+
+    def read() -> Iterator[VariantRecord]:
+        return parse_vcf(_convert_bcf(path, shown), shown)[1]
+
+    return VariantSource(path, shown, "bcf", parse_vcf(_convert_bcf(path, shown), shown)[0], read)
+
+
+def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
+    try:
+        import pysam
+    except ImportError:
+        raise MachineError(
+            f"{shown}: reading BCF needs the package pysam",
+            fix="pip install 'genodiff[variants]', or convert it: bcftools view",
+        ) from None
+    before = pysam.set_verbosity(0)
+    number = 0
+    try:
+        with pysam.VariantFile(str(path)) as file:
+            for line in str(file.header).splitlines():
+                number += 1
+                yield number, line
+            for record in file:
+                number += 1
+                yield number, str(record).rstrip("\n")
+    except (OSError, ValueError) as fault:
+        what = f"the BCF data (binary variants) are corrupt after record line {number}: {fault}"
+        raise DataError(
+            what, file=shown, fix="copy the file again (bcftools view tests it)"
+        ) from None
+    finally:
+        pysam.set_verbosity(before)

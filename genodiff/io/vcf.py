@@ -1,0 +1,127 @@
+"""VCF as text, read strictly line by line: a row that is not exact is an error with its line.
+
+Only CHROM, POS, ID, REF and ALT are taken apart. Everything else passes through as it stands, byte
+by byte, which a reader that parses and writes INFO and samples anew does not give. BCF is turned
+into the same lines by pysam (`variant_source`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from genodiff.errors import DataError, did_you_mean
+from genodiff.io.input_file import name_input
+from genodiff.io.text_lines import read_text_lines
+from genodiff.io.variants import VariantRecord
+
+COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO")
+_DIGITS = re.compile("[0-9]{1,12}")
+_REF = re.compile("[A-Za-z]+")
+_FIELDS = len(COLUMNS)
+
+Line = tuple[int, str]
+"""Number, from 1, and text of a line."""
+
+
+class VcfHeader:
+    """The lines before the records: `meta` (## lines), `samples`, and the line of column names."""
+
+    def __init__(self, meta: list[str], columns: str) -> None:
+        self.meta, self.columns = meta, columns
+        self.samples = columns.split("\t")[_FIELDS + 1 :]
+        self.width = columns.count("\t") + 1
+
+
+def read_vcf(path: str | Path) -> tuple[VcfHeader, Iterator[VariantRecord]]:
+    """The header of a VCF file and its records, in its order. Raises `DataError`, with the line."""
+    return parse_vcf(read_text_lines(path, "VCF"), path)
+
+
+def parse_vcf(lines: Iterable[Line], path: str | Path) -> tuple[VcfHeader, Iterator[VariantRecord]]:
+    """As `read_vcf`, of numbered lines; `path` is for messages."""
+    rows = iter(lines)
+    header = _read_header(rows, path)
+    return header, _read_records(rows, header, path)
+
+
+def _read_header(rows: Iterator[Line], path: str | Path) -> VcfHeader:
+    meta: list[str] = []
+    for number, line in rows:
+        if line.startswith("##"):
+            if number == 1 and not line.startswith("##fileformat=VCF"):
+                fix = "a VCF begins with ##fileformat=VCFv4.2 or the like"
+                raise _fault(path, number, "no VCF: another header", fix)
+            meta.append(line)
+            continue
+        if line.startswith("#CHROM"):
+            names = line.split("\t")
+            if tuple(names[:_FIELDS]) != COLUMNS or (len(names) > 8 and names[8] != "FORMAT"):
+                what = "the line of column names is not as in a VCF"
+                fix = "separate these by tabs: " + " ".join(COLUMNS)
+                raise _fault(path, number, what, fix)
+            if len(set(names[9:])) < len(names) - 9:
+                raise _fault(path, number, "a sample stands twice", "give each its own name")
+            return VcfHeader(meta, line)
+        if not line:
+            continue
+        what = "no VCF header: the line of column names (#CHROM POS ID REF ALT ...) is missing"
+        raise _fault(path, number, what, "give a VCF with its header, or a table with column names")
+    what = "ends before any record: no VCF header" if meta else "is empty: no VCF header"
+    raise DataError(what, file=name_input(path), fix="give a VCF with its header")
+
+
+def _read_records(
+    rows: Iterator[Line], header: VcfHeader, path: str | Path
+) -> Iterator[VariantRecord]:
+    for number, line in rows:
+        if line:
+            yield _parse_record(line, number, header, path)
+        # an empty line is no record: some writers end a file with one
+
+
+def _parse_record(line: str, number: int, header: VcfHeader, path: str | Path) -> VariantRecord:
+    fields = line.split("\t")
+    if len(fields) != header.width:
+        few = len(fields) < header.width
+        what = f"has {len(fields)} columns, {'fewer' if few else 'more'} than {header.width}"
+        blanks = few and len(line.split()) >= header.width
+        fix = "separate columns by tabs" if blanks else "give every row the header's columns"
+        raise _fault(path, number, what, fix)
+    chrom, position, name, ref, alt = fields[:5]
+    if not chrom or chrom != "".join(chrom.split()):
+        raise _fault(path, number, f"'{chrom}' is not the name of a contig", "remove blanks")
+    pos = parse_position(position, number, path)
+    check_ref(ref, number, path)
+    alts = () if alt == "." else tuple(alt.split(","))
+    if not all(alts) or alt == "":
+        raise _fault(path, number, "an ALT allele is empty", "write . where there is no ALT")
+    return VariantRecord(number, chrom, pos, name, ref, alts, tuple(fields[5:]))
+
+
+def parse_position(text: str, number: int, path: str | Path) -> int:
+    """POS as a whole number, counted from 1 (0 is a telomere). Raises `DataError`."""
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    if re.fullmatch("-[0-9]+", text):
+        what = f"the position (POS) {text} is negative"
+    else:
+        what = f"the position (POS) '{text}' is not an integer"
+    raise _fault(path, number, what, "POS counts from 1, without separators")
+
+
+def check_ref(ref: str, number: int, path: str | Path) -> None:
+    """Raises `DataError` where REF is not made of letters."""
+    if _REF.fullmatch(ref):
+        return
+    what = f"REF '{ref}' is not a sequence of bases" if ref else "REF is empty"
+    fix = "give at least one base; an insertion has the base before it"
+    raise _fault(path, number, what, fix)
+
+
+def suggest_sample(name: str, header: VcfHeader) -> str:
+    """The remedy for an unknown sample."""
+    return did_you_mean(name, header.samples)
+
+
+def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:
+    return DataError(what, file=name_input(path), line=number, fix=fix)

@@ -1,0 +1,164 @@
+"""Files of variants: what is read, and what is refused with its line."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pysam
+import pytest
+
+from genodiff.errors import DataError
+from genodiff.io.variant_source import open_variants
+from tests.commands import command
+
+HEAD = (
+    "##fileformat=VCFv4.2\n##contig=<ID=chr1,length=20>\n"
+    '##INFO=<ID=X,Number=1,Type=Integer,Description="x">\n'
+)
+NAMES = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+ROWS = [
+    "chr1\t3\trs1\tG\tA,T\t.\tPASS\tX=1",
+    "chr1\t5\t.\tac\ta\t10\t.\t.",
+    "chr1\t1\t.\tA\t.\t.\t.\t.",
+]
+FASTA = ">chr1\nACGTACGTACGTACGTACGT\n"
+
+
+def write(path: Path, rows: list[str], head: str = HEAD + NAMES) -> Path:
+    path.write_text(head + "".join(f"{row}\n" for row in rows))
+    return path
+
+
+def sites(path: Path) -> list[tuple[Any, ...]]:
+    with open_variants(path) as source:
+        found = [(r.chrom, r.pos, r.id, r.ref, r.alts) for r in source.records()]
+        assert found == [(r.chrom, r.pos, r.id, r.ref, r.alts) for r in source.records()]
+    return found
+
+
+def test_vcf_gzip_bgzip_and_bcf_give_the_same_records(tmp_path: Path) -> None:
+    plain = write(tmp_path / "a.vcf", ROWS)
+    expected = [
+        ("chr1", 3, "rs1", "G", ("A", "T")),
+        ("chr1", 5, ".", "ac", ("a",)),
+        ("chr1", 1, ".", "A", ()),
+    ]
+    assert sites(plain) == expected
+    with gzip.open(tmp_path / "b.vcf.gz", "wb") as file:
+        file.write(plain.read_bytes())
+    assert sites(tmp_path / "b.vcf.gz") == expected
+    pysam.tabix_compress(str(plain), str(tmp_path / "c.vcf.gz"))
+    assert sites(tmp_path / "c.vcf.gz") == expected
+    with (
+        pysam.VariantFile(str(plain)) as given,
+        pysam.VariantFile(str(tmp_path / "d.bcf"), "wb", header=given.header) as bcf,
+    ):
+        for record in given:
+            bcf.write(record)
+    assert sites(tmp_path / "d.bcf") == expected
+    plain.write_text(plain.read_text().replace("\n", "\r\n"))
+    with open_variants(plain) as source:
+        assert [record.rest[-1] for record in source.records()] == ["X=1", ".", "."]
+
+
+def test_tables_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    table = pl.DataFrame(
+        {"score": [0.5, 1.0], "Chromosome": ["chr1", "chr1"], "POS": [3, 5], "Ref": ["G", "AC"],
+         "ALT": ["A", "A"], "rsid": ["rs1", None]}
+    )  # fmt: skip
+    expected = [("chr1", 3, "rs1", "G", ("A",)), ("chr1", 5, ".", "AC", ("A",))]
+    table.write_csv(tmp_path / "a.csv")
+    table.write_csv(tmp_path / "a.tsv", separator="\t")
+    table.write_parquet(tmp_path / "a.parquet")
+    for name in ("a.csv", "a.tsv", "a.parquet"):
+        assert sites(tmp_path / name) == expected
+    (tmp_path / "a.tsv").write_text("#Chrom\tPos\tRef\tAlt\tRawScore\n" + "chr1\t3\tG\tA\t1\n")
+    assert sites(tmp_path / "a.tsv") == [("chr1", 3, ".", "G", ("A",))]
+    (tmp_path / "a.csv").write_text("chrom,pos,ref\nchr1,3,G\n")
+    with pytest.raises(DataError, match="line 1: no column 'alt'"):
+        sites(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("chrom,pos,ref,alt\nchr1,3,G,A\nchr1,x,G,A\n")
+    with pytest.raises(DataError, match=r"line 3.*'x' is not an integer"):
+        sites(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("chr1\t3\t.\tG\tA\t.\t.", "7 columns, fewer than 8"),
+        ("chr1 3 . G A . . .", "separate columns by tabs"),
+        ("chr1\t3\t.\tG\tA\t.\t.\t.\t.", "9 columns, more than 8"),
+        ("chr1\t-3\t.\tG\tA\t.\t.\t.", "negative"),
+        ("chr1\t3.5\t.\tG\tA\t.\t.\t.", "not an integer"),
+        ("chr1\t3\t.\t\tA\t.\t.\t.", "REF is empty"),
+        ("chr1\t3\t.\t.\tA\t.\t.\t.", "REF '.' is not"),
+        ("chr1\t3\t.\tG\t\t.\t.\t.", "ALT allele is empty"),
+        ("chr1\t3\t.\tG\tA,\t.\t.\t.", "ALT allele is empty"),
+        ("ch r1\t3\t.\tG\tA\t.\t.\t.", "not the name of a contig"),
+        ("chr1\t3\t.\tG\tA\t.\t.\t\0", "NUL byte"),
+    ],
+)
+def test_a_row_that_is_not_exact_is_refused_with_its_line(
+    tmp_path: Path, row: str, words: str
+) -> None:
+    path = write(tmp_path / "a.vcf", [ROWS[0], row])
+    with pytest.raises(DataError, match=words) as fault:
+        sites(path)
+    assert fault.value.line == 6
+    assert fault.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        (HEAD, "no VCF header"),
+        (HEAD + ROWS[0] + "\n", "line of column names .* is missing"),
+        (ROWS[0] + "\n", "line of column names .* is missing"),
+        (HEAD + NAMES.replace("\t", " "), "not as in a VCF"),
+        (HEAD + NAMES[:-1] + "\tFORMAT\tS\tS\n", "a sample stands twice"),
+    ],
+)
+def test_a_file_without_a_header_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "a.vcf").write_text(text)
+    with pytest.raises(DataError, match=words):
+        sites(tmp_path / "a.vcf")
+
+
+def test_what_pysam_reads_is_what_is_read(shared: Path, tmp_path: Path) -> None:
+    folder = shared / "conformance/bcftools"
+    files = [p for p in sorted(folder.glob("norm*.vcf")) if p.name != "norm.setref.vcf"]  # REF .
+    real = shared / "data/variants/1000G_phase3_hg19_chr22_17.44M-17.68M.vcf.gz"
+    (tmp_path / "real.vcf").write_bytes(gzip.decompress(real.read_bytes()))
+    files.append(tmp_path / "real.vcf")
+    before = pysam.set_verbosity(0)
+    for path in files:
+        with pysam.VariantFile(str(path)) as known:
+            expected = [(r.chrom, r.pos, r.ref, tuple(r.alts or ())) for r in known]
+        assert [(c, p, r, a) for c, p, _, r, a in sites(path)] == expected, path
+    pysam.set_verbosity(before)
+
+
+def test_data_check_tells_the_kinds_of_a_vcf(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "ref.fa").write_text(FASTA)
+    path = write(tmp_path / "a.vcf", [*ROWS, "chr1\t3\t.\tG\tC,*\t.\t.\t."])
+    fasta = ("--fasta", str(tmp_path / "ref.fa"))
+    code, out, err = command(capsys, "data", "check", str(path), *fasta, "--json")
+    assert code == 0
+    assert [json.loads(line)["kinds"] for line in out.splitlines()] == [
+        ["snv", "snv"], ["del"], ["no_alt"], ["snv", "spanning_deletion"],
+    ]  # fmt: skip
+    assert "1 ALT cannot be scored: spanning_deletion, ALT is *" in caplog.text
+    code, out, err = command(capsys, "data", "check", str(path), *fasta)
+    assert out == f"{path}: sound; 4 records: 1 del, 3 snv\n"
+    code, out, err = command(capsys, "data", "check", str(path))
+    assert (code, out) == (0, f"{path}: sound; 4 records\n")
+    write(path, ["chr1\t4\t.\tG\tA\t.\t.\t.", "chr1\t8\t.\tG\tA\t.\t.\t."])
+    code, out, err = command(capsys, "data", "check", str(path), *fasta)
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert "line 5 (record chr1:4): REF mismatch: G here, T in the FASTA (2 of 2" in err
+    assert "one base to the left" in err
