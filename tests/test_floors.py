@@ -25,7 +25,7 @@ FLOOR = {
 # The ground floor: its rooms may import one another, but not torch.
 GROUND = {"alphabet", "vocabulary", "settings", "counter", "registry", "domain", "io", "statistics"}
 OPTIONAL = {
-    "tokenizers", "triton", "zarr", "optuna",
+    "tokenizers", "triton", "zarr", "optuna", "pysam",
     "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda",
     "tensorboard", "wandb",
 }  # fmt: skip
