@@ -43,4 +43,6 @@ def measure_sequences(model: TrainedModel, sequences: Any, **options: Any) -> Bi
     records = read_records(sequences) if model.alphabet.domain == "dna" else []
     found = score_sequences(model, records, **options)
     figure = model.objective.figure
-    return Bits(found.bits.value, found.bits.ci95, found.windows, found.bases, figure)
+    ends = found.bits.ends(least=0)
+    ci95 = None if ends is None else (ends[0], ends[1])
+    return Bits(found.bits.value, ci95, found.windows, found.bases, figure)
