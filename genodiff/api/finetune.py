@@ -52,6 +52,7 @@ def finetune(
     batch_size: int | None = None,
     lr: float | None = None,
     weight_decay: float | None = None,
+    head: str | None = None,
     parts: int | None = None,
     dropout: float | None = None,
     patience: int | None = None,
@@ -90,8 +91,8 @@ def finetune(
         )
     over = {
         "rc": rc, "epochs": epochs, "max_steps": max_steps, "batch_size": batch_size, "lr": lr,
-        "weight_decay": weight_decay, "parts": parts, "dropout": dropout, "patience": patience,
-        "precision": precision, "max_length": max_length,
+        "weight_decay": weight_decay, "head": head, "parts": parts, "dropout": dropout,
+        "patience": patience, "precision": precision, "max_length": max_length,
     }  # fmt: skip
     over = {key: value for key, value in over.items() if value is not None}
     own = {

@@ -49,12 +49,16 @@ class FitFlags:
     ] = None
     lr: Annotated[float | None, Parameter(help="Highest learning rate.")] = None
     weight_decay: Annotated[float | None, Parameter(help="AdamW's weight decay.")] = None
+    head: Annotated[
+        str | None,
+        Parameter(
+            help="How the features of positions are pooled: mean, parts, attention or conv "
+            "[the task's, mostly mean]."
+        ),
+    ] = None
     parts: Annotated[
         int | None,
-        Parameter(
-            help="Split a sequence into this many parts; the head reads the mean of each "
-            "(default: the task's, mostly 1)."
-        ),
+        Parameter(help="Head parts: the number of stretches whose means are read [7]."),
     ] = None
     dropout: Annotated[
         float | None, Parameter(help="Share of pooled features dropped in training.")

@@ -112,13 +112,10 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     )
                     row |= {"length": seen.length}
                     backbone, alphabet = model.network(1, device)
-                    classifier = Classifier(
-                        backbone,
-                        count_outputs(size.task.kind, size.task.classes),
-                        strands=settings.rc,
-                        complement=alphabet.complement,
-                        parts=settings.parts,
-                    ).to(device)
+                    n_out = count_outputs(size.task.kind, size.task.classes)
+                    classifier = Classifier.of(backbone, n_out, settings, alphabet.complement).to(
+                        device
+                    )
                     row |= _of_network(classifier, seen, settings, _tries(plan, method))
                 row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
                 rows.append(row)

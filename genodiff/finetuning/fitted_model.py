@@ -171,12 +171,12 @@ def _build_classifier(folder: Path, card: PredictorCard) -> tuple[Classifier, En
         raise CheckpointError("has no network in its description", fix=AGAIN)
     alphabet, settings = card.read_alphabet, card.network.settings
     backbone = settings.build(alphabet.padded_size, alphabet.complement)
-    classifier = Classifier(
+    classifier = Classifier.of(
         backbone,
         count_outputs(card.kind, card.classes),
-        strands=card.settings.rc,
-        complement=alphabet.complement,
-        parts=card.settings.parts,
+        card.settings,
+        alphabet.complement,
+        options=card.about.get("head"),
     )
     text = card.domain == "text"
     return classifier, SentenceEncoder(open_model_tokenizer(folder, alphabet)) if text else alphabet

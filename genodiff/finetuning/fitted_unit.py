@@ -111,13 +111,11 @@ def fit_unit(
 def build_classifier(unit: Unit, task: Task, device: str) -> tuple[Classifier, Encoder]:
     """The network of a unit with a new head, before any fit, and what encodes its sequences."""
     backbone, alphabet = unit.model.network(unit.seed, device)
-    classifier = Classifier(
+    classifier = Classifier.of(
         backbone,
         count_outputs(task.kind, task.classes),
-        strands=unit.settings.rc,
-        complement=alphabet.complement,
-        dropout=unit.settings.dropout,
-        parts=unit.settings.parts,
+        unit.settings,
+        alphabet.complement,
         seed=unit.seed,
     )
     return classifier.to(device), unit.model.encoder()
@@ -229,6 +227,7 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
         return KeptFit(
             "network",
             collect_tensors(classifier),
+            {"head": classifier.pooling.describe()},
             scale=scale,
             max_length=inputs.max_length,
             n_texts=inputs.n_texts,

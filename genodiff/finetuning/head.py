@@ -1,7 +1,6 @@
-"""A network with a linear head on the mean of its features: z = W · mean_{i < length} h_i + b.
+"""A network with a head: a pooling of its features, and a linear layer, z = W · pool(h) + b.
 
-With P `parts` a sequence is cut into P stretches as equal as can be, and the head reads the mean of
-each: where a motif stands then counts. A stretch without a base is 0.
+The poolings are the registry `HEADS` (`finetuning/pooling`). The simplest is the mean over bases.
 
 Reverse complement, `Strands`:
     conjoin    a network that reads both strands (PS): each strand is pooled, both go through the
@@ -13,9 +12,11 @@ Reverse complement, `Strands`:
     none       the given strand alone
 `auto` is `conjoin` or `average` by the network, and `none` for text and for tasks whose sequences
 are oriented.
-Each strand is cut into parts in its own direction of reading. The mean is over bases only, never
-over padding, which the network does not see either.
+Each strand is pooled in its own direction of reading: place i of one is place length − 1 − i of
+the other. Padding has no part in it, and the network does not see it either.
 """
+
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -25,23 +26,11 @@ from torch import Tensor, nn
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.strand import flip_positions
 from genodiff.errors import UsageError
-from genodiff.finetuning.protocol import Strands
+from genodiff.finetuning.pooling import HEADS
+from genodiff.finetuning.protocol import FitSettings, Strands
 
 _HEAD_DRAWS = 0x4EAD  # the head's place among the draws of a seed, far from those of a network
-
-
-def average_parts(
-    h: Float[Tensor, "B L D"], parts: int, lengths: Int[Tensor, " B"]
-) -> Float[Tensor, "B parts D"]:
-    """The means over stretches of a row: position i is in stretch i · parts // length."""
-    if parts == 1:
-        outside = torch.arange(h.shape[1], device=h.device) >= lengths[:, None]
-        total = h.masked_fill(outside[..., None], 0.0).sum(1)
-        return (total / lengths.clamp(min=1)[:, None])[:, None]
-    at = torch.arange(h.shape[1], device=h.device)
-    stretch = torch.where(at < lengths[:, None], at * parts // lengths.clamp(min=1)[:, None], parts)
-    members = F.one_hot(stretch, parts + 1)[..., :parts].to(h.dtype)
-    return torch.einsum("blp,bld->bpd", members, h) / members.sum(1).clamp(min=1)[..., None]
+_POOLING_DRAWS = 0x9001  # and that of its pooling
 
 
 def choose_strands(backbone: nn.Module, wanted: Strands, has_complement: bool) -> Strands:
@@ -67,10 +56,16 @@ def choose_strands(backbone: nn.Module, wanted: Strands, has_complement: bool) -
     return wanted
 
 
+def list_heads() -> list[str]:
+    """The heads' names, the simplest first."""
+    return sorted(HEADS, key=lambda name: HEADS[name].rank)
+
+
 class Classifier(nn.Module):
     """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
 
-    `complement` maps token ids.
+    `complement` maps token ids. `head` names a pooling and `options` are its own. Without a name it
+    is `mean`, or `parts` where more than one is given.
     """
 
     complement: Tensor | None
@@ -83,23 +78,63 @@ class Classifier(nn.Module):
         strands: Strands,
         complement: tuple[int, ...] | None,
         dropout: float = 0.0,
+        head: str | None = None,
+        options: dict[str, Any] | None = None,
         parts: int = 1,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.parts = parts
         self.backbone, self.strands, self.dropout = (
             backbone,
             choose_strands(backbone, strands, complement is not None),
             dropout,
         )
-        width = parts * int(backbone.d_out) // (2 if self.paired else 1)  # type: ignore[arg-type]
+        self.head = head or ("parts" if parts > 1 else "mean")
+        if options is None:
+            options = {"parts": parts} if self.head == "parts" else {}
+        self.pooling = HEADS[self.head](
+            int(backbone.d_out) // (2 if self.paired else 1),  # type: ignore[arg-type]
+            InitialValues(seed ^ _POOLING_DRAWS),
+            **options,
+        )
+        width = self.pooling.groups * self.pooling.channels
         draws = InitialValues(seed ^ _HEAD_DRAWS)
         bound = width**-0.5
         self.weight = nn.Parameter(draws.uniform(n_out, width, low=-bound, high=bound).float())
         self.bias = nn.Parameter(torch.zeros(n_out))
         self.register_buffer(
             "complement", None if complement is None else torch.tensor(complement), persistent=False
+        )
+
+    @classmethod
+    def of(
+        cls,
+        backbone: nn.Module,
+        n_out: int,
+        settings: FitSettings,
+        complement: tuple[int, ...] | None,
+        *,
+        options: dict[str, Any] | None = None,
+        seed: int = 0,
+    ) -> Self:
+        """The classifier that a fit's settings mean; `options` are those of a head that was kept.
+
+        Raises `UsageError` for a head with weights on frozen features.
+        """
+        if settings.method == "probe" and HEADS[settings.head].trains:
+            still = ", ".join(name for name in list_heads() if not HEADS[name].trains)
+            what = f"--head {settings.head} has weights of its own, and a probe trains none"
+            raise UsageError(what, fix=f"give one of {still}")
+        return cls(
+            backbone,
+            n_out,
+            strands=settings.rc,
+            complement=complement,
+            dropout=settings.dropout,
+            head=settings.head,
+            options=options,
+            parts=settings.parts,
+            seed=seed,
         )
 
     @property
@@ -118,19 +153,23 @@ class Classifier(nn.Module):
     def pool(
         self, h: Float[Tensor, "B L C"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "strands B D"]:
-        """The means of features over each row's parts, for the given strand.
+        """The pooled features of each row, for the given strand.
 
         With paired strands, those of the other strand too.
         """
         if not self.paired:
-            return average_parts(h, self.parts, lengths).flatten(1)[None]
+            return self.pooling(h, lengths).flatten(1)[None]
         given, other = h.chunk(2, -1)
-        strands = [average_parts(given, self.parts, lengths)]
+        strands = [self.pooling(given, lengths)]
         if self.strands == "conjoin":
-            # The second half is flipped over channels, and over positions too, unless one mean is
-            # taken of them all.
-            other = other if self.parts == 1 else flip_positions(other, lengths)
-            strands.append(average_parts(other, self.parts, lengths).flip(-1))
+            # The second half is flipped over channels and positions. Where each channel is pooled
+            # by itself it may be turned back after, where there is less to turn.
+            if self.pooling.reads_places:
+                other = flip_positions(other, lengths)
+            if self.pooling.keeps_channels:
+                strands.append(self.pooling(other, lengths).flip(-1))
+            else:
+                strands.append(self.pooling(other.flip(-1), lengths))
         return torch.stack(strands).flatten(2)
 
     def pooled(

@@ -17,11 +17,15 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.finetuning.pooling import HEADS
 from genodiff.runs.sections import Betas
 from genodiff.settings import Settings
+
+PARTS = 7
+"""The stretches of the head `parts` where nothing says how many."""
 
 Strands = Literal["auto", "conjoin", "average", "augment", "none"]
 """What is done about the reverse complement (see `head`)."""
@@ -56,6 +60,7 @@ class FitSettings(Settings):
     dropout: Annotated[
         float, Field(ge=0, lt=1, description="share of pooled features dropped in training")
     ] = 0.0
+    head: Annotated[str, Field(description="how the features of positions are pooled")] = "mean"
     parts: Annotated[
         int,
         Field(ge=1, le=64, description="stretches of a sequence that the head reads the means of"),
@@ -78,6 +83,31 @@ class FitSettings(Settings):
         Field(description="strengths (inverse) that a probe's regularisation tries")] = (
         0.01, 0.1, 1.0, 10.0,
     )  # fmt: skip
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parts_are_a_head(cls, values: Any) -> Any:
+        """More than one part means the head `parts`, which has `PARTS` where none are given."""
+        if not isinstance(values, dict):
+            return values
+        many = values.get("parts", 1) not in (1, None)
+        if many and "head" not in values:
+            return values | {"head": "parts"}
+        if values.get("head") == "parts" and "parts" not in values:
+            return values | {"parts": PARTS}
+        return values
+
+    @model_validator(mode="after")
+    def _head_is_known(self) -> "FitSettings":
+        if self.head not in HEADS.list_names():
+            raise ValueError(
+                f"no head '{self.head}'; {did_you_mean(self.head, HEADS.list_names())}"
+            )
+        if self.head == "parts" and self.parts == 1:
+            raise ValueError("head parts with 1 part is the head mean")
+        if self.head != "parts" and self.parts > 1:
+            raise ValueError(f"{self.parts} parts are of the head parts, and this is {self.head}")
+        return self
 
     @field_validator("probe_c")
     @classmethod

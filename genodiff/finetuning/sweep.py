@@ -105,7 +105,9 @@ def choose_settings(
         "rc": rc,
         "parts": task.parts,
     }
-    settings = FitSettings.parse(own | {k: v for k, v in plan.over.items() if k != "rc"})
+    over = {k: v for k, v in plan.over.items() if k != "rc"}
+    start = own if "head" not in over else {k: v for k, v in own.items() if k != "parts"}
+    settings = FitSettings.parse(start | over)
     return plan.protocol if settings == FitSettings.parse(own) else "own", settings
 
 

@@ -53,6 +53,8 @@ class Unit(Settings):
             what["settings"] = self.settings.model_dump(mode="json")
             if self.settings.parts == 1:
                 del what["settings"]["parts"]  # older units had no parts and keep their key
+            if self.settings.head in ("mean", "parts"):
+                del what["settings"]["head"]  # which the number of parts says
             if self.settings.budget is None:
                 del what["settings"]["budget"]
         return sha256_json(what)[:16]

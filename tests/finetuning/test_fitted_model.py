@@ -4,6 +4,7 @@ damaged folder is one line.
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.fitted_model import FittedModel, load_fitted, predict_queries
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import BASELINES
+from genodiff.finetuning.pooling.conv import ConvPooling
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import read_predictions, run_unit
 from genodiff.finetuning.unit import FITTED, MODEL, PREDICTOR, README, RESULT, Unit
@@ -60,11 +62,12 @@ def fitted(home: Path, out: Path, data: TaskData, word: str, **more: object) -> 
     return load_fitted(unit.folder(out))
 
 
+@pytest.mark.parametrize("head", ["parts", "attention", "conv"])
 def test_a_thousand_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(
-    home: Path, tmp_path: Path
+    home: Path, tmp_path: Path, head: str
 ) -> None:
     data = task_data(32, THOUSAND, (12, 30))
-    model = fitted(home, tmp_path, data, "run", parts=3)
+    model = fitted(home, tmp_path, data, "run", head=head)
     found = [model.score(data.test.sequences, batch_size=size) for size in (1, 7, 64)]
     in_the_test_pass = read_predictions(model.folder)[0]
     assert np.abs(found[0] - in_the_test_pass).max() < 2e-7
@@ -78,8 +81,9 @@ def test_a_thousand_sequences_are_answered_as_in_the_test_pass_at_any_batch_size
     [
         ("run", {}),
         ("run", {"method": "probe"}),
-        ("scratch:caduceus-ph-tiny", {}),
-        ("dit", {}),
+        ("run", {"head": "attention"}),
+        ("scratch:caduceus-ph-tiny", {"head": "conv"}),
+        ("dit", {"head": "parts", "parts": 4}),
         ("cnn", {}),
         ("kmer-lr", {}),
     ],
@@ -105,8 +109,8 @@ def test_both_strands_get_the_same_answer_where_the_protocol_reads_both(
 ) -> None:
     data = task_data(30, 12)
     turned = [bytes(reverse_complement(s)) for s in data.test.sequences]  # type: ignore[arg-type]
-    for word in ("run", "scratch:caduceus-ph-tiny"):
-        model = fitted(home, tmp_path, data, word)
+    for word, head in product(("run", "scratch:caduceus-ph-tiny"), ("mean", "attention", "conv")):
+        model = fitted(home, tmp_path, data, word, head=head)
         assert np.allclose(model.score(data.test.sequences), model.score(turned), rtol=0, atol=1e-6)
     one = fitted(home, tmp_path, data, "run", rc="none")
     assert np.abs(one.score(data.test.sequences) - one.score(turned)).max() > 1e-5
@@ -223,3 +227,35 @@ def test_the_one_that_is_meant_is_asked_for_with_what_there_is(home: Path, tmp_p
     assert (one.card.unit.model, one.card.unit.seed) == ("ours", 2)
     with pytest.raises(CheckpointError, match=r"no fine-tuned model"):
         load_fitted(home / "run")
+
+
+def test_a_kept_head_is_read_with_the_settings_that_it_had(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = task_data(30, 8)
+    model = fitted(home, tmp_path, data, "run", head="conv")
+    about = json.loads((model.folder / PREDICTOR).read_text())
+    assert about["settings"]["head"] == "conv"
+    assert about["about"]["head"]["stretches"] == 16
+    before = model.score(data.test.sequences)
+    monkeypatch.setattr(ConvPooling.__init__, "__defaults__", (8, 3, 1, 4, 2))  # of another version
+    assert np.array_equal(load_fitted(model.folder).score(data.test.sequences), before)
+
+
+def test_a_head_with_weights_is_not_for_frozen_features(home: Path, tmp_path: Path) -> None:
+    unit = unit_of(home, "run", head="conv", method="probe")
+    with pytest.raises(UsageError, match=r"--head conv has weights.*give one of mean, parts"):
+        run_unit(unit, task_data(20, 4), tmp_path)
+
+
+def test_a_unit_of_before_heads_had_names_keeps_its_key(home: Path) -> None:
+    for settings in ({}, {"parts": 3}):
+        settings = {"epochs": 3} | settings
+        unit = unit_of(home, "scratch:caduceus-ph-tiny", **settings)
+        named = "parts" if "parts" in settings else "mean"
+        assert unit.settings.head == named
+        assert unit.key == unit_of(
+            home, "scratch:caduceus-ph-tiny", head=named, **settings
+        ).key  # fmt: skip
+    keys = {unit_of(home, "run", head=head).key for head in ("mean", "attention", "conv")}
+    assert len(keys) == 3

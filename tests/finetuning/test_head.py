@@ -7,21 +7,38 @@ import torch
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.backbones.dit import DiTSettings
+from genodiff.backbones.layers import InitialValues
 from genodiff.errors import UsageError
 from genodiff.finetuning.batches import draw_turned, encode, shuffle_batches
 from genodiff.finetuning.fit import raw_scores
-from genodiff.finetuning.head import Classifier, average_parts
+from genodiff.finetuning.head import Classifier, list_heads
+from genodiff.finetuning.pooling import HEADS
+from genodiff.finetuning.pooling.parts import average_parts
+from genodiff.finetuning.pooling.pooling import place_waves
 from genodiff.finetuning.protocol import Strands
 from tests.finetuning.motif_task import examples
 
+HEAD_NAMES = list(HEADS)
+
 
 def classifier(
-    strands: str = "paired", rc: Strands = "auto", n_out: int = 3, parts: int = 1
+    strands: str = "paired",
+    rc: Strands = "auto",
+    n_out: int = 3,
+    parts: int = 1,
+    head: str | None = None,
 ) -> Classifier:
     settings = CaduceusSettings(d_model=12, n_layer=2, d_state=4, strands=strands)  # type: ignore[arg-type]
     backbone = settings.build(DNA.padded_size, DNA.complement, seed=5)
     torch.nn.init.normal_(backbone.embedding, std=0.7, generator=torch.Generator().manual_seed(1))
-    return Classifier(backbone, n_out, strands=rc, complement=DNA.complement, parts=parts, seed=5)
+    parts = 5 if head == "parts" else parts
+    network = Classifier(
+        backbone, n_out, strands=rc, complement=DNA.complement, head=head, parts=parts, seed=5
+    )
+    for i, weight in enumerate(network.pooling.parameters()):  # places count from the start
+        numbers = torch.Generator().manual_seed(i)
+        torch.nn.init.normal_(weight, std=0.3, generator=numbers)
+    return network
 
 
 class Letters(torch.nn.Module):
@@ -36,11 +53,11 @@ class Letters(torch.nn.Module):
         return torch.nn.functional.one_hot(xt, DNA.padded_size).float()
 
 
-@pytest.mark.parametrize("parts", [1, 5])
+@pytest.mark.parametrize("head", HEAD_NAMES)
 @pytest.mark.parametrize("strands", ["paired", "single"])
-def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, parts: int) -> None:
+def test_neither_batch_size_nor_padding_changes_a_prediction(strands: str, head: str) -> None:
     part = encode(examples(20, 3, (9, 120)), DNA, 100)
-    network = classifier(strands, parts=parts)
+    network = classifier(strands, head=head)
     alone = np.concatenate(
         [raw_scores(network, part.take(np.array([i])), batch_size=1) for i in range(part.n)]
     )
@@ -60,12 +77,12 @@ def test_what_is_cut_is_counted_and_the_first_bases_stay() -> None:
     assert DNA.decode(x0[0].numpy())[: int(lengths[0])].encode() == some.sequences[4][:55]
 
 
-@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("head", HEAD_NAMES)
 @pytest.mark.parametrize(("strands", "rc"), [("paired", "conjoin"), ("single", "average")])
 def test_both_strands_of_a_sequence_have_one_prediction(
-    strands: str, rc: Strands, parts: int
+    strands: str, rc: Strands, head: str
 ) -> None:
-    network = classifier(strands, rc, parts=parts)
+    network = classifier(strands, rc, head=head)
     x0, lengths = encode(examples(6, 3, (20, 33)), DNA, 100).collate(np.arange(6))
     with torch.no_grad():
         given, other = (
@@ -81,11 +98,12 @@ def test_both_strands_of_a_sequence_have_one_prediction(
     assert (alone.abs().max() < 1e-5) == (rc == "conjoin")
 
 
-def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand() -> None:
-    network = classifier("paired", "conjoin")
+@pytest.mark.parametrize("head", HEAD_NAMES)
+def test_conjoined_scores_are_the_mean_of_the_head_on_each_strand(head: str) -> None:
+    network = classifier("paired", "conjoin", head=head)
     x0, lengths = encode(examples(4, 3, (30, 30)), DNA, 100).collate(np.arange(4))
     with torch.no_grad():
-        single = classifier("single", "none")
+        single = classifier("single", "none", head=head)
         single.load_state_dict(network.state_dict())
         mean = (single(x0, lengths) + single(network.other_strand(x0, lengths), lengths)) / 2
         torch.testing.assert_close(network(x0, lengths), mean, atol=1e-5, rtol=0)
@@ -113,6 +131,69 @@ def test_with_parts_the_place_of_a_motif_is_seen_by_the_head_alone() -> None:
     torch.testing.assert_close(a, b.flip(0))
     assert not torch.equal(a, b)
     torch.testing.assert_close(a.mean(0), b.mean(0))  # which one mean over all could not tell apart
+
+
+@pytest.mark.parametrize("head", HEAD_NAMES)
+@pytest.mark.parametrize("strands", ["paired", "single"])
+def test_the_bases_of_a_sequence_alone_have_gradients(strands: str, head: str) -> None:
+    network = classifier(strands, head=head)
+    h = torch.randn(3, 20, 24 if strands == "paired" else 12, requires_grad=True)
+    lengths = torch.tensor([20, 9, 1])
+    pooled = network.pool(h, lengths)
+    (pooled * torch.randn_like(pooled)).sum().backward()
+    assert h.grad is not None
+    for row, n in enumerate(lengths.tolist()):
+        assert (h.grad[row, n:] == 0).all()
+        assert (h.grad[row, :n].abs().sum(1) > 0).all()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in network.pooling.parameters())
+
+
+@pytest.mark.parametrize("head", HEAD_NAMES)
+def test_gradients_of_a_head_are_those_of_differences(head: str) -> None:
+    pooling = classifier("single", "none", head=head).pooling.double()
+    h = torch.randn(2, 11, 12, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([11, 6])
+    weights = tuple(pooling.parameters())
+    assert torch.autograd.gradcheck(lambda h, *_: pooling(h, lengths), (h, *weights))
+
+
+@pytest.mark.parametrize("head", HEAD_NAMES)
+def test_a_head_sees_where_a_motif_stands_where_it_says_so(head: str) -> None:
+    network = classifier("single", "none", head=head)
+    network.backbone = Letters()
+    network.pooling = HEADS[head](
+        DNA.padded_size, InitialValues(3), **({"parts": 4} if head == "parts" else {})
+    )
+    for weight in network.pooling.parameters():
+        torch.nn.init.normal_(weight, std=0.3, generator=torch.Generator().manual_seed(2))
+    early, late = (
+        torch.tensor([DNA.encode(s).tolist()]) for s in ("CCTATACCCCCCCCCC", "CCCCCCCCCCTATACC")
+    )
+    a, b = (network.embedding(x, torch.tensor([16])) for x in (early, late))
+    assert torch.allclose(a, b, atol=1e-6) == (not network.pooling.reads_places)
+
+
+def test_place_i_of_one_strand_is_place_length_minus_1_minus_i_of_the_other() -> None:
+    lengths = torch.tensor([9, 5, 1])
+    waves = place_waves(9, lengths, 3)
+    at = torch.arange(9) / 8
+    torch.testing.assert_close(waves[0, :, 1], torch.cos(2 * torch.pi * at))
+    odd, even = waves[..., [0, 2]], waves[..., 1]  # cos(pi k (1 - u)) = (-1)^k cos(pi k u)
+    for row, n in enumerate([9, 5]):
+        torch.testing.assert_close(odd[row, :n].flip(0), -odd[row, :n], atol=1e-6, rtol=0)
+        torch.testing.assert_close(even[row, :n].flip(0), even[row, :n], atol=1e-6, rtol=0)
+
+
+def test_heads_stand_in_one_registry_in_the_order_of_their_simplicity() -> None:
+    assert list_heads() == ["mean", "parts", "attention", "conv"]
+    assert sorted(HEADS.list_names()) == sorted(HEADS)
+    small = classifier("single", "none", n_out=2)
+    counts = {
+        head: sum(p.numel() for p in classifier("single", "none", 2, head=head).parameters())
+        - sum(p.numel() for p in small.backbone.parameters())
+        for head in HEADS
+    }
+    assert counts["mean"] < min(counts["parts"], counts["attention"]) < counts["conv"] < 30_000
 
 
 def test_strands_follow_from_the_network_and_what_it_cannot_do_is_refused() -> None:

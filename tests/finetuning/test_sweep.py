@@ -486,3 +486,26 @@ def test_a_plan_says_the_space_of_weights(home: Path) -> None:
             assert any(0.8 < row["disk_bytes"] / size < 1.2 for size in there)
     assert kept["disk_bytes"] - none["disk_bytes"] > 2 * 4 * kept["rows"][0]["parameters"]
     assert any("--no-keep" in line for line in format_estimate(kept))
+
+
+def test_a_head_that_is_given_takes_the_place_of_the_tasks_own(home: Path) -> None:
+    whole = load_suite("gue").find("splice/reconstructed")
+    plan = plan_of(home, ["scratch"], over={})
+    (model,) = plan.models
+
+    def of(**over: object) -> tuple[str, int]:
+        settings = choose_settings(plan._replace(over=over), whole, model, "full")[1]
+        return settings.head, settings.parts
+
+    assert of() == ("parts", 9)
+    assert of(parts=4) == ("parts", 4)
+    assert of(head="parts") == ("parts", 7)
+    assert of(head="conv") == ("conv", 1)
+    assert of(parts=1) == ("mean", 1)
+    for wrong, said in (
+        ({"head": "conv", "parts": 3}, "3 parts are of the head parts"),
+        ({"head": "cnv"}, "did you mean 'conv'"),
+        ({"head": "parts", "parts": 1}, "is the head mean"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            of(**wrong)
