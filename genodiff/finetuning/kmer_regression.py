@@ -30,8 +30,10 @@ _CODES = np.full(256, 4, np.uint8)
 _CODES[list(b"ACGT")] = range(4)
 
 
-def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
-    """(n, features), sparse: the share of G and C, and square roots of k-mer counts.
+def kmer_features(
+    sequences: list[bytes], *, both_strands: bool, ks: tuple[int, ...] = _KS
+) -> Any:
+    """(n, features), sparse: the share of G and C, and square roots of k-mer counts for each k.
 
     The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse
     complement are counted as one.
@@ -44,7 +46,7 @@ def kmer_features(sequences: list[bytes], *, both_strands: bool) -> Any:
     return sparse.hstack(
         [
             sparse.csr_matrix((strong / known)[:, None]),
-            *(_counts(codes, owner, len(ends), k, both_strands) for k in _KS),
+            *(_counts(codes, owner, len(ends), k, both_strands) for k in ks),
         ]
     ).tocsr()
 

@@ -1,0 +1,258 @@
+"""Baselines whose settings are chosen on the validation part, under the same budget as networks.
+
+  kmer-tuned   logistic (values: ridge) regression on k-mers of several lengths
+  gkm-svm      support vector machine (values: ridge) on the gapped spectrum kernel
+  pos-kmer-lr  logistic (values: ridge) regression on k-mers by position
+  pos-kmer-gb  gradient boosting on k-mers by position
+  cnn-tuned    a convolutional network of a chosen shape (see `motif_cnn`)
+
+Each lists its candidates from the simplest on. They are a pure function of the task and its train
+part, so that the same data are always offered the same choice.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.errors import GenodiffError
+from genodiff.finetuning.budget import Budget, choose_candidate
+from genodiff.finetuning.feature_regression import (
+    FeaturePredictor,
+    LinearRule,
+    compute_features,
+    fit_logistic,
+    fit_machine,
+)
+from genodiff.finetuning.gapped_kmers import count_gap_patterns
+from genodiff.finetuning.motif_cnn import MotifSettings, fit_motif_cnn
+from genodiff.finetuning.position_boosting import fit_boosting
+from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import measure
+from genodiff.tasks.suite import Task
+
+Floats = NDArray[np.float64]
+Predict = Callable[[Examples], Floats]
+Options = dict[str, Any]
+
+MOST_ENTRIES = 80_000_000
+"""Entries of a feature matrix at most; a candidate that needs more is not offered (3 GB)."""
+
+_GAPS = ((6, 4), (7, 4), (8, 5), (10, 6))
+_KMERS = ((3, 6), (1, 2, 3, 4), (2, 4, 6, 8), (5, 7))
+
+
+class Given(NamedTuple):
+    """What a tuned baseline is fitted on; `share` of a whole fit, `loss` is the lower the better.
+
+    `features` remembers the last features, since neighbouring candidates have the same.
+    """
+
+    task: Task
+    train: Examples
+    valid: Examples
+    seed: int
+    loss: Callable[[NDArray[Any], Floats], float]
+    share: float = 1.0
+    features: dict[str, tuple[Any, Any]] = {}  # noqa: RUF012
+
+    @property
+    def n_out(self) -> int:
+        return max(1, len(self.task.classes))
+
+    @property
+    def longest(self) -> int:
+        return int(min(self.task.max_length, self.train.lengths.max()))
+
+    def compute_features(self, name: str, given: Options) -> tuple[Any, Any]:
+        """The features of (train, valid)."""
+        key = json.dumps([name, given])
+        if key not in self.features:
+            self.features.clear()
+            self.features[key] = (
+                compute_features(name, given, self.train.sequences, self.task.max_length),
+                compute_features(name, given, self.valid.sequences, self.task.max_length),
+            )
+        return self.features[key]
+
+
+class TunedChoice(NamedTuple):
+    """The options that validation chose, their validation value, and what choosing took."""
+
+    options: Options
+    valid: float
+    seconds: float
+    tried: int
+    offered: int
+    why: str
+
+
+def list_tuned_options(name: str, task: Task, train: Examples) -> list[Options]:
+    """The candidates of a baseline on these data, the simplest first."""
+    return _BASELINES[name].list_options(task, train)
+
+
+def fit_tuned(name: str, options: Options, given: Given) -> tuple[Predict, Floats]:
+    """A baseline with these options, and its predictions for the validation part."""
+    return _BASELINES[name].fit(options, given)
+
+
+def choose_options(name: str, given: Given, minutes: float | None = None) -> TunedChoice:
+    """The options with the best value of the task's first metric on `given.valid`.
+
+    `minutes` is the budget; without it every candidate is tried. Raises `GenodiffError` where none
+    can be fitted.
+    """
+    metric, kind = given.task.metrics[0], given.task.kind
+    found: dict[str, float] = {}
+
+    def evaluate(options: Options, share: float) -> tuple[float, float]:
+        began = time.monotonic()
+        try:
+            _, predicted = fit_tuned(name, options, given._replace(share=share))
+            value = measure(metric, kind, given.valid.labels, predicted)
+        except (GenodiffError, ValueError, FloatingPointError):
+            value = math.nan
+        found[json.dumps(options)] = value
+        return value, time.monotonic() - began
+
+    candidates = list_tuned_options(name, given.task, given.train)
+    shares = _BASELINES[name].shares
+    choice = choose_candidate(
+        candidates, evaluate, metric, budget=Budget(minutes), shares=shares
+    )
+    given.features.clear()
+    options = candidates[choice.candidate]
+    return TunedChoice(
+        options,
+        found[json.dumps(options)],
+        sum(trial.seconds for trial in choice.trials),
+        len({trial.candidate for trial in choice.trials}),
+        len(candidates),
+        choice.why,
+    )
+
+
+def _list_kmers(task: Task, train: Examples) -> list[Options]:
+    return [
+        {"features": {"ks": list(ks), "both_strands": both}, "strength": strength}
+        for ks in _KMERS
+        for both in (False, True)
+        for strength in (0.1, 1.0, 10.0, 100.0)
+    ]
+
+
+def _list_gapped(task: Task, train: Examples) -> list[Options]:
+    bases = int(train.lengths.clip(max=task.max_length).sum())
+    fitting = [gap for gap in _GAPS if bases * count_gap_patterns(*gap) <= MOST_ENTRIES]
+    return [
+        {"features": {"l": length, "k": k, "both_strands": both}, "strength": strength}
+        for length, k in fitting or _GAPS[:1]
+        for both in ((False, True) if task.oriented else (True,))
+        for strength in (0.1, 1.0, 10.0)
+    ]
+
+
+def _spots(length: int) -> list[Options]:
+    """Widths of bins, from a base to a fifth of the sequence; of long sequences no single base."""
+    fine = [{"spots": [[k, 1] for k in (1, 2, 3)], "whole": []}] if length <= 128 else []
+    if fine:
+        fine.append({"spots": [[1, 1], [2, 1], [3, 3], [4, 8]], "whole": [5]})
+    wide = max(4, length // 14)
+    return [
+        *fine,
+        {"spots": [[2, wide], [3, wide], [4, 2 * wide]], "whole": [5]},
+        {"spots": [[3, 2 * wide], [5, 3 * wide]], "whole": [4, 6]},
+    ]
+
+
+def _list_positions(task: Task, train: Examples) -> list[Options]:
+    length = int(min(task.max_length, train.lengths.max()))
+    strengths = (0.1, 1.0, 10.0) if task.kind == "regression" else (0.01, 0.1, 1.0)
+    return [
+        {"features": {"length": length, **spots}, "strength": strength}
+        for spots in _spots(length)
+        for strength in (*strengths, *((0.001,) if task.kind == "regression" else ()))
+    ]
+
+
+def _list_boosted(task: Task, train: Examples) -> list[Options]:
+    length = int(min(task.max_length, train.lengths.max()))
+    narrow, wide = max(4, length // 14), max(10, length // 7)
+    spots = [
+        {"spots": [[1, 1], [2, narrow], [3, wide]] if length <= 128 else [[3, wide]], "whole": [4]},
+        {"spots": [[2, narrow], [3, narrow]], "whole": [3, 5]},
+    ]
+    return [
+        {"features": {"length": length, **some}, "rate": rate, "leaves": leaves}
+        for some in spots
+        for rate, leaves in ((0.1, 15), (0.05, 31))
+    ]
+
+
+def _list_networks(task: Task, train: Examples) -> list[Options]:
+    both = not task.oriented
+    shapes = [
+        {"filters": f, "width": w, "stretches": s, "both_strands": both}
+        for f, w, s in ((64, 12, 1), (64, 12, 8), (128, 12, 4), (128, 20, 1), (128, 20, 8))
+    ]
+    return [*shapes, shapes[3] | {"rate": 5e-3}, shapes[4] | {"rate": 1e-3, "dropout": 0.4}]
+
+
+def _fit_linear(features: str, machine: bool) -> Callable[[Options, Given], tuple[Predict, Floats]]:
+    def fit(options: Options, given: Given) -> tuple[Predict, Floats]:
+        task, train, valid = given.task, given.train, given.valid
+        x, judged = given.compute_features(features, options["features"])
+        told = (task.kind, given.n_out, x, train.labels, options["strength"])
+        rule: LinearRule = (
+            fit_machine(*told, (judged, valid.labels)) if machine else fit_logistic(*told)
+        )
+        predictor = FeaturePredictor(features, options["features"], task.max_length, rule)
+        return predictor, rule.predict(judged)
+
+    return fit
+
+
+def _fit_boosted(options: Options, given: Given) -> tuple[Predict, Floats]:
+    task, features = given.task, options["features"]
+    x, judged = given.compute_features("position", features)
+    rule = fit_boosting(
+        task.kind, given.n_out, x, given.train.labels, (judged, given.valid.labels),
+        rate=options["rate"], leaves=options["leaves"], share=given.share,
+    )  # fmt: skip
+
+    def predict(examples: Examples) -> Floats:
+        return rule(compute_features("position", features, examples.sequences, task.max_length))
+
+    return predict, rule(judged)
+
+
+def _fit_network(options: Options, given: Given) -> tuple[Predict, Floats]:
+    predictor = fit_motif_cnn(
+        given.task.kind, given.n_out, given.task.max_length, given.train, given.valid, given.seed,
+        settings=MotifSettings.parse(options), loss=given.loss, share=given.share,
+    )  # fmt: skip
+    return predictor, predictor(given.valid)
+
+
+class _Tuned(NamedTuple):
+    """How a baseline lists its candidates, fits one, and at which shares of a fit they compete."""
+
+    list_options: Callable[[Task, Examples], list[Options]]
+    fit: Callable[[Options, Given], tuple[Predict, Floats]]
+    shares: tuple[float, ...] = (1.0,)
+
+
+_BASELINES: dict[str, _Tuned] = {
+    "kmer-tuned": _Tuned(_list_kmers, _fit_linear("kmers", False)),
+    "gkm-svm": _Tuned(_list_gapped, _fit_linear("gapped", True)),
+    "pos-kmer-lr": _Tuned(_list_positions, _fit_linear("position", False)),
+    "pos-kmer-gb": _Tuned(_list_boosted, _fit_boosted, (0.25, 1.0)),
+    "cnn-tuned": _Tuned(_list_networks, _fit_network, (0.25, 1.0)),
+}
+
+TUNED = tuple(_BASELINES)
