@@ -23,6 +23,7 @@ import torch
 from genodiff import __version__
 from genodiff.finetuning.baselines import fit_baseline, list_allowed_baselines
 from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.model_words import TUNED_BASELINES
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.results import add_rows, hash_data, null_nonfinite, read_results
 from genodiff.finetuning.unit import Unit
@@ -135,6 +136,8 @@ def run_baselines(data: Path, out: Path, seeds: int, chosen: list[str]) -> None:
         digest = hash_data(loaded)
         for seed in range(1, seeds + 1):
             for baseline in list_allowed_baselines(loaded.task, loaded.train):
+                if baseline in TUNED_BASELINES:
+                    continue  # benchmarks/finetune measures those
                 unit = make_unit(loaded, digest, baseline, seed)
                 if unit.key not in {
                     row["key"] for row in read_results(out)

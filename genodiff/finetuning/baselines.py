@@ -6,6 +6,8 @@
   cnn              the benchmark's own convolutional network (see `cnn`)
   lookup-same      the label of the same interval in train, if train has it
   lookup-overlap   the labels of the train intervals that share a base
+  kmer-tuned, gkm-svm, pos-kmer-lr, pos-kmer-gb, cnn-tuned
+                   settings chosen on the validation part (see `tuned_baselines`)
   bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
 
 Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers,
@@ -24,6 +26,13 @@ from genodiff.finetuning.cnn import fit_cnn
 from genodiff.finetuning.kmer_regression import fit_kmers
 from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.text_baselines import SHAPES, fit_text
+from genodiff.finetuning.tuned_baselines import (
+    TUNED,
+    Given,
+    Options,
+    choose_options,
+    fit_tuned,
+)
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
@@ -190,6 +199,26 @@ def _of_text(name: str) -> Callable[[_Given], Predict]:
     return fit
 
 
+def make_given(task: Task, train: Examples, valid: Examples, seed: int) -> Given:
+    """What a tuned baseline is fitted on; epochs are chosen by the loss of every baseline here."""
+    return Given(task, train, valid, seed, lambda y, p: _loss(task.kind, y, p), features={})
+
+
+def fit_chosen(
+    name: str, options: Options, task: Task, train: Examples, valid: Examples, seed: int
+) -> Predict:
+    """A tuned baseline with options that were chosen before."""
+    return fit_tuned(name, options, make_given(task, train, valid, seed))[0]
+
+
+def _tuned(name: str) -> Callable[[_Given], Predict]:
+    def fit(given: _Given) -> Predict:
+        whole = make_given(given.task, given.train, given.valid, given.seed)
+        return fit_tuned(name, choose_options(name, whole, given.minutes).options, whole)[0]
+
+    return fit
+
+
 _FITS: dict[str, Callable[[_Given], Predict]] = {
     "majority": _majority,
     "length-tree": _length_tree,
@@ -197,5 +226,6 @@ _FITS: dict[str, Callable[[_Given], Predict]] = {
     "cnn": _cnn,
     "lookup-same": _lookup(True),
     "lookup-overlap": _lookup(False),
+    **{name: _tuned(name) for name in TUNED},
     **{name: _of_text(name) for name in SHAPES},
 }

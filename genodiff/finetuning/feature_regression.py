@@ -124,7 +124,9 @@ def compute_features(
     return FEATURES[name]([sequence[:max_length] for sequence in sequences], **given)
 
 
-def fit_logistic(kind: str, n_out: int, x: Any, labels: NDArray[Any], strength: float) -> LinearRule:
+def fit_logistic(
+    kind: str, n_out: int, x: Any, labels: NDArray[Any], strength: float
+) -> LinearRule:
     """A regularised regression: logistic for classes and answers, ridge for values."""
     if kind == "regression":
         return _fit_ridge(x, labels, strength)

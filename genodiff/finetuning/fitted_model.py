@@ -22,9 +22,11 @@ from genodiff.backbones.backbone import BackboneSettings
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.finetuning.batches import EncodedPart, Encoder, encode, split_passes
 from genodiff.finetuning.cnn import CnnPredictor
+from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import count_outputs, probabilities
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
+from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictions import make_frame
 from genodiff.finetuning.predictor_files import PredictorCard, read_predictor
 from genodiff.finetuning.probe import FittedProbe
@@ -152,8 +154,12 @@ def read_fitted(folder: Path, *, device: str = "cpu") -> FittedModel:
 def _build(folder: Path, card: PredictorCard, tensors: dict[str, Tensor], device: str) -> _Scores:
     if card.form == "cnn":
         return _CnnScores(CnnPredictor.of(card.about, tensors))
+    if card.form == "motif-cnn":
+        return _CnnScores(MotifPredictor.of(card.about, tensors))
     if card.form == "kmer-lr":
         return _KmerScores(KmerPredictor.of(card.about, tensors))
+    if card.form == "features":
+        return _KmerScores(FeaturePredictor.of(card.about, tensors))
     classifier, encoder = _build_classifier(folder, card)
     if card.form == "network":
         fill_module(classifier, tensors)
@@ -236,21 +242,22 @@ class _NetworkScores:
 
 
 class _CnnScores:
-    """The convolutional baseline."""
+    """A convolutional baseline."""
 
-    def __init__(self, predictor: CnnPredictor) -> None:
-        self.network, self.predictor = predictor.network, predictor
+    def __init__(self, predictor: CnnPredictor | MotifPredictor) -> None:
+        self.network: Any = predictor.network
+        self.predictor = predictor
 
     def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:
         return self.predictor.predict(sequences, 1)  # one at a time: see the module
 
 
 class _KmerScores:
-    """The regression on k-mers, which reads each row by itself."""
+    """A rule on k-mers, which reads each row by itself."""
 
     network: None = None
 
-    def __init__(self, predictor: KmerPredictor) -> None:
+    def __init__(self, predictor: KmerPredictor | FeaturePredictor) -> None:
         self.predictor = predictor
 
     def __call__(self, sequences: list[bytes], batch_size: int) -> Floats:

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 from genodiff.alphabet import Alphabet
 from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
-from genodiff.finetuning.baselines import fit_baseline
+from genodiff.finetuning.baseline_choice import find_choice
+from genodiff.finetuning.baselines import fit_baseline, fit_chosen
 from genodiff.finetuning.batches import EncodedPart, Encoder, encode
 from genodiff.finetuning.cnn import CnnPredictor
+from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import (
     STATE,
     FitOptions,
@@ -29,6 +31,8 @@ from genodiff.finetuning.fit import (
 )
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
+from genodiff.finetuning.model_words import TUNED_BASELINES
+from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictor_files import KeptFit
 from genodiff.finetuning.probe import compute_embeddings, fit_probe
 from genodiff.finetuning.results import null_nonfinite
@@ -94,7 +98,7 @@ def fit_unit(
     counts = {"n_train": len(rows), "n_valid": len(valid_rows)}
     task, settings = data.task, unit.settings
     if unit.model.kind == "baseline":
-        return _fit_baseline(unit, task, data.train.take(rows), data.train.take(valid_rows), counts)
+        return _fit_baseline(unit, data, data.train.take(rows), data.train.take(valid_rows), out)
     max_length = min(task.max_length, settings.max_length or task.max_length)
     classifier, encoder = build_classifier(unit, task, device)
     whole = encode(data.train, encoder, max_length)
@@ -127,22 +131,28 @@ def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _fit_baseline(
-    unit: Unit, task: Task, train: Examples, valid: Examples, counts: dict[str, int]
+    unit: Unit, data: TaskData, train: Examples, valid: Examples, out: Path
 ) -> FittedUnit:
     if unit.model.preset is None:
         raise GenodiffError(f"no baseline '{unit.model.name}' here")
+    task, name = data.task, unit.model.preset
+    chosen = find_choice(unit, data, out) if name in TUNED_BASELINES else None
     began = time.monotonic()
-    predict = fit_baseline(
-        unit.model.preset, task, train, valid, unit.seed, minutes=unit.settings.budget
-    )
-    found = {
+    if chosen is None:
+        predict = fit_baseline(name, task, train, valid, unit.seed, minutes=unit.settings.budget)
+    else:
+        predict = fit_chosen(name, chosen["options"], task, train, valid, unit.seed)
+    found: dict[str, Any] = {
         "valid": measure(task.metrics[0], task.kind, valid.labels, predict(valid)),
         "seconds": time.monotonic() - began,
-        **counts,
+        "n_train": train.n,
+        "n_valid": valid.n,
         "cut_train": 0,
         "max_length": None,
     }
-    if not isinstance(predict, CnnPredictor | KmerPredictor):
+    if chosen is not None:
+        found["choice"] = chosen
+    if not isinstance(predict, CnnPredictor | KmerPredictor | FeaturePredictor | MotifPredictor):
         return FittedUnit(predict, found)
     kept = KeptFit(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
     return FittedUnit(predict, found, keep=lambda: kept)

@@ -30,9 +30,7 @@ _CODES = np.full(256, 4, np.uint8)
 _CODES[list(b"ACGT")] = range(4)
 
 
-def kmer_features(
-    sequences: list[bytes], *, both_strands: bool, ks: tuple[int, ...] = _KS
-) -> Any:
+def kmer_features(sequences: list[bytes], *, both_strands: bool, ks: tuple[int, ...] = _KS) -> Any:
     """(n, features), sparse: the share of G and C, and square roots of k-mer counts for each k.
 
     The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse

@@ -8,11 +8,15 @@ from genodiff.errors import UsageError, did_you_mean
 
 SCRATCH = "scratch"
 EVERY_BASELINE = "baselines"
+EVERY_TUNED = "tuned-baselines"
 
 BASELINES = (
     "majority", "length-tree", "kmer-lr", "cnn", "lookup-same", "lookup-overlap",
 )  # fmt: skip
 """The names of the baselines of DNA (see `baselines`)."""
+
+TUNED_BASELINES = ("kmer-tuned", "gkm-svm", "pos-kmer-lr", "pos-kmer-gb", "cnn-tuned")
+"""Baselines of DNA whose settings are chosen by validation (see `tuned_baselines`)."""
 
 TEXT_BASELINES = ("majority", "length-tree", "bow-lr", "char-lr")
 """The names of the baselines of text."""
@@ -20,25 +24,30 @@ TEXT_BASELINES = ("majority", "length-tree", "bow-lr", "char-lr")
 
 def list_baselines(domain: DomainName) -> tuple[str, ...]:
     """The baselines of a domain."""
-    return {DNA.name: BASELINES, TEXT.name: TEXT_BASELINES}[domain]
+    return {DNA.name: BASELINES + TUNED_BASELINES, TEXT.name: TEXT_BASELINES}[domain]
 
 
 def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[str | None, str]]:
-    """The (name, word) pairs that are meant: NAME=WORD has a name, `baselines` means all of them.
+    """The (name, word) pairs that are meant: NAME=WORD has a name.
 
+    `baselines` means all that need no choice of settings, `tuned-baselines` those that do.
     Raises `UsageError` for a word that is neither a baseline, nor scratch, nor a path.
     """
     found: list[tuple[str | None, str]] = []
     for word in words:
-        if word == EVERY_BASELINE:
-            found += [(None, name) for name in baselines]
+        if word in (EVERY_BASELINE, EVERY_TUNED):
+            tuned = word == EVERY_TUNED
+            meant = [name for name in baselines if (name in TUNED_BASELINES) == tuned]
+            if not meant:
+                raise UsageError(f"no {word} for such data", fix=f"give --model {EVERY_BASELINE}")
+            found += [(None, name) for name in meant]
             continue
         name, equals, rest = word.partition("=")
         named = bool(equals) and "/" not in name and bool(rest)
         found.append((name, rest) if named else (None, word))
     for _, word in found:
         if is_path(word, baselines) and not Path(word).exists() and "/" not in word:
-            known = [*baselines, SCRATCH, EVERY_BASELINE]
+            known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED]
             raise UsageError(
                 f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}"
             )

@@ -25,7 +25,7 @@ from genodiff.tasks.examples import Examples
 
 Floats = NDArray[np.float64]
 
-SECOND_WIDTH, POOL = 6, 4
+SECOND_WIDTH, POOL = 7, 4
 
 _CODES = np.full(256, 4, np.uint8)  # N, the ambiguity codes and padding
 _CODES[list(b"ACGT")] = range(4)
@@ -36,7 +36,7 @@ class MotifSettings(Settings):
     """Everything that decides a network and its fit but the data and the seed."""
 
     filters: Annotated[int, Field(ge=1)] = 64
-    width: Annotated[int, Field(ge=2)] = 12
+    width: Annotated[int, Field(ge=3)] = 13
     stretches: Annotated[int, Field(ge=1)] = 1
     both_strands: bool = True
     rate: Annotated[float, Field(gt=0)] = 2e-3
@@ -53,8 +53,8 @@ class MotifCnn(nn.Module):
         super().__init__()
         f = settings.filters
         self.settings = settings
-        self.motifs = nn.Conv1d(4, f, settings.width, padding="same", bias=False)
-        self.pairs = nn.Conv1d(f, f, SECOND_WIDTH, padding="same", bias=False)
+        self.motifs = nn.Conv1d(4, f, settings.width, padding=settings.width // 2, bias=False)
+        self.pairs = nn.Conv1d(f, f, SECOND_WIDTH, padding=SECOND_WIDTH // 2, bias=False)
         self.norms = nn.ModuleList([nn.BatchNorm1d(f), nn.BatchNorm1d(f)])
         self.out = nn.Linear(f * settings.stretches, n_out)
         with torch.no_grad():

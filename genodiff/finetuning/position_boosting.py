@@ -17,7 +17,7 @@ from genodiff.tasks.metrics import align_columns
 Floats = NDArray[np.float64]
 Rule = Callable[[Any], Floats]
 
-TREES = 300
+TREES = 200
 """Trees at most; of several classes, for each class."""
 
 

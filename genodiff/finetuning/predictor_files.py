@@ -8,8 +8,9 @@
 So a folder with `predictor.json` is complete. It needs nothing outside itself, not the checkpoint
 that the fit began from either. Nothing in it is a pickle.
 
-Forms: `network` (network and head), `probe` (network and a regression), `cnn`, `kmer-lr`. Other
-baselines are not kept: a tree, a dictionary of words and a table of intervals have no safe format.
+Forms: `network` (network and head), `probe` (network and a regression), `cnn`, `kmer-lr`,
+`features` (a linear rule on features of sequences), `motif-cnn`. Other baselines are not kept: a
+tree, a dictionary of words and a table of intervals have no safe format.
 """
 
 import hashlib
@@ -45,8 +46,10 @@ from genodiff.tasks.labels import Kind
 from genodiff.tasks.suite import Task
 from genodiff.vocabulary import alphabet_from_json
 
-Form = Literal["network", "probe", "cnn", "kmer-lr"]
-KEPT_BASELINES: tuple[str, ...] = ("cnn", "kmer-lr")
+Form = Literal["network", "probe", "cnn", "kmer-lr", "features", "motif-cnn"]
+KEPT_BASELINES: tuple[str, ...] = (
+    "cnn", "kmer-lr", "kmer-tuned", "gkm-svm", "pos-kmer-lr", "cnn-tuned",
+)  # fmt: skip
 """Baselines whose fits are kept."""
 
 

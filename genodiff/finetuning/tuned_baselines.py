@@ -122,9 +122,7 @@ def choose_options(name: str, given: Given, minutes: float | None = None) -> Tun
 
     candidates = list_tuned_options(name, given.task, given.train)
     shares = _BASELINES[name].shares
-    choice = choose_candidate(
-        candidates, evaluate, metric, budget=Budget(minutes), shares=shares
-    )
+    choice = choose_candidate(candidates, evaluate, metric, budget=Budget(minutes), shares=shares)
     given.features.clear()
     options = candidates[choice.candidate]
     return TunedChoice(
@@ -159,12 +157,13 @@ def _list_gapped(task: Task, train: Examples) -> list[Options]:
 
 def _spots(length: int) -> list[Options]:
     """Widths of bins, from a base to a fifth of the sequence; of long sequences no single base."""
-    fine = [{"spots": [[k, 1] for k in (1, 2, 3)], "whole": []}] if length <= 128 else []
-    if fine:
-        fine.append({"spots": [[1, 1], [2, 1], [3, 3], [4, 8]], "whole": [5]})
+    fine: list[Options] = [
+        {"spots": [[k, 1] for k in (1, 2, 3)], "whole": []},
+        {"spots": [[1, 1], [2, 1], [3, 3], [4, 8]], "whole": [5]},
+    ]
     wide = max(4, length // 14)
     return [
-        *fine,
+        *(fine if length <= 128 else []),
         {"spots": [[2, wide], [3, wide], [4, 2 * wide]], "whole": [5]},
         {"spots": [[3, 2 * wide], [5, 3 * wide]], "whole": [4, 6]},
     ]
@@ -183,9 +182,9 @@ def _list_positions(task: Task, train: Examples) -> list[Options]:
 def _list_boosted(task: Task, train: Examples) -> list[Options]:
     length = int(min(task.max_length, train.lengths.max()))
     narrow, wide = max(4, length // 14), max(10, length // 7)
-    spots = [
+    spots: list[Options] = [
         {"spots": [[1, 1], [2, narrow], [3, wide]] if length <= 128 else [[3, wide]], "whole": [4]},
-        {"spots": [[2, narrow], [3, narrow]], "whole": [3, 5]},
+        {"spots": [[2, narrow], [3, wide]], "whole": [4]},
     ]
     return [
         {"features": {"length": length, **some}, "rate": rate, "leaves": leaves}
@@ -198,7 +197,7 @@ def _list_networks(task: Task, train: Examples) -> list[Options]:
     both = not task.oriented
     shapes = [
         {"filters": f, "width": w, "stretches": s, "both_strands": both}
-        for f, w, s in ((64, 12, 1), (64, 12, 8), (128, 12, 4), (128, 20, 1), (128, 20, 8))
+        for f, w, s in ((64, 13, 1), (64, 13, 8), (128, 13, 4), (128, 21, 1), (128, 21, 8))
     ]
     return [*shapes, shapes[3] | {"rate": 5e-3}, shapes[4] | {"rate": 1e-3, "dropout": 0.4}]
 

@@ -20,7 +20,7 @@ from genodiff.finetuning.baselines import (
 )
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
 from genodiff.finetuning.kmer_regression import kmer_features
-from genodiff.finetuning.model_words import BASELINES, TEXT_BASELINES
+from genodiff.finetuning.model_words import BASELINES, TEXT_BASELINES, TUNED_BASELINES
 from genodiff.tasks.examples import Coordinates, Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
@@ -168,7 +168,7 @@ def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_n
     assert predict_by_lookup(train, test, 2, exact=True).argmax(axis=1).tolist() == [1, 0, 0, 0]
     assert predict_by_lookup(train, test, 2, exact=False).argmax(axis=1).tolist() == [1, 1, 0, 0]
     task = Task(suite="own", name="t", max_length=9)
-    assert list_allowed_baselines(task, train) == BASELINES
+    assert list_allowed_baselines(task, train) == BASELINES + TUNED_BASELINES
     found = fit_predict(
         "lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1
     )
@@ -234,7 +234,7 @@ def test_the_network_of_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_cannot_be_fitted_says_why() -> None:
     task, data = motif_examples(10)
-    assert list_allowed_baselines(task, data) == BASELINES[:4]
+    assert list_allowed_baselines(task, data) == BASELINES[:4] + TUNED_BASELINES
     with pytest.raises(UsageError, match="did you mean 'kmer-lr'"):
         fit_baseline("kmer", task, data, data, 1)
     with pytest.raises(DataError, match="needs coordinates"):
@@ -242,4 +242,4 @@ def test_what_cannot_be_fitted_says_why() -> None:
 
 
 def test_the_names_are_those_of_the_fits() -> None:
-    assert set(_FITS) == {*BASELINES, *TEXT_BASELINES}
+    assert set(_FITS) == {*BASELINES, *TUNED_BASELINES, *TEXT_BASELINES}

@@ -1,0 +1,50 @@
+"""The settings of a tuned baseline: chosen once on seed 1's validation rows, kept for all seeds.
+
+    OUT/choices/KEY.json    what was chosen for one baseline on one task, and what it took
+
+The first unit that needs a choice makes it; the others wait and read it. No test part is read.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from genodiff.finetuning.baselines import make_given
+from genodiff.finetuning.tuned_baselines import choose_options
+from genodiff.finetuning.unit import Unit
+from genodiff.io import atomic
+from genodiff.io.identity import sha256_json
+from genodiff.tasks.task import TaskData, seed_split
+
+CHOICES = "choices"
+SEED = 1
+"""The seed whose validation rows choose."""
+
+
+def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
+    """What was chosen: options, their validation value, seconds, how many were tried, and why.
+
+    It is read from `out`, or made there. Raises `GenodiffError` where no candidate can be fitted.
+    """
+    what = {
+        "suite": unit.suite, "task": unit.task, "split": unit.split, "data": unit.data,
+        "baseline": unit.model.preset, "budget": unit.settings.budget,
+    }  # fmt: skip
+    path = out / CHOICES / f"{sha256_json(what)[:16]}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.stem}.lock")):
+        try:
+            known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return known["choice"]
+        except (OSError, ValueError, KeyError):
+            pass
+        train, valid = (data.train.take(rows) for rows in seed_split(data, SEED))
+        given = make_given(data.task, train, valid, SEED)
+        found = choose_options(str(unit.model.preset), given, unit.settings.budget)
+        choice = found._asdict()
+        choice["valid"] = found.valid if math.isfinite(found.valid) else None
+        atomic.write_json(path, {**what, "seed": SEED, "choice": choice})
+        return choice
