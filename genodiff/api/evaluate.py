@@ -29,6 +29,7 @@ def evaluate(
     text: str | Path | None = None,
     recipe: str | Sequence[str] | None = None,
     repeats: int = 1,
+    t_steps: Sequence[int] | None = None,
     max_windows: int | None = None,
     max_minutes: float | None = None,
     soft_masked: bool = True,
@@ -51,15 +52,18 @@ def evaluate(
     "NAME=FILE") give {"suite": {recipe: values}}. Of another genome the test split is scored by
     default, so that the Markov lines are fitted on its train part and nothing has seen what is
     scored; `split="all"` scores every base, beside lines of the run's own train split.
-    `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file there that
-    holds no JSON object is replaced with `force` only. With `plan` nothing is scored, and what it
-    would take is returned. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
+    `t_steps` are numbers of sampling steps, few ones too, whose bounds are measured with masks of
+    their own. `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file
+    there that holds no JSON object is replaced with `force` only. With `plan` nothing is scored,
+    and what it would take is returned. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `MachineError`.
     """
     options: dict[str, Any] = {
         "fasta": _path(fasta), "bed": _path(bed), "text": _path(text), "repeats": repeats,
         "batch_size": batch_size, "seed": seed, "soft_masked": soft_masked,
         "max_windows": max_windows, "max_minutes": max_minutes, "baselines": baselines,
         "mixture": mixture, "context": context, "offline": offline,
+        "t_steps": None if t_steps is None else tuple(t_steps),
     }  # fmt: skip
     requests = _requests([recipe] if isinstance(recipe, str) else recipe, options)
     here = None if not isinstance(run, str | Path) else check_run(run)

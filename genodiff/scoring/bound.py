@@ -107,5 +107,5 @@ def choose_windows(model: TrainedModel, windows: Windows, options: EvalOptions) 
         began = time.monotonic()
         pace = time_window(model, windows, options.batch_size)
         left = 60 * options.max_minutes * _SAFETY - (time.monotonic() - began)
-        windows = windows.spread(max(1, int(left / (pace * options.repeats))))
+        windows = windows.spread(max(1, int(left / (pace * options.passes))))
     return windows

@@ -72,9 +72,14 @@ The object in `RUN/eval.json` has:
                                 masked base costs in nats where the masked share k / n is in
                                 (rate_lo, rate_hi]; n draws; nats, se or null; [] where the figure
                                 draws no counts of masks (ar, d3pm, mdlm in steps)
-    t_steps                     {"10": {"bits", "ci95"}, ..., "1000": ...}: the bound of sampling in
-                                so many steps, from the same draws (see steps.py); {} where the
-                                figure is no cross-entropy of counted masks
+    t_steps                     {"10": {"bits", "ci95", "minus_model_bits": {"bits", "ci95"}}, ...}:
+                                the bound of sampling in so many steps under the run's schedule,
+                                prior included (see steps.py), and the paired difference from the
+                                bound of infinitely many. Without --t-steps only numbers of steps
+                                that the draws of the bound can tell; {} where the figure is no
+                                cross-entropy of counted masks, and in blocks
+    t_steps_asked               whether --t-steps named them
+    t_steps_repeats             masks of each window that were drawn for them; 0 without --t-steps
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
 Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no
@@ -105,7 +110,7 @@ from genodiff.scoring.eval_data import (
 )
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.lines import markov_lines, measure_train_cover, source_nats
-from genodiff.scoring.steps import step_bits
+from genodiff.scoring.steps import check_steps, describe_steps
 from genodiff.scoring.summary import Lines, summarise
 
 log = logging.getLogger("genodiff")
@@ -120,6 +125,7 @@ def evaluate_dna(
     cannot have.
     """
     _check_context(model, options)
+    check_steps(model.objective, options.t_steps, options.context)
     began = time.monotonic()
     recipe, store, all_windows, total, _ = open_data(model, options)
     device = next(model.backbone.parameters()).device
@@ -141,6 +147,7 @@ def evaluate_dna(
     else:
         batches = EvalBatches(windows, options.batch_size, seed, repeats)
         bound = measure_bound(model.objective, backbone, batches, device, progress)
+    steps = describe_steps(model, options, windows, bound, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
     train = find_train_store(model, options, store) if options.baselines else None
@@ -174,13 +181,7 @@ def evaluate_dna(
             Lines(markov, cover, source),
             soft_masked=options.soft_masked,
         ),
-        "t_steps": step_bits(
-            model.objective,
-            bound.drawn[counted].sum(0),
-            bound.tokens.sum(0),
-            bound.rate if options.context == "window" else None,
-            bound.tokens[counted].sum(0),
-        ),
+        **steps,
         **describe_work(device, began),
     }
 

@@ -11,6 +11,7 @@ from genodiff.errors import UsageError
 
 _OF_DNA = {"domain": DNA.name}
 _OF_TEXT = {"domain": TEXT.name}
+_MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class EvalOptions:
     """At most so many windows, evenly spread over the split."""
     max_minutes: float | None = None
     """As many windows, evenly spread, as fit into about this time."""
+    t_steps: tuple[int, ...] | None = None
+    """Sampling steps whose bounds are measured with masks of their own, once more for each repeat;
+    None: those that the masks of the bound itself can tell, at no cost."""
     baselines: bool = True
     """Markov lines or n-grams of the train split, and repeats."""
     offline: bool = False
@@ -67,10 +71,21 @@ class EvalOptions:
             if value is not None and value < 1:
                 flag = name.replace("_", "-")
                 raise UsageError(f"--{flag} {value} is below 1", fix="give 1 or more")
+        for steps in self.t_steps or ():
+            if not 1 <= steps <= _MOST_STEPS:
+                raise UsageError(
+                    f"--t-steps {steps} is not between 1 and {_MOST_STEPS:,}",
+                    fix="give numbers of sampling steps, such as 10",
+                )
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
             raise UsageError(
                 f"--max-minutes {self.max_minutes} is not above 0", fix="give a time in minutes"
             )
+
+    @property
+    def passes(self) -> int:
+        """How often each window goes through the network, at most."""
+        return self.repeats * (1 if self.t_steps is None else 2)
 
     def inputs(self) -> dict[str, Any]:
         """Settings of the run that these options replace."""

@@ -39,8 +39,8 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     windows = data.windows
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
-    repeats = options.repeats
-    seconds = time_window(model, windows, options.batch_size) * len(windows) * repeats
+    repeats, passes = options.repeats, options.passes
+    seconds = time_window(model, windows, options.batch_size) * len(windows) * passes
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
         "checkpoint": model.digest,
@@ -50,7 +50,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "split": options.split,
         "windows": len(windows),
         "windows_total": data.total,
-        "tokens": int(windows.length.sum()) * repeats,
+        "tokens": int(windows.length.sum()) * passes,
         "seconds": round(seconds, 1),
         "files": [str(model.run / EVAL)],
     }

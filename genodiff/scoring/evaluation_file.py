@@ -5,7 +5,8 @@
 Two evaluations are the same where all of `_IDENTITY` is equal: then the newer replaces the older.
 Of the evaluations of one split, data set and context the fullest has the short name ("test"), and
 the others say what they lack. Fullest means, in this order: of the run's present weights (else of
-the latest step), soft-masked bases counted, most windows, most masks, with baselines, newest.
+the latest step), soft-masked bases counted, most windows, most masks, with baselines, with masks
+for sampling steps (--t-steps), newest.
 
 Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
 FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". What is
@@ -85,7 +86,8 @@ def join_evaluation(
 def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     """What an evaluation was of: equal where a newer one replaces an older one."""
     mixture = result.get("markov_mixture") is not None
-    return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture)
+    steps = bool(result.get("t_steps_asked"))
+    return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture, steps)
 
 
 def has_baselines(result: dict[str, Any]) -> bool:
@@ -104,6 +106,7 @@ def rank_evaluation(result: dict[str, Any], weights: str = "") -> tuple[Any, ...
         result.get("repeats") or 1,
         has_baselines(result),
         result.get("markov_mixture") is not None,
+        bool(result.get("t_steps_asked")),
         _created(result),
     )
 
@@ -140,6 +143,8 @@ def _describe(result: dict[str, Any], fullest: dict[str, Any]) -> str:
         words.append("no baselines")
     elif result.get("markov_mixture") is None and fullest.get("markov_mixture") is not None:
         words.append("no mixture")
+    if fullest.get("t_steps_asked") and not result.get("t_steps_asked"):
+        words.append("no steps")
     return ", ".join(words)
 
 

@@ -14,6 +14,8 @@ the other four, so that it has not seen what it is taken from. With few draws it
 or is left out: an interval is then too wide rather than too narrow.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,7 +43,7 @@ def remove_curve(
     (windows,) numbers what had its masks counted together.
     """
     draws, mine = count_draws(tokens, len(rate), shared), tokens.sum(0)
-    degree = next((degree for least, degree in _DEGREES if draws >= least), 0)
+    degree = choose_degree(draws)
     if not degree:
         return nats
     n = np.broadcast_to(mine, rate.shape)
@@ -53,17 +55,36 @@ def remove_curve(
         counted = np.broadcast_to(np.bincount(shared, mine)[shared], rate.shape)
     y, root = nats.sum(0)[drawn] / n[drawn], np.sqrt(n[drawn])
     columns = _powers(rate[drawn], degree) - _mean_powers(counted[drawn], degree)
-    weighted = root[:, None] * np.column_stack([np.ones(len(y)), columns])
     fold = np.unique(number[drawn], return_inverse=True)[1] % _FOLDS
     explained = np.zeros(rate.shape)
     found = np.zeros(len(y))
-    for part in range(_FOLDS):
-        held, others = fold == part, fold != part
-        fitted = np.linalg.lstsq(weighted[others], (root * y)[others], rcond=None)[0]
+    for held, fitted in cross_fit(y, root, columns, fold):
         found[held] = columns[held] @ fitted[1:]
     explained[drawn] = found
     result: Floats = nats - tokens[:, None] * explained
     return result
+
+
+def choose_degree(draws: int) -> int:
+    """The degree of a curve that so many draws can carry; 0: no curve."""
+    return next((degree for least, degree in _DEGREES if draws >= least), 0)
+
+
+def split_folds(draws: int) -> NDArray[np.int64]:
+    """The part of each draw, in turn."""
+    return np.arange(draws) % _FOLDS
+
+
+def cross_fit(
+    y: Floats, root: Floats, columns: Floats, fold: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+    """For each part: its draws, and (constant, coefficients) fitted to the others, weighted by
+    root^2.
+    """
+    weighted = root[:, None] * np.column_stack([np.ones(len(y)), columns])
+    for part in range(_FOLDS):
+        held, others = fold == part, fold != part
+        yield held, np.linalg.lstsq(weighted[others], (root * y)[others], rcond=None)[0]
 
 
 def _powers(rate: Floats, degree: int) -> Floats:

@@ -10,7 +10,8 @@ Perplexity per token is the field's word-piece perplexity.
 `RUN/eval.json` holds one object per split, as for DNA, with `domain` "text" and these keys of the
 same meaning: split, seed, repeats, checkpoint, step, objective, figure, recipe, fingerprint,
 seq_len, context, windows, windows_total, dropped, tokens, nelbo_nats (per token), nelbo_nats_total,
-perplexity (per token), curve (per masked token), t_steps (per byte), seconds, device, created; and
+perplexity (per token), curve (per masked token), t_steps (per byte), t_steps_asked,
+t_steps_repeats, seconds, device, created; and
 
     text                        file or folder that was read, or null
     tokenizer, vocabulary_size, lossless
@@ -42,7 +43,7 @@ from genodiff.scoring.bound import Progress, choose_windows, measure_bound
 from genodiff.scoring.eval_data import describe_request, describe_work, open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import BITS, ratio
-from genodiff.scoring.steps import step_bits
+from genodiff.scoring.steps import check_steps, describe_steps
 from genodiff.scoring.summary import rate_curve
 
 log = logging.getLogger("genodiff")
@@ -59,6 +60,7 @@ def evaluate_text(
 
     Raises `DataError`.
     """
+    check_steps(model.objective, options.t_steps, options.context)
     began = time.monotonic()
     data = open_data(model, options)
     store, tokenizer = data.store, data.tokenizer
@@ -107,7 +109,7 @@ def evaluate_text(
         **_ngram_keys(ngrams, nats, tokens, size),
         "source_bits": None,
         "curve": rate_curve(drawn, tokens, found.rate),
-        "t_steps": step_bits(model.objective, drawn, tokens, found.rate, size),
+        **describe_steps(model, options, windows, found, progress, size),
         **describe_work(device, began),
     }
 

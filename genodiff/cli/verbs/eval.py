@@ -43,6 +43,13 @@ def eval(
     repeats: Annotated[
         int, Parameter(help="Masks for each window: more make the interval narrower.")
     ] = 1,
+    t_steps: Annotated[
+        list[int] | None,
+        Parameter(
+            consume_multiple=True,
+            help="The bound of sampling in so many steps, e.g. 10 20: masks each window again.",
+        ),
+    ] = None,
     max_windows: Annotated[
         int | None, Parameter(help="Score at most this many windows, evenly spread over the split.")
     ] = None,
@@ -90,6 +97,7 @@ def eval(
                 text=text,
                 recipe=recipe,
                 repeats=repeats,
+                t_steps=t_steps,
                 max_windows=max_windows,
                 max_minutes=max_minutes,
                 soft_masked=bool(soft_masked),
