@@ -60,7 +60,7 @@ class CountDraws(NamedTuple):
     k: Counts  # (repeats, windows); 0 where a window has nothing to mask
 
 
-class Tokens(NamedTuple):
+class WindowSizes(NamedTuple):
     """How many tokens windows have (windows,), and by what their nats are divided."""
 
     maskable: Floats
@@ -116,7 +116,7 @@ def describe_steps(
     counted = bound.tokens[rows].sum(0)
     found["t_steps"] = step_bits(
         objective,
-        Tokens(maskable, counted, counted if size is None else size),
+        WindowSizes(maskable, counted, counted if size is None else size),
         rows,
         bound.nats[rows].sum(0).mean(0),
         chains,
@@ -186,7 +186,7 @@ def count_uniform(nats: Floats, tokens: Floats, rate: Floats) -> CountDraws:
 
 def step_bits(
     objective: Objective,
-    tokens: Tokens,
+    tokens: WindowSizes,
     counted: slice,
     model: Floats,
     chains: Sequence[StepChain],
@@ -204,7 +204,7 @@ def step_bits(
     some = tokens.counted > 0
     if not chains or not some.any():
         return {}
-    tokens, model = Tokens(*(part[some] for part in tokens)), model[some]
+    tokens, model = WindowSizes(*(part[some] for part in tokens)), model[some]
     n = tokens.maskable.round().astype(np.int64)
     sets = [uniform] if own is None else [uniform, own]
     y = np.concatenate([part.nats[counted].sum(0)[:, some] for part in sets])

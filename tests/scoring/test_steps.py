@@ -42,7 +42,7 @@ from genodiff.scoring.step_chain import (
 from genodiff.scoring.steps import (
     STEPS,
     CountDraws,
-    Tokens,
+    WindowSizes,
     check_steps,
     choose_chains,
     count_uniform,
@@ -117,7 +117,7 @@ def test_the_mean_over_all_masks_is_the_bound_of_the_chain(own: bool) -> None:
     """Every count and set of masks once, each weighed by its chance: nothing is left to luck."""
     objective, nats = Mdlm(WORLD.diffusion()), table()
     chains, k = [make_chain(Linear(), 2), make_chain(Linear(), 10)], np.arange(1, N + 1)
-    size = Tokens(*np.full((3, 1), float(N)))
+    size = WindowSizes(*np.full((3, 1), float(N)))
     law = count_density(chains[0], np.full(N, N), k) / N if own else np.full(N, 1 / N)
     mean = np.zeros(2)
     for sequence, uniform, drawn in itertools.product(range(16), k, k if own else [0]):
@@ -143,7 +143,7 @@ def draw_world(
     random, nats = np.random.default_rng(seed), table()
     sequence = random.choice(16, windows, p=WORLD.p.numpy())
     chains = [make_chain(schedule, steps) for steps in asked]
-    size, n = Tokens(*np.full((3, windows), float(N))), np.full(windows, N)
+    size, n = WindowSizes(*np.full((3, windows), float(N))), np.full(windows, N)
     t = (random.permutation(windows) + random.random()) / windows
     sets = []
     for k in (np.ceil(t * N).astype(int), draw_counts(chains, n, random.permutation(t))):
@@ -186,7 +186,7 @@ def evaluate_groups(
     own = measure_chains(objective, net, batches, far) if far else None
     assert bound.rate is not None
     uniform = count_uniform(bound.drawn, tokens, bound.rate)
-    size, model = Tokens(tokens, tokens, tokens), bound.nats.sum(0).mean(0)
+    size, model = WindowSizes(tokens, tokens, tokens), bound.nats.sum(0).mean(0)
     return step_bits(objective, size, ALL, model, chains, uniform, far, own)
 
 
@@ -234,7 +234,7 @@ def test_uniform_tokens_cost_two_bits_prior_included(steps: int) -> None:
     objective = Mdlm(world.diffusion(LogLinear(eps=0.3)))
     draws = CountDraws(np.full((2, 1, 3), [[[4 * math.log(4)]], [[0.0]]]), np.array([[1, 2, 4]]))
     own = CountDraws(draws.nats, draw_counts([chain], np.full((1, 3), 4), np.full((1, 3), 0.4)))
-    found = step_bits(objective, Tokens(n, n, n), ALL, n, [chain], draws, [chain], own)
+    found = step_bits(objective, WindowSizes(n, n, n), ALL, n, [chain], draws, [chain], own)
     free = [count_density(chain, np.full(k.shape, 4), k) for k in (draws.k, own.k)]
     weight = np.concatenate([2 * part / (1 + part) for part in free]).mean()
     assert found[str(steps)]["bits"] == pytest.approx(2 * (0.7 * weight + 0.3), abs=1e-12)
@@ -257,7 +257,7 @@ def test_a_figure_that_is_no_cross_entropy_of_counts_has_no_such_bound() -> None
 def test_a_window_without_tokens_is_passed_over() -> None:
     objective, tokens = Mdlm(WORLD.diffusion()), np.array([4.0, 0.0])
     draws = CountDraws(np.array([[[1.0, 0.0]], [[0.0, 0.0]]]), np.array([[2, 0]]))
-    size = Tokens(tokens, tokens, tokens)
+    size = WindowSizes(tokens, tokens, tokens)
     found = step_bits(objective, size, ALL, tokens, [make_chain(Linear(), 10)], draws)
     assert np.isfinite(found["10"]["bits"])
     assert found["10"]["ci95"] is None
