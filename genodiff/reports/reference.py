@@ -15,7 +15,9 @@ from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
 from genodiff.data.dna_store import DnaStore, build_dna_store
 from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.kmers import measure_shared_cover, shared_kmers
 from genodiff.data.recipe import SPLITS, Recipe
+from genodiff.data.stretches import LETTERS, encode_bases, split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, GenodiffError
@@ -23,9 +25,8 @@ from genodiff.reports.comparison import Comparison, Ids, compare_sequences
 from genodiff.reports.folder import RunParts
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_recipe
-from genodiff.scoring.lines import MARKOV_ORDER, count_train_words, split_stretches
-from genodiff.scoring.markov import LETTERS, encode_bases, fit
-from genodiff.scoring.repeats import measure_shared_cover, shared_kmers
+from genodiff.scoring.lines import MARKOV_ORDER, count_train_words
+from genodiff.scoring.markov import fit
 
 MOST_REAL = 512  # windows
 MOST_LENGTH = 1 << 14  # bases of each, and of each Markov sequence

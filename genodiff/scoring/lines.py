@@ -17,8 +17,16 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import SOFT
 from genodiff.data.dna_windows import DnaWindows
-from genodiff.data.splits import stretch_intervals
+from genodiff.data.kmers import measure_shared_cover, shared_kmers
 from genodiff.data.store import Store
+from genodiff.data.stretches import (
+    LETTERS,
+    Coded,
+    Codes,
+    Stretch,
+    encode_bases,
+    split_stretches,
+)
 from genodiff.data.toy import ToySource
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
@@ -26,19 +34,13 @@ from genodiff.kernels import library
 from genodiff.scoring.adaptive import adaptive_nats
 from genodiff.scoring.contigs import find_spans
 from genodiff.scoring.markov import (
-    LETTERS,
-    Coded,
-    Codes,
     KmerCounts,
     Markov,
-    Stretch,
     count,
-    encode_bases,
     fit,
     fit_pseudo,
 )
 from genodiff.scoring.mixture import MAX_ORDER, TABLED, Seen, fit_mixture, look_up, mixture_nll
-from genodiff.scoring.repeats import measure_shared_cover, shared_kmers
 
 log = logging.getLogger("genodiff")
 
@@ -178,18 +180,6 @@ def _pieces(stretches: list[Coded]) -> Codes:
 
 def _passes(windows: DnaWindows) -> int:
     return 1 + -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
-
-
-def split_stretches(
-    store: Store, split: str, *, legacy_caduceus_tiling: bool = False
-) -> list[Coded]:
-    """The intervals of a split as a model saw them in training, as codes, read one by one."""
-    intervals = store.intervals_of(split)
-    if legacy_caduceus_tiling:
-        intervals = stretch_intervals(intervals, store.lengths)
-    start = store.offsets[intervals.contig] + intervals.start
-    end = store.offsets[intervals.contig] + intervals.end
-    return [Coded(store.flat[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)]
 
 
 def count_train_words(

@@ -16,8 +16,7 @@ No k-mer spans an N, or the end of a contig or interval. Soft-masked bases count
 Sequences are scored on their forward strand. A base with fewer than k bases before it is scored by
 the highest order that it has the context for.
 
-Sequences are codes: A 0, C 1, G 2, T 3, anything else 4. `encode_bases` makes them of a store's
-bytes.
+Sequences are codes (`data.stretches`): A 0, C 1, G 2, T 3, anything else 4.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,39 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA, SOFT
+from genodiff.data.stretches import Codes, Stretch
 from genodiff.errors import DataError
 
 PSEUDO = 20.0
 MAX_ORDER = 12
 _CHUNK = 1 << 21
-
-Codes = NDArray[np.uint8]
-
-LETTERS = np.frombuffer(b"ACGT", np.uint8)
-_CODE_OF = np.full(256, 4, np.uint8)
-_CODE_OF[list(DNA.targets)] = _CODE_OF[np.array(DNA.targets) | SOFT] = range(4)
-
-
-def encode_bases(ids: NDArray[np.uint8]) -> Codes:
-    """The codes of DNA ids, with or without the store's soft-mask bit."""
-    return _CODE_OF[ids]
-
-
-class Coded:
-    """A long stretch of a store's bytes that turns into codes piece by piece, as it is read."""
-
-    def __init__(self, ids: NDArray[np.uint8]) -> None:
-        self.ids = ids
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getitem__(self, part: slice) -> Codes:
-        return encode_bases(self.ids[part])
-
-
-Stretch = Codes | Coded
 
 
 @dataclass(frozen=True)

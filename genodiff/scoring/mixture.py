@@ -23,9 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.data.kmers import pack_kmers
+from genodiff.data.stretches import Codes, Stretch
 from genodiff.errors import DataError
-from genodiff.scoring.markov import Codes, KmerCounts, Stretch, _run_lengths
-from genodiff.scoring.repeats import pack_kmers
+from genodiff.scoring.markov import KmerCounts, _run_lengths
 
 MAX_ORDER = 24
 TABLED = 11

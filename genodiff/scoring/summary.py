@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.data.kmers import K
 from genodiff.scoring.bound import Bound
 from genodiff.scoring.interval import BITS, Interval, ratio
 from genodiff.scoring.lines import MarkovLines
 from genodiff.scoring.mask_curve import ENOUGH, count_draws
-from genodiff.scoring.repeats import K
 
 REPEAT_COVER = 0.25
 """A window is a repeat when at least this share of its bases lies in k-mers that the train split

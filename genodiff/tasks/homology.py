@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
-from genodiff.tasks.kmers import collect_kmers, in_sample
+from genodiff.data.kmers import collect_kmers, in_sample
 
 THRESHOLD = 0.5
 _MANY = 32
@@ -47,7 +47,7 @@ def find_clusters(sequences: list[bytes], threshold: float = THRESHOLD) -> Clust
     A sequence without a 24-mer is alike to nothing. The result depends on the sequences and their
     order alone.
     """
-    kmers, owner = collect_kmers(sequences, sample=False)
+    kmers, owner = collect_kmers(sequences)
     kmers, owner, places = _count_distinct(kmers, owner)
     n = np.bincount(owner, minlength=len(sequences))
     sampled = len(kmers) > _LARGE

@@ -7,12 +7,13 @@ import pytest
 from tiny_run import write_run
 
 from genodiff.alphabet import SOFT
+from genodiff.data.stretches import split_stretches
 from genodiff.kernels import library
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.adaptive import adaptive_nats
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.evaluation import evaluate
-from genodiff.scoring.lines import adaptive_mixture_nats, split_stretches
+from genodiff.scoring.lines import adaptive_mixture_nats
 
 pytestmark = pytest.mark.skipif(not library.is_loaded(), reason="needs the C library")
 

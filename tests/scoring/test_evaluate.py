@@ -18,6 +18,7 @@ from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import load_recipe
+from genodiff.data.stretches import encode_bases, split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.feed import find_recipe
@@ -34,9 +35,8 @@ from genodiff.scoring.lines import (
     markov_nats,
     measure_train_cover,
     source_nats,
-    split_stretches,
 )
-from genodiff.scoring.markov import count, encode_bases, fit, fit_pseudo
+from genodiff.scoring.markov import count, fit, fit_pseudo
 
 CONTRACT = {
     "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits",

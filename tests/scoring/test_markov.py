@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from yeast import yeast_codes
 
 from genodiff.alphabet import DNA
+from genodiff.data.stretches import Coded, encode_bases
 from genodiff.errors import DataError
 from genodiff.scoring import markov
-from genodiff.scoring.markov import Coded, KmerCounts, count, encode_bases, fit, fit_pseudo
+from genodiff.scoring.markov import KmerCounts, count, fit, fit_pseudo
 
 TEXT = st.text("ACGTacgtN", max_size=60)
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from test_markov import codes_of, counted_slowly
 from yeast import yeast_codes
 
+from genodiff.data.stretches import LETTERS, Codes
 from genodiff.errors import DataError
 from genodiff.scoring import mixture
-from genodiff.scoring.markov import LETTERS, Codes, KmerCounts, count
+from genodiff.scoring.markov import KmerCounts, count
 from genodiff.scoring.mixture import (
     MAX_ORDER,
     TABLED,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genodiff.alphabet import reverse_complement
+from genodiff.data.kmers import K, shared_kmer_fractions
 from genodiff.tasks.audit import audit, audit_lines
 from genodiff.tasks.examples import Coordinates, Examples, Parts
-from genodiff.tasks.kmers import K, shared_kmer_fractions
 from genodiff.tasks.overlap import count_equal, count_overlaps, find_overlaps
 from genodiff.tasks.resplit import chrom_holdout, dedup
 from genodiff.tasks.suite import Task, list_task_names
@@ -156,7 +156,7 @@ def test_a_slice_of_the_kmers_gives_about_the_same_shares(monkeypatch: pytest.Mo
         s[:1000] + o.encode() for s, o in zip(target, random_dna(40, 1000, seed=9), strict=True)
     ]
     whole = shared_kmer_fractions(query, target)
-    monkeypatch.setattr("genodiff.tasks.kmers._LARGE", 0)
+    monkeypatch.setattr("genodiff.data.kmers._LARGE", 0)
     sliced = shared_kmer_fractions(query, target)
     assert not np.array_equal(whole, sliced)
     assert np.abs(sliced - whole).max() < 0.2

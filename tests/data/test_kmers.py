@@ -7,14 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from yeast import yeast_codes
 
 from genodiff.alphabet import DNA
-from genodiff.scoring import repeats
-from genodiff.scoring.markov import Coded
-from genodiff.scoring.repeats import canonical_kmers, measure_shared_cover, shared_kmers
+from genodiff.data import kmers as kmers_module
+from genodiff.data.kmers import (
+    canonical_kmers,
+    measure_shared_cover,
+    shared_kmers,
+    streamed_kmer_fractions,
+)
+from genodiff.data.stretches import Coded
+from tests.scoring.yeast import yeast_codes
 
-K = 5
+K, K24 = 5, 24
 SMALL = st.text("ACGTN", min_size=0, max_size=40)
 
 
@@ -85,7 +90,7 @@ def test_the_result_does_not_depend_on_how_stretches_are_read(
     rng = np.random.default_rng(5)
     train, scored = ("".join("ACGT"[i] for i in rng.integers(0, 4, n)) for n in (2000, 300))
     whole = shared_kmers([codes_of(scored)], [codes_of(train)], K)
-    monkeypatch.setattr(repeats, "_CHUNK", chunk)
+    monkeypatch.setattr(kmers_module, "_CHUNK", chunk)
     np.testing.assert_array_equal(
         whole, shared_kmers([Coded(DNA.encode(scored))], [Coded(DNA.encode(train))], K)
     )
@@ -114,3 +119,24 @@ def test_about_one_yeast_window_in_fourteen_is_mostly_copied_and_one_in_six_touc
     cover = measure_shared_cover(windows, shared_kmers(windows, train))
     assert (cover >= 0.25).mean() == pytest.approx(0.072, abs=0.002)
     assert (cover > 0).mean() == pytest.approx(0.156, abs=0.002)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text("ACGTN", min_size=20, max_size=80), min_size=1, max_size=4),
+    st.integers(0, 50),
+    st.integers(24, 60),
+    st.booleans(),
+)
+def test_streamed_fractions_are_those_of_sets_of_words(
+    train: list[str], start: int, length: int, turned: bool
+) -> None:
+    piece = "".join(train)[start : start + length]
+    query = [other_strand(piece) if turned else piece, train[0] + "A" * 30, "ACGT", "N" * 30]
+    known = {w for t in train for strand in (t, other_strand(t)) for w in kmers(strand, K24)}
+    found = streamed_kmer_fractions(
+        [q.encode() for q in query], [Coded(DNA.encode(t)) for t in train]
+    )
+    for text, share in zip(query, found, strict=True):
+        words = [w for w in kmers(text, K24) if "N" not in w]
+        assert (share == sum(w in known for w in words) / len(words)) if words else np.isnan(share)
