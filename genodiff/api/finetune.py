@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.api.machine import choose_device
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
+from genodiff.tasks.split_names import Level as Level
+from genodiff.tasks.split_names import OwnSplit as OwnSplit
+from genodiff.tasks.split_names import Split, check_similarity
 
 if TYPE_CHECKING:
     from genodiff.tasks.data_request import DataRequest
 
-Split = Literal["official", "chrom-holdout", "dedup", "homology", "local", "partial"]
 TaskKind = Literal["binary", "multiclass", "multilabel", "regression"]
 ReverseComplement = Literal["auto", "conjoin", "average", "augment", "none"]
 Method = Literal["full", "probe"]
@@ -28,6 +30,8 @@ def finetune(
     *,
     task: str = "all",
     split: Split = "official",
+    similarity: float | None = None,
+    exclude_overlap: Level | None = None,
     data: str | Path | None = None,
     reference: Mapping[str, str] | None = None,
     test: str | Path | None = None,
@@ -70,7 +74,9 @@ def finetune(
     table or FASTA with its `test` (and `valid`) part, or a folder or zip with both. `task`, `data`
     (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
     `sequence`, `label`, `kind` and `metric` for your own. `model` names runs, `scratch`,
-    `scratch:PRESET` and baselines. Settings of a fit that are None are the protocol's.
+    `scratch:PRESET` and baselines. `similarity` is the threshold of the split homology.
+    `exclude_overlap` leaves out, for all models, the test examples of whose 24-mers pretraining saw
+    some, half or all. Settings of a fit that are None are the protocol's.
 
     The folder `out` (default: runs/finetune-NAME) is resumed where it exists. Returned are `out`,
     `rows` (those of its results.jsonl that belong to this plan) and `files` (RESULTS.md and
@@ -100,9 +106,9 @@ def finetune(
         "labels": tuple(label), "kind": kind, "metric": metric, "max_length": max_length,
     }  # fmt: skip
     _check_task(what, task)
+    check_similarity(split, similarity)
     request = _request(what, split, data, reference or {}, own, offline)
-    if max_train is not None:
-        request = request.model_copy(update={"max_train": max_train})
+    request = request.model_copy(update={"max_train": max_train, "similarity": similarity})
     target = Path(out) if out is not None else Path("runs") / f"finetune-{_name_of(request)}"
     words = [model] if isinstance(model, str) else list(model)
     tasks = _check(request, task, words, over)
@@ -123,7 +129,13 @@ def finetune(
         search,
         grid,
         "new" if keep_weights is None else "all" if keep_weights else "none",
+        exclude=exclude_overlap,
     )
+    if exclude_overlap and not any(m.kind == "checkpoint" for m in sweep_plan.models):
+        raise UsageError(
+            "--exclude-overlap needs a pretrained model, and none is named",
+            fix="give --model RUN, or leave it out",
+        )
     if plan:
         from genodiff.finetuning.estimate import estimate
 

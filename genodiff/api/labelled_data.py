@@ -20,6 +20,7 @@ def audit(
     test: str | Path | None = None,
     valid: str | Path | None = None,
     split: Split = "official",
+    similarity: float | None = None,
     kind: TaskKind | None = None,
     sequence: str | None = None,
     label: Sequence[str] = (),
@@ -34,9 +35,11 @@ def audit(
     """
     from genodiff.tasks.audit import audit as audit_parts
 
-    return audit_parts(
-        _open(str(dataset), data, test, valid, split, kind, sequence, label, reference, max_length)
-    )
+    found = _open(
+        str(dataset), data, test, valid, split, similarity, kind, sequence, label, reference,
+        max_length,
+    )  # fmt: skip
+    return audit_parts(found)
 
 
 def list_warnings(found: dict[str, Any]) -> list[str]:
@@ -97,6 +100,7 @@ def _open(
     test: str | Path | None,
     valid: str | Path | None,
     split: Split,
+    similarity: float | None,
     kind: TaskKind | None,
     sequence: str | None,
     label: Sequence[str],
@@ -125,8 +129,16 @@ def _open(
             references=references,
             offline=True,
             sequences=bool(references),
+            similarity=similarity,
         )
     layout = TableColumns(sequence, tuple(label))
     return load_own_data(
-        dataset, test, valid, layout=layout, kind=kind, max_length=max_length, split=split
+        dataset,
+        test,
+        valid,
+        layout=layout,
+        kind=kind,
+        max_length=max_length,
+        split=split,
+        similarity=similarity,
     )

@@ -28,6 +28,9 @@ class DataFlags:
     ] = None
     valid: Annotated[Path | None, Parameter(help="A validation table, used by every seed.")] = None
     split: Annotated[Split, Parameter(help="Which split to look at.")] = "official"
+    similarity: Annotated[
+        float | None, Parameter(help="With --split homology: alike from this share of 24-mers on.")
+    ] = None
     kind: Annotated[
         TaskKind | None,
         Parameter(help="What the labels are [told by them]."),

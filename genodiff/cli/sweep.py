@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from genodiff.api.finetune import (
+    Level,
     Method,
     ReverseComplement,
     Split,
@@ -19,6 +20,7 @@ from genodiff.api.finetune import (
     summarise_rows,
 )
 from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number, parse_references
+from genodiff.errors import UsageError
 
 _log = logging.getLogger("genodiff")
 
@@ -148,6 +150,15 @@ class SweepFlags:
             help="Let optuna try this many settings on the first seed's validation part.",
         ),
     ] = 0
+    exclude_overlap: Annotated[
+        list[Level] | None,
+        Parameter(
+            negative="",
+            consume_multiple=True,
+            help="Leave out, for all models alike, the test sequences that pretraining saw: some, "
+            "half [half, where no word follows] or all of their 24-mers.",
+        ),
+    ] = None
     keep_weights: Annotated[
         bool | None,
         Parameter(
@@ -162,6 +173,21 @@ class SweepFlags:
         bool,
         Parameter(negative="", help="One JSON object per row on stdout in place of the table."),
     ] = False
+
+
+Similarity = Annotated[
+    float | None,
+    Parameter(
+        help="With --split homology: sequences are alike from this share of 24-mers on [0.5]."
+    ),
+]
+
+
+def read_level(words: list[Level] | None) -> Level | None:
+    """The level of --exclude-overlap: half where no word follows. Raises `UsageError`."""
+    if words is not None and len(words) > 1:
+        raise UsageError("--exclude-overlap takes one word", fix="give some, half or all")
+    return None if words is None else words[0] if words else "half"
 
 
 def make_suite_verb(suite: str) -> Callable[..., None]:
@@ -180,6 +206,7 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
                 "partial are not comparable with published numbers."
             ),
         ] = "official",
+        similarity: Similarity = None,
         data: Annotated[Path | None, Parameter(help="Folder with the suite's data.")] = None,
         reference: Annotated[
             list[str] | None,
@@ -190,7 +217,12 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
         common: Common = Common(),
     ) -> None:
         """Fine-tune on tasks of a suite."""
-        given = {"split": split, "data": data, "reference": parse_references(reference)}
+        given = {
+            "split": split,
+            "similarity": similarity,
+            "data": data,
+            "reference": parse_references(reference),
+        }
         run_sweep(suite, {"task": task, **given}, sweep, fit, common)
 
     return verb
@@ -217,6 +249,7 @@ def run_sweep(
         protocol=flags.protocol,
         grid=flags.grid,
         search=flags.search,
+        exclude_overlap=read_level(flags.exclude_overlap),
         keep_weights=flags.keep_weights,
         device=common.device,
         offline=common.offline,

@@ -82,6 +82,36 @@ class DnaStore(Store):
         )
 
 
+def _find_place(recipe: Recipe, source_sha256: str) -> tuple[str, Path]:
+    """The key of the store of a source, and its folder."""
+    key = sha256_json(
+        {
+            "format": FORMAT,
+            "alphabet": DNA.fingerprint(),
+            "source": source_sha256,
+            "ignore": recipe.ignore,
+        },
+        compact=True,
+    )
+    return key, cache_dir() / "stores" / key[:32]
+
+
+def find_dna_store(recipe: Recipe, remembered: dict[str, Any]) -> DnaStore | None:
+    """The store that a run remembers by its `identity`, if it is in the cache, or None.
+
+    Its source is not read. Raises `DataError` where the recipe's splits are not those of then.
+    """
+    sha256 = str(remembered.get("source_sha256"))
+    key, folder = _find_place(recipe, sha256)
+    if not has_key(read_dna_manifest, folder, key):
+        return None
+    path, size = remembered.get("source"), remembered.get("source_size")
+    source = StoreSource(None if path is None else str(path), int(size or 0), sha256)
+    store = DnaStore(folder, recipe, source)
+    store.check_same(remembered)
+    return store
+
+
 def build_dna_store(
     recipe: Recipe,
     fasta: str | Path | None = None,
@@ -110,16 +140,7 @@ def build_dna_store(
         source, contents = StoreSource(None, 0, toy.fingerprint()), make_toy_contents(toy)
     if remembered is not None:
         refuse_changed(source, remembered)
-    key = sha256_json(
-        {
-            "format": FORMAT,
-            "alphabet": DNA.fingerprint(),
-            "source": source.sha256,
-            "ignore": recipe.ignore,
-        },
-        compact=True,
-    )
-    folder = cache_dir() / "stores" / key[:32]
+    key, folder = _find_place(recipe, source.sha256)
     with lock_folder(folder, "builds the same store"):
         try:
             if force or not has_key(read_dna_manifest, folder, key):

@@ -36,6 +36,7 @@ from genodiff.finetuning.protocol import (
 from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.search import Search, pick_best_settings
+from genodiff.finetuning.seen_tests import SeenTests, measure_seen_tests
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
@@ -46,6 +47,7 @@ from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.examples import count_classes
+from genodiff.tasks.split_names import Level
 from genodiff.tasks.suite import Task
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
@@ -57,7 +59,8 @@ class SweepPlan(NamedTuple):
     """What a sweep does: which models, methods and seeds.
 
     `over` are settings that replace the protocol's; `keep` says which fits are kept for prediction.
-    `budget` are the minutes that choosing the settings of a model on a task may take.
+    `budget` are the minutes that choosing the settings of a model on a task may take. `exclude` says
+    which test examples are left out because pretraining saw them.
     """
 
     request: DataRequest
@@ -71,6 +74,7 @@ class SweepPlan(NamedTuple):
     grid: bool = False
     keep: Keep = "new"
     budget: float | None = None
+    exclude: Level | None = None
 
 
 class TaskSummary(NamedTuple):
@@ -194,7 +198,10 @@ def sweep(
         units: list[Unit] = []
         cost: dict[str, float] = {}
         faults: list[str] = []
+        seen: dict[str, SeenTests] = {}
         for name in plan.tasks:
+            request, seen[name] = measure_seen_tests(plan.request, name, plan.models, plan.exclude)
+            plan = plan._replace(request=request)
             known = summarise_task(plan.request, name)
             _remember(out, known.about)
             for model in plan.models:
@@ -234,7 +241,7 @@ def sweep(
                     _note_fault(outcome, faults)
             todo = [unit for unit in units if unit not in done]
             for outcome in run_units(todo, place, board.tick):
-                _take(outcome, out, board, faults)
+                _take(outcome, out, board, faults, seen[outcome.unit.task])
         finally:
             board.close()
     if faults:
@@ -243,6 +250,8 @@ def sweep(
             fix="the others are done and kept",
         )
     keys = {unit.key for unit in units}
+    own = (row for row in read_results(out) if row["key"] in keys)
+    add_rows(out, [seen[row["task"]].add_to(row) for row in own])  # rows of older sessions too
     return [row for row in read_results(out) if row["key"] in keys]
 
 
@@ -253,10 +262,12 @@ def _note_fault(outcome: UnitOutcome, faults: list[str]) -> None:
         _log.error("%s", faults[-1])
 
 
-def _take(outcome: UnitOutcome, out: Path, board: SweepProgress, faults: list[str]) -> None:
+def _take(
+    outcome: UnitOutcome, out: Path, board: SweepProgress, faults: list[str], seen: SeenTests
+) -> None:
     _note_fault(outcome, faults)
     if outcome.row is not None:
-        add_rows(out, [outcome.row])
+        add_rows(out, [seen.add_to(outcome.row)])
     board.done(outcome.unit, outcome.row)
 
 

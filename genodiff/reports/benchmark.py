@@ -16,6 +16,7 @@ from genodiff.reports.benchmark_tables import (
     audit_text,
     cut_notes,
     format_markdown,
+    list_seen_tests,
     make_table_rows,
 )
 from genodiff.reports.svg import draw_both_widths
@@ -61,6 +62,7 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
         "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split,
         "metric": panel.about["metric"],
         "rows": make_table_rows(panel), "audit": audit_text(panel), "cuts": cut_notes(panel),
+        "seen": list_seen_tests(panel),
         "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
         drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from genodiff.domain import DNA, DOMAINS
+from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.blocks import describe_duration
 from genodiff.reports.sweep_results import ModelResult, TaskResult
 from genodiff.tasks.audit import audit_lines
@@ -91,6 +92,11 @@ def cut_notes(panel: TaskResult) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def list_seen_tests(panel: TaskResult) -> list[str]:
+    """What pretraining saw of the test part, and what was left out of it: a sentence each."""
+    return describe_seen_tests(row for line in panel.lines for row in line.rows)
+
+
 def audit_text(panel: TaskResult) -> list[str]:
     """The audit in words."""
     if not panel.about["audit"]:
@@ -141,6 +147,7 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
             f"| {r['valid']} | {r['others']} | {r['setting']} | {r['seconds']} |"
             for r in make_table_rows(p)
         ]
+        out += ["", *(f"- {sentence}" for sentence in list_seen_tests(p))]
         out += ["", "Audit:", "```", *audit_text(p), "```", *cut_notes(p)]
     out += ["", "## How", ""]
     for session in sessions:

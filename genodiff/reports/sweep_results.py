@@ -16,6 +16,7 @@ import numpy as np
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.scored_unit import read_predictions
+from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.finetuning.sweep import SESSIONS, read_tasks
 from genodiff.finetuning.unit import RESULT, UNITS
 from genodiff.runs.sealed_files import read_json
@@ -117,6 +118,8 @@ def format_summary(rows: Sequence[dict[str, Any]]) -> list[str]:
                 f" ± {line.range:.4f} (max − min, {n} seeds)" if (n := len(line.rows)) > 1 else ""
             )
             lines.append(f"  {line.name:34s} {line.mean:.4f}{spread}")
+        told = describe_seen_tests(row for of in groups.values() for row in of)
+        lines += [f"  {sentence}" for sentence in told]
     return lines
 
 

@@ -7,14 +7,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
+from genodiff.data.kmers import K
 from genodiff.domain import DomainName
 from genodiff.errors import DataError
 from genodiff.settings import Settings
+from genodiff.tasks.examples import count_classes
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.own_data import load_own_data
+from genodiff.tasks.split_names import Level
 from genodiff.tasks.suite import Metric, choose_tasks, load_suite
 from genodiff.tasks.task import TaskData, load_task, subsample_train
 
@@ -37,8 +41,36 @@ class TableFiles(Settings):
     max_length: int | None = None
 
 
+class Exclusion(Settings):
+    """The rows of a task's test part that no model of a sweep is scored on."""
+
+    level: Level
+    rows: tuple[int, ...]
+
+    def leave_out(self, data: TaskData) -> TaskData:
+        """The task without them. Raises `DataError` where no example of a class is left."""
+        kept = np.ones(data.test.n, np.bool_)
+        kept[list(self.rows)] = False
+        test = data.test.take(kept)
+        classes = data.task.classes
+        left = count_classes(test.labels, classes) if classes else {"": test.n}
+        for name, n in left.items():
+            if not n:
+                raise DataError(
+                    f"task {data.task.name}: pretraining saw {self.level} of every test sequence"
+                    + (f" of class '{name}'" if name else ""),
+                    fix="leave --exclude-overlap out, or give another level",
+                )
+        note = (
+            f"test: {len(self.rows):,} of {data.test.n:,} examples left out for all models: "
+            f"pretraining saw {self.level} of their {K}-mers"
+        )
+        split = f"{data.split}, {self.level} seen left out"
+        return data._replace(test=test, split=split, notes=(*data.notes, note))
+
+
 class DataRequest(Settings):
-    """Where tasks come from."""
+    """Where tasks come from. `excluded` are what `--exclude-overlap` drops, by task."""
 
     suite: str
     split: str = "official"
@@ -47,6 +79,8 @@ class DataRequest(Settings):
     offline: bool = False
     table: TableFiles | None = None
     max_train: Annotated[int | None, Field(ge=10)] = None
+    similarity: float | None = None
+    excluded: dict[str, Exclusion] = Field(default_factory=dict)
 
     @property
     def domain(self) -> DomainName:
@@ -66,7 +100,9 @@ class DataRequest(Settings):
         Raises `DataError` where the data are missing or wrong.
         """
         data = self._whole(name)
-        return data if self.max_train is None else subsample_train(data, self.max_train)
+        if self.max_train is not None:
+            data = subsample_train(data, self.max_train)
+        return self.excluded[name].leave_out(data) if name in self.excluded else data
 
     def _whole(self, name: str) -> TaskData:
         if self.table is not None:
@@ -83,6 +119,7 @@ class DataRequest(Settings):
                 max_length=t.max_length,
                 name=t.name,
                 split=split,
+                similarity=self.similarity,
             )
         references = {name: Path(path) for name, path in self.references.items()}
         data = load_task(
@@ -92,6 +129,7 @@ class DataRequest(Settings):
             split=self.split,
             references=references,
             offline=self.offline,
+            similarity=self.similarity,
         )
         if not data.train.sequences or not data.test.sequences:
             raise DataError(

@@ -37,7 +37,7 @@ def draw_groups(
     if not held.any() or held.all():
         raise DataError(
             "the examples cannot be split: all that may be held out are alike",
-            fix="use another split, or raise its threshold",
+            fix="use another split, or a higher --similarity",
         )
     found: NDArray[np.bool_] = held[where]
     return found

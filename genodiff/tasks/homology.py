@@ -24,8 +24,8 @@ from scipy.sparse import coo_array  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
 from genodiff.data.kmers import collect_kmers, in_sample
+from genodiff.tasks.split_names import THRESHOLD
 
-THRESHOLD = 0.5
 _MANY = 32
 _LARGE = 1 << 24  # 24-mers above which the first step counts a sample
 _CHUNK = 1 << 24

@@ -11,7 +11,8 @@ from genodiff.tasks.examples import Examples, Parts, concatenate, count_classes
 from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.layouts.parts import VALID, find_part
-from genodiff.tasks.resplit import RESPLITS, resplit
+from genodiff.tasks.resplit import resplit
+from genodiff.tasks.split_names import RESPLITS, THRESHOLD, check_similarity, name_split
 from genodiff.tasks.suite import Metric, Task
 from genodiff.tasks.task import TaskData, cut_notes
 
@@ -35,21 +36,23 @@ def load_own_data(
     max_length: int | None = None,
     name: str | None = None,
     split: str = "official",
+    similarity: float | None = None,
 ) -> TaskData:
     """The task that a user's files make.
 
     `train` may be a folder or zip that holds the other parts as well. The train part's labels say
     what kind of task it is and give the classes their order, unless `kind` is given; without
-    `max_length` nothing is cut. `split` is `official` (as given) or one of `RESPLITS`. Raises
-    `DataError` and `UsageError`.
+    `max_length` nothing is cut. `split` is `official` (as given) or one of `RESPLITS`;
+    `similarity` is homology's threshold. Raises `DataError` and `UsageError`.
     """
     path = Path(train)
+    check_similarity(split, similarity)
     for given in (train, test, valid):
         if given is not None:
             refuse_archive(given)
     parts, kind, classes = _parts(path, test, valid, layout, kind)
     if split in RESPLITS:
-        parts = resplit(split, parts, classes, frozenset())
+        parts = resplit(split, parts, classes, frozenset(), similarity or THRESHOLD)
     elif split != "official":
         raise UsageError(
             f"own data have no split '{split}'", fix=f"use official, {', '.join(RESPLITS)}"
@@ -69,7 +72,7 @@ def load_own_data(
         task,
         parts.train,
         parts.test,
-        "own" if split == "official" else split,
+        "own" if split == "official" else name_split(split, similarity),
         notes,
         parts.valid_index,
         parts.groups,

@@ -21,11 +21,10 @@ from genodiff.counter import Purpose
 from genodiff.errors import DataError
 from genodiff.tasks.examples import Parts, concatenate, count_classes, fingerprint_sequences
 from genodiff.tasks.groups import FITTED, draw_groups
-from genodiff.tasks.homology import THRESHOLD, find_clusters
+from genodiff.tasks.homology import find_clusters
 from genodiff.tasks.overlap import find_overlaps
+from genodiff.tasks.split_names import THRESHOLD
 
-SPLITS = ("official", "chrom-holdout", "dedup", "homology", "local", "partial")
-RESPLITS = ("chrom-holdout", "dedup", "homology")
 _HASHED = 8
 """One in so many regions that are no contig of a genome is held out."""
 

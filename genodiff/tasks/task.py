@@ -17,7 +17,14 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.tasks.download import fetch_task
 from genodiff.tasks.examples import Examples, Parts, count_classes
 from genodiff.tasks.groups import draw_groups
-from genodiff.tasks.resplit import RESPLITS, SPLITS, resplit
+from genodiff.tasks.resplit import resplit
+from genodiff.tasks.split_names import (
+    RESPLITS,
+    SPLITS,
+    THRESHOLD,
+    check_similarity,
+    name_split,
+)
 from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, load_suite
 
 VALID_SHARE = 10
@@ -97,6 +104,7 @@ def load_task(
     references: Mapping[str, Path] | None = None,
     offline: bool = False,
     sequences: bool = True,
+    similarity: float | None = None,
 ) -> TaskData:
     """A task with its examples, checked against what its recipe says.
 
@@ -104,14 +112,15 @@ def load_task(
     gives the user's own genome files by reference name; with `sequences=False` coordinates stay
     without sequences. Splits: `official`; `chrom-holdout` (whole chromosomes test and validate);
     `dedup` (train loses what equals or overlaps test); `homology` (sequences that are alike stay
-    together); for Genomic Benchmarks also `local` and `partial`, if
-    the files exist. Raises `UsageError` for an unknown name and `DataError` for data that
-    are missing, broken or not the task's.
+    together, from the share `similarity` of 24-mers on); for Genomic Benchmarks also `local` and
+    `partial`, if the files exist. Raises `UsageError` for an unknown name and `DataError` for data
+    that are missing, broken or not the task's.
     """
     found = load_suite(suite)
     task = found.find(name)
     if split not in SPLITS:
         raise UsageError(f"no split '{split}'; {did_you_mean(split, SPLITS)}")
+    check_similarity(split, similarity)
     if found.domain == "text" and split != "official":
         raise UsageError(f"{suite} has no split '{split}', which is of DNA", fix="use official")
     if split in ("local", "partial") and split not in found.splits:
@@ -135,12 +144,12 @@ def load_task(
             contig for name in task.references.values() for contig in found.references[name].holdout
         )
         held_out = frozenset(task.holdout or usual)
-        parts = resplit(split, parts, task.classes, held_out)
+        parts = resplit(split, parts, task.classes, held_out, similarity or THRESHOLD)
     return TaskData(
         task,
         parts.train,
         parts.test,
-        split,
+        name_split(split, similarity),
         parts.notes + cut_notes(task, parts),
         parts.valid_index,
         parts.groups,

@@ -1,13 +1,13 @@
 """Fine-tune on your own labelled sequences."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.api.finetune import TaskKind
+from genodiff.api.finetune import OwnSplit, TaskKind
 from genodiff.cli.common import Common
-from genodiff.cli.sweep import FitFlags, SweepFlags, run_sweep
+from genodiff.cli.sweep import FitFlags, Similarity, SweepFlags, run_sweep
 
 
 def table(
@@ -37,12 +37,13 @@ def table(
         str | None, Parameter(help="What chooses the epoch and heads the table.")
     ] = None,
     split: Annotated[
-        Literal["official", "chrom-holdout", "dedup", "homology"],
+        OwnSplit,
         Parameter(
             help="The parts as given, without equal and overlapping sequences (dedup), or split "
             "again with alike sequences (homology) or chromosomes held apart."
         ),
     ] = "official",
+    similarity: Similarity = None,
     sweep: SweepFlags = SweepFlags(),
     fit: FitFlags = FitFlags(),
     common: Common = Common(),
@@ -50,6 +51,6 @@ def table(
     """Fit every model to the parts that are given."""
     data = {
         "test": test, "valid": valid, "name": name, "sequence": sequence, "label": label or (),
-        "kind": kind, "metric": metric, "split": split,
+        "kind": kind, "metric": metric, "split": split, "similarity": similarity,
     }  # fmt: skip
     run_sweep(train, data, sweep, fit, common)
