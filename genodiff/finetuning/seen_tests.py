@@ -1,7 +1,7 @@
 """What the pretrained models of a sweep saw of a task's test part, and leaving that out."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ def measure_seen_tests(
     return request.model_copy(update={"excluded": excluded}), SeenTests(told, left_out)
 
 
-def describe_seen_tests(rows: Iterable[dict[str, Any]]) -> list[str]:
+def describe_seen_tests(rows: Sequence[dict[str, Any]]) -> list[str]:
     """What a task's rows tell of pretraining and of examples left out: a sentence each."""
     lines: dict[str, None] = {}
     for row in rows:
@@ -81,6 +81,6 @@ def describe_seen_tests(rows: Iterable[dict[str, Any]]) -> list[str]:
             ] = None
     for row in rows:
         if row["kind"] == "checkpoint":
-            told = row.get("pretraining", {"not_known": "it was not looked for"})
+            told = row.get("pretraining", {"not_known": "not looked for"})
             lines[describe_contamination(row["model"], told)] = None
     return list(lines)

@@ -94,7 +94,7 @@ def cut_notes(panel: TaskResult) -> list[str]:
 
 def list_seen_tests(panel: TaskResult) -> list[str]:
     """What pretraining saw of the test part, and what was left out of it: a sentence each."""
-    return describe_seen_tests(row for line in panel.lines for row in line.rows)
+    return describe_seen_tests([row for line in panel.lines for row in line.rows])
 
 
 def audit_text(panel: TaskResult) -> list[str]:

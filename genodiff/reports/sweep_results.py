@@ -118,7 +118,7 @@ def format_summary(rows: Sequence[dict[str, Any]]) -> list[str]:
                 f" ± {line.range:.4f} (max − min, {n} seeds)" if (n := len(line.rows)) > 1 else ""
             )
             lines.append(f"  {line.name:34s} {line.mean:.4f}{spread}")
-        told = describe_seen_tests(row for of in groups.values() for row in of)
+        told = describe_seen_tests([row for of in groups.values() for row in of])
         lines += [f"  {sentence}" for sentence in told]
     return lines
 

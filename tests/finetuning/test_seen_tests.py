@@ -1,0 +1,133 @@
+"""What pretraining saw of the test part stands under every table, and can be left out of it."""
+
+from pathlib import Path
+
+import pytest
+
+from genodiff.api.finetune import finetune
+from genodiff.cli.sweep import read_level
+from genodiff.errors import DataError, UsageError
+from genodiff.finetuning.results import read_results
+from genodiff.finetuning.seen_tests import describe_seen_tests
+from genodiff.reports.benchmark import write_benchmark
+from genodiff.reports.sweep_results import format_summary, group_rows, read_sweep
+from tests.commands import command
+from tests.finetuning.motif_task import examples
+from tests.tiny_run import genome_text, write_run
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, and labelled sequences: 6 of 20 test sequences are copies of what it trained on, and
+    2 have a quarter of it.
+    """
+    folder = tmp_path_factory.mktemp("seen")
+    write_run(folder)
+    contig = genome_text().split("\n")[1].upper()
+    for part, n, seed in (("train", 40, 1), ("test", 20, 2)):
+        some = examples(n, seed, (60, 61))
+        rows = [[s.decode(), "with" if y else "without"] for s, y in zip(*some[:2], strict=True)]
+        if part == "test":
+            for i in range(6):
+                rows[i][0] = contig[700 + 60 * i : 760 + 60 * i]
+            for i in (6, 7):
+                rows[i][0] = rows[i][0][:27] + contig[1600:1633]
+        text = "seq,label\n" + "".join(",".join(row) + "\n" for row in rows)
+        (folder / f"{part}.csv").write_text(text)
+    return folder
+
+
+def fit(home: Path, out: str, **more: object) -> list[dict[str, object]]:
+    options: dict[str, object] = {
+        "test": home / "test.csv", "model": [f"ours={home / 'run'}", "scratch", "kmer-lr"],
+        "seeds": 1, "epochs": 1, "batch_size": 16, "out": home / out,
+    }  # fmt: skip
+    found: list[dict[str, object]] = finetune(home / "train.csv", **(options | more))["rows"]  # type: ignore[arg-type]
+    return found
+
+
+SAW = (
+    "pretraining of ours saw some of the 24-mers of 40.0% of 20 test sequences, half of 30.0%, "
+    "all of 30.0%"
+)
+
+
+def test_terminal_results_and_page_say_what_pretraining_saw(home: Path) -> None:
+    rows = fit(home, "told")
+    seen = {row["model"]: row.get("pretraining") for row in rows}
+    assert seen == {
+        "ours": {"some": 8, "half": 6, "all": 6, "of": 20},
+        "scratch": None,
+        "kmer-lr": None,
+    }
+    assert f"  {SAW}" in format_summary(rows)
+    for path in write_benchmark(home / "told"):
+        assert SAW in path.read_text()
+
+
+def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(home: Path) -> None:
+    rows = fit(home, "told")
+    file = home / "told" / "results.jsonl"
+    kept = file.read_text()
+    file.write_text(kept.replace(', "pretraining": ', ', "other": '))
+    old = describe_seen_tests(read_results(home / "told"))
+    assert old == ["what pretraining of ours saw of the test part is not known: not looked for"]
+    again = fit(home, "told")
+    assert [row.get("pretraining") for row in again] == [row.get("pretraining") for row in rows]
+
+
+@pytest.mark.parametrize(("level", "dropped"), [("some", 8), ("half", 6), ("all", 6)])
+def test_what_pretraining_saw_is_left_out_for_all_models_alike(
+    home: Path, level: str, dropped: int
+) -> None:
+    rows = fit(home, "without", exclude_overlap=level)
+    assert {row["n_test"] for row in rows} == {20 - dropped}
+    assert {row["split"] for row in rows} == {f"own, {level} seen left out"}
+    left = f"  {dropped} of 20 test sequences were left out for all models: pretraining saw {level}"
+    assert any(line.startswith(left) for line in format_summary(rows))
+    ours = next(row for row in rows if row["model"] == "ours")
+    assert ours["pretraining"][level] == 0  # type: ignore[index]
+
+
+def test_results_with_and_without_never_stand_in_one_table(home: Path) -> None:
+    whole, less = fit(home, "both"), fit(home, "both", exclude_overlap="half")
+    assert not {row["key"] for row in whole} & {row["key"] for row in less}
+    assert len(group_rows(read_results(home / "both"))) == 2
+    panels = read_sweep(home / "both")
+    assert sorted(len(panel.lines) for panel in panels) == [3, 3]
+    page = (home / "both" / "RESULTS.md").read_text()
+    assert "## table, split own, half seen left out" in page
+    assert "- 6 of 20 test sequences were left out for all models" in page
+
+
+def test_what_cannot_be_left_out_is_refused(home: Path) -> None:
+    with pytest.raises(UsageError, match="needs a pretrained model"):
+        fit(home, "refused", model=["scratch", "kmer-lr"], exclude_overlap="half")
+    assert not (home / "refused").exists()
+    assert [read_level(words) for words in (None, [], ["all"])] == [None, "half", "all"]
+    with pytest.raises(UsageError, match="takes one word"):
+        read_level(["all", "half"])
+
+
+def test_where_nothing_is_known_nothing_can_be_left_out(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path))
+    (home / "genome.fa").rename(home / "moved.fa")
+    try:
+        rows = fit(home, "unknown", model=[f"ours={home / 'run'}"])
+        assert "not on this machine" in rows[0]["pretraining"]["not_known"]  # type: ignore[index]
+        with pytest.raises(DataError, match="ours saw of the test part is not known"):
+            fit(home, "unknown", exclude_overlap="half")
+    finally:
+        (home / "moved.fa").rename(home / "genome.fa")
+
+
+def test_the_flag_alone_means_half(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, shown, _ = command(
+        capsys, "finetune", "table", "--train", home / "train.csv", "--test", home / "test.csv",
+        "--model", f"ours={home / 'run'}", "--seeds", 1, "--epochs", 1, "--exclude-overlap",
+        "--out", home / "cli", "--quiet",
+    )  # fmt: skip
+    assert code == 0
+    assert "train, split own, half seen left out, accuracy" in shown
