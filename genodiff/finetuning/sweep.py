@@ -59,8 +59,8 @@ class SweepPlan(NamedTuple):
     """What a sweep does: which models, methods and seeds.
 
     `over` are settings that replace the protocol's; `keep` says which fits are kept for prediction.
-    `budget` are the minutes that choosing the settings of a model on a task may take. `exclude` says
-    which test examples are left out because pretraining saw them.
+    `budget` are the minutes that choosing the settings of a model on a task may take.
+    `exclude` says which test examples are left out because pretraining saw them.
     """
 
     request: DataRequest
