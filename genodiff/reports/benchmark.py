@@ -86,6 +86,7 @@ def _figures(
         dots += [
             figures.Dot(v.name, v.mean, None, [v.mean], "published")
             for v in sorted(panel.published, key=lambda v: v.mean)
+            if not v.metric
         ]
         found["dots"] = draw_both_widths(figures.draw_dots, name, metric, dots)
     curves = {

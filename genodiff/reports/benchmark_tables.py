@@ -44,15 +44,16 @@ def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
         for line in panel.lines
     ]
     empty = dict.fromkeys(("interval", "seeds", "valid", "others", "seconds"), "")
-    for value in sorted(panel.published, key=lambda v: v.mean):
+    for value in sorted(panel.published, key=lambda v: (v.metric, v.mean)):
         shown = f"{value.mean:.3f}" + ("" if value.range is None else f" ± {value.range:.3f}")
+        shown += f" ({value.metric})" * bool(value.metric)
         rows.append(
             {
                 "role": "published",
                 "name": value.name,
                 "value": shown,
                 **empty,
-                "setting": value.source,
+                "setting": "; ".join(filter(None, (value.note, value.source))),
             }
         )
     return rows

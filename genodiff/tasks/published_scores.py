@@ -11,11 +11,15 @@ from genodiff.settings import Settings, read_yaml
 class PublishedRow(Settings):
     """One model's published values, in the order of the file's tasks.
 
-    A value is [mean], [mean, max − min] or none.
+    A value is [mean], [mean, max − min] or none. `metric` is the row's own where it differs from
+    the file's; `note` says what else does. `weights` are millions.
     """
 
     name: str
     source: str
+    metric: str = ""
+    note: str = ""
+    weights: float | None = None
     values: tuple[tuple[float, ...] | None, ...]
 
 
@@ -39,12 +43,15 @@ class PublishedTable(Settings):
 
 
 class PublishedValue(NamedTuple):
-    """One published value."""
+    """One published value. `metric` is empty where it is that of our rows."""
 
     name: str
     source: str
     mean: float
     range: float | None
+    metric: str = ""
+    note: str = ""
+    weights: float | None = None
 
 
 def find_published(suite: str, task: str, split: str) -> list[PublishedValue]:
@@ -58,7 +65,15 @@ def find_published(suite: str, task: str, split: str) -> list[PublishedValue]:
             at = found.order.index(task)
             cells = [(row, row.values[at]) for row in found.rows]
             return [
-                PublishedValue(r.name, r.source, c[0], c[1] if len(c) > 1 else None)
+                PublishedValue(
+                    r.name,
+                    r.source,
+                    c[0],
+                    c[1] if len(c) > 1 else None,
+                    "" if r.metric == found.metric else r.metric,
+                    r.note,
+                    r.weights,
+                )
                 for r, c in cells
                 if c
             ]

@@ -27,6 +27,21 @@ Metric = Literal[
 ]
 
 
+class Pool(Settings):
+    """Tables of measured sequences without a published split (see `layouts.pooled`).
+
+    `sequence` and `value` name the columns; without `header` they are the first and the second.
+    `drop_n` leaves out sequences with N. `log`: the value becomes log(1 + x), below 0 that of 0.
+    """
+
+    files: Annotated[tuple[str, ...], Field(min_length=1)]
+    sequence: str = "sequence"
+    value: str = "value"
+    header: bool = True
+    drop_n: bool = False
+    log: bool = False
+
+
 class Task(Settings):
     """One prediction task.
 
@@ -56,6 +71,7 @@ class Task(Settings):
     holdout: tuple[str, ...] = ()
     oriented: bool = False
     parts: Annotated[int, Field(ge=1, le=64)] = 1
+    pool: Pool | None = None
 
     @model_validator(mode="after")
     def _classes_fit_the_kind(self) -> "Task":

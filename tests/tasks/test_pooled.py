@@ -1,0 +1,107 @@
+"""Pooled tables: what is one example, what its value is, and that what is alike stays together."""
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from genodiff.alphabet import reverse_complement
+from genodiff.errors import DataError, UsageError
+from genodiff.tasks.layouts.pooled import read_pooled
+from genodiff.tasks.suite import Pool, Suite, Task, TaskFiles
+from genodiff.tasks.task import load_task, seed_split
+from tests.labelled_files import random_dna
+
+
+def files_of(folder: Path, pool: Pool | None, *, oriented: bool = False) -> TaskFiles:
+    task = Task(
+        suite="own", name="t", kind="regression", classes=(), max_length=60, pool=pool,
+        oriented=oriented,
+    )  # fmt: skip
+    return TaskFiles(Suite(suite="own", layout="pooled", tasks=(task,)), task, folder)
+
+
+def write(path: Path, rows: list[tuple[str, object]], header: str = "sequence,value") -> None:
+    lines = [header] * bool(header) + [f"{s},{v}" for s, v in rows]
+    path.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
+
+
+def test_a_sequence_is_one_example_with_the_mean_of_its_values(tmp_path: Path) -> None:
+    sequences = random_dna(20, 60)
+    other = str(reverse_complement(sequences[0]))
+    write(tmp_path / "a.csv.gz", [(s, i) for i, s in enumerate(sequences)])
+    write(tmp_path / "b.csv.gz", [(sequences[1], 5), (other, 8), ("N" + sequences[2][1:], 99)])
+    pool = Pool(files=("a.csv.gz", "b.csv.gz"), drop_n=True)
+    for oriented, n, first in ((False, 20, 4.0), (True, 21, 0.0)):
+        parts = read_pooled(files_of(tmp_path, pool, oriented=oriented))
+        found = {
+            min(s, bytes(reverse_complement(s))): y  # type: ignore[arg-type]
+            for part in (parts.train, parts.test)
+            for s, y in zip(part.sequences, part.labels, strict=True)
+            if oriented is False or s != other.encode()
+        }
+        assert parts.train.n + parts.test.n == n
+        key = [min(s, str(reverse_complement(s))).encode() for s in sequences]
+        assert found[key[0]] == first
+        assert found[key[1]] == 3.0
+        assert max(found.values()) < 99
+        assert any("1 rows with N" in note for note in parts.notes)
+
+
+def test_values_below_0_count_as_0_before_the_log(tmp_path: Path) -> None:
+    sequences = random_dna(20, 60)
+    write(tmp_path / "a.csv.gz", [(s, i - 5) for i, s in enumerate(sequences)], header="")
+    parts = read_pooled(
+        files_of(tmp_path, Pool(files=("a.csv.gz",), header=False, log=True), oriented=True)
+    )
+    found = sorted([*parts.train.labels, *parts.test.labels])
+    assert np.allclose(found, np.log1p(np.maximum(np.arange(20) - 5, 0)))
+    assert any("5 below 0 count as 0" in note for note in parts.notes)
+
+
+def test_mutants_of_one_sequence_stand_on_one_side(tmp_path: Path) -> None:
+    rows = []
+    for i, s in enumerate(random_dna(40, 60)):
+        rows += [(s, i), (s[:59] + ("A" if s[59] != "A" else "C"), i), (s[1:] + "G", i)]
+    write(tmp_path / "a.csv.gz", rows)
+    parts = read_pooled(files_of(tmp_path, Pool(files=("a.csv.gz",))))
+    assert parts.groups is not None
+    assert parts.test.n >= 24
+    assert not set(parts.train.labels) & set(parts.test.labels)
+    again = read_pooled(files_of(tmp_path, Pool(files=("a.csv.gz",))))
+    assert again.test.names == parts.test.names
+
+
+def test_faults_name_the_line(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv.gz", [("ACGT" * 15, 1), ("ACGTA" * 12, "many")])
+    with pytest.raises(DataError, match=r"'many' is not a finite number") as fault:
+        read_pooled(files_of(tmp_path, Pool(files=("a.csv.gz",))))
+    assert fault.value.line == 3
+    with pytest.raises(DataError, match="no column 'expression'"):
+        read_pooled(files_of(tmp_path, Pool(files=("a.csv.gz",), value="expression")))
+    write(tmp_path / "b.csv.gz", [("ACGT" * 15, "1,2")], header="")
+    with pytest.raises(DataError, match="3 fields, not a sequence and a value"):
+        read_pooled(files_of(tmp_path, Pool(files=("b.csv.gz",), header=False)))
+    with pytest.raises(UsageError, match="does not say which tables it pools"):
+        read_pooled(files_of(tmp_path, None))
+
+
+@pytest.mark.skipif("GENODIFF_SHARED" not in os.environ, reason="needs the shared data")
+@pytest.mark.parametrize(
+    ("suite", "task", "folder", "n"),
+    [
+        ("deepstarr-sample", "developmental", "starr", 2922),
+        ("measured-promoters", "ecoli_tss", "promoters", 13029),
+        ("measured-promoters", "yeast_complex", "promoters", 19018),
+    ],
+)
+def test_the_real_tables_are_read_and_split(suite: str, task: str, folder: str, n: int) -> None:
+    data = load_task(suite, task, source=Path(os.environ["GENODIFF_SHARED"]) / "data" / folder)
+    assert data.train.n + data.test.n == n
+    assert 0.19 < data.test.n / n < 0.21
+    assert data.train.labels.min() >= (0 if task == "ecoli_tss" else -10)
+    train, valid = seed_split(data, 1)
+    assert data.groups is not None
+    assert not set(data.groups[train]) & set(data.groups[valid])
