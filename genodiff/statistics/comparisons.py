@@ -44,7 +44,7 @@ class JudgedDifference(NamedTuple):
     def describe(self, *, higher_is_better: bool = True) -> str:
         """The verdict in words: all that may be said of `a` against `b`."""
         estimate = self.estimate
-        if estimate.se is None:
+        if not estimate.parts:
             return f"no interval: {estimate.why_none}"
         ahead = (estimate.value > 0) == higher_is_better
         if self.is_different:
@@ -59,7 +59,7 @@ class JudgedDifference(NamedTuple):
         found = self.estimate
         return {
             "a": self.a, "b": self.b, "difference": found.value, "se": found.se,
-            "df": found.df, "ci95": found.ci95, "p": found.p, "p_holm": self.p_holm,
+            "ci95": found.ci95, "p": found.p, "p_holm": self.p_holm,
             "margin": self.margin, "p_equivalent": self.p_equivalent,
             "why_none": found.why_none or None,
         }  # fmt: skip

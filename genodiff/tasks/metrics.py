@@ -156,21 +156,24 @@ def _of_table(metric: str, table: NDArray[Any]) -> float:
 def _of_tables(metric: str, tables: NDArray[Any]) -> Floats:
     """Metrics of stacked tables (S, classes, classes), by scikit-learn's definitions."""
     t = tables.astype(np.float64)
-    n, hits = t.sum((1, 2)), np.trace(t, axis1=1, axis2=2)
-    true, said = t.sum(2), t.sum(1)
+    return measure_margins(metric, np.diagonal(t, axis1=1, axis2=2), t.sum(2), t.sum(1))
+
+
+def measure_margins(metric: str, own: Floats, true: Floats, said: Floats) -> Floats:
+    """Metrics of decisions from counts of each class, (S, classes): right, true, and decided."""
+    n, hits = true.sum(1), own.sum(1)
     if metric == "accuracy":
-        return hits / n
+        return np.asarray(hits / n)
     if metric == "mcc":
         top = hits * n - (true * said).sum(1)
         below = np.sqrt((n**2 - (said**2).sum(1)) * (n**2 - (true**2).sum(1)))
         return np.divide(top, below, out=np.zeros_like(top), where=below > 0)
-    own = np.diagonal(t, axis1=1, axis2=2)
     f1 = np.divide(2 * own, true + said, out=np.zeros_like(own), where=true + said > 0)
-    if metric == "f1" and t.shape[1] == 2:
-        return f1[:, 1]
+    if metric == "f1" and own.shape[1] == 2:
+        return np.asarray(f1[:, 1])
     # As scikit-learn has it, a class that neither occurs nor is said has no part in the mean.
     there = true + said > 0
-    return (f1 * there).sum(1) / np.maximum(there.sum(1), 1)
+    return np.asarray((f1 * there).sum(1) / np.maximum(there.sum(1), 1))
 
 
 def measure_spread(

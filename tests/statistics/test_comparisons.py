@@ -19,6 +19,10 @@ from genodiff.statistics.seeds import (
 PROBABILITIES = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12)
 
 
+def known(value: float, se: float, df: float = 30) -> JointEstimate:
+    return JointEstimate(value, ((se**2, df),), 5)
+
+
 def holm_by_definition(p: list[float | None]) -> list[bool]:
     """Holm's step-down procedure at 5 %, as he wrote it."""
     known = sorted((value, i) for i, value in enumerate(p) if value is not None)
@@ -52,13 +56,25 @@ def test_without_covariance_the_interval_is_students_and_paired_is_the_paired_te
     loose = estimate_difference(a, b, nothing, 100, paired=False)
     welch = stats.ttest_ind(a, b, equal_var=False)
     assert loose.p == pytest.approx(welch.pvalue)
-    assert loose.df == pytest.approx(welch.df)
+    assert loose.ci95 == pytest.approx(tuple(welch.confidence_interval()))
+
+
+def test_the_quantile_lies_between_those_of_seeds_and_units_and_p_is_that_of_the_interval() -> None:
+    mixed = JointEstimate(1.0, ((0.2, 200.0), (0.1, 2.0)), 3)
+    assert mixed.ci95 is not None
+    quantile = (1.0 - mixed.ci95[0]) / 0.3**0.5
+    weighted = (2 * stats.t.ppf(0.975, 200) + stats.t.ppf(0.975, 2)) / 3
+    assert quantile == pytest.approx(weighted)
+    edge = mixed._replace(value=1.0 - mixed.ci95[0])
+    assert edge.p == pytest.approx(0.05)
+    assert mixed.scaled(2).p == pytest.approx(mixed.p)
+    assert mixed._replace(value=0.0).p == 1
 
 
 def test_units_alone_decide_where_seeds_are_equal() -> None:
     same = estimate_mean(np.full(5, 0.7), np.full((5, 5), 0.01), 50)
     assert same.se == pytest.approx(0.1)
-    assert same.df == pytest.approx(50)
+    assert same.parts[0][1] == 50
     assert same.ci95 == estimate_one(0.7, 0.01, 50).ci95
 
 
@@ -79,7 +95,7 @@ def test_where_there_is_no_interval_the_reason_is_said(
 
 
 def test_words_follow_the_corrected_values_and_only_a_margin_makes_equal() -> None:
-    ahead, near = JointEstimate(0.1, 0.01, 30, 5), JointEstimate(0.001, 0.001, 30, 5)
+    ahead, near = known(0.1, 0.01), known(0.001, 0.001)
     pairs = [("a", "b", ahead), ("a", "c", near), ("c", "a", ahead.scaled(0.5))]
     judged = judge_differences(pairs)
     words = [gap.describe() for gap in judged]
@@ -91,18 +107,18 @@ def test_words_follow_the_corrected_values_and_only_a_margin_makes_equal() -> No
     assert wide.describe() == "ahead, within ±0.2"
     assert wide.to_json()["p_equivalent"] < 0.05
     # 0.04 is significant alone, and not among three
-    alone = JointEstimate(2.1, 1.0, 1000, 5)
+    alone = known(2.1, 1.0, 1000)
     assert judge_differences([("a", "b", alone)])[0].describe() == "ahead"
-    several = judge_differences([("a", "b", alone), *(("a", "c", near._replace(se=1.0)),) * 2])
+    several = judge_differences([("a", "b", alone), *(("a", "c", known(0.001, 1.0)),) * 2])
     assert several[0].describe() == "cannot be told apart"
 
 
 def test_two_one_sided_tests_are_those_of_the_interval_of_90_percent() -> None:
-    found = JointEstimate(0.004, 0.003, 12, 5)
+    found = known(0.004, 0.003, 12)
     reach = stats.t.ppf(0.95, 12) * 0.003
     edge = 0.004 + reach
     assert found.test_equivalence(edge) == pytest.approx(0.05)
-    assert JointEstimate(-0.004, 0.003, 12, 5).test_equivalence(edge) == pytest.approx(0.05)
+    assert known(-0.004, 0.003, 12).test_equivalence(edge) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(
