@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.machine import choose_device
+from genodiff.api.margin import check_margin
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 from genodiff.tasks.split_names import Level as Level
@@ -63,6 +64,7 @@ def finetune(
     precision: Literal["fp32", "bf16"] | None = None,
     max_length: int | None = None,
     keep_weights: bool | None = None,
+    margin: float | None = None,
     device: str = "auto",
     offline: bool = False,
     plan: bool = False,
@@ -79,8 +81,12 @@ def finetune(
     some, half or all. Settings of a fit that are None are the protocol's.
 
     The folder `out` (default: runs/finetune-NAME) is resumed where it exists. Returned are `out`,
-    `rows` (those of its results.jsonl that belong to this plan) and `files` (RESULTS.md and
-    report.html). `keep_weights`: None keeps each new fit for `genodiff.predict`, True fits those
+    `rows` (those of its results.jsonl that belong to this plan), `files` (RESULTS.md and
+    report.html) and `comparisons`: of each task, paired differences with 95 % intervals over seeds
+    and test examples, Holm's corrected p values, and a verdict. Models are called equivalent only
+    where their difference is shown to be within ±`margin`.
+
+    `keep_weights`: None keeps each new fit for `genodiff.predict`, True fits those
     again that are done without, False keeps none. With `plan` nothing is trained or written, and
     units, seconds and bytes are returned. Raises `UsageError`, `DataError`, `CheckpointError`,
     `GenodiffError` where a unit failed.
@@ -88,6 +94,7 @@ def finetune(
     for flag, value in (("seeds", seeds), ("jobs", jobs)):
         if value < 1:
             raise UsageError(f"--{flag} {value} is below 1", fix="give 1 or more")
+    check_margin(margin)
     if max_train is not None and max_train < 10:
         raise UsageError(f"--max-train {max_train} is below 10", fix="give 10 or more")
     if search < 0 or (search and grid):
@@ -143,7 +150,13 @@ def finetune(
     rows = sweep(sweep_plan, target, device=device, jobs=jobs, command=_command())
     from genodiff.reports.benchmark import write_benchmark
 
-    return {"out": str(target), "rows": rows, "files": [str(p) for p in write_benchmark(target)]}
+    files, comparisons = write_benchmark(target, margin)
+    return {
+        "out": str(target),
+        "rows": rows,
+        "files": [str(path) for path in files],
+        "comparisons": comparisons,
+    }
 
 
 def _command() -> str:
@@ -238,11 +251,14 @@ def _check_out(out: Path, force: bool, *, plan: bool) -> None:
         check_target(out / name, force=force)
 
 
-def report_sweep(out: str | Path, *, force: bool = False) -> list[Path]:
+def report_sweep(
+    out: str | Path, *, margin: float | None = None, force: bool = False
+) -> list[Path]:
     """Write RESULTS.md and report.html of a sweep again; returns their paths.
 
-    Raises `DataError` for a folder that is no sweep's.
+    `margin` is as in `finetune`. Raises `DataError` for a folder that is no sweep's, `UsageError`.
     """
+    check_margin(margin)
     out = Path(out)
     if not (out / "results.jsonl").exists():
         raise DataError("holds no results.jsonl", file=out, fix="give the folder of a sweep")
@@ -250,14 +266,16 @@ def report_sweep(out: str | Path, *, force: bool = False) -> list[Path]:
         check_target(out / name, force=force)
     from genodiff.reports.benchmark import write_benchmark
 
-    return write_benchmark(out)
+    return write_benchmark(out, margin)[0]
 
 
-def summarise_rows(rows: list[dict[str, Any]]) -> list[str]:
-    """The table of a sweep's rows, for a person to read."""
+def summarise_rows(
+    rows: list[dict[str, Any]], comparisons: Sequence[dict[str, Any]] = ()
+) -> list[str]:
+    """The table of a sweep's rows with the comparisons of its tasks, for a person to read."""
     from genodiff.reports.sweep_results import format_summary
 
-    return format_summary(rows)
+    return format_summary(rows, comparisons)
 
 
 def describe_plan(found: dict[str, Any]) -> list[str]:

@@ -54,6 +54,12 @@ Force = Annotated[
         name="--force", negative="", help="Overwrite a file that genodiff did not write itself."
     ),
 ]
+Margin = Annotated[
+    float | None,
+    Parameter(
+        help="Call two models equivalent where their difference is shown to be within this margin."
+    ),
+]
 Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
 Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 

@@ -19,7 +19,14 @@ from genodiff.api.finetune import (
     finetune,
     summarise_rows,
 )
-from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number, parse_references
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    Margin,
+    convert_whole_number,
+    parse_references,
+)
 from genodiff.errors import UsageError
 
 _log = logging.getLogger("genodiff")
@@ -138,6 +145,7 @@ class SweepFlags:
         Literal["paper", "mdlm"],
         Parameter(help="The Caduceus paper's settings, or MDLM's 16,000 steps."),
     ] = "paper"
+    margin: Margin = None
     force: Force = False
     grid: Annotated[
         bool,
@@ -251,6 +259,7 @@ def run_sweep(
         search=flags.search,
         exclude_overlap=read_level(flags.exclude_overlap),
         keep_weights=flags.keep_weights,
+        margin=flags.margin,
         device=common.device,
         offline=common.offline,
         plan=flags.plan,
@@ -261,7 +270,7 @@ def run_sweep(
     elif flags.json:
         lines = [json_module.dumps(row) for row in found["rows"]]
     else:
-        lines = summarise_rows(found["rows"])
+        lines = summarise_rows(found["rows"], found["comparisons"])
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
     for path in found.get("files", ()):

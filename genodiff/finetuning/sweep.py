@@ -47,6 +47,7 @@ from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.examples import count_classes
+from genodiff.tasks.near_duplicates import list_test_clusters
 from genodiff.tasks.split_names import Level
 from genodiff.tasks.suite import Task
 
@@ -133,6 +134,7 @@ def summarise_task(request: DataRequest, name: str) -> TaskSummary:
         task.classes) if task.classes else {} for part, x in parts.items()},
         "lengths": [int(min(x.lengths.min() for x in parts.values())),
         int(max(x.lengths.max() for x in parts.values()))],
+        "test_clusters": list_test_clusters(data.test, task.domain),
         "audit": audit(data), "baselines": list(list_allowed_baselines(task, data.train)),
     }  # fmt: skip
     bases = int(data.train.lengths.clip(max=task.max_length).sum())

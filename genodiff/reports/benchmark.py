@@ -13,10 +13,14 @@ from genodiff.io import atomic
 from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures
 from genodiff.reports.benchmark_tables import (
+    HOW,
     audit_text,
     cut_notes,
+    describe_comparisons,
     format_markdown,
+    list_comparisons,
     list_seen_tests,
+    make_comparison_rows,
     make_table_rows,
 )
 from genodiff.reports.svg import draw_both_widths
@@ -28,13 +32,18 @@ RESULTS, PAGE = "RESULTS.md", "report.html"
 _DRAWN = 5  # models in a figure of one task
 
 
-def write_benchmark(out: Path) -> list[Path]:
-    """Write OUT/RESULTS.md and OUT/report.html; returns both."""
-    panels = read_sweep(out)
+def write_benchmark(
+    out: Path, margin: float | None = None
+) -> tuple[list[Path], list[dict[str, Any]]]:
+    """Write OUT/RESULTS.md and OUT/report.html; returns both, and the comparisons as plain values.
+
+    Models whose difference is within `margin` are called equivalent.
+    """
+    panels = read_sweep(out, margin)
     sessions = read_sessions(out)
     atomic.write_text(out / RESULTS, seal_page("\n".join(format_markdown(panels, sessions)) + "\n"))
     atomic.write_text(out / PAGE, seal_page(render_page(panels, sessions, out.resolve().name)))
-    return [out / RESULTS, out / PAGE]
+    return [out / RESULTS, out / PAGE], list_comparisons(panels)
 
 
 def render_page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]], name: str) -> str:
@@ -46,6 +55,7 @@ def render_page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]
             "name": name,
             "panels": [_shown(p, i) for i, p in enumerate(panels)],
             "sessions": list(sessions),
+            "how": HOW,
         },
     )
 
@@ -61,8 +71,10 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
     return {
         "id": f"task-{number}", "title": panel.task, "suite": panel.suite, "split": panel.split,
         "metric": panel.about["metric"],
-        "rows": make_table_rows(panel), "audit": audit_text(panel), "cuts": cut_notes(panel),
         "seen": list_seen_tests(panel),
+        "rows": make_table_rows(panel), "comparisons": make_comparison_rows(panel),
+        "compared": describe_comparisons(panel),
+        "audit": audit_text(panel), "cuts": cut_notes(panel),
         "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
         drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),
@@ -77,7 +89,7 @@ def _figures(
     metric, kind = panel.about["metric"], panel.about["kind"]
     found = dict.fromkeys(("dots", "learning", "calibration", "length", "logo"), "")
     dots = [
-        figures.Dot(x.name, x.mean, x.spread.ci95 if x.spread else None,
+        figures.Dot(x.name, x.mean, x.estimate.ci95 if x.estimate else None,
         [r["value"] for r in x.rows if r["value"] is not None], x.role)
         for x in panel.lines
         if np.isfinite(x.mean)

@@ -1,8 +1,10 @@
 """The tables of a sweep's results as text: RESULTS.md, and the rows of the page's tables.
 
-Published values are shown for the official split only. The audit follows every table.
+Published values are shown for the official split only. Comparisons and the audit follow every
+table.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +14,10 @@ from genodiff.domain import DNA, DOMAINS
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.blocks import describe_duration
 from genodiff.reports.sweep_results import ModelResult, TaskResult
+from genodiff.statistics.comparisons import show_p
+from genodiff.statistics.seeds import JointEstimate
 from genodiff.tasks.audit import audit_lines
+from genodiff.tasks.metrics import HIGHER, RANGES
 
 
 def format_cell(line: ModelResult) -> str:
@@ -20,8 +25,74 @@ def format_cell(line: ModelResult) -> str:
     return f"{line.mean:.4f} ± {line.range:.4f}" if len(line.rows) > 1 else f"{line.mean:.4f}"
 
 
-def _interval(pair: tuple[float, float] | None) -> str:
-    return "" if pair is None else f"{pair[0]:.4f} to {pair[1]:.4f}"
+def show_interval(estimate: JointEstimate | None, sign: str = "", metric: str = "") -> str:
+    """`0.8012 to 0.8234`; of one seed, with a note; without an interval, why.
+
+    It ends where the values of `metric` do.
+    """
+    if estimate is None:
+        return ""
+    if estimate.ci95 is None:
+        return f"none: {estimate.why_none}"
+    low, high = estimate.ci95
+    least, most = RANGES.get(metric, (-math.inf, math.inf))
+    low, high = max(low, least), min(high, most)
+    note = " (one seed)" if estimate.seeds == 1 else ""
+    return f"{low:{sign}.4f} to {high:{sign}.4f}{note}"
+
+
+def make_comparison_rows(panel: TaskResult) -> list[dict[str, str]]:
+    """A task's comparisons as cells; `verdict` is all that may be said of the first."""
+    better = HIGHER.get(panel.about["metric"], True)
+    return [
+        {
+            "a": gap.a,
+            "b": gap.b,
+            "difference": f"{gap.estimate.value:+.4f}",
+            "interval": show_interval(gap.estimate, "+"),
+            "p": show_p(gap.estimate.p),
+            "holm": show_p(gap.p_holm),
+            "verdict": gap.describe(higher_is_better=better),
+        }
+        for gap in panel.comparisons
+    ]
+
+
+def list_comparisons(panels: Sequence[TaskResult]) -> list[dict[str, Any]]:
+    """All comparisons as plain values: suite, task, split, metric, the statistics and `verdict`."""
+    return [
+        {
+            "suite": panel.suite,
+            "task": panel.task,
+            "split": panel.split,
+            "metric": panel.about["metric"],
+            **gap.to_json(),
+            "verdict": row["verdict"],
+        }
+        for panel in panels
+        for gap, row in zip(panel.comparisons, make_comparison_rows(panel), strict=True)
+    ]
+
+
+def describe_comparisons(panel: TaskResult) -> str:
+    """How the comparisons of a task were made, in a sentence or two."""
+    known = panel.about.get("test_clusters")
+    if known is None:
+        alike = "Near-duplicates among the test examples are not known."
+    else:
+        copies = sum(map(len, known)) - len(known)
+        alike = f"{copies:,} test examples that nearly repeat another are resampled with it."
+    return (
+        f"First minus second, paired by test examples and seeds. Holm's correction is over "
+        f"{panel.n_judged} comparisons, all of split {panel.split}. {alike}"
+    )
+
+
+HOW = (
+    "Mean over seeds ± (max − min), as the papers print it. Intervals are 95 %, of the mean over "
+    "seeds and test examples together; of one seed, over test examples alone."
+)
+"""What the figures of the tables are."""
 
 
 def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
@@ -31,7 +102,7 @@ def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
             "role": line.role,
             "name": line.name,
             "value": format_cell(line),
-            "interval": _interval(line.spread.ci95 if line.spread else None),
+            "interval": show_interval(line.estimate, metric=panel.about["metric"]),
             "seeds": str(len(line.rows)),
             "valid": _mean(r["valid"] for r in line.rows),
             "others": ", ".join(
@@ -111,10 +182,7 @@ def audit_text(panel: TaskResult) -> list[str]:
 def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]]) -> list[str]:
     """RESULTS.md as lines."""
     out = ["# Fine-tuning results", ""]
-    out.append(
-        "Mean over seeds ± (max − min), as the papers print it; the interval is a bootstrap "
-        "over test examples of that mean."
-    )
+    out.append(HOW)
     out.append(
         "The test part is scored once for each line and seed; validation alone chose a line's "
         "epoch, and what --grid tried."
@@ -149,6 +217,7 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
             for r in make_table_rows(p)
         ]
         out += ["", *(f"- {sentence}" for sentence in list_seen_tests(p))]
+        out += _format_comparisons(p)
         out += ["", "Audit:", "```", *audit_text(p), "```", *cut_notes(p)]
     out += ["", "## How", ""]
     for session in sessions:
@@ -159,3 +228,19 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
             f"{session.get('started', '')}"
         )
     return out
+
+
+def _format_comparisons(panel: TaskResult) -> list[str]:
+    rows = make_comparison_rows(panel)
+    if not rows:
+        return []
+    head = ["first", "second", "difference", "95 % interval", "p", "Holm p", "the first is"]
+    cells = ("a", "b", "difference", "interval", "p", "holm", "verdict")
+    return [
+        "",
+        describe_comparisons(panel),
+        "",
+        f"| {' | '.join(head)} |",
+        "|---" * len(head) + "|",
+        *(f"| {' | '.join(row[cell] for cell in cells)} |" for row in rows),
+    ]

@@ -3,7 +3,8 @@
 They are read from its rows, its tasks' audits and its units' predictions.
 
 Rows of one (task, split, model, method, settings) are one `ModelResult`: the mean over seeds, max −
-min, and the bootstrap interval of the mean over test examples.
+min, and the interval of the mean over seeds and test examples. All comparisons of a suite's split
+are judged together (`sweep_statistics.py`).
 """
 
 import json
@@ -19,8 +20,18 @@ from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.finetuning.sweep import SESSIONS, read_tasks
 from genodiff.finetuning.unit import RESULT, UNITS
+from genodiff.reports.sweep_statistics import (
+    ROLES,
+    Pair,
+    compare_lines,
+    estimate_line,
+    resample_task,
+)
 from genodiff.runs.sealed_files import read_json
+from genodiff.statistics.comparisons import JudgedDifference, judge_differences, show_p
+from genodiff.statistics.seeds import JointEstimate
 from genodiff.tasks import metrics
+from genodiff.tasks.paired_bootstrap import ModelPredictions
 from genodiff.tasks.published_scores import PublishedValue, find_published
 
 
@@ -30,7 +41,7 @@ class ModelResult(NamedTuple):
     name: str
     role: str
     rows: list[dict[str, Any]]
-    spread: metrics.Spread | None
+    estimate: JointEstimate | None
     units: list[dict[str, Any]]
 
     @property
@@ -46,7 +57,10 @@ class ModelResult(NamedTuple):
 
 
 class TaskResult(NamedTuple):
-    """One task on one split."""
+    """One task on one split.
+
+    `comparisons` are those of this task; `n_judged` says how many were judged together with them.
+    """
 
     suite: str
     task: str
@@ -55,6 +69,8 @@ class TaskResult(NamedTuple):
     lines: list[ModelResult]
     published: list[PublishedValue]
     predictions: dict[str, tuple[Any, Any, Any]]
+    comparisons: Sequence[JudgedDifference] = ()
+    n_judged: int = 0
 
 
 def group_rows(
@@ -103,10 +119,15 @@ def _tell_apart(own: str, all_of_them: Sequence[str]) -> list[str]:
     ]
 
 
-def format_summary(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The rows as lines for a terminal, best first: task, model, mean, max − min, seeds."""
+def format_summary(
+    rows: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]] = ()
+) -> list[str]:
+    """The rows as lines for a terminal, best first: task, model, mean, max − min, seeds.
+
+    Below each task stand its comparisons with their intervals.
+    """
     lines = []
-    for (_, task, split, _), groups in group_rows(rows).items():
+    for (suite, task, split, _), groups in group_rows(rows).items():
         lines.append(f"{task}, split {split}, {next(iter(groups.values()))[0]['metric']}")
         found = [
             ModelResult(name, "", of, None, [])
@@ -120,19 +141,30 @@ def format_summary(rows: Sequence[dict[str, Any]]) -> list[str]:
             lines.append(f"  {line.name:34s} {line.mean:.4f}{spread}")
         told = describe_seen_tests([row for of in groups.values() for row in of])
         lines += [f"  {sentence}" for sentence in told]
+        lines += [
+            f"  {gap['a']} minus {gap['b']}: {gap['difference']:+.4f} "
+            f"[{gap['ci95'][0]:+.4f}, {gap['ci95'][1]:+.4f}], Holm p {show_p(gap['p_holm'])}: "
+            f"{gap['verdict']}"
+            for gap in comparisons
+            if (gap["suite"], gap["task"], gap["split"]) == (suite, task, split) and gap["ci95"]
+        ]
     return lines
 
 
-def read_sweep(out: Path) -> list[TaskResult]:
-    """Everything that the report shows of a sweep's folder."""
+def read_sweep(out: Path, margin: float | None = None) -> list[TaskResult]:
+    """Everything that the report shows of a sweep's folder.
+
+    Two models are called equivalent where their difference is within `margin`, if one is given.
+    """
     tasks = read_tasks(out)
-    panels = []
+    panels: list[TaskResult] = []
+    pairs: list[list[Pair]] = []
     for (suite, task, split, data), groups in group_rows(read_results(out)).items():
         about = tasks.get(
             f"{suite} {task} {split} {data}",
             {"kind": "binary", "classes": [], "metric": "", "audit": None, "notes": []},
         )
-        lines, seen = [], {}
+        lines, seen, scored = [], {}, {}
         for name, rows in zip(name_groups(groups), groups.values(), strict=True):
             folders = [out / UNITS / row["key"] for row in rows]
             units, given = [], []
@@ -142,20 +174,39 @@ def read_sweep(out: Path) -> list[TaskResult]:
                     given.append(read_predictions(folder))
                 except GenodiffError:
                     units.append({})
-            spread = None
             if len(given) == len(rows):
-                spread = metrics.measure_spread(
-                    rows[0]["metric"], about["kind"], given[0][1], [g[0] for g in given]
-                )
+                numbers = tuple(row["seed"] for row in rows)
+                scored[name] = ModelPredictions(numbers, [g[0] for g in given])
                 seen[name] = given[0]
             role = {"checkpoint": "model", "scratch": "scratch"}.get(rows[0]["kind"], "baseline")
-            lines.append(ModelResult(name, role, rows, spread, units))
-        order = {"baseline": 0, "scratch": 1, "model": 2}
-        lines.sort(key=lambda line: (order[line.role], line.mean))
+            lines.append(ModelResult(name, role, rows, None, units))
+        lines.sort(key=lambda line: (ROLES.index(line.role), line.mean))
+        found = resample_task(about, lines[0].rows[0]["metric"], seen, scored)
+        lines = [line._replace(estimate=estimate_line(found, line.name)) for line in lines]
+        better = metrics.HIGHER.get(lines[0].rows[0]["metric"], True)
+        order = [(line.name, line.role, line.mean if better else -line.mean) for line in lines]
+        pairs.append(compare_lines(found, order))
         panels.append(
             TaskResult(suite, task, split, about, lines, find_published(suite, task, split), seen)
         )
-    return panels
+    return _judge_panels(panels, pairs, margin)
+
+
+def _judge_panels(
+    panels: list[TaskResult], pairs: list[list[Pair]], margin: float | None
+) -> list[TaskResult]:
+    """The panels with their comparisons; those of one suite and split are corrected together."""
+    found = list(panels)
+    for split in dict.fromkeys((p.suite, p.split) for p in panels):
+        here = [i for i, p in enumerate(panels) if (p.suite, p.split) == split]
+        judged = judge_differences([pair for i in here for pair in pairs[i]], margin)
+        known = sum(gap.p_holm is not None for gap in judged)
+        first = 0
+        for i in here:
+            mine = judged[first : first + len(pairs[i])]
+            found[i] = panels[i]._replace(comparisons=mine, n_judged=known)
+            first += len(pairs[i])
+    return found
 
 
 def read_sessions(out: Path) -> list[dict[str, Any]]:

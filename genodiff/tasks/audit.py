@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from genodiff.data.kmers import K, shared_kmer_fractions
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.tasks.examples import Examples, count_classes, fingerprint_sequences
+from genodiff.tasks.near_duplicates import fingerprint_texts
 from genodiff.tasks.overlap import count_equal, count_overlaps
 from genodiff.tasks.task import TaskData, seed_split
 from genodiff.tasks.trivial_predictors import (
@@ -105,8 +106,8 @@ def _count_near_validation(data: TaskData) -> list[int] | None:
 
 
 def _text_leaks(train: Examples, test: Examples) -> dict[str, NDArray[np.bool_] | None]:
-    known = set(_text_keys(train.sequences))
-    return {"same": np.array([key in known for key in _text_keys(test.sequences)], bool)}
+    known = set(fingerprint_texts(train.sequences))
+    return {"same": np.array([key in known for key in fingerprint_texts(test.sequences)], bool)}
 
 
 def _dna_keys(sequences: list[bytes]) -> list[bytes]:
@@ -114,15 +115,8 @@ def _dna_keys(sequences: list[bytes]) -> list[bytes]:
     return fingerprint_sequences(sequences, both_strands=True)
 
 
-def _text_keys(sequences: list[bytes]) -> list[bytes]:
-    """Equal for texts of the same words, whatever their case and blanks."""
-    return fingerprint_sequences(
-        b"\t".join(b" ".join(f.split()) for f in s.lower().split(b"\t")) for s in sequences
-    )
-
-
 _LEAKS = {DNA.name: _leaks, TEXT.name: _text_leaks}
-_KEYS = {DNA.name: _dna_keys, TEXT.name: _text_keys}
+_KEYS = {DNA.name: _dna_keys, TEXT.name: fingerprint_texts}
 """Keys of sequences: two sequences of a domain are the same where their keys are equal."""
 
 

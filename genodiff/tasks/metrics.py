@@ -11,6 +11,7 @@ law as drawing n examples with replacement. It covers the choice of test example
 shown beside it, as max − min.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -32,6 +33,14 @@ DECISIONS = ("accuracy", "f1", "f1_macro", "mcc")
 
 HIGHER = {"mse": False}
 """Whether more is better, where it is not."""
+
+RANGES = {
+    **dict.fromkeys(("accuracy", "f1", "f1_macro", "auroc", "auprc"), (0.0, 1.0)),
+    **dict.fromkeys(("mcc", "pearson", "spearman"), (-1.0, 1.0)),
+    "r2": (-math.inf, 1.0),
+    "mse": (0.0, math.inf),
+}
+"""The values that a metric can have."""
 
 
 class Spread(NamedTuple):

@@ -108,7 +108,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given(out: Path) -> None:
-    results, html = write_benchmark(out)
+    (results, html), _ = write_benchmark(out)
     text = html.read_text()
     assert results.read_text().startswith("# Fine-tuning results")
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
@@ -120,7 +120,7 @@ def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given
     assert text.count("<svg") == 7
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    assert write_benchmark(out)[1].read_text() == text
+    assert write_benchmark(out)[0][1].read_text() == text
 
 
 def test_the_table_holds_our_rows_the_published_ones_and_the_audit(out: Path) -> None:
@@ -151,8 +151,8 @@ def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
         values = [row["value"] for row in line.rows]
         assert line.mean == pytest.approx(np.mean(values))
         assert line.range == pytest.approx(max(values) - min(values))
-        assert line.spread is not None
-        assert line.spread.mean == pytest.approx(line.mean)
+        assert line.estimate is not None
+        assert line.estimate.value == pytest.approx(line.mean)
     words = [line.split()[0] for line in format_summary([r for x in panel.lines for r in x.rows])]
     told = "what"  # pretraining saw is not known: rows of an older session
     assert words == [f"{NAME},", "pretrained", "scratch", "majority", told]  # best first
@@ -167,3 +167,58 @@ def test_every_published_file_names_tasks_of_its_suite() -> None:
         v.name: v.mean
         for v in find_published("genomic-benchmarks", "human_nontata_promoters", "official")
     }["MDLM 467k"] == 0.940
+
+
+def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out: Path) -> None:
+    (panel,) = read_sweep(out)
+    assert [(gap.a, gap.b) for gap in panel.comparisons] == [
+        ("pretrained", "scratch"),
+        ("pretrained", "majority"),
+    ]
+    means = {line.name: line.mean for line in panel.lines}
+    for gap in panel.comparisons:
+        assert gap.estimate.value == pytest.approx(means[gap.a] - means[gap.b])
+        assert gap.estimate.ci95 is not None
+    p = sorted(gap.estimate.p or 0 for gap in panel.comparisons)
+    assert sorted(gap.p_holm or 0 for gap in panel.comparisons) == pytest.approx([
+        min(1, 2 * p[0]), max(min(1, 2 * p[0]), p[1])
+    ])  # fmt: skip
+    text = "\n".join(format_markdown([panel], []))
+    assert "Holm's correction is over 2 comparisons" in text
+    assert "Near-duplicates among the test examples are not known." in text
+    for gap in panel.comparisons:
+        cells = f"| {gap.a} | {gap.b} | {gap.estimate.value:+.4f} |"
+        (line,) = [row for row in text.splitlines() if row.startswith(cells)]
+        assert line.endswith(f"| {gap.describe()} |")
+    assert "equivalent" not in text
+    page = render_page([panel], [], "x")
+    assert "Comparisons</h3>" in page
+    assert page.count("cannot be told apart") + page.count('<td class="text">ahead</td>') == 2
+
+
+def test_equivalence_is_said_only_of_a_margin_and_copies_are_one_test(out: Path) -> None:
+    (wide,) = read_sweep(out, margin=5.0)
+    for gap in wide.comparisons:
+        assert gap.describe().endswith("within ±5")
+    (plain,) = read_sweep(out)
+    known = wide.about | {"test_clusters": [[0, 2], [1, 3, 5]]}
+    name = f"genomic-benchmarks {NAME} official d"
+    try:
+        atomic.write_json(out / TASKS, {name: known})
+        (panel,) = read_sweep(out)
+        assert "3 test examples that nearly repeat another" in "\n".join(
+            format_markdown([panel], [])
+        )
+        one, other = (p.comparisons[1].estimate.parts for p in (panel, plain))
+        assert one[0][1] == pytest.approx(400 / (4 + 9 + 15) - 1)
+        assert other[0][1] == 19
+    finally:
+        atomic.write_json(out / TASKS, {name: plain.about})
+
+
+def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out: Path) -> None:
+    _, comparisons = write_benchmark(out)
+    rows = [row for panel in read_sweep(out) for line in panel.lines for row in line.rows]
+    lines = [line for line in format_summary(rows, comparisons) if "Holm p" in line]
+    assert len(lines) == 2
+    assert lines[0].startswith("  pretrained minus scratch: +0.")

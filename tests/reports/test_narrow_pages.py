@@ -33,7 +33,7 @@ def run_page(folder: Path) -> str:
 
 def sweep_page(folder: Path) -> str:
     write_sweep(folder)
-    return write_benchmark(folder)[1].read_text()
+    return write_benchmark(folder)[0][1].read_text()
 
 
 def comparison_page(folder: Path) -> str:
