@@ -13,6 +13,7 @@ A spec is a YAML file:
     rows:
       - {name: AR, settings: {preset: mamba-470k, objective: ar}, published: 3.067}
       - {name: MDLM, settings: {preset: caduceus-ps-470k}}
+      - {name: D3PM half, settings: {objective: d3pm}, tokens: 10000000}   in place of `tokens`
     against: MDLM                       whose figure is subtracted (default: the first row's)
     split: test                         and, optionally, `windows` (at most so many, evenly spread)
                                         and `repeats`
@@ -61,6 +62,10 @@ class TrialRow(Settings):
     published: Annotated[
         float | None,
         Field(gt=0, description="The perplexity that a paper gives, to stand beside it."),
+    ] = None
+    tokens: Annotated[
+        int | None,
+        Field(ge=1, description="Tokens of each run of this row, in place of the comparison's."),
     ] = None
 
 
@@ -151,7 +156,7 @@ def plan(spec: TrialSpec, file: Path) -> list[tuple[TrialRow, int, RunConfig]]:
                 )
             config = resolve_config(given | top, file=file)
             per_step = config.train.batch_size * config.data.seq_len
-            steps = max(1, round(spec.tokens / per_step))
+            steps = max(1, round((row.tokens or spec.tokens) / per_step))
             config = config.model_copy(
                 update={"train": config.train.model_copy(update={"max_steps": steps})}
             )
