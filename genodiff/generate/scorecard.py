@@ -60,8 +60,8 @@ class Scorecard(NamedTuple):
     js_markov: list[float] | None
 
 
-def _indices(ids: Ids) -> NDArray[np.int64]:
-    """0..3 for A, C, G, T; −1 for all else."""
+def read_bases(ids: Ids) -> NDArray[np.int64]:
+    """0..3 for A, C, G, T; −1 for all else. Complements add up to 3."""
     return _INDEX[np.asarray(ids) & (0xFF ^ SOFT)].astype(np.int64)
 
 
@@ -89,7 +89,7 @@ def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> 
     """
     counts = np.zeros(4**k)
     for ids in sequences:
-        counts += np.bincount(_words(_indices(ids), k), minlength=4**k)
+        counts += np.bincount(_words(read_bases(ids), k), minlength=4**k)
     if both_strands:
         axes = counts.reshape((4,) * k).transpose(tuple(reversed(range(k))))
         counts = counts + axes[np.ix_(*[_COMPLEMENT] * k)].reshape(-1)
@@ -125,7 +125,7 @@ def gc_fractions(sequences: Sequence[Ids]) -> NDArray[np.float64]:
     """The share of G and C among the bases of each sequence (NaN where it has none)."""
     found = np.full(len(sequences), np.nan)
     for i, ids in enumerate(sequences):
-        index = _indices(ids)
+        index = read_bases(ids)
         bases = int((index >= 0).sum())
         if bases:
             found[i] = float(((index == 1) | (index == 2)).sum()) / bases
@@ -149,7 +149,7 @@ def homopolymer_shares(sequences: Sequence[Ids], longest: int = 10) -> NDArray[n
     """The share of bases that lie in runs of one letter of length 1, 2, …, ≥ `longest`."""
     shares = np.zeros(longest)
     for ids in sequences:
-        index = _indices(ids)
+        index = read_bases(ids)
         starts = (
             np.flatnonzero(np.r_[True, index[1:] != index[:-1]])
             if len(index)
@@ -205,11 +205,11 @@ def longest_matches(
     """
     queries = []
     for ids in sequences:
-        index = _indices(ids)
+        index = read_bases(ids)
         queries.append(
             [index, np.where(index >= 0, _COMPLEMENT[index], -1)[::-1]] if both_strands else [index]
         )
-    texts = [_indices(ids) for ids in reference]
+    texts = [read_bases(ids) for ids in reference]
     found = np.zeros(len(sequences), np.int64)
 
     def halve(low: int, high: int, group: list[int]) -> None:
