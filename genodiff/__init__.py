@@ -37,6 +37,7 @@ _DOOR = {
     "predict": "genodiff.api.predict",
     "report": "genodiff.api.report",
     "sample": "genodiff.api.sample",
+    "scorecard": "genodiff.api.scorecard",
     "train": "genodiff.api.train",
     "train_tokenizer": "genodiff.api.data",
 }
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from genodiff.api.predict import predict as predict
     from genodiff.api.report import report as report
     from genodiff.api.sample import sample as sample
+    from genodiff.api.scorecard import scorecard as scorecard
     from genodiff.api.train import train as train
 
 
