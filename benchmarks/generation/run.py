@@ -210,10 +210,11 @@ def section(run: str, rows: list[dict[str, Any]]) -> list[str]:
         "|---" * len(head) + "|",
         *body,
         "",
-        f"k-mers: Jensen-Shannon distance ± 1.96 standard errors. AUROC: k-mer regression, 5-fold, "
-        f"± likewise; 0.5 is not told apart. Open frame: mean of the longest, codons. Match: the "
-        f"longest exact match in train, bases, and the share of sequences with 20 or more. CPU s: process "
-        f"time of `genodiff sample`, loading included. Commit {commits}; {first['hardware']}.",
+        "k-mers: Jensen-Shannon distance ± 1.96 standard errors. AUROC: k-mer regression, 5-fold, "
+        "± likewise; 0.5 is not told apart. Open frame: mean of the longest, codons. Match: the "
+        "longest exact match in train, bases, and the share of sequences with 20 or more. CPU s: "
+        "process time of `genodiff sample`, loading included. "
+        f"Commit {commits}; {first['hardware']}.",
         "",
         f"![{run}]({run}.svg)",
         "",

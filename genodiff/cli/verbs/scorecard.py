@@ -73,34 +73,39 @@ def _draw(found: dict[str, Any]) -> Table:
     sets = found["sets"]
     title = f"{found['compared']:,} sequences of {found['length']:,} bases each, against as many"
     table = Table(title=f"{title} real ones", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for name in sets:
-        table.add_column("other real" if name == "real" else name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
 
     def add(title: str, show: Callable[[dict[str, Any]], str]) -> None:
         table.add_row(title, *(show(part) for part in sets.values()))
 
+    def add_with_error(title: str, pick: Callable[[dict[str, Any]], Any]) -> None:
+        """A row whose first cell, that of the samples, has an error: all would be too wide."""
+        first, *others = (pick(part) for part in sets.values())
+        table.add_row(title, _show(first, error=True), *(_show(one) for one in others))
+
     for k in sets["samples"]["js"]:
-        add(f"distance of {k}-mers", lambda part, k=k: _with_error(part["js"][k]))  # type: ignore[misc]
+        add_with_error(f"{k}-mers, distance", lambda part, k=k: part["js"][k])  # type: ignore[misc]
     for by in sets["samples"]["auroc"]:
-        add(f"AUROC, {by}", lambda part, by=by: _with_error(part["auroc"][by], 3))  # type: ignore[misc]
+        add_with_error(f"AUROC, {by}", lambda part, by=by: part["auroc"][by])  # type: ignore[misc]
     add("GC", lambda part: f"{part['gc']:.1%}")
-    add("GC, sd over sequences", lambda part: f"{part['gc_sd']:.1%}")
-    add("CpG observed / expected", lambda part: f"{part['cpg']:.3f}")
-    add("bases in runs of 6 and more", lambda part: f"{part['long_runs']:.2%}")
-    add("longest open frame, codons", lambda part: f"{part['open_frame']['mean']:.1f}")
+    add("GC, sd", lambda part: f"{part['gc_sd']:.1%}")
+    add("CpG, o/e", lambda part: f"{part['cpg']:.3f}")
+    add("runs of 6 and more", lambda part: f"{part['long_runs']:.2%}")
+    add("open frame, codons", lambda part: f"{part['open_frame']['mean']:.1f}")
     if sets["samples"]["match"] is not None:
-        add("longest match in train, median", lambda part: f"{part['match']['median']:g}")
-        add("the same, 99th percentile", lambda part: f"{part['match']['p99']:.0f}")
-        add("the same, longest", lambda part: f"{part['match']['max']}")
-        add("share with 20 bases or more", lambda part: f"{part['match']['long']:.1%}")
+        add("match, median", lambda part: f"{part['match']['median']:g}")
+        add("match, 99 %", lambda part: f"{part['match']['p99']:.0f}")
+        add("match, longest", lambda part: f"{part['match']['max']}")
+        add("match of 20 bases", lambda part: f"{part['match']['long']:.1%}")
     add("duplicates", lambda part: str(part["duplicates"]))
     return table
 
 
-def _with_error(figure: dict[str, Any] | None, digits: int = 4) -> str:
+def _show(figure: dict[str, Any] | None, *, error: bool = False) -> str:
     if figure is None:
         return ""
-    se = figure["se"]
-    shown = f"{figure['value']:.{digits}f}"
-    return shown if se is None else f"{shown} ± {1.96 * se:.{digits}f}"
+    half = figure["se"]
+    shown = f"{figure['value']:.3f}"
+    return f"{shown} ± {1.96 * half:.3f}" if error and half is not None else shown

@@ -1,0 +1,90 @@
+"""Samples beside real and Markov sequence, in worlds where the answer is known."""
+
+import numpy as np
+import pytest
+
+from genodiff.alphabet import DNA
+from genodiff.errors import DataError
+from genodiff.studies.sample_quality import (
+    cut_windows,
+    measure_distance,
+    measure_quality,
+    measure_references,
+    open_real,
+)
+from tests.generate.test_scorecard import ids, random_text
+
+LENGTH = 60
+WEIGHTS = (0.35, 0.15, 0.15, 0.35)
+
+
+def world(seed: int, n: int) -> np.ndarray:
+    return ids(random_text(seed, n, WEIGHTS))
+
+
+@pytest.fixture(scope="module")
+def parts() -> tuple[list[np.ndarray], np.ndarray]:
+    return cut_windows([world(1, 12_000)], LENGTH), world(2, 20_000)
+
+
+def test_windows_hold_no_n_and_no_soft_mask() -> None:
+    record = ids("acgtACGTNACGTACGTACG")
+    found = cut_windows([record], 4)
+    assert [DNA.decode(part) for part in found] == ["ACGT", "ACGT", "TACG", "TACG"]
+
+
+def test_equally_many_windows_serve_target_floor_and_markov(parts: tuple) -> None:
+    windows, train = parts
+    real = open_real(windows, [train], 50)
+    assert {len(real.target), len(real.floor), *map(len, real.markov.values())} == {50}
+    target = {part.tobytes() for part in real.target}
+    assert not target & {part.tobytes() for part in real.floor}
+    assert list(real.markov) == ["Markov 1", "Markov 5", "Markov 8"]
+    few = open_real(windows[:9], [train], 50)
+    assert (len(few.target), len(few.floor)) == (4, 4)
+    with pytest.raises(DataError, match="3 windows without N"):
+        open_real(windows[:3], [train], 50)
+
+
+def test_samples_of_the_real_law_stand_at_the_floor_and_others_above(parts: tuple) -> None:
+    windows, train = parts
+    real = open_real(windows, [train], 100)
+    floor = measure_references(real)["real"]
+    good = measure_quality(cut_windows([world(3, 6_000)], LENGTH), real)
+    bad = measure_quality(cut_windows([ids(random_text(4, 6_000))], LENGTH), real)
+    for k in ("3", "4"):
+        near = 4 * floor["js"][k]["se"]
+        assert good["js"][k]["value"] == pytest.approx(floor["js"][k]["value"], abs=near)
+        assert bad["js"][k]["value"] > good["js"][k]["value"] + near
+    assert good["auroc"]["kmers"]["value"] < 0.65 < 0.9 < bad["auroc"]["kmers"]["value"]
+    assert good["gc"] == pytest.approx(0.3, abs=0.02)
+    assert bad["gc"] == pytest.approx(0.5, abs=0.02)
+    assert bad["open_frame"]["mean"] > good["open_frame"]["mean"]  # stops are rich in A and T
+
+
+def test_copies_of_train_and_of_one_another_are_seen(parts: tuple) -> None:
+    windows, train = parts
+    real = open_real(windows, [train], 20)
+    fresh = cut_windows([world(5, 1_200)], LENGTH)
+    copied = [train[i * LENGTH : (i + 1) * LENGTH] for i in range(10)]
+    found = measure_quality([*copied, *fresh[:9], fresh[0]], real)
+    assert found["match"]["max"] == LENGTH
+    assert found["match"]["long"] == pytest.approx(0.5, abs=0.01)
+    assert found["duplicates"] == 1
+    assert measure_quality(fresh, real)["match"]["max"] < 25
+
+
+def test_without_a_train_split_there_is_neither_markov_nor_match(parts: tuple) -> None:
+    real = open_real(parts[0], [], 20)
+    assert real.markov == {}
+    assert measure_quality(parts[0][:20], real)["match"] is None
+
+
+def test_the_error_of_a_distance_is_what_repetition_shows() -> None:
+    """60 pairs of sets of one law: the spread of their distances is the mean standard error."""
+    found = []
+    for i in range(60):
+        one, other = (cut_windows([world(1000 + 2 * i + j, 3_600)], LENGTH) for j in (0, 1))
+        found.append(measure_distance(one, other, 3))
+    spread = np.std([distance["value"] for distance in found])
+    assert np.mean([distance["se"] for distance in found]) == pytest.approx(spread, rel=0.35)
