@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
 from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.stretches import LETTERS, Codes, encode_bases
 from genodiff.errors import DataError
 from genodiff.generate.match_index import MatchIndex
 from genodiff.generate.open_frames import measure_open_frames
 from genodiff.generate.scorecard import Ids, js_distance, kmer_counts, summary
 from genodiff.scoring.lines import MARKOV_ORDER, count_train_words
-from genodiff.scoring.markov import LETTERS, Codes, Markov, count, encode_bases, fit
+from genodiff.scoring.markov import Markov, count, fit
 from genodiff.studies.discriminator import Auroc, measure_auroc
 
 WORDS = (3, 4, 5, 6)
