@@ -34,6 +34,10 @@ class Purpose(IntEnum):
     FINETUNE_ORDER = 17  # index = epoch
     FINETUNE_STRAND = 18  # index = epoch
     FINETUNE_DROPOUT = 19  # index = example, sub-index = epoch
+    VARIANT_ORDER = 20  # index = key of a pair of spellings, sub-index = bases of the span
+    VARIANT_MASK = 21  # index = key of a pair of spellings, sub-index = round
+    VARIANT_SITE = 22  # index = number of a site that spacings are measured at
+    VARIANT_BACKGROUND = 23  # index = number of a random variant of a genome
 
 
 def generator(

@@ -1,0 +1,128 @@
+"""What a denoiser says at the masks of many windows: log p(base | all that is visible).
+
+A window that is asked for several times is evaluated once. Windows of the same length go to the
+network together and are never padded, so a row's values do not depend on its company.
+
+A network that reads one strand may be asked about both: the logarithms of x and of its reverse
+complement are averaged, base by base.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.errors import GenodiffError
+from genodiff.runs.model import TrainedModel
+from genodiff.scoring.spelling_pair import Ids
+
+Logs = NDArray[np.float64]
+
+_MOST_BASES = 1 << 18  # of a batch
+
+
+class MaskedReader:
+    """Reads masked windows with one denoiser and counts its evaluations.
+
+    `complement` (ids by id) is the other strand of a window, or None where there are no strands;
+    with `both_strands`, every window is read on both. An evaluation is one window, on one strand or
+    on both.
+    """
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        diffusion: MaskedDiffusion,
+        *,
+        complement: Ids | None = None,
+        both_strands: bool = False,
+        batch_size: int = 8,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if both_strands and complement is None:
+            raise ValueError("both strands need a complement")
+        self.denoiser, self.diffusion, self.complement = denoiser, diffusion, complement
+        self.both_strands, self.batch_size, self.device = both_strands, batch_size, device
+        self.evaluations = 0
+        self._column = np.full(256, -1, np.int64)
+        self._column[list(diffusion.targets)] = np.arange(len(diffusion.targets))
+        if complement is not None:
+            turned = self._column[complement[list(diffusion.targets)]]
+            self._turned = turned  # the column of each target's complement
+
+    @property
+    def mask_id(self) -> int:
+        """The id of the mask."""
+        return self.diffusion.mask_id
+
+    def are_targets(self, ids: Ids) -> NDArray[np.bool_]:
+        """Which ids can be masked and scored: A, C, G and T."""
+        found: NDArray[np.bool_] = self._column[ids] >= 0
+        return found
+
+    def columns(self, ids: Ids) -> NDArray[np.int64]:
+        """The column of each id in what `read` gives."""
+        return self._column[ids]
+
+    @torch.inference_mode()
+    def read(self, windows: Sequence[Ids]) -> list[Logs]:
+        """For each window the logarithms (M, K) at its M masks, over the K targets; float64.
+
+        A window without a mask gives (0, K) and costs nothing. Raises `GenodiffError` for values
+        that are not finite.
+        """
+        none = np.zeros((0, len(self.diffusion.targets)))
+        known = {window.tobytes(): window for window in windows if (window == self.mask_id).any()}
+        by_length: dict[int, list[bytes]] = {}
+        for content, window in known.items():
+            by_length.setdefault(len(window), []).append(content)
+        found: dict[bytes, Logs] = {}
+        for length in sorted(by_length):
+            rows = max(1, min(self.batch_size, _MOST_BASES // length))
+            for first in range(0, len(by_length[length]), rows):
+                some = by_length[length][first : first + rows]
+                group = np.stack([known[content] for content in some])
+                found.update(zip(some, self._read_group(group), strict=True))
+        self.evaluations += len(known)
+        return [found.get(window.tobytes(), none) for window in windows]
+
+    def _read_group(self, group: Ids) -> list[Logs]:
+        given = self._evaluate(group)
+        if not self.both_strands or self.complement is None:
+            return given
+        other = self._evaluate(self.complement[group[:, ::-1]])
+        return [(one + two[::-1, self._turned]) / 2 for one, two in zip(given, other, strict=True)]
+
+    def _evaluate(self, group: Ids) -> list[Logs]:
+        xt = torch.from_numpy(np.ascontiguousarray(group).astype(np.int64)).to(self.device)
+        masked = group == self.mask_id
+        logits = self.denoiser(xt, self._sigma(masked).to(self.device))
+        chosen = logits[torch.from_numpy(masked).to(logits.device)]
+        logs: Logs = self.diffusion.target_logits(chosen).double().log_softmax(-1).cpu().numpy()
+        if not np.isfinite(logs).all():
+            raise GenodiffError("the network's values are not finite", fix="use another checkpoint")
+        return np.split(logs, np.cumsum(masked.sum(1))[:-1])
+
+    def _sigma(self, masked: NDArray[np.bool_]) -> Tensor:
+        """What the network is told of the noise: that of the time with this share of masks."""
+        visible = 1 - torch.from_numpy(masked.mean(1))
+        return self.diffusion.sigma(self.diffusion.schedule.inverse(visible))
+
+
+def open_reader(model: TrainedModel, *, batch_size: int = 8) -> MaskedReader:
+    """A reader of a trained model of DNA.
+
+    A network that reads both strands is asked once; any other is asked on both.
+    """
+    backbone, complement = model.backbone, model.alphabet.complement
+    return MaskedReader(
+        backbone,
+        model.diffusion,
+        complement=None if complement is None else np.array(complement, np.uint8),
+        both_strands=complement is not None and not backbone.paired,
+        batch_size=batch_size,
+        device=next(backbone.parameters()).device,
+    )

@@ -1,0 +1,288 @@
+"""Scores of variants, streamed: how much likelier a model finds the alternative, in nats.
+
+| method | what it compares | file |
+|---|---|---|
+| llr | the span's bases, masked together | `span_scores` |
+| chain | the span's bases, one after the other, over orders | `span_scores` |
+| nelbo | the whole window | `window_scores` |
+
+`auto` is llr for one base, chain for spans of up to `LONGEST_CHAIN` bases, and nelbo beyond.
+A score is a function of the model, the seed and the window's two spellings alone.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from genodiff.alphabet import Alphabet
+from genodiff.errors import UsageError
+from genodiff.io.variants import Allele, Unscorable
+from genodiff.runs.model import TrainedModel
+from genodiff.scoring.masked_reader import MaskedReader, open_reader
+from genodiff.scoring.shared_sites import (
+    Spacing,
+    allele_ids,
+    measure_spacing,
+    score_shared,
+    share_window,
+)
+from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
+from genodiff.scoring.spelling_pair import Ids, SpellingPair
+from genodiff.scoring.variant_windows import Contigs, CutWindow, UnscorableError, cut_window
+from genodiff.scoring.window_scores import score_nelbo
+
+Item = Allele | Sequence[Allele]
+Method = Literal["auto", "llr", "chain", "nelbo"]
+METHODS: tuple[Method, ...] = ("auto", "llr", "chain", "nelbo")
+
+LONGEST_CHAIN = 8
+"""Bases of the longest span that `auto` scores by chain."""
+MOVED = 0.1
+"""A score moves with its context if it changes by this share of its size, or of 1 nat."""
+
+_SITES_HELD, _SPANS_HELD = 4096, 64  # scores that are computed together
+_BYTES_HELD = 1 << 26  # of windows that are held at once
+_WINDOWS = 128  # of one score, at most, at one time
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """How variants are scored.
+
+    `se` is the standard error that `nelbo` goes on to, in nats, and `most` the windows after which
+    it stops. `context` is in bases, None for the trained length. `double` scores twice, the second
+    time at double context. `exact` gives every SNV an evaluation of its own.
+    """
+
+    method: Method = "auto"
+    se: float = 0.5
+    seed: int = 1
+    context: int | None = None
+    double: bool = False
+    exact: bool = False
+    orders: int = 8
+    most: int = 4096
+    batch_size: int = 8
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            what = f"'{self.method}' is no method"
+            raise UsageError(what, fix=f"give one of {', '.join(METHODS)}")
+        if not self.se > 0 or math.isinf(self.se):
+            raise UsageError(f"a standard error of {self.se}", fix="give nats, above 0")
+        for name, value, least in (
+            ("context", self.context, 2), ("orders", self.orders, 2), ("most", self.most, 1),
+            ("batch size", self.batch_size, 1), ("seed", self.seed, 0),
+        ):  # fmt: skip
+            if value is not None and value < least:
+                raise UsageError(f"{name} {value} is below {least}", fix=f"give {least} or more")
+
+
+class AlleleScore(NamedTuple):
+    """The score of one allele or haplotype, in nats; positive where the alternative is likelier.
+
+    `value` is None where there is none, and `note` says why, in words joined by "; ". `se` is over random draws, 0.0 where
+    nothing was drawn. The window is [start, end) of the contig (0-based).
+    """
+
+    value: float | None
+    se: float | None
+    ci95: tuple[float, float] | None
+    method: str
+    start: int
+    end: int
+    evaluations: int  # windows that the value rests on; a shared one counts for each
+    note: str = ""
+    doubled: float | None = None  # the value at double context
+
+
+class _Job(NamedTuple):
+    """One score under way."""
+
+    steps: Steps
+    method: str
+    start: int
+    end: int
+    shared: bool
+
+
+def choose_method(pair: SpellingPair, method: Method) -> str:
+    """The method that `auto` means for this pair."""
+    if method != "auto":
+        return method
+    width = max(pair.widths)
+    return "llr" if pair.widths == (1, 1) else "chain" if width <= LONGEST_CHAIN else "nelbo"
+
+
+def start_score(reader: MaskedReader, pair: SpellingPair, options: ScoreOptions) -> Steps:
+    """The score of one pair, by the method of `options`; the same of either strand."""
+    method = choose_method(pair, options.method)
+    pair = pair.orient(reader.complement)
+    if method == "llr" or (pair.widths == (1, 1) and method == "chain"):
+        return score_llr(reader, pair)
+    if method == "chain":
+        return score_chain(reader, pair, options.seed, options.orders)
+    return score_nelbo(reader, pair, options.seed, options.se, options.most)
+
+
+def score_alleles(
+    model: TrainedModel,
+    genome: Contigs,
+    alleles: Iterable[Item],
+    options: ScoreOptions | None = None,
+) -> Iterator[AlleleScore]:
+    """A score for each allele, or for each sequence of alleles of one haplotype, in their order.
+
+    A variant that cannot be scored has a `note` in place of a value. Memory does not grow with
+    their number. Raises `UsageError` for a model of text or one that reads from left to right.
+    """
+    check_model(model)
+    options = options or ScoreOptions()
+    reader = open_reader(model, batch_size=options.batch_size)
+    context = options.context or model.config.data.seq_len
+    spacing = None
+    if not options.exact and options.method in ("auto", "llr", "chain"):
+        spacing = find_spacing(reader, model, genome, context)
+    scorer = Scorer(reader, model.alphabet, genome, options, context, spacing)
+    if not options.double:
+        yield from scorer.score(alleles)
+        return
+    wider = Scorer(reader, model.alphabet, genome, options, 2 * context, None)
+    for some in _groups(alleles, _SPANS_HELD):
+        pairs = zip(scorer.score(some), wider.score(some), strict=True)
+        yield from (compare_contexts(one, two) for one, two in pairs)
+
+
+def check_model(model: TrainedModel) -> None:
+    """Raises `UsageError` for a model of text, and for one that sees the left alone."""
+    if model.alphabet.domain != "dna":
+        what = f"the model is of {model.alphabet.domain}, and variants are of DNA"
+        raise UsageError(what, fix="give a run of DNA")
+    if model.objective.kind == "causal":
+        what = "an autoregressive model sees only what stands before a base"
+        raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
+
+
+_SPACINGS: dict[tuple[str, str, int], Spacing | None] = {}
+
+
+def find_spacing(
+    reader: MaskedReader, model: TrainedModel, genome: Contigs, context: int
+) -> Spacing | None:
+    """`measure_spacing`, once in a process for a model, genome and context."""
+    known = (model.digest, getattr(genome, "sha256", None) or str(id(genome)), context)
+    if known not in _SPACINGS:
+        _SPACINGS[known] = measure_spacing(reader, model.alphabet, genome, context)
+    return _SPACINGS[known]
+
+
+class Scorer:
+    """Scores alleles of a genome with one reader; `spacing` None gives each site its own window."""
+
+    def __init__(
+        self,
+        reader: MaskedReader,
+        alphabet: Alphabet,
+        genome: Contigs,
+        options: ScoreOptions,
+        context: int,
+        spacing: Spacing | None = None,
+    ) -> None:
+        self.reader, self.alphabet, self.genome = reader, alphabet, genome
+        self.options, self.context, self.spacing = options, context, spacing
+
+    def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
+        """A score for each, in their order."""
+        held: list[_Job | AlleleScore] = []
+        spans = 0
+        for one in alleles:
+            held.append(self._start([one] if isinstance(one, Allele) else list(one)))
+            spans += isinstance(held[-1], _Job) and not held[-1].shared
+            if spans == self._spans_held or len(held) == _SITES_HELD:
+                yield from self._finish(held)
+                held, spans = [], 0
+        yield from self._finish(held)
+
+    @property
+    def _spans_held(self) -> int:
+        return max(1, min(_SPANS_HELD, _BYTES_HELD // (_WINDOWS * self.context)))
+
+    def _start(self, alleles: list[Allele]) -> "_Job | AlleleScore":
+        try:
+            if not alleles:
+                raise UnscorableError(Unscorable.NO_ALT, "no allele", "give one at least")
+            cut = cut_window(self.genome, self.alphabet, alleles, self.context)
+            self._check(cut)
+        except UnscorableError as fault:
+            return AlleleScore(None, None, None, self.options.method, 0, 0, 0, str(fault.reason))
+        method = choose_method(cut.pair, self.options.method)
+        if self.spacing is None or cut.pair.widths != (1, 1) or method == "nelbo":
+            return _Job(
+                start_score(self.reader, cut.pair, self.options), method, cut.start, cut.end, False
+            )
+        shared = share_window(
+            self.genome, self.alphabet, self.reader, cut.contig, alleles[0].start, self.context,
+            self.spacing.bases,
+        )  # fmt: skip
+        steps = score_shared(self.reader, shared, *allele_ids(self.alphabet, alleles[0]))
+        return _Job(steps, method, shared.start, shared.end, True)
+
+    def _check(self, cut: CutWindow) -> None:
+        """Raises `UnscorableError` for a pair of equal spellings."""
+        if np.array_equal(cut.pair.ref, cut.pair.alt):
+            raise UnscorableError(Unscorable.SAME, "both spellings are the same", "leave it out")
+
+    def _finish(self, held: list["_Job | AlleleScore"]) -> Iterator[AlleleScore]:
+        estimates = run_together([one.steps for one in held if isinstance(one, _Job)], self.reader)
+        for one in held:
+            if isinstance(one, AlleleScore):
+                yield one
+                continue
+            found = next(estimates)
+            wanted = self.options.se
+            note = "se_above_wanted" if one.method == "nelbo" and found.se > wanted else ""
+            yield AlleleScore(
+                found.value, found.se, found.ci95, one.method, one.start, one.end, found.windows,
+                note,
+            )  # fmt: skip
+
+
+def run_together(jobs: Sequence[Steps], reader: MaskedReader) -> Iterator[Estimate]:
+    """The estimates of all `jobs`, in their order; what they ask for is read together."""
+    found: dict[int, Estimate] = {}
+    asked: dict[int, list[Ids]] = {number: next(steps) for number, steps in enumerate(jobs)}
+    while asked:
+        logs = iter(reader.read([window for windows in asked.values() for window in windows]))
+        answers = {number: [next(logs) for _ in windows] for number, windows in asked.items()}
+        asked = {}
+        for number, answer in answers.items():
+            try:
+                asked[number] = jobs[number].send(answer)
+            except StopIteration as end:
+                found[number] = end.value
+    yield from (found[number] for number in range(len(jobs)))
+
+
+def compare_contexts(one: AlleleScore, two: AlleleScore) -> AlleleScore:
+    """`one`, with a note if the score moves from the context to its double."""
+    if one.value is None or two.value is None:
+        return one
+    scale = max(1.0, abs(one.value), abs(two.value))
+    noise = 2 * math.hypot(one.se or 0.0, two.se or 0.0)
+    moved = abs(two.value - one.value) > max(MOVED * scale, noise)
+    note = "; ".join(filter(None, [one.note, "moves_with_context" if moved else ""]))
+    return one._replace(note=note, doubled=two.value, evaluations=one.evaluations + two.evaluations)
+
+
+def _groups(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    held: list[Item] = []
+    for item in items:
+        held.append(item)
+        if len(held) == size:
+            yield held
+            held = []
+    if held:
+        yield held

@@ -1,0 +1,159 @@
+"""The window around a variant: its two spellings with the same flanks, cut from a genome.
+
+The variant stands in the middle. Both flanks have the same number of bases, (context − span) / 2
+rounded down, so the other strand's window is the same window; where a contig ends, the other flank
+has what is missing. The span is the longer spelling. Flanks keep at least half of the context, so
+the window of a long indel is longer than the context.
+
+Several alleles of one haplotype make one window, and their spans are scored together.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+
+from genodiff.alphabet import Alphabet
+from genodiff.errors import DataError
+from genodiff.io.variants import Allele, Unscorable
+from genodiff.scoring.spelling_pair import Ids, SpellingPair
+
+LONGEST_SPAN = 1024
+"""Bases of the longest allele, and of the stretch that the alleles of a haplotype cover."""
+
+
+_OTHER_GENOME = "give the genome that the variants are of"
+
+
+class Contigs(Protocol):
+    """Random access to a genome, as `io.faidx.Genome` gives it."""
+
+    @property
+    def contigs(self) -> Mapping[str, int]: ...
+
+    def fetch(self, contig: str, start: int, end: int, /) -> bytes: ...
+
+
+class HeldContigs(NamedTuple):
+    """A genome in memory."""
+
+    letters: Mapping[str, bytes]
+
+    @property
+    def contigs(self) -> dict[str, int]:
+        """The length of each contig."""
+        return {name: len(letters) for name, letters in self.letters.items()}
+
+    def fetch(self, contig: str, start: int, end: int) -> bytes:
+        """The letters of contig[start:end]."""
+        return self.letters[contig][start:end]
+
+
+class CutWindow(NamedTuple):
+    """contig[start:end] of the reference (0-based, half-open) in two spellings."""
+
+    contig: str
+    start: int
+    end: int
+    pair: SpellingPair
+
+
+class UnscorableError(DataError):
+    """A variant that has no score; `reason` is one word of a table of results."""
+
+    def __init__(self, reason: str, what: str, fix: str) -> None:
+        super().__init__(what, fix=fix)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.reason, self.what, self.fix)
+
+
+class Part(NamedTuple):
+    """A stretch of a window in both spellings, and whether it is one in which they differ."""
+
+    ref: bytes
+    alt: bytes
+    differs: bool
+
+    @classmethod
+    def same(cls, letters: bytes) -> Self:
+        """A stretch that both have."""
+        return cls(letters, letters, False)
+
+
+def place_window(first: int, last: int, width: int, context: int, length: int) -> tuple[int, int]:
+    """Start and end of the window of a contig of `length` bases around first:last.
+
+    `width` is how many bases the longer spelling has there.
+    """
+    flank = max(context - width, context // 2, 0) // 2
+    left, right = first, length - last
+    start = first - min(left, flank + max(0, flank - right))
+    end = last + min(right, flank + max(0, flank - left))
+    return start, end
+
+
+def cut_window(
+    genome: Contigs, alphabet: Alphabet, alleles: Sequence[Allele], context: int
+) -> CutWindow:
+    """The window of one allele, or of several of one haplotype.
+
+    Raises `UnscorableError` for alleles that cannot be scored: on several contigs or overlapping, a
+    contig that is not there, a reference that disagrees, a letter that is no base, or more than
+    `LONGEST_SPAN` bases.
+    """
+    some = sorted(alleles, key=lambda one: (one.start, one.start + len(one.ref)))
+    contig = some[0].chrom
+    _check(genome, some)
+    first, last = some[0].start, some[-1].start + len(some[-1].ref)
+    grown = sum(len(one.alt) - len(one.ref) for one in some)
+    width = max(last - first, last - first + grown)
+    if width > LONGEST_SPAN:
+        what = f"{width:,} bases differ, more than {LONGEST_SPAN:,}"
+        raise UnscorableError("too_long", what, "score shorter variants")
+    start, end = place_window(first, last, width, context, genome.contigs[contig])
+    letters = genome.fetch(contig, start, end)
+    parts: list[Part] = []
+    at = start
+    for one in some:
+        parts.append(Part.same(letters[at - start : one.start - start]))
+        at = one.start + len(one.ref)
+        ref = letters[one.start - start : at - start]
+        if ref.upper() != one.ref.encode():
+            what = f"the reference has {ref.decode('latin-1')}, not {one.ref}"
+            raise UnscorableError(Unscorable.REF, what, _OTHER_GENOME)
+        parts.append(Part(one.ref.encode(), one.alt.encode(), True))
+    parts.append(Part.same(letters[at - start :]))
+    return CutWindow(contig, start, end, join_parts(parts, alphabet.encode))
+
+
+def join_parts(parts: Sequence[Part], encode: Callable[[bytes], Ids]) -> SpellingPair:
+    """The pair whose spellings are the parts' letters, one after the other."""
+    ref, alt = b"".join(one.ref for one in parts), b"".join(one.alt for one in parts)
+    differs = [one.differs for one in parts]
+    return SpellingPair(
+        encode(ref),
+        encode(alt),
+        np.repeat(differs, [len(one.ref) for one in parts]),
+        np.repeat(differs, [len(one.alt) for one in parts]),
+    )
+
+
+def _check(genome: Contigs, some: Sequence[Allele]) -> None:
+    contig = some[0].chrom
+    length = genome.contigs.get(contig)
+    if length is None:
+        raise UnscorableError(Unscorable.CONTIG, f"no contig '{contig}'", _OTHER_GENOME)
+    at = 0
+    for one in some:
+        if one.chrom != contig or one.start < at:
+            what = "alleles of one haplotype overlap"
+            raise UnscorableError("overlap", what, "give alleles that it can have")
+        at = one.start + len(one.ref)
+        if at > length:
+            what = f"{one.start + 1}-{at} is outside {contig} (length {length})"
+            raise UnscorableError(Unscorable.OUTSIDE, what, _OTHER_GENOME)
+        if set(one.ref + one.alt) - set("ACGT"):
+            what = f"{one.ref}>{one.alt} has a letter that is no base"
+            raise UnscorableError(Unscorable.AMBIGUOUS, what, "give A, C, G and T")

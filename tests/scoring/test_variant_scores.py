@@ -1,0 +1,230 @@
+"""Scores of variants: against laws that can be summed, and against their own definitions."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_networks
+import torch
+from worlds import LongChain
+
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.schedule import Linear
+from genodiff.scoring.masked_reader import MaskedReader
+from genodiff.scoring.naive_variants import naive_chain, naive_llr, naive_nelbo
+from genodiff.scoring.span_scores import Estimate, run_steps, score_chain, score_llr
+from genodiff.scoring.spelling_pair import SpellingPair
+from genodiff.scoring.variant_scores import ScoreOptions, run_together, start_score
+from genodiff.scoring.window_scores import DRAWS, FIRST_ROUNDS, score_nelbo
+
+COMPLEMENT = np.array(tiny_networks.COMPLEMENT, np.uint8)
+TARGETS, MASK = (7, 8, 9, 10), 3
+
+
+def make_chain(length: int = 40, seed: int = 0) -> LongChain:
+    """A Markov chain whose letters depend on one another in no symmetric way."""
+    rows = torch.from_numpy(np.random.default_rng(seed).dirichlet(np.full(4, 0.6), 4))
+    return LongChain(0.9 * rows + 0.025, length)
+
+
+def log_p(chain: LongChain, ids: Sequence[int]) -> float:
+    """log p of a window, base after base."""
+    states = [TARGETS.index(int(i)) for i in ids]
+    rest = sum(math.log(chain.transition[a, b]) for a, b in itertools.pairwise(states))
+    return math.log(chain.stationary[states[0]]) + rest
+
+
+def log_p_span(chain: LongChain, ids: Sequence[int], span: Sequence[bool]) -> float:
+    """log p(span | flanks), by summing over all that could stand in the span."""
+    at = [i for i, here in enumerate(span) if here]
+    total = []
+    for letters in itertools.product(TARGETS, repeat=len(at)):
+        other = list(ids)
+        for i, letter in zip(at, letters, strict=True):
+            other[i] = letter
+        total.append(log_p(chain, other))
+    return log_p(chain, ids) - float(np.logaddexp.reduce(total))
+
+
+def make_pair(
+    seed: int, ref: int, alt: int, *, flank: int = 8, targets: Sequence[int] = TARGETS
+) -> SpellingPair:
+    """A random pair with spans of `ref` and `alt` bases that differ in every base they share."""
+    rng = np.random.default_rng(seed)
+    left, right, first = (rng.choice(targets, n) for n in (flank, flank, max(ref, alt)))
+    second = np.array([rng.choice([i for i in targets if i != one]) for one in first])
+    spans = [np.repeat([False, True, False], [flank, n, flank]) for n in (ref, alt)]
+    spellings = [
+        np.concatenate([left, some, right]).astype(np.uint8) for some in (first[:ref], second[:alt])
+    ]
+    return SpellingPair(*spellings, *spans)
+
+
+def make_reader(denoiser: Any, **options: Any) -> MaskedReader:
+    return MaskedReader(denoiser, MaskedDiffusion(Linear(), MASK, TARGETS), **options)
+
+
+def read_network(strands: str = "paired", **options: Any) -> MaskedReader:
+    both = strands == "single"
+    network = tiny_networks.network(strands=strands)
+    return make_reader(network, complement=COMPLEMENT, both_strands=both, **options)
+
+
+WIDTHS = [(1, 1), (2, 2), (4, 4), (3, 0), (0, 4), (2, 5), (6, 6), (7, 1)]
+
+
+@pytest.mark.parametrize(("ref", "alt"), WIDTHS)
+def test_chain_is_the_conditional_log_ratio_of_an_exact_denoiser(ref: int, alt: int) -> None:
+    chain, pair = make_chain(), make_pair(ref + 10 * alt, ref, alt)
+    found = run_steps(
+        score_chain(make_reader(chain.denoiser), pair, 1, 4), make_reader(chain.denoiser)
+    )
+    wanted = log_p_span(chain, pair.alt, pair.alt_span) - log_p_span(chain, pair.ref, pair.ref_span)
+    assert found.value == pytest.approx(wanted, abs=1e-6)
+    assert found.se == pytest.approx(0, abs=1e-6)
+
+
+def test_llr_is_exact_for_one_base_and_not_for_two() -> None:
+    chain = make_chain()
+    reader = make_reader(chain.denoiser)
+    for width, exact in ((1, True), (2, False)):
+        pair = make_pair(3, width, width)
+        found = run_steps(score_llr(reader, pair), reader)
+        wanted = log_p_span(chain, pair.alt, pair.alt_span) - log_p_span(
+            chain, pair.ref, pair.ref_span
+        )
+        assert (abs(found.value - wanted) < 1e-6) == exact
+        assert found.windows == 1
+
+
+@pytest.mark.parametrize(("ref", "alt"), [(1, 1), (3, 3), (0, 2), (3, 1)])
+def test_fast_forms_are_the_naive_forms(ref: int, alt: int) -> None:
+    reader = read_network()
+    process, pair = reader.diffusion, make_pair(5, ref, alt, flank=3)
+    assert run_steps(score_llr(reader, pair), reader).value == pytest.approx(
+        naive_llr(reader.denoiser, process, pair), abs=1e-5
+    )
+    assert run_steps(score_chain(reader, pair, 1, 8), reader).value == pytest.approx(
+        naive_chain(reader.denoiser, process, pair), abs=1e-5
+    )
+    found = run_steps(score_nelbo(reader, pair, 1, 0.1, 2000), reader)
+    naive = naive_nelbo(reader.denoiser, process, pair)
+    assert abs(found.value - naive) < 4 * found.se + 1e-4
+    assert found.se < 0.2
+
+
+def test_drawn_orders_agree_with_all_orders() -> None:
+    reader, pair = read_network(), make_pair(6, 4, 4, flank=4)
+    drawn = run_steps(score_chain(reader, pair, 1, 3), reader)
+    every = run_steps(score_chain(reader, pair, 1, 4), reader)
+    assert every.se == 0 < drawn.se
+    assert every.value == pytest.approx(
+        naive_chain(reader.denoiser, reader.diffusion, pair), abs=1e-5
+    )
+    assert abs(drawn.value - every.value) < 5 * drawn.se
+
+
+METHODS = ["llr", "chain", "nelbo"]
+
+
+def score(reader: MaskedReader, pair: SpellingPair, method: Any, seed: int = 1) -> Estimate:
+    return run_steps(start_score(reader, pair, ScoreOptions(method, se=9.0, seed=seed)), reader)
+
+
+@pytest.mark.parametrize("strands", ["paired", "single"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("ref", "alt"), [(1, 1), (7, 7), (7, 2), (0, 9)])
+def test_swapping_turns_the_sign_and_the_other_strand_changes_nothing(
+    strands: str, method: str, ref: int, alt: int
+) -> None:
+    reader, pair = read_network(strands), make_pair(7, ref, alt)
+    found = score(reader, pair, method)
+    assert score(reader, pair.swap(), method)[:2] == (-found.value, found.se)
+    assert score(reader, pair.turn(COMPLEMENT), method) == found
+    assert found.value != 0
+
+
+@pytest.mark.parametrize("method", ["llr", "chain"])
+def test_a_network_of_paired_strands_is_invariant_by_itself(method: Any) -> None:
+    plain, pair = make_reader(read_network().denoiser), make_pair(8, 3, 3)
+    assert plain.complement is None  # so nothing is turned before it is scored
+    turned = score(plain, pair.turn(COMPLEMENT), method).value
+    assert score(plain, pair, method).value == pytest.approx(turned, abs=1e-5)
+
+
+def test_both_strands_of_a_network_that_reads_one_are_averaged() -> None:
+    reader, pair = read_network("single"), make_pair(9, 1, 1)
+    given = make_reader(reader.denoiser)
+    parts = [score(given, some, "llr").value for some in (pair, pair.turn(COMPLEMENT))]
+    assert abs(parts[0] - parts[1]) > 1e-3
+    assert score(reader, pair, "llr").value == pytest.approx(sum(parts) / 2, abs=1e-12)
+
+
+def test_company_batches_and_threads_change_no_bit() -> None:
+    pairs = [make_pair(i, 1 + i % 3, 1 + i % 4) for i in range(5)]
+
+    def run(order: Sequence[int], batch_size: int, method: Any) -> dict[int, Estimate]:
+        reader = read_network(batch_size=batch_size)
+        jobs = [start_score(reader, pairs[i], ScoreOptions(method, se=9.0)) for i in order]
+        return dict(zip(order, run_together(jobs, reader), strict=True))
+
+    for method, batch_size in (("chain", 5), ("nelbo", 32)):
+        alone = {i: score(read_network(batch_size=1), pair, method) for i, pair in enumerate(pairs)}
+        assert run(range(4, -1, -1), batch_size, method) == alone
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        few = run([1, 0], 2, "chain")
+    finally:
+        torch.set_num_threads(threads)
+    assert few == run([0, 1], 1, "chain")
+
+
+def test_one_window_serves_all_that_ask_for_it() -> None:
+    reader = read_network()
+    pair = make_pair(1, 1, 1)
+    others = [i for i in TARGETS if i != pair.ref[8]]
+    jobs = []
+    for other in others:
+        alt = pair.ref.copy()
+        alt[8] = other
+        some = SpellingPair(pair.ref, alt, pair.ref_span, pair.alt_span)
+        jobs.append(score_llr(reader, some))
+    found = [estimate.value for estimate in run_together(jobs, reader)]
+    assert len(set(found)) == 3
+    assert reader.evaluations == 1
+
+
+def test_draws_depend_on_the_seed_and_the_pair() -> None:
+    reader = read_network()
+    one, other = make_pair(1, 5, 5), make_pair(2, 5, 5)
+    assert one.key() == one.swap().key() != other.key()
+    assert score(reader, one, "nelbo", 1).value != score(reader, one, "nelbo", 2).value
+
+
+def test_nelbo_stops_at_the_wanted_error_or_at_its_limit() -> None:
+    chain, pair = make_chain(), make_pair(3, 2, 2)
+    reader = make_reader(chain.denoiser)
+    loose, close = (run_steps(score_nelbo(reader, pair, 1, se, 10**6), reader) for se in (9, 0.05))
+    assert loose.freedom == FIRST_ROUNDS - 1
+    assert close.se < 0.06 < loose.se
+    assert close.freedom > loose.freedom
+    limited = run_steps(score_nelbo(reader, pair, 1, 1e-4, 400), reader)
+    assert limited.freedom + 1 == 400 // (2 * DRAWS)
+    assert limited.se > 1e-4
+
+
+@pytest.mark.slow
+def test_intervals_of_nelbo_hold_the_truth_as_often_as_they_say() -> None:
+    chain, inside = make_chain(), 0
+    reader = make_reader(chain.denoiser, batch_size=256)
+    widths = [(1, 1), (3, 3), (0, 4), (5, 2)]
+    for number in range(1000):
+        pair = make_pair(number, *widths[number % 4], flank=10)
+        found = run_steps(score_nelbo(reader, pair, 1, 0.3, 10**5), reader)
+        low, high = found.ci95
+        inside += low <= log_p(chain, pair.alt) - log_p(chain, pair.ref) <= high
+    assert 930 <= inside <= 970
