@@ -1,14 +1,15 @@
 """Many sites of one window from one evaluation, where the model leaves them independent.
 
-A contig is cut into tiles of half a context. A site's tile stands in the middle of one window, and
-in that window every `spacing`-th base of the tile is masked, the site among them. All sites of the
-tile with the same remainder share this evaluation. Which bases are masked depends on the place in
-the contig alone, never on the variants of a file: so a score has the same bits in any order, shard
-and company.
+A contig is cut into tiles of half a context. A tile stands in the middle of one window, and in that
+window every `spacing`-th base of the tile is masked, the site among them. All sites of the tile
+with the same remainder share this evaluation. Which bases are masked depends on the place in the
+contig alone, never on the variants of a file: so a score has the same bits in any order, shard and
+company.
 
-It is an approximation. Bases `spacing` apart do not see one another, and a site is not in the
-middle of its window. `measure_spacing` scores sites of the genome both ways, and takes the smallest
-spacing whose scores agree with those of `llr` to `TOLERANCE`.
+Bases that are masked together do not see one another. `measure_spacing` scores sites of the genome
+in these windows alone and in company, and takes the smallest spacing at which none differs by more
+than `TOLERANCE`. A site is also not in the middle of its window: it has at least a quarter of the
+context on either side. `--exact` gives each site a window of its own, with the site in the middle.
 """
 
 from collections.abc import Iterator
@@ -25,20 +26,19 @@ from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import Contigs, place_window
 
 TOLERANCE = 1e-3
-"""Nats by which a shared score may differ from `llr`."""
-SITES = 64
+"""Nats that the company of other sites may move a score by."""
+SITES = 32
 """Sites of the genome that a spacing is measured at."""
-_SHARE = 0.95  # of these sites are within the tolerance
-_SPACINGS = (8, 16, 32, 64, 128, 256, 512)
+_SHARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # sites of a tile that share an evaluation
 _TRIES = 20  # places for each site, before a genome of N is given up
 _SEED = 1
 
 
 class Spacing(NamedTuple):
-    """The spacing of masked bases, and how far shared scores were from `llr`, in nats."""
+    """The spacing of masked bases, and by how many nats company moved the scores of sites."""
 
     bases: int
-    error: float  # the largest of the 95 % of sites that agree best
+    median: float
     worst: float
     sites: int
 
@@ -91,35 +91,32 @@ def compare_bases(reader: MaskedReader, logs: Logs, ref: int, alt: int) -> float
 def measure_spacing(
     reader: MaskedReader, alphabet: Alphabet, genome: Contigs, context: int
 ) -> Spacing | None:
-    """The smallest spacing with errors below `TOLERANCE`, or None where none saves anything.
+    """The smallest spacing whose company moves no score by `TOLERANCE`, None where there is none.
 
-    The sites are drawn from the genome with a fixed seed, so every run finds the same.
+    A score is the log-ratio of any two bases. The sites are drawn from the genome with a fixed
+    seed, so every run finds the same.
     """
-    spacings = [spacing for spacing in _SPACINGS if 2 * spacing <= context // 2]
+    core = context // 2
     sites = list(draw_sites(reader, alphabet, genome, SITES))
-    if not sites or not spacings:
+    if not sites:
         return None
-    alone = []
-    for contig, site in sites:
-        start, end = place_window(site, site + 1, 1, context, genome.contigs[contig])
-        ids = alphabet.encode(genome.fetch(contig, start, end))
-        alone.append(mask_where(reader, ids, np.arange(start, end) == site))
-    exact = [logs[0] for logs in reader.read(alone)]
-    found = None
-    for spacing in reversed(spacings):
+
+    def read(spacing: int) -> list[Logs]:
         shared = [
             share_window(genome, alphabet, reader, contig, site, context, spacing)
             for contig, site in sites
         ]
         logs = reader.read([one.window for one in shared])
-        errors = sorted(
-            float(np.ptp(some[one.place] - other))
-            for some, one, other in zip(logs, shared, exact, strict=True)
-        )
-        error = errors[int(np.ceil(_SHARE * len(errors))) - 1]
-        if error > TOLERANCE:
+        return [some[one.place] for some, one in zip(logs, shared, strict=True)]
+
+    alone, found = read(max(1, core)), None
+    for spacing in [core // share for share in _SHARES if core // share > 1]:
+        moved = [
+            float(np.ptp(one - other)) for one, other in zip(alone, read(spacing), strict=True)
+        ]
+        if max(moved) > TOLERANCE:
             break
-        found = Spacing(spacing, error, errors[-1], len(errors))
+        found = Spacing(spacing, float(np.median(moved)), max(moved), len(moved))
     return found
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
-from genodiff.io.variants import Allele, Unscorable
+from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.shared_sites import (
@@ -84,8 +84,9 @@ class ScoreOptions:
 class AlleleScore(NamedTuple):
     """The score of one allele or haplotype, in nats; positive where the alternative is likelier.
 
-    `value` is None where there is none, and `note` says why, in words joined by "; ". `se` is over random draws, 0.0 where
-    nothing was drawn. The window is [start, end) of the contig (0-based).
+    `value` is None where there is none, and `note` says why, in words joined by "; ". `se`
+    is over random draws, 0.0 where nothing was drawn. The window is [start, end) of the contig,
+    0-based.
     """
 
     value: float | None
@@ -106,7 +107,7 @@ class _Job(NamedTuple):
     method: str
     start: int
     end: int
-    shared: bool
+    light: bool  # one window or two, and no more
 
 
 def choose_method(pair: SpellingPair, method: Method) -> str:
@@ -200,7 +201,7 @@ class Scorer:
         spans = 0
         for one in alleles:
             held.append(self._start([one] if isinstance(one, Allele) else list(one)))
-            spans += isinstance(held[-1], _Job) and not held[-1].shared
+            spans += isinstance(held[-1], _Job) and not held[-1].light
             if spans == self._spans_held or len(held) == _SITES_HELD:
                 yield from self._finish(held)
                 held, spans = [], 0
@@ -213,15 +214,19 @@ class Scorer:
     def _start(self, alleles: list[Allele]) -> "_Job | AlleleScore":
         try:
             if not alleles:
-                raise UnscorableError(Unscorable.NO_ALT, "no allele", "give one at least")
+                raise UnscorableError("no_alt", "no allele", "give one at least")
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)
         except UnscorableError as fault:
-            return AlleleScore(None, None, None, self.options.method, 0, 0, 0, str(fault.reason))
+            return AlleleScore(None, None, None, self.options.method, 0, 0, 0, fault.reason)
         method = choose_method(cut.pair, self.options.method)
         if self.spacing is None or cut.pair.widths != (1, 1) or method == "nelbo":
             return _Job(
-                start_score(self.reader, cut.pair, self.options), method, cut.start, cut.end, False
+                start_score(self.reader, cut.pair, self.options),
+                method,
+                cut.start,
+                cut.end,
+                method == "llr",
             )
         shared = share_window(
             self.genome, self.alphabet, self.reader, cut.contig, alleles[0].start, self.context,
@@ -233,7 +238,7 @@ class Scorer:
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
         if np.array_equal(cut.pair.ref, cut.pair.alt):
-            raise UnscorableError(Unscorable.SAME, "both spellings are the same", "leave it out")
+            raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
 
     def _finish(self, held: list["_Job | AlleleScore"]) -> Iterator[AlleleScore]:
         estimates = run_together([one.steps for one in held if isinstance(one, _Job)], self.reader)

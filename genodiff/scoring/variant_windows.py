@@ -15,7 +15,7 @@ import numpy as np
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import DataError
-from genodiff.io.variants import Allele, Unscorable
+from genodiff.io.variants import Allele
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
 
 LONGEST_SPAN = 1024
@@ -122,7 +122,7 @@ def cut_window(
         ref = letters[one.start - start : at - start]
         if ref.upper() != one.ref.encode():
             what = f"the reference has {ref.decode('latin-1')}, not {one.ref}"
-            raise UnscorableError(Unscorable.REF, what, _OTHER_GENOME)
+            raise UnscorableError("ref_mismatch", what, _OTHER_GENOME)
         parts.append(Part(one.ref.encode(), one.alt.encode(), True))
     parts.append(Part.same(letters[at - start :]))
     return CutWindow(contig, start, end, join_parts(parts, alphabet.encode))
@@ -144,7 +144,7 @@ def _check(genome: Contigs, some: Sequence[Allele]) -> None:
     contig = some[0].chrom
     length = genome.contigs.get(contig)
     if length is None:
-        raise UnscorableError(Unscorable.CONTIG, f"no contig '{contig}'", _OTHER_GENOME)
+        raise UnscorableError("unknown_contig", f"no contig '{contig}'", _OTHER_GENOME)
     at = 0
     for one in some:
         if one.chrom != contig or one.start < at:
@@ -153,7 +153,7 @@ def _check(genome: Contigs, some: Sequence[Allele]) -> None:
         at = one.start + len(one.ref)
         if at > length:
             what = f"{one.start + 1}-{at} is outside {contig} (length {length})"
-            raise UnscorableError(Unscorable.OUTSIDE, what, _OTHER_GENOME)
+            raise UnscorableError("outside_contig", what, _OTHER_GENOME)
         if set(one.ref + one.alt) - set("ACGT"):
             what = f"{one.ref}>{one.alt} has a letter that is no base"
-            raise UnscorableError(Unscorable.AMBIGUOUS, what, "give A, C, G and T")
+            raise UnscorableError("ambiguous_base", what, "give A, C, G and T")
