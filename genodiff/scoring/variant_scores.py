@@ -100,7 +100,7 @@ class AlleleScore(NamedTuple):
     doubled: float | None = None  # the value at double context
 
 
-class _Job(NamedTuple):
+class _ScoreJob(NamedTuple):
     """One score under way."""
 
     steps: Steps
@@ -197,11 +197,11 @@ class Scorer:
 
     def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
         """A score for each, in their order."""
-        held: list[_Job | AlleleScore] = []
+        held: list[_ScoreJob | AlleleScore] = []
         spans = 0
         for one in alleles:
             held.append(self._start([one] if isinstance(one, Allele) else list(one)))
-            spans += isinstance(held[-1], _Job) and not held[-1].light
+            spans += isinstance(held[-1], _ScoreJob) and not held[-1].light
             if spans == self._spans_held or len(held) == _SITES_HELD:
                 yield from self._finish(held)
                 held, spans = [], 0
@@ -211,7 +211,7 @@ class Scorer:
     def _spans_held(self) -> int:
         return max(1, min(_SPANS_HELD, _BYTES_HELD // (_WINDOWS * self.context)))
 
-    def _start(self, alleles: list[Allele]) -> "_Job | AlleleScore":
+    def _start(self, alleles: list[Allele]) -> "_ScoreJob | AlleleScore":
         try:
             if not alleles:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
@@ -221,7 +221,7 @@ class Scorer:
             return AlleleScore(None, None, None, self.options.method, 0, 0, 0, fault.reason)
         method = choose_method(cut.pair, self.options.method)
         if self.spacing is None or cut.pair.widths != (1, 1) or method == "nelbo":
-            return _Job(
+            return _ScoreJob(
                 start_score(self.reader, cut.pair, self.options),
                 method,
                 cut.start,
@@ -233,15 +233,17 @@ class Scorer:
             self.spacing.bases,
         )  # fmt: skip
         steps = score_shared(self.reader, shared, *allele_ids(self.alphabet, alleles[0]))
-        return _Job(steps, method, shared.start, shared.end, True)
+        return _ScoreJob(steps, method, shared.start, shared.end, True)
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
         if np.array_equal(cut.pair.ref, cut.pair.alt):
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
 
-    def _finish(self, held: list["_Job | AlleleScore"]) -> Iterator[AlleleScore]:
-        estimates = run_together([one.steps for one in held if isinstance(one, _Job)], self.reader)
+    def _finish(self, held: list["_ScoreJob | AlleleScore"]) -> Iterator[AlleleScore]:
+        estimates = run_together(
+            [one.steps for one in held if isinstance(one, _ScoreJob)], self.reader
+        )
         for one in held:
             if isinstance(one, AlleleScore):
                 yield one
