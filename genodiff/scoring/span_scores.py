@@ -113,7 +113,7 @@ def count_distinct(windows: list[Ids]) -> int:
     return len({window.tobytes() for window in windows})
 
 
-class _Plan(NamedTuple):
+class _ChainPlan(NamedTuple):
     """Masks of one spelling, and the weight of each masked base's logarithm in each value."""
 
     masks: list[Flags]
@@ -127,11 +127,11 @@ class _Plan(NamedTuple):
         return found
 
 
-def _plan_chain(span: Flags, key: int, seed: int, orders: int) -> _Plan:
+def _plan_chain(span: Flags, key: int, seed: int, orders: int) -> _ChainPlan:
     at = np.flatnonzero(span)
     m = len(at)
     if m == 0:
-        return _Plan([], [], 1)
+        return _ChainPlan([], [], 1)
     if 2**m - 1 <= orders * m:
         return _plan_all_orders(span, at)
     draws = generator(seed, Purpose.VARIANT_ORDER, key, m)
@@ -145,10 +145,10 @@ def _plan_chain(span: Flags, key: int, seed: int, orders: int) -> _Plan:
             chosen = weights.setdefault(content, np.zeros((orders, int(mask.sum()))))
             chosen[number, int(mask[:base].sum())] += 1.0
             mask[base] = False
-    return _Plan(list(masks.values()), list(weights.values()), orders)
+    return _ChainPlan(list(masks.values()), list(weights.values()), orders)
 
 
-def _plan_all_orders(span: Flags, at: NDArray[np.int64]) -> _Plan:
+def _plan_all_orders(span: Flags, at: NDArray[np.int64]) -> _ChainPlan:
     m, masks, weights = len(at), [], []
     for k in range(1, m + 1):
         share = 1 / (k * math.comb(m, k))
@@ -157,7 +157,7 @@ def _plan_all_orders(span: Flags, at: NDArray[np.int64]) -> _Plan:
             mask[list(chosen)] = True
             masks.append(mask)
             weights.append(np.full((1, k), share))
-    return _Plan(masks, weights, 1)
+    return _ChainPlan(masks, weights, 1)
 
 
 def take_logs(reader: MaskedReader, logs: Logs, ids: Ids) -> NDArray[np.float64]:

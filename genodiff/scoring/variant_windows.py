@@ -69,7 +69,7 @@ class UnscorableError(DataError):
         return type(self), (self.reason, self.what, self.fix)
 
 
-class Part(NamedTuple):
+class WindowPart(NamedTuple):
     """A stretch of a window in both spellings, and whether it is one in which they differ."""
 
     ref: bytes
@@ -114,21 +114,21 @@ def cut_window(
         raise UnscorableError("too_long", what, "score shorter variants")
     start, end = place_window(first, last, width, context, genome.contigs[contig])
     letters = genome.fetch(contig, start, end)
-    parts: list[Part] = []
+    parts: list[WindowPart] = []
     at = start
     for one in some:
-        parts.append(Part.same(letters[at - start : one.start - start]))
+        parts.append(WindowPart.same(letters[at - start : one.start - start]))
         at = one.start + len(one.ref)
         ref = letters[one.start - start : at - start]
         if ref.upper() != one.ref.encode():
             what = f"the reference has {ref.decode('latin-1')}, not {one.ref}"
             raise UnscorableError("ref_mismatch", what, _OTHER_GENOME)
-        parts.append(Part(one.ref.encode(), one.alt.encode(), True))
-    parts.append(Part.same(letters[at - start :]))
+        parts.append(WindowPart(one.ref.encode(), one.alt.encode(), True))
+    parts.append(WindowPart.same(letters[at - start :]))
     return CutWindow(contig, start, end, join_parts(parts, alphabet.encode))
 
 
-def join_parts(parts: Sequence[Part], encode: Callable[[bytes], Ids]) -> SpellingPair:
+def join_parts(parts: Sequence[WindowPart], encode: Callable[[bytes], Ids]) -> SpellingPair:
     """The pair whose spellings are the parts' letters, one after the other."""
     ref, alt = b"".join(one.ref for one in parts), b"".join(one.alt for one in parts)
     differs = [one.differs for one in parts]

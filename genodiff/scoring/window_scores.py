@@ -51,7 +51,7 @@ _AT_A_TIME = 16  # rounds whose windows are held together
 def score_nelbo(reader: MaskedReader, pair: SpellingPair, seed: int, se: float, most: int) -> Steps:
     """Rounds until the standard error is `se` nats, or `most` windows have been asked for."""
     key = pair.key()
-    spellings = (_Spelling(reader, pair, False), _Spelling(reader, pair, True))
+    spellings = (_DrawnSpelling(reader, pair, False), _DrawnSpelling(reader, pair, True))
     windows = [window for one in spellings for window in one.control_windows]
     logs = yield windows
     for number, one in enumerate(spellings):
@@ -75,13 +75,13 @@ def score_nelbo(reader: MaskedReader, pair: SpellingPair, seed: int, se: float, 
     return Estimate(math.fsum(values) / len(values), error, len(values) - 1, asked)
 
 
-class _Draw(NamedTuple):
+class _WindowDraw(NamedTuple):
     window: Ids
     mask: Flags
     scale: float  # n / k, 0 where nothing can be masked
 
 
-class _Spelling:
+class _DrawnSpelling:
     """One spelling of a pair, and the controls of its bases."""
 
     def __init__(self, reader: MaskedReader, pair: SpellingPair, of_alt: bool) -> None:
@@ -102,10 +102,10 @@ class _Spelling:
         for mask, some in zip(self._phases, logs, strict=True):
             self._controls[mask] = -take_logs(self._reader, some, self._ids[mask])
 
-    def draw_rounds(self, key: int, seed: int, rounds: range) -> list[_Draw]:
+    def draw_rounds(self, key: int, seed: int, rounds: range) -> list[_WindowDraw]:
         return [draw for number in rounds for draw in self._draw_round(key, seed, number)]
 
-    def _draw_round(self, key: int, seed: int, number: int) -> Iterator[_Draw]:
+    def _draw_round(self, key: int, seed: int, number: int) -> Iterator[_WindowDraw]:
         draws = generator(seed, Purpose.VARIANT_MASK, key, number)
         turn, span = draws.random(), self._span
         for slot in range(DRAWS):
@@ -116,9 +116,9 @@ class _Spelling:
             k = min(math.ceil(t * self._n), self._n)
             mask = choose_smallest(u, self._maskable, k)
             window = mask_where(self._reader, self._ids, mask)
-            yield _Draw(window, mask, self._n / k if k else 0.0)
+            yield _WindowDraw(window, mask, self._n / k if k else 0.0)
 
-    def price(self, draws: list[_Draw], logs: list[Logs]) -> NDArray[np.float64]:
+    def price(self, draws: list[_WindowDraw], logs: list[Logs]) -> NDArray[np.float64]:
         """The estimate of the bound that each draw gives, in nats."""
         known = math.fsum(self._controls[self._maskable])
         found = [
