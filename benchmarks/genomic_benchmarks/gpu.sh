@@ -7,11 +7,11 @@ jobs=${JOBS:-4}
 run="$out/hg38-caduceus-ps-470k"
 if [ "$1" = plan ]; then
     genodiff train hg38 --preset caduceus-ps-470k --batch-size 1024 --max-steps 10000 --precision bf16 --out "$run" --plan
-    genodiff finetune genomic-benchmarks --model scratch:caduceus-ps-470k --model baselines --jobs "$jobs" --plan
+    genodiff finetune genomic-benchmarks --head mean --model scratch:caduceus-ps-470k --model baselines --jobs "$jobs" --plan
     exit
 fi
 genodiff train hg38 --preset caduceus-ps-470k --batch-size 1024 --max-steps 10000 --precision bf16 --out "$run"
 for split in official dedup chrom-holdout; do
-    genodiff finetune genomic-benchmarks --split $split --model "$run" --model scratch --model baselines --jobs "$jobs" --out "$out/sweep"
+    genodiff finetune genomic-benchmarks --head mean --split $split --model "$run" --model scratch --model baselines --jobs "$jobs" --out "$out/sweep"
 done
-genodiff finetune genomic-benchmarks --protocol mdlm --model "$run" --jobs "$jobs" --out "$out/sweep"
+genodiff finetune genomic-benchmarks --head mean --protocol mdlm --model "$run" --jobs "$jobs" --out "$out/sweep"

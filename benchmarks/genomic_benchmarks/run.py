@@ -124,6 +124,8 @@ def measure(asked: argparse.Namespace, more: list[str]) -> None:
         )
     common = [
         *models,
+        "--head",
+        "mean",
         "--seeds",
         asked.seeds,
         "--jobs",

@@ -160,6 +160,8 @@ def finetuning(asked: argparse.Namespace, models: list[str]) -> list[object]:
         asked.tasks,
         *named,
         *fewer,
+        "--head",
+        "mean",
         "--seeds",
         asked.seeds,
     ]

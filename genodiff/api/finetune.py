@@ -59,6 +59,8 @@ def finetune(
     weight_decay: float | None = None,
     head: str | None = None,
     parts: int | None = None,
+    shift: int | None = None,
+    budget: float | None = None,
     dropout: float | None = None,
     patience: int | None = None,
     precision: Literal["fp32", "bf16"] | None = None,
@@ -78,7 +80,9 @@ def finetune(
     `sequence`, `label`, `kind` and `metric` for your own. `model` names runs, `scratch`,
     `scratch:PRESET` and baselines. `similarity` is the threshold of the split homology.
     `exclude_overlap` leaves out, for all models, the test examples of whose 24-mers pretraining saw
-    some, half or all. Settings of a fit that are None are the protocol's.
+    some, half or all. Settings of a fit that are None are the protocol's. Validation on seed 1
+    chooses the `head` where it is None or "auto"; with a `budget` in minutes for each model and
+    task it chooses learning rate, epochs, weight decay, dropout and augmentation too.
 
     The folder `out` (default: runs/finetune-NAME) is resumed where it exists. Returned are `out`,
     `rows` (those of its results.jsonl that belong to this plan), `files` (RESULTS.md and
@@ -105,9 +109,14 @@ def finetune(
     over = {
         "rc": rc, "epochs": epochs, "max_steps": max_steps, "batch_size": batch_size, "lr": lr,
         "weight_decay": weight_decay, "head": head, "parts": parts, "dropout": dropout,
-        "patience": patience, "precision": precision, "max_length": max_length,
+        "shift": shift, "patience": patience, "precision": precision, "max_length": max_length,
     }  # fmt: skip
     over = {key: value for key, value in over.items() if value is not None}
+    choose_head = over.get("head", "auto") == "auto" and parts is None
+    if over.get("head") == "auto":
+        del over["head"]
+    if budget is not None and budget <= 0:
+        raise UsageError(f"--budget {budget:g} is no time", fix="give minutes above 0")
     own = {
         "test": test, "valid": valid, "name": name, "sequence": sequence,
         "labels": tuple(label), "kind": kind, "metric": metric, "max_length": max_length,
@@ -136,7 +145,9 @@ def finetune(
         search,
         grid,
         "new" if keep_weights is None else "all" if keep_weights else "none",
+        budget=budget,
         exclude=exclude_overlap,
+        choose_head=choose_head,
     )
     if exclude_overlap and not any(m.kind == "checkpoint" for m in sweep_plan.models):
         raise UsageError(

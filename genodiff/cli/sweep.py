@@ -61,13 +61,20 @@ class FitFlags:
     head: Annotated[
         str | None,
         Parameter(
-            help="How the features of positions are pooled: mean, parts, attention or conv "
-            "[the task's, mostly mean]."
+            help="How the features of positions are pooled: mean, parts, attention, conv, or auto, "
+            "which validation chooses on seed 1 [auto]."
         ),
     ] = None
     parts: Annotated[
         int | None,
         Parameter(help="Head parts: the number of stretches whose means are read [7]."),
+    ] = None
+    shift: Annotated[
+        int | None,
+        Parameter(
+            converter=convert_whole_number,
+            help="Training leaves out up to this many bases at each end, drawn anew each epoch.",
+        ),
     ] = None
     dropout: Annotated[
         float | None, Parameter(help="Share of pooled features dropped in training.")
@@ -167,6 +174,13 @@ class SweepFlags:
             "half [half, where no word follows] or all of their 24-mers.",
         ),
     ] = None
+    budget: Annotated[
+        float | None,
+        Parameter(
+            help="Minutes for choosing the settings of each model on each task by validation: "
+            "head, learning rate, epochs, weight decay, dropout, strands and shifts."
+        ),
+    ] = None
     keep_weights: Annotated[
         bool | None,
         Parameter(
@@ -258,6 +272,7 @@ def run_sweep(
         grid=flags.grid,
         search=flags.search,
         exclude_overlap=read_level(flags.exclude_overlap),
+        budget=flags.budget,
         keep_weights=flags.keep_weights,
         margin=flags.margin,
         device=common.device,

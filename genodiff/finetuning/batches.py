@@ -48,6 +48,14 @@ class EncodedPart(NamedTuple):
             starts=self.starts[rows], lengths=self.lengths[rows], labels=self.labels[rows]
         )
 
+    def crop(self, seed: int, epoch: int, most: int) -> "EncodedPart":
+        """The examples without up to `most` tokens at each end, drawn anew for each epoch."""
+        cut = uniforms(seed, Purpose.FINETUNE_STRAND, epoch, 2 * self.n, sub_index=1)
+        left, right = np.floor(cut.reshape(2, self.n) * (most + 1)).astype(np.int64)
+        kept = self.lengths > 2 * most  # a shorter one stays whole
+        left, right = left * kept, right * kept
+        return self._replace(starts=self.starts + left, lengths=self.lengths - left - right)
+
     def collate(self, rows: Index, extra: int = 0) -> tuple[Tensor, Tensor]:
         """Ids (B, L) padded on the right to the longest and `extra` more, and lengths (B)."""
         lengths = self.lengths[rows]

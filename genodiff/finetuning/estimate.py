@@ -18,9 +18,10 @@ import torch
 from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
 from genodiff.finetuning.batches import encode, split_passes
+from genodiff.finetuning.budget import FINALISTS, SHARES
 from genodiff.finetuning.cnn import count_weights
 from genodiff.finetuning.fit import count_outputs, sum_loss
-from genodiff.finetuning.head import Classifier
+from genodiff.finetuning.head import Classifier, list_heads
 from genodiff.finetuning.kmer_regression import N_FEATURES
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import GRIDS, FitSettings
@@ -117,6 +118,8 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                         device
                     )
                     row |= _of_network(classifier, seen, settings, _tries(plan, method))
+                    if plan.budget is not None and row["seconds"] is not None:
+                        row["seconds"] += 60 * plan.budget / plan.seeds
                 row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
@@ -154,7 +157,10 @@ def _tries(plan: SweepPlan, method: str) -> float:
                 for axis in GRIDS.get(plan.request.suite, GRIDS["genomic-benchmarks"]).values()
             )
         )
-    return 1.0 + plan.search / plan.seeds
+    own = 0.0
+    if plan.choose_head and plan.budget is None:
+        own = SHARES[0] * len(list_heads()) + FINALISTS - 1  # one whole fit is that of seed 1
+    return 1.0 + (plan.search + own) / plan.seeds
 
 
 def _of_network(

@@ -276,6 +276,7 @@ def fit(
         run.load(state, identity)
     began, saved = time.monotonic() - run.seconds, time.monotonic()
     while run.epoch < epochs and not _given_up(run):
+        shown = train.crop(seed, run.epoch, settings.shift) if settings.shift else train
         batches = shuffle_batches(train.lengths, settings.batch_size, seed, run.epoch)
         flips = (
             draw_turned(seed, run.epoch, train.n)
@@ -286,7 +287,7 @@ def fit(
             rows = batches[run.batch]
             for group in run.optimizer.param_groups:
                 group["lr"] = settings.learning_rate(run.step, steps)
-            run.loss += _step(run, train, rows, flips)
+            run.loss += _step(run, shown, rows, flips)
             run.batch += 1
             run.step += 1
             run.seconds = time.monotonic() - began

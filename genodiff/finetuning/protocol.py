@@ -65,6 +65,10 @@ class FitSettings(Settings):
         int,
         Field(ge=1, le=64, description="stretches of a sequence that the head reads the means of"),
     ] = 1
+    shift: Annotated[
+        int,
+        Field(ge=0, le=1000, description="bases at most that training leaves out at each end"),
+    ] = 0
     patience: Annotated[
         int | None, Field(ge=1, description="stop after so many epochs without a better validation")
     ] = None

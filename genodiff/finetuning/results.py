@@ -10,6 +10,7 @@ everything that decides its value: data, network, settings, seed.
     metric, value, ci95                                      the task's first metric on test
     metrics                                                  all metrics, by name
     valid, valid_metric, best_epoch, epochs                  how the epoch was chosen
+    choices, choice_seconds                                  how validation chose the settings
     n_train, n_valid, n_test                                 examples
     cut_train, cut_test, max_length                          how many were shortened, and to what
     data                                                     sha256 of sequences and labels
@@ -31,7 +32,7 @@ from genodiff.tasks.examples import Examples
 from genodiff.tasks.task import TaskData
 
 FILE = "results.jsonl"
-TIMES = ("seconds", "created", "device", "threads", "git", "genodiff")
+TIMES = ("seconds", "choice_seconds", "created", "device", "threads", "git", "genodiff")
 """Keys of a row that may differ between two runs of the same unit."""
 
 _ORDER = ("suite", "task", "split", "model", "method", "setting", "seed", "key")

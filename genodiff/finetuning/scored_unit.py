@@ -18,7 +18,7 @@ from genodiff.finetuning.fit import Watch
 from genodiff.finetuning.fitted_unit import FittedUnit, fit_unit, null_nonfinite_key
 from genodiff.finetuning.predictor_files import can_keep, write_predictor
 from genodiff.finetuning.results import null_nonfinite
-from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, Unit
+from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, VALIDATION, Unit
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
 from genodiff.runs.folder import find_git_revision
@@ -26,7 +26,7 @@ from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure, measure_spread
 from genodiff.tasks.suite import Task
-from genodiff.tasks.task import TaskData
+from genodiff.tasks.task import TaskData, seed_split
 
 _log = logging.getLogger("genodiff")
 Keep = Literal["new", "all", "none"]
@@ -61,7 +61,7 @@ def run_unit(
     without is fitted again, and its row stays), or of `none`.
     """
     folder = unit.folder(out)
-    without_test = data._replace(test=data.test.take(np.zeros(0, np.int64)))
+    without_test = remove_test(data)
     if (folder / RESULT).exists():
         row = dict(read_json(folder / RESULT)["row"])
         if keep == "all" and can_keep(unit) and not (folder / PREDICTOR).exists():
@@ -75,6 +75,36 @@ def run_unit(
     if keep == "none":
         (folder / MODEL).unlink(missing_ok=True)
     return row
+
+
+def remove_test(data: TaskData) -> TaskData:
+    """The task with an empty test part, as a fit gets it."""
+    return data._replace(test=data.test.take(np.zeros(0, np.int64)))
+
+
+def try_unit(
+    unit: Unit, data: TaskData, out: Path, *, device: str = "cpu", watch: Watch | None = None
+) -> tuple[float, float]:
+    """(validation value, seconds) of a unit that is fitted and not scored.
+
+    Its predictions for the validation part are kept, to compare trials by. The test part is not
+    read. Raises `GenodiffError` for a fit that fails.
+    """
+    fitted = fit_unit(unit, remove_test(data), out, device=device, watch=watch)
+    valid = data.train.take(seed_split(data, unit.seed)[1])
+    path = unit.folder(out) / VALIDATION
+    if not path.exists():
+        atomic.write_bytes(path, _encode_predictions(fitted.predict(valid), valid))
+    return fitted.found["valid"], fitted.found["seconds"]
+
+
+def _encode_predictions(predicted: Floats, examples: Examples) -> bytes:
+    tensors = {
+        "predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)),
+        "truth": _truth(examples.labels),
+    }
+    tensors["lengths"] = torch.from_numpy(examples.lengths.astype(np.int64))
+    return encode_tensors(tensors)
 
 
 def _keep_again(
@@ -137,13 +167,10 @@ def score_unit(
         "genodiff": __version__, "git": find_git_revision(),
         "created": stamp_time(),
     }  # fmt: skip
-    tensors = {
-        "predicted": torch.from_numpy(np.ascontiguousarray(predicted, np.float32)),
-        "truth": _truth(test.labels),
-    }
-    tensors["lengths"] = torch.from_numpy(test.lengths.astype(np.int64))
+    if unit.choices:
+        row |= {"choices": unit.choices, "choice_seconds": unit.choice_seconds}
     folder.mkdir(parents=True, exist_ok=True)
-    atomic.write_bytes(folder / TEST, encode_tensors(tensors))
+    atomic.write_bytes(folder / TEST, _encode_predictions(predicted, test))
     history: dict[str, Any] = {
         k: fitted.found[k] for k in ("history", "tried") if k in fitted.found
     }
@@ -186,9 +213,11 @@ def _device() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
 
 
-def read_predictions(folder: Path) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
-    """(predicted, truth, lengths) of a unit that is done. Raises `CheckpointError`."""
-    tensors = read_tensors(folder / TEST)
+def read_predictions(
+    folder: Path, name: str = TEST
+) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
+    """(predicted, truth, lengths) of a unit that is done (or tried). Raises `CheckpointError`."""
+    tensors = read_tensors(folder / name)
     return (
         tensors["predicted"].double().numpy(),
         tensors["truth"].numpy(),

@@ -47,12 +47,21 @@ class Search:
             else []
         )
 
-    def add(self, unit: Unit, valid: float) -> None:
-        """Note a unit's validation value."""
+    def find(self, unit: Unit) -> tuple[float, float] | None:
+        """(validation value, seconds) of a unit that was tried here; None where it was not."""
+        for row in self._rows():
+            if row["key"] == unit.key and "seconds" in row:
+                valid = math.nan if row["valid"] is None else float(row["valid"])
+                return valid, float(row["seconds"])
+        return None
+
+    def add(self, unit: Unit, valid: float, seconds: float = 0.0) -> None:
+        """Note a unit's validation value, and how long its fit took."""
         row = {
             "suite": unit.suite, "task": unit.task, "model": unit.model.name,
             "seed": unit.seed, "key": unit.key,
             "metric": self.task.metrics[0], "valid": valid if math.isfinite(valid) else None,
+            "seconds": seconds,
             "settings": unit.settings.model_dump(mode="json"),
         }  # fmt: skip
         with FileLock(self.path.with_name(f".{FILE}.lock")):

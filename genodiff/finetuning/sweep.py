@@ -37,6 +37,7 @@ from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.search import Search, pick_best_settings
 from genodiff.finetuning.seen_tests import SeenTests, measure_seen_tests
+from genodiff.finetuning.selection import Selector
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
@@ -60,8 +61,9 @@ class SweepPlan(NamedTuple):
     """What a sweep does: which models, methods and seeds.
 
     `over` are settings that replace the protocol's; `keep` says which fits are kept for prediction.
-    `budget` are the minutes that choosing the settings of a model on a task may take.
-    `exclude` says which test examples are left out because pretraining saw them.
+    `budget` are the minutes that choosing the settings of a model on a task may take, and
+    `choose_head` says that validation chooses the head. `exclude` says which test examples are left
+    out because pretraining saw them.
     """
 
     request: DataRequest
@@ -76,6 +78,7 @@ class SweepPlan(NamedTuple):
     keep: Keep = "new"
     budget: float | None = None
     exclude: Level | None = None
+    choose_head: bool = False
 
 
 class TaskSummary(NamedTuple):
@@ -150,7 +153,7 @@ def make_units(
     setting: str,
 ) -> list[Unit]:
     """One unit per seed, from 1."""
-    what = {
+    what: dict[str, Any] = {
         "suite": plan.request.suite,
         "task": known.task.name,
         "split": known.split,
@@ -217,6 +220,8 @@ def sweep(
                             plan, known, model, settings, out, device, jobs, faults
                         )
                     some = make_units(plan, known, model, method, settings, setting)
+                    if model.kind != "baseline" and (plan.choose_head or plan.budget is not None):
+                        some = _select(plan, known, some, Workers(plan.request, out, device, jobs))
                     units += some
                     cost |= {unit.key: _cost(unit, known) for unit in some}
         units = _unique(units)
@@ -255,6 +260,16 @@ def sweep(
     own = (row for row in read_results(out) if row["key"] in keys)
     add_rows(out, [seen[row["task"]].add_to(row) for row in own])  # rows of older sessions too
     return [row for row in read_results(out) if row["key"] in keys]
+
+
+def _select(plan: SweepPlan, known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:
+    """The units of one model on one task, with the settings that validation chooses on seed 1."""
+    selector = Selector(units[0], known.task, place, plan.budget)
+    settings, choices, seconds = selector.select(units[0].settings, head=plan.choose_head)
+    change = {"settings": settings, "choices": choices, "choice_seconds": seconds}
+    if settings != units[0].settings:
+        change["setting"] = "chosen"
+    return [unit.model_copy(update=change) for unit in units]
 
 
 def _note_fault(outcome: UnitOutcome, faults: list[str]) -> None:

@@ -3,6 +3,7 @@
 UNITS/KEY/state.safetensors    where the fit is, while it runs
 UNITS/KEY/model.safetensors    the weights of its best epoch, network and head
 UNITS/KEY/fitted.json          what the fit found on the validation part
+UNITS/KEY/validation.safetensors  of a trial: its predictions for the validation part, and the truth
 UNITS/KEY/test.safetensors     the predictions for the test part, and the truth
 UNITS/KEY/predictor.json       what prediction needs beside the weights, with README.md
 UNITS/KEY/result.json          the row, and the history of the epochs: written last
@@ -11,18 +12,24 @@ UNITS/KEY/result.json          the row, and the history of the epochs: written l
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings
 
 MODEL, FITTED, TEST, RESULT = "model.safetensors", "fitted.json", "test.safetensors", "result.json"
+VALIDATION = "validation.safetensors"
 PREDICTOR, README = "predictor.json", "README.md"
 UNITS = "units"
 
 
 class Unit(Settings):
-    """What one unit is. `data` is the digest of the examples; `setting` names `settings`."""
+    """What one unit is. `data` is the digest of the examples; `setting` names `settings`.
+
+    `choices` says how validation chose the settings, and `choice_seconds` how long that took.
+    """
 
     suite: str
     task: str
@@ -32,6 +39,8 @@ class Unit(Settings):
     settings: FitSettings
     setting: str = "paper"
     seed: int
+    choices: list[dict[str, Any]] = Field(default_factory=list)
+    choice_seconds: float = 0.0
 
     @property
     def key(self) -> str:
@@ -55,6 +64,8 @@ class Unit(Settings):
                 del what["settings"]["parts"]  # older units had no parts and keep their key
             if self.settings.head in ("mean", "parts"):
                 del what["settings"]["head"]  # which the number of parts says
+            if self.settings.shift == 0:
+                del what["settings"]["shift"]
             if self.settings.budget is None:
                 del what["settings"]["budget"]
         return sha256_json(what)[:16]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from genodiff import __version__
 from genodiff.domain import DOMAINS
 from genodiff.errors import printable
+from genodiff.finetuning.choice_words import describe_choice
 
 if TYPE_CHECKING:
     from genodiff.finetuning.predictor_files import PredictorCard
@@ -45,6 +46,10 @@ def _what(card: PredictorCard) -> str:
     if card.network is not None:
         net = card.network.settings
         rows["network"] = f"{net.kind}, {net.d_model} wide, {net.n_layer} layers"
+    if card.settings is not None:
+        parts = card.settings.parts
+        rows["head"] = card.settings.head + (f" ({parts} stretches)" if parts > 1 else "")
+    rows |= {f"choice of {c['of']}": describe_choice(c) for c in card.choices}
     if card.pretraining.get("pretrained_on"):
         about = card.pretraining
         rows["pre-trained on"] = f"{about['pretrained_on']} ({about['checkpoint']})"

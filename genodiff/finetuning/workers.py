@@ -23,8 +23,7 @@ import torch
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError
 from genodiff.finetuning.fit import Tick
-from genodiff.finetuning.fitted_unit import fit_unit
-from genodiff.finetuning.scored_unit import Keep, run_unit
+from genodiff.finetuning.scored_unit import Keep, run_unit, try_unit
 from genodiff.finetuning.unit import Unit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.training.signals import Signals, ignore_signals
@@ -42,6 +41,7 @@ class UnitOutcome(NamedTuple):
     row: dict[str, Any] | None
     valid: float | None
     fault: GenodiffError | None
+    seconds: float = 0.0
 
 
 class Workers(NamedTuple):
@@ -105,8 +105,8 @@ def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], No
                 None,
                 None,
             )
-        found = fit_unit(unit, data, place.out, device=device, watch=watch).found
-        return UnitOutcome(unit, None, found["valid"], None)
+        valid, seconds = try_unit(unit, data, place.out, device=device, watch=watch)
+        return UnitOutcome(unit, None, valid, None, seconds)
     except Interrupted:
         raise
     except GenodiffError as fault:

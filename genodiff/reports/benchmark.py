@@ -15,6 +15,7 @@ from genodiff.reports import benchmark_figures as figures
 from genodiff.reports.benchmark_tables import (
     HOW,
     audit_text,
+    choice_notes,
     cut_notes,
     describe_comparisons,
     format_markdown,
@@ -75,6 +76,7 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
         "rows": make_table_rows(panel), "comparisons": make_comparison_rows(panel),
         "compared": describe_comparisons(panel),
         "audit": audit_text(panel), "cuts": cut_notes(panel),
+        "choices": choice_notes(panel),
         "figures": {k: Markup(v) for k, v in _figures(panel, f"task-{number}", networks,
         drawn).items()},
         "confusions": _confusions(panel, [n for n in drawn if n in panel.predictions][:3]),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from genodiff.domain import DNA, DOMAINS
+from genodiff.finetuning.choice_words import describe_choice
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.blocks import describe_duration
 from genodiff.reports.sweep_results import ModelResult, TaskResult
@@ -143,6 +144,7 @@ def _setting(row: dict[str, Any], domain: str) -> str:
         f", rc {s['rc']}" if DOMAINS[domain].has_two_strands else ""
     )
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
+    what += f", {s['head']}" if s.get("head") in ("attention", "conv") else ""
     if row["method"] == "probe":
         return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
@@ -167,6 +169,15 @@ def cut_notes(panel: TaskResult) -> list[str]:
 def list_seen_tests(panel: TaskResult) -> list[str]:
     """What pretraining saw of the test part, and what was left out of it: a sentence each."""
     return describe_seen_tests([row for line in panel.lines for row in line.rows])
+
+
+def choice_notes(panel: TaskResult) -> list[str]:
+    """How validation chose each line's settings."""
+    return [
+        f"{line.name}, {choice['of']} {describe_choice(choice)}"
+        for line in panel.lines
+        for choice in line.rows[0].get("choices", ())
+    ]
 
 
 def audit_text(panel: TaskResult) -> list[str]:
@@ -218,6 +229,9 @@ def format_markdown(panels: Sequence[TaskResult], sessions: Sequence[dict[str, A
         ]
         out += ["", *(f"- {sentence}" for sentence in list_seen_tests(p))]
         out += _format_comparisons(p)
+        if choices := choice_notes(p):
+            out += ["", "Chosen by validation, before the test part was opened:", ""]
+            out += [f"- {text}" for text in choices]
         out += ["", "Audit:", "```", *audit_text(p), "```", *cut_notes(p)]
     out += ["", "## How", ""]
     for session in sessions:

@@ -1,0 +1,214 @@
+"""Settings chosen by validation: the head, and with a budget the protocol too.
+
+Candidates are fitted with seed 1 on its train rows and judged on its validation rows, first in
+short and the best few in full (`budget`). What is chosen is frozen for all seeds. The fits are
+units that never see a test part. `search.jsonl` keeps what they found, so a sweep that was stopped
+makes the same choice. A whole fit of the chosen settings is the fit of seed 1: it is made once.
+
+Without a budget in minutes, `--head auto` takes a short fit of each head and two whole fits.
+"""
+
+import logging
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genodiff.counter import Purpose, generator, uniforms
+from genodiff.errors import GenodiffError
+from genodiff.finetuning.budget import TINY, Budget, Choice, choose_candidate
+from genodiff.finetuning.head import list_heads
+from genodiff.finetuning.pooling import HEADS
+from genodiff.finetuning.protocol import PARTS, FitSettings
+from genodiff.finetuning.scored_unit import read_predictions
+from genodiff.finetuning.search import Search
+from genodiff.finetuning.unit import VALIDATION, Unit
+from genodiff.finetuning.workers import Workers, run_units
+from genodiff.tasks.data_request import load_cached
+from genodiff.tasks.metrics import Floats, measure
+from genodiff.tasks.suite import Task
+from genodiff.tasks.task import seed_split
+
+_log = logging.getLogger("genodiff")
+_RESAMPLES = 200
+
+
+class Candidate(NamedTuple):
+    """Settings that are tried, and what they are called."""
+
+    name: str
+    settings: FitSettings
+
+
+class Selection(NamedTuple):
+    """The settings that were chosen, each choice as plain values, and the seconds that it took."""
+
+    settings: FitSettings
+    choices: list[dict[str, Any]]
+    seconds: float
+
+
+class Selector:
+    """Chooses the settings of one model on one task. `unit` is its unit of seed 1."""
+
+    def __init__(self, unit: Unit, task: Task, place: Workers, minutes: float | None) -> None:
+        self.unit, self.task, self.place = unit, task, place._replace(final=False)
+        self.log = Search(place.out, task, unit.model)
+        self.minutes, self.budget = minutes, Budget(minutes)
+        data = load_cached(place.request.model_dump_json(), task.name)
+        self.n_valid = len(seed_split(data, unit.seed)[1])
+
+    def select(self, start: FitSettings, *, head: bool) -> Selection:
+        """The settings to take in place of `start`; with `head`, its head is chosen as well.
+
+        Raises `Interrupted` after a signal, and `GenodiffError` where every candidate failed.
+        """
+        chosen, choices = start, []
+        stages = []
+        if head:
+            stages.append(("head", lambda s: list_head_candidates(s)))
+        if self.minutes is not None and start.method == "full":
+            stages.append(("protocol", lambda s: list_protocol_candidates(s, self.task)))
+        for what, list_candidates in stages:
+            candidates = list_candidates(chosen)
+            found = self._choose(candidates)
+            chosen = candidates[found.candidate].settings
+            choices.append(self._describe(what, candidates, found))
+            _log.info(
+                "%s %s: %s %s, chosen by validation (%s)",
+                self.task.name,
+                self.unit.model.name,
+                what,
+                candidates[found.candidate].name,
+                found.why,
+            )
+        return Selection(chosen, choices, self.budget.spent)
+
+    def _choose(self, candidates: Sequence[Candidate]) -> Choice:
+        if self.n_valid < TINY:
+            few = f"{self.n_valid} validation examples are too few to choose by"
+            return Choice(0, (), few)
+        frozen = self.unit.settings.method == "probe"
+
+        def evaluate(candidate: Candidate, share: float) -> tuple[float, float]:
+            return self._try(self._unit_of(candidate, share))
+
+        def noise(best: int, other: int, share: float) -> float:
+            a, b = (self._unit_of(candidates[i], share) for i in (best, other))
+            return self._measure_noise(a, b)
+
+        return choose_candidate(
+            candidates,
+            evaluate,
+            self.task.metrics[0],
+            budget=self.budget,
+            noise=noise,
+            **({"shares": (1.0,)} if frozen else {}),
+        )
+
+    def _unit_of(self, candidate: Candidate, share: float) -> Unit:
+        settings = shorten(candidate.settings, share)
+        return self.unit.model_copy(update={"settings": settings, "setting": "tried"})
+
+    def _try(self, unit: Unit) -> tuple[float, float]:
+        """(validation value, seconds) of a fit of seed 1, made now or known already."""
+        known = self.log.find(unit)
+        if known is None:
+            (outcome,) = run_units([unit], self.place)
+            if outcome.fault is not None:
+                _log.warning("%s: %s", unit.model.name, outcome.fault)
+            valid = float("nan") if outcome.valid is None else outcome.valid
+            self.log.add(unit, valid, outcome.seconds or 0.0)
+            known = valid, outcome.seconds or 0.0
+        return known
+
+    def _measure_noise(self, a: Unit, b: Unit) -> float:
+        """The standard error of the difference of two fits on the same validation examples."""
+        try:
+            (p, truth, _), (q, _, _) = (
+                read_predictions(u.folder(self.place.out), VALIDATION) for u in (a, b)
+            )
+        except GenodiffError:
+            return 0.0
+        return measure_noise(self.task.metrics[0], self.task.kind, truth, p, q)
+
+    def _describe(
+        self, what: str, candidates: Sequence[Candidate], found: Choice
+    ) -> dict[str, Any]:
+        return {
+            "of": what,
+            "chosen": candidates[found.candidate].name,
+            "why": found.why,
+            "by": f"validation of seed {self.unit.seed}",
+            "n_valid": self.n_valid,
+            "metric": self.task.metrics[0],
+            "budget_minutes": self.minutes,
+            "trials": [
+                {
+                    "candidate": candidates[t.candidate].name,
+                    "epochs": shorten(candidates[t.candidate].settings, t.share).epochs,
+                    "share": t.share,
+                    "valid": t.valid if np.isfinite(t.valid) else None,
+                }
+                for t in found.trials
+            ],
+        }
+
+
+def shorten(settings: FitSettings, share: float) -> FitSettings:
+    """The settings of a fit of a share of the epochs (or steps), at least one."""
+    change: dict[str, Any] = {"epochs": max(1, round(share * settings.epochs))}
+    if settings.max_steps is not None:
+        change["max_steps"] = max(1, round(share * settings.max_steps))
+    return settings.model_copy(update=change)
+
+
+def list_head_candidates(start: FitSettings) -> list[Candidate]:
+    """A candidate for each head that can be fitted, the simplest first."""
+    found = []
+    for name in list_heads():
+        if start.method == "probe" and HEADS[name].trains:
+            continue
+        many = max(start.parts, 1) if start.parts > 1 else PARTS
+        parts = many if name == "parts" else 1
+        label = f"parts {parts}" if name == "parts" else name
+        found.append(Candidate(label, start.model_copy(update={"head": name, "parts": parts})))
+    return found
+
+
+def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
+    """`start`, and then every other point of a small grid around it, in a fixed random order.
+
+    Strands are tried one-sided, and sequences shifted, where the task is of DNA that is not
+    oriented.
+    """
+    axes: dict[str, tuple[Any, ...]] = {
+        "lr": (start.lr, start.lr * 3, start.lr / 3),
+        "epochs": (start.epochs, 2 * start.epochs),
+        "weight_decay": tuple(dict.fromkeys((start.weight_decay, 0.01))),
+        "dropout": tuple(dict.fromkeys((start.dropout, 0.2))),
+    }
+    if task.domain == "dna" and not task.oriented:
+        axes["shift"] = tuple(dict.fromkeys((start.shift, 4)))
+        axes["rc"] = tuple(dict.fromkeys((start.rc, "none")))
+    points = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    order = np.argsort(uniforms(0, Purpose.FINETUNE_SPLIT, 2, len(points) - 1), kind="stable")
+    found = [Candidate("as given", start)]
+    for i in order + 1:
+        change = {k: v for k, v in points[i].items() if v != getattr(start, k)}
+        label = ", ".join(f"{k} {v:g}" if k != "rc" else f"rc {v}" for k, v in change.items())
+        found.append(Candidate(label, start.model_copy(update=change)))
+    return found
+
+
+def measure_noise(metric: str, kind: str, truth: Any, a: Floats, b: Floats) -> float:
+    """The bootstrap's standard error of the difference of a metric on the same examples."""
+    draw, n = generator(1, Purpose.BOOTSTRAP, 1), len(truth)
+    found = []
+    for _ in range(_RESAMPLES):
+        rows = draw.integers(n, size=n)
+        value = [measure(metric, kind, truth[rows], p[rows]) for p in (a, b)]
+        found.append(value[0] - value[1])
+    found = [x for x in found if np.isfinite(x)]
+    return float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
