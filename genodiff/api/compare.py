@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from genodiff.api.machine import choose_device
+from genodiff.api.margin import check_margin
 from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
@@ -25,6 +26,7 @@ def compare(
     max_windows: int | None = None,
     repeats: int = 1,
     against: str | None = None,
+    margin: float | None = None,
     tokens: int | None = None,
     seeds: Sequence[int] | None = None,
     out: str | Path | None = None,
@@ -39,7 +41,10 @@ def compare(
 
     `runs` are run folders, or one YAML file. Each row has bits per base (of text: per byte) with
     its interval, and its paired difference from the run `against` (default: the first); `pairs` has
-    every two runs. Differences are paired by window. Runs of other lengths read the same bases in
+    every two runs, with p values, Holm's correction and a verdict; runs are called equivalent only
+    where their difference is shown to be within ±`margin` bits.
+
+    Differences are paired by window. Runs of other lengths read the same bases in
     windows of their own; text of other tokens is refused. `tokens` and `seeds` are for a
     specification. `out` (default: under runs/) holds table.md, compare.html, results.json and the
     figures of all windows, so the same comparison again only reads; files there that genodiff did
@@ -47,6 +52,7 @@ def compare(
     or trained, and what it would take is returned. Raises `UsageError`, `DataError`,
     `CheckpointError`, `MachineError`.
     """
+    check_margin(margin)
     paths = [Path(run) for run in ([runs] if isinstance(runs, str | Path) else runs)]
     specs = [path for path in paths if path.suffix.lower() in _SPEC]
     for file in (fasta, bed, text):
@@ -66,7 +72,7 @@ def compare(
         over |= {} if not seeds else {"seeds": list(seeds)}  # type: ignore[dict-item]
         folder = Path("runs") / paths[0].stem if out is None else Path(out)
         _check_folder(folder, (paths[0], fasta, text), force)
-        return _compare_rows(paths[0], over, folder, device, offline, plan)
+        return _compare_rows(paths[0], over, folder, margin, device, offline, plan)
     _refuse({"tokens": tokens, "seeds": seeds}, "is for a specification", "leave it out")
     for path in paths:
         check_run(path)
@@ -81,7 +87,7 @@ def compare(
     folder = Path("runs") / _name_folder(names) if out is None else Path(out)
     _check_folder(folder, (fasta, bed, text), force)
     return _compare_runs(
-        dict(zip(names, paths, strict=True)), options, folder, against, device, plan
+        dict(zip(names, paths, strict=True)), options, folder, against, margin, device, plan
     )
 
 
@@ -90,6 +96,7 @@ def _compare_runs(
     options: EvalOptions,
     out: Path,
     against: str | None,
+    margin: float | None,
     device: str,
     plan: bool,
 ) -> dict[str, Any]:
@@ -101,12 +108,20 @@ def _compare_runs(
     if plan:
         return plan_comparison(comparison) | {"folder": str(out)}
     with ProgressDisplay() as display:
-        found = compare_runs(comparison, out, against=against, progress=display.show_batches)
+        found = compare_runs(
+            comparison, out, against=against, margin=margin, progress=display.show_batches
+        )
     return found | {"folder": str(out)}
 
 
 def _compare_rows(
-    file: Path, over: dict[str, Any], out: Path, device: str, offline: bool, plan: bool
+    file: Path,
+    over: dict[str, Any],
+    out: Path,
+    margin: float | None,
+    device: str,
+    offline: bool,
+    plan: bool,
 ) -> dict[str, Any]:
     device = choose_device(device)
     from genodiff.io.progress import ProgressDisplay
@@ -128,7 +143,7 @@ def _compare_rows(
             spec, file, out, device=device, offline=offline, progress=display.show_batches
         )
     rows = write_page(
-        spec, entries, compare_schedules(spec, entries, device=device, offline=offline), out
+        spec, entries, compare_schedules(spec, entries, device=device, offline=offline), out, margin
     )
     return {"title": spec.title, "rows": rows, "folder": str(out)}
 

@@ -10,27 +10,40 @@ import numpy as np
 from genodiff.domain import DOMAINS
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.svg import INK, draw_both_widths, open_canvas, to_svg
-from genodiff.scoring.interval import BITS, ratio
+from genodiff.scoring.interval import BITS
+from genodiff.scoring.seed_windows import compare_models, estimate_fixed_ratio, estimate_ratio
+from genodiff.statistics.comparisons import JudgedDifference
 from genodiff.studies.compare import TrialResult, TrialSpec
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
     ComparisonTable,
+    describe_pairs,
+    make_pair_table,
     show_difference,
     show_ends,
     write_comparison,
 )
 from genodiff.studies.schedules import ScheduleFigure
-from genodiff.studies.scores import TrialScore
+from genodiff.studies.scores import Floats, TrialScore
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#777777", "#8b0000")
 
 
 def write_page(
-    spec: TrialSpec, entries: list[TrialResult], figures: list[ScheduleFigure], out: Path
+    spec: TrialSpec,
+    entries: list[TrialResult],
+    figures: list[ScheduleFigure],
+    out: Path,
+    margin: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Write OUT/table.md, OUT/compare.html and OUT/results.json; return the rows."""
-    rows = [_figures(entry, _against(spec, entries)) for entry in entries]
-    tables = [_main_table(spec, rows), *([_schedule_table(figures)] if figures else [])]
+    """Write OUT/table.md, OUT/compare.html and OUT/results.json; return the rows.
+
+    Rows whose difference is shown to be within `margin` bits are called equivalent.
+    """
+    pairs = describe_pairs(_judge(entries, margin))
+    rows = [_figures(entry, _against(spec, entries), pairs) for entry in entries]
+    tables = [_main_table(spec, rows), *([make_pair_table(pairs)] if pairs else [])]
+    tables += [_schedule_table(figures)] if figures else []
     caption = "The figure on validation windows, averaged weights, first seed."
     curve = ComparisonFigure("While training", draw_both_widths(draw_curves, entries), caption)
     estimates = [
@@ -44,7 +57,8 @@ def write_page(
         for f in figures
     ]
     results = {"spec": spec.model_dump(mode="json"), "rows": rows, "schedules": estimates}
-    write_comparison(out, spec.title, [_notes(spec, entries)], tables, [curve], results)
+    results |= {"pairs": pairs}
+    write_comparison(out, spec.title, [_notes(spec, entries, len(pairs))], tables, [curve], results)
     return rows
 
 
@@ -56,12 +70,28 @@ def _mean(entry: TrialResult) -> TrialScore:
     return entry.scores[0]._replace(nats=np.mean([score.nats for score in entry.scores], 0))
 
 
-def _figures(entry: TrialResult, against: TrialResult) -> dict[str, Any]:
-    """Bits per base or byte of a row: mean over seeds, interval over windows, paired difference."""
-    mine, other = _mean(entry), _mean(against)
-    bits = ratio(mine.nats, mine.size).scaled(BITS)
+def _judge(entries: list[TrialResult], margin: float | None) -> list[JudgedDifference]:
+    """Every two rows: over seeds and windows, or with one seed of each over windows."""
+    nats = {entry.row.name: _stack(entry) for entry in entries}
+    return compare_models(nats, entries[0].scores[0].size, margin=margin)
+
+
+def _stack(entry: TrialResult) -> Floats:
+    """Nats of all seeds on all windows, (seeds, windows)."""
+    return np.stack([score.nats for score in entry.scores])
+
+
+def _figures(
+    entry: TrialResult, against: TrialResult, pairs: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Bits per base or byte of a row: mean over seeds, its interval, paired difference.
+
+    Intervals are over seeds and windows; of one seed, over windows.
+    """
+    mine = _mean(entry)
+    joint = estimate_ratio if len(entry.scores) > 1 else estimate_fixed_ratio
+    bits = joint(_stack(entry), mine.size).scaled(BITS)
     each = [float(score.nats.sum() / score.size.sum()) * BITS for score in entry.scores]
-    gap = ratio(mine.nats - other.nats, mine.size).scaled(BITS)
     same = entry.row.name == against.row.name
     return {
         "name": entry.row.name,
@@ -76,7 +106,7 @@ def _figures(entry: TrialResult, against: TrialResult) -> dict[str, Any]:
         "ci95_bits": bits.ci95,
         "perplexity": math.exp(mine.nats.sum() / mine.tokens.sum()),
         "seeds_bits": each,
-        "minus": None if same else {"row": against.row.name, "bits": gap.value, "ci95": gap.ci95},
+        "minus": None if same else _minus(entry.row.name, against.row.name, pairs),
         "published_perplexity": entry.row.published,
         "published_minus_bits": None
         if same
@@ -86,6 +116,15 @@ def _figures(entry: TrialResult, against: TrialResult) -> dict[str, Any]:
         "windows": len(mine.tokens),
         "scored_tokens": int(mine.tokens.sum()),
     }
+
+
+def _minus(name: str, other: str, pairs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The judged difference of two rows, as the first minus the second."""
+    (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {name, other}]
+    sign = 1 if pair["a"] == name else -1
+    ends = pair["ci95"] and sorted(sign * end for end in pair["ci95"])
+    found = {"row": other, "bits": sign * pair["bits"], "ci95": ends}
+    return found | {"p": pair["p"], "p_holm": pair["p_holm"]}
 
 
 def _published_gap(perplexity: float | None, other: float | None) -> float | None:
@@ -140,20 +179,24 @@ def _schedule_table(figures: list[ScheduleFigure]) -> ComparisonTable:
     return ComparisonTable(title, head, body)
 
 
-def _notes(spec: TrialSpec, entries: list[TrialResult]) -> str:
+def _notes(spec: TrialSpec, entries: list[TrialResult], n_pairs: int) -> str:
     tokens = {
         (e.config.train.max_steps or 0) * e.config.train.batch_size * e.config.data.seq_len
         for e in entries
     }
     scored = int(entries[0].scores[0].tokens.sum())
     seeds = ", ".join(map(str, spec.seeds))
+    over = "training seeds and blocks of windows together"
+    if len(spec.seeds) == 1:
+        over = "blocks of windows (not over training seeds)"
+    corrected = f"Holm's correction is over all {n_pairs} comparisons. " if n_pairs else ""
     return (
         f"{spec.recipe}: each run sees {' or '.join(f'{t:,}' for t in sorted(tokens))} tokens; "
         f"seeds {seeds}; "
         f"{scored:,} tokens of the split {spec.split} are scored, {spec.repeats} draws per "
-        f"window. Intervals are over blocks of windows "
-        f'(not over training seeds); differences are taken window by window. "=" is an exact '
-        f'likelihood, "≤" a bound.'
+        f"window. Intervals are over {over}; differences are taken window by window"
+        f"{' and seed by seed' if len(spec.seeds) > 1 else ''}. {corrected}"
+        f'"=" is an exact likelihood, "≤" a bound.'
     )
 
 

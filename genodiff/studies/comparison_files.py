@@ -10,6 +10,7 @@ from genodiff import __version__
 from genodiff.io import atomic
 from genodiff.io.target import seal_page
 from genodiff.reports.template import render_template
+from genodiff.statistics.comparisons import JudgedDifference, show_p
 
 TABLE, PAGE, RESULTS = "table.md", "compare.html", "results.json"
 
@@ -56,6 +57,34 @@ def write_comparison(
     atomic.write_text(out / TABLE, seal_page("\n".join(lines)))
     atomic.write_text(out / PAGE, seal_page(page + "\n"))
     atomic.write_json(out / RESULTS, {"genodiff": __version__, **results})
+
+
+def describe_pairs(judged: Sequence[JudgedDifference]) -> list[dict[str, Any]]:
+    """Differences in bits as plain values: `bits` is a minus b, below 0 where a is better."""
+    found = []
+    for gap in judged:
+        values = gap.to_json()
+        bits, verdict = values.pop("difference"), gap.describe(higher_is_better=False)
+        found.append(values | {"run": gap.b, "bits": bits, "verdict": verdict})
+    return found
+
+
+def make_pair_table(pairs: Sequence[dict[str, Any]]) -> ComparisonTable:
+    """The table of what `describe_pairs` gave."""
+    head = ["first", "second", "difference", "95 % interval", "p", "Holm p", "the first is"]
+    body = [
+        [
+            pair["a"],
+            pair["b"],
+            f"{pair['bits']:+.4f}",
+            show_ends(pair["ci95"], "+.4f") or f"none: {pair['why_none']}",
+            show_p(pair["p"]),
+            show_p(pair["p_holm"]),
+            pair["verdict"],
+        ]
+        for pair in pairs
+    ]
+    return ComparisonTable("Comparisons", head, body)
 
 
 def show_ends(pair: Sequence[float] | None, form: str = ".4f") -> str:

@@ -12,7 +12,6 @@ comparison again only reads.
 import logging
 import math
 from collections.abc import Mapping
-from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +26,8 @@ from genodiff.scoring.bound import Progress, time_window
 from genodiff.scoring.eval_data import EvalData, open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import BITS, ratio
+from genodiff.scoring.seed_windows import compare_models
+from genodiff.studies.comparison_files import describe_pairs
 from genodiff.studies.run_comparison_page import write_run_page
 from genodiff.studies.scores import TrialScore, read_score, score_windows, write_score
 
@@ -115,11 +116,13 @@ def compare_runs(
     out: Path,
     *,
     against: str | None = None,
+    margin: float | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Score the runs, write table.md, compare.html and results.json into `out`; return the results.
 
-    `against` is the name of the run that the others are set against; by default the first.
+    `against` is the name of the run that the others are set against; by default the first. Runs
+    whose difference is shown to be within `margin` bits are called equivalent.
     Raises as `evaluate` does.
     """
     entries = comparison.entries
@@ -132,9 +135,8 @@ def compare_runs(
         _row(entry, by_name[entry.name]) | {"minus": _difference(by_name, entry.name, against)}
         for entry in entries
     ]
-    pairs = [
-        {"a": a, "b": b, **(_difference(by_name, a, b) or {})} for a, b in combinations(names, 2)
-    ]
+    nats = {name: score.nats[None] for name, score in by_name.items()}
+    pairs = describe_pairs(compare_models(nats, scores[0].size, margin=margin))
     source = comparison.data.store.source.path
     results = {
         "unit": domain.size_unit,

@@ -8,6 +8,7 @@ from genodiff.reports.svg import draw_both_widths
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
     ComparisonTable,
+    make_pair_table,
     show_difference,
     show_ends,
     write_comparison,
@@ -36,7 +37,8 @@ def write_run_page(results: dict[str, Any], out: Path) -> None:
     again = f", {results['repeats']} masks each" if results["repeats"] > 1 else ""
     notes = [
         f"{results['split']} of {results['data']}: {size} windows{again}. Intervals are over "
-        f"blocks of windows; differences are taken window by window. "
+        f"blocks of windows, not over training seeds; differences are taken window by window. "
+        f"Holm's correction is over all {len(results['pairs'])} comparisons. "
         f'"=" is an exact likelihood, "≤" a bound.',
         *results["notes"],
     ]
@@ -50,4 +52,5 @@ def write_run_page(results: dict[str, Any], out: Path) -> None:
     )
     title = ", ".join(row["name"] for row in results["rows"])
     table = ComparisonTable(f"Bits per {unit}", head, body)
-    write_comparison(out, title, notes, [table], [picture], results)
+    tables = [table, make_pair_table(results["pairs"])]
+    write_comparison(out, title, notes, tables, [picture], results)

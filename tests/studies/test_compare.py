@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from genodiff.errors import UsageError
-from genodiff.scoring.interval import ratio
+from genodiff.scoring.interval import BITS, ratio
+from genodiff.scoring.seed_windows import compare_models, estimate_ratio
 from genodiff.studies.compare import compare_schedules, plan, read_spec, run_comparison
 from genodiff.studies.compare_page import write_page
 
@@ -74,7 +75,9 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
         assert np.array_equal(first.scores[0].nats, second.scores[0].nats)
     mine, other = entries[1].scores[0], entries[0].scores[0]
     gap = ratio(mine.nats - other.nats, mine.size).scaled(1 / math.log(2))
-    assert rows[1]["minus"] == {"row": "MDLM", "bits": gap.value, "ci95": gap.ci95}
+    assert rows[1]["minus"]["bits"] == pytest.approx(gap.value)
+    assert rows[1]["minus"]["ci95"] == pytest.approx(gap.ci95)
+    assert rows[1]["minus"]["p"] == rows[1]["minus"]["p_holm"]
     assert rows[0]["minus"] is None
     assert [row["published_minus_bits"] for row in rows] == [
         None,
@@ -100,6 +103,28 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
     figures = json.loads((out / "results.json").read_text())["schedules"]
     assert [f["name"] for f in figures] == ["linear", "cosine", "exact count"]
     assert figures[2]["variance"] < figures[0]["variance"]
+
+
+def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path: Path) -> None:
+    path = written(tmp_path, schedules=[], against="AR")
+    spec = read_spec(path, {"seeds": [1, 2, 3], "tokens": 512})
+    entries = run_comparison(spec, path, tmp_path / "out")
+    rows = write_page(spec, entries, [], tmp_path / "out", margin=1.0)
+    nats = {e.row.name: np.stack([s.nats for s in e.scores]) for e in entries}
+    size = entries[0].scores[0].size
+    (judged,) = compare_models(nats, size, margin=1.0)
+    assert judged.estimate.seeds == 3
+    (pair,) = json.loads((tmp_path / "out" / "results.json").read_text())["pairs"]
+    assert pair["verdict"] == judged.describe(higher_is_better=False)
+    assert pair["bits"] == pytest.approx(rows[0]["minus"]["bits"])
+    assert rows[0]["minus"]["ci95"] == pytest.approx(pair["ci95"])
+    assert rows[0]["ci95_bits"] == pytest.approx(
+        estimate_ratio(nats["MDLM"], size).scaled(BITS).ci95
+    )
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert "Intervals are over training seeds and blocks of windows together" in table
+    assert "| MDLM | AR |" in table
+    assert "within ±1 |" in table
 
 
 def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: Path) -> None:

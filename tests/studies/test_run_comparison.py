@@ -18,6 +18,7 @@ from genodiff.scoring.bound import measure_bound
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import ratio
+from genodiff.statistics.comparisons import adjust_holm
 from genodiff.training.run import train
 from tests.commands import command
 
@@ -82,6 +83,23 @@ def test_runs_of_other_lengths_read_the_same_bases(runs: Path, tmp_path: Path) -
     some = np.array([5, 2])
     assert np.array_equal(pieces.take(some).flat_start, pieces.flat_start[some])
     assert len(pieces.take(some)) == 2
+
+
+def test_three_runs_are_judged_together(runs: Path, tmp_path: Path) -> None:
+    found = compare(runs, tmp_path, "a", "b", "c")
+    assert [(pair["a"], pair["b"]) for pair in found["pairs"]] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+    ]
+    p = [pair["p"] for pair in found["pairs"]]
+    assert [pair["p_holm"] for pair in found["pairs"]] == adjust_holm(p)
+    for pair in found["pairs"]:
+        words = "ahead" if pair["bits"] < 0 else "behind"
+        assert pair["verdict"] == (words if pair["p_holm"] < 0.05 else "cannot be told apart")
+    table = (tmp_path / "table.md").read_text()
+    assert "Holm's correction is over all 3 comparisons" in table
+    assert table.count("| a | ") == 3
 
 
 def test_the_same_comparison_again_only_reads(

@@ -13,6 +13,7 @@ from genodiff.cli.common import (
     Common,
     Force,
     Json,
+    Margin,
     Plan,
     convert_whole_number,
     stop_on_sigterm,
@@ -53,6 +54,7 @@ def compare(
     against: Annotated[
         str | None, Parameter(help="Run that the others are set against (default: the first).")
     ] = None,
+    margin: Margin = None,
     tokens: Annotated[
         int | None, Parameter(help="Tokens of each run, in place of the spec's.")
     ] = None,
@@ -79,6 +81,7 @@ def compare(
             max_windows=max_windows,
             repeats=repeats,
             against=against,
+            margin=margin,
             tokens=tokens,
             seeds=seeds,
             out=out,
