@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff.errors import UsageError
+from genodiff.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from genodiff.api.finetune import Split, TaskKind
@@ -26,20 +26,37 @@ def audit(
     label: Sequence[str] = (),
     reference: Mapping[str, str] | None = None,
     max_length: int | None = None,
+    model: Sequence[str | Path] = (),
 ) -> dict[str, Any]:
     """What a data set is, and what its test part shares with train or gives away otherwise.
 
     `dataset` is SUITE/TASK (its files in the folder `data`), a folder (train/CLASS/*.txt and
     test/CLASS/*.txt, or train.csv and test.csv), its zip, or a table with its `test` part. For
-    Genomic Benchmarks coordinates are enough. Nothing is written. Raises `DataError`, `UsageError`.
+    Genomic Benchmarks coordinates are enough. For each run in `model`, `pretraining` says how many
+    test sequences its training data have in part. Nothing is written. Raises `DataError`,
+    `UsageError`, `CheckpointError`.
     """
     from genodiff.tasks.audit import audit as audit_parts
 
-    found = _open(
+    parts = _open(
         str(dataset), data, test, valid, split, similarity, kind, sequence, label, reference,
         max_length,
     )  # fmt: skip
-    return audit_parts(found)
+    found = audit_parts(parts)
+    if model:
+        from genodiff.runs.model import load_model
+        from genodiff.tasks.contamination import measure_contamination
+
+        if not parts.test.sequences:
+            raise DataError(
+                "the test part has coordinates but no sequences, which --model needs",
+                fix="give the genome with --reference NAME=FASTA",
+            )
+        found["pretraining"] = {
+            one.run.resolve().name: measure_contamination(one, parts.test.sequences).to_json()
+            for one in map(load_model, model)
+        }
+    return found
 
 
 def list_warnings(found: dict[str, Any]) -> list[str]:
@@ -53,7 +70,14 @@ def audit_lines(found: dict[str, Any]) -> list[str]:
     """An audit for a person to read."""
     from genodiff.tasks.audit import audit_lines as lines_of
 
-    return lines_of(found)
+    lines = lines_of(found)
+    if "pretraining" in found:
+        from genodiff.tasks.contamination import describe_contamination
+
+        lines += [
+            f"  {describe_contamination(name, told)}" for name, told in found["pretraining"].items()
+        ]
+    return lines
 
 
 def list_datasets(dataset: str) -> list[str]:

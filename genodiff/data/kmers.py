@@ -69,18 +69,24 @@ def collect_kmers(
 ) -> tuple[Words, NDArray[np.int64]]:
     """Canonical 24-mers of upper-case sequences, place by place, and which each is from.
 
-    With `sample`, those of one slice (`in_sample`).
+    With `sample`, those of one slice (`find_slices`).
     """
-    kept: list[tuple[Words, NDArray[np.int64]]] = []
+    kept = list(iterate_kmers(sequences, sample))
+    if not kept:
+        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    return np.concatenate([k for k, _ in kept]), np.concatenate([o for _, o in kept])
+
+
+def iterate_kmers(
+    sequences: Sequence[bytes], sample: bool = False
+) -> Iterator[tuple[Words, NDArray[np.int64]]]:
+    """What `collect_kmers` returns, some sequences at a time."""
     first, size = 0, 0
     for i, sequence in enumerate(sequences):
         size += len(sequence) + 1
         if size > _JOINED or i == len(sequences) - 1:
-            kept.append(_collect_joined(sequences[first : i + 1], first, sample))
+            yield _collect_joined(sequences[first : i + 1], first, sample)
             first, size = i + 1, 0
-    if not kept:
-        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    return np.concatenate([k for k, _ in kept]), np.concatenate([o for _, o in kept])
 
 
 def _collect_joined(
@@ -89,15 +95,15 @@ def _collect_joined(
     codes = _LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)]
     kmers, whole = canonical_kmers(codes)
     if sample:
-        whole &= in_sample(kmers)
+        whole &= find_slices(kmers) == 0
     at = np.flatnonzero(whole)
     ends = np.cumsum([len(s) + 1 for s in sequences])
     return kmers[at], np.searchsorted(ends, at, side="right") + first
 
 
-def in_sample(kmers: Words) -> NDArray[np.bool_]:
-    """Which k-mers belong to the slice, one of `SLICES`, that stands for all."""
-    return (kmers * _MIX) >> np.uint64(64 - (SLICES - 1).bit_length()) == 0
+def find_slices(kmers: Words) -> NDArray[np.uint8]:
+    """To which of the `SLICES` slices each k-mer belongs: a hash. Each stands for all."""
+    return ((kmers * _MIX) >> np.uint64(64 - (SLICES - 1).bit_length())).astype(np.uint8)
 
 
 def shared_kmer_fractions(query: list[bytes], target: list[bytes]) -> NDArray[np.float64]:

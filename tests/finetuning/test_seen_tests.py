@@ -131,3 +131,13 @@ def test_the_flag_alone_means_half(home: Path, capsys: pytest.CaptureFixture[str
     )  # fmt: skip
     assert code == 0
     assert "train, split own, half seen left out, accuracy" in shown
+
+
+def test_an_audit_measures_it_without_training(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("finetune", "audit", home / "train.csv", "--test", home / "test.csv")
+    code, shown, _ = command(capsys, *words, "--model", home / "run")
+    assert code == 0
+    assert SAW.replace("ours", "run") in shown
+    assert "pretraining" not in command(capsys, *words)[1]

@@ -1,14 +1,17 @@
 """The split by homology: what is alike stays together, told by a checker of plain Python sets."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from genodiff.errors import DataError
+from genodiff.errors import DataError, UsageError
 from genodiff.tasks import homology
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.groups import FITTED
 from genodiff.tasks.homology import find_clusters
+from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.resplit import chrom_holdout, split_by_homology
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, load_task, seed_split, subsample_train
@@ -200,3 +203,60 @@ def test_real_promoters_are_held_apart() -> None:
     train, valid = seed_split(as_task(parts), 1)
     fitted, held = parts.train.take(train), parts.train.take(valid)
     assert max(share_in(held.sequences, fitted.sequences)) < 0.5
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_the_split_does_not_depend_on_the_order_of_the_sequences(
+    large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if large:
+        monkeypatch.setattr(homology, "_LARGE", 10)
+        monkeypatch.setattr(homology, "_MANY", 2)
+    sequences = draw_families(7, families=40, copies=8)
+    whole = make_parts(sequences, 60)
+    order = np.random.default_rng(0).permutation(len(sequences))
+    pooled = [*whole.train.sequences, *whole.test.sequences]
+    labels = np.arange(len(pooled)) % 2
+    moved_all = Examples([pooled[i] for i in order], labels, [str(i) for i in order])
+    rows = np.arange(len(pooled))
+    moved = Parts(moved_all.take(rows[60:]), moved_all.take(rows[:60]))
+    first, second = split_by_homology(whole), split_by_homology(moved)
+    assert sorted(first.test.sequences) == sorted(second.test.sequences)
+    held = []
+    for parts in (first, second):
+        _, valid = seed_split(as_task(parts), 1)
+        held.append(sorted(parts.train.take(valid).sequences))
+    assert held[0] == held[1]
+
+
+def test_a_lower_threshold_holds_more_apart_and_is_part_of_the_split_s_name(tmp_path: Path) -> None:
+    sequences = draw_families(3, families=60)
+    labels = ["ab"[i % 2] for i in range(len(sequences))]
+    for part, rows in (("train", range(40, len(sequences))), ("test", range(40))):
+        lines = [f"{sequences[i].decode()},{labels[i]}\n" for i in rows]
+        (tmp_path / f"{part}.csv").write_text("sequence,label\n" + "".join(lines))
+    for similarity, name in ((None, "homology"), (0.5, "homology"), (0.2, "homology 0.2")):
+        data = load_own_data(
+            tmp_path / "train.csv",
+            tmp_path / "test.csv",
+            split="homology",
+            similarity=similarity,
+        )
+        assert data.split == name
+        train, valid = seed_split(data, 1)
+        fitted = data.train.take(train).sequences
+        for held in (data.test.sequences, data.train.take(valid).sequences):
+            assert max(share_in(held, fitted)) < (similarity or 0.5)
+
+
+@pytest.mark.parametrize(
+    ("split", "similarity", "said"),
+    [
+        ("dedup", 0.5, "is for --split homology"),
+        ("homology", 0.0, "not in"),
+        ("homology", 1.5, "not in"),
+    ],
+)
+def test_a_threshold_that_cannot_be_is_refused(split: str, similarity: float, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        load_own_data("train.csv", "test.csv", split=split, similarity=similarity)

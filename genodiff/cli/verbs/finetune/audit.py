@@ -6,6 +6,7 @@ written.
 
 import json as json_module
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -21,11 +22,15 @@ def audit(
     /,
     *,
     flags: DataFlags = DataFlags(),
+    model: Annotated[
+        list[Path] | None,
+        Parameter(help="A run: how much of the test part its pretraining saw. Repeatable."),
+    ] = None,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     common: Common = Common(),
 ) -> None:
     """Print what an audit finds, as lines or as one JSON object per task."""
     for name in list_datasets(dataset):
-        found = audit_parts(name, **flags.given())
+        found = audit_parts(name, **flags.given(), model=model or ())
         for line in [json_module.dumps(found)] if json else audit_lines(found):
             sys.stdout.write(line + "\n")
