@@ -2,6 +2,8 @@
 SVG for each run.
 
     python benchmarks/likelihood/run.py sacCer3-ps-470k --fasta sacCer3.fa.gz
+    python benchmarks/likelihood/run.py sacCer3-ph-470k --trained RUN   a run that is trained already
+    python benchmarks/likelihood/run.py sacCer3-ph-470k --lines RUN     what counting gives, alone
 
 Everything is done through the command line of genodiff. The same command again goes on where it
 stopped: a finished training is not repeated, an evaluation is. A row of results.jsonl is replaced
@@ -26,6 +28,9 @@ sys.path.insert(0, str(HERE.parent))
 
 from commands import cpu, genodiff, last_session, plain  # noqa: E402
 
+from genodiff import evaluate  # noqa: E402
+from genodiff.runs.folder import find_git_revision  # noqa: E402
+
 RUNS = {
     "sacCer3-ps-470k": ("sacCer3", ["--preset", "caduceus-ps-470k"], 60),
     "sacCer3-ph-470k": ("sacCer3", ["--preset", "caduceus-ph-470k"], 60),
@@ -35,7 +40,28 @@ RUNS = {
     "toy-ps-tiny": ("toy", ["--preset", "caduceus-ps-tiny", "--seq-len", "256"], 5),
 }
 MOST_POINTS = 400
-LINES = ("fitted", "mixture")
+LINES = ("fitted", "mixture", "adaptive_from_train", "adaptive")
+T_STEPS = ("10", "20", "50", "100", "1000")
+NAMES = {
+    "8": "order 8",
+    "fitted": "fitted order",
+    "mixture": "mixture 1–24",
+    "adaptive_from_train": "adaptive, train alone",
+    "adaptive": "adaptive, grows",
+}
+# Bits per base of GeCo3, from train alone and also adapting to what it has read; see GECO3_NOTE.
+GECO3 = {"sacCer3": (1.812, 1.802), "hg38": (1.689, 1.681)}
+GECO3_NOTE = """GeCo3 is a published compressor (Silva et al. 2020), run once by this project and not \
+by its authors: version 6d5c4f4, eight reference
+models of orders 3 to 20, three of which tolerate substitutions, both strands, 64 hidden nodes, \
+learning rate 0.01; one core, 50 to 70 s. The
+figure is the size of the compressed file. It is of all A, C, G and T of the test chromosome (yeast \
+chrXIV; human chr21, 1.17 Mb), read as one text
+from left to right. The other columns are of the windows of 1,024 bases, which leave out the ends \
+of intervals. The adaptive mixture, too, reads
+the chromosome as one text. Its weights are learned on the valid chromosome, which GeCo3 did not \
+see. A network sees its window alone. GeCo3 gives
+no figures for classes of windows, and no interval is known for it."""
 
 
 def main() -> None:
@@ -55,11 +81,15 @@ def main() -> None:
     parser.add_argument(
         "--runs", type=Path, default=Path("runs/likelihood"), help="where run folders go"
     )
+    parser.add_argument("--trained", type=Path, help="evaluate this run, and train nothing")
+    parser.add_argument("--lines", type=Path, help="count the lines on this run's test split only")
     parser.add_argument(
         "--only-write", action="store_true", help="make RESULTS.md again from results.jsonl"
     )
     asked, more = parser.parse_known_args()
-    if not asked.only_write:
+    if asked.lines:
+        keep_lines(measure_lines(asked.lines))
+    elif not asked.only_write:
         keep(measure(asked, more))
     (HERE / "RESULTS.md").write_text(page(rows()), encoding="utf-8")
 
@@ -67,7 +97,7 @@ def main() -> None:
 def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
     """Train and evaluate; `more` are further flags of `genodiff train`."""
     recipe, flags, minutes = RUNS[asked.name]
-    out = asked.runs / f"{asked.name}-seed{asked.seed}"
+    out = asked.trained or asked.runs / f"{asked.name}-seed{asked.seed}"
     common = [
         "--seed",
         str(asked.seed),
@@ -77,13 +107,17 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
     length = ["--max-minutes", f"{asked.minutes or minutes:g}"]
     training = ["train", recipe, *fasta, *flags, *length, *more, "--out", str(out), *common]
     scoring = ["eval", str(out), "--repeats", str(asked.repeats), "--json", *common]
-    genodiff(*training)
+    scoring += ["--t-steps", *T_STEPS]
+    if asked.trained:
+        training = last_session(out)["argv"][1:]
+    else:
+        genodiff(*training)
     result = json.loads(genodiff(*scoring, capture=True))
     steps = metrics(out)
     draw(asked.name, asked.seed, result, steps)
     last = steps[-1]
     session = last_session(out)
-    result["fasta"] = asked.fasta.name if asked.fasta else None
+    result["fasta"] = Path(result["fasta"]).name if result["fasta"] else None
     return {
         "name": asked.name,
         "commit": session.get("git"),
@@ -103,6 +137,50 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
     }
 
 
+def measure_lines(run: Path) -> dict[str, Any]:
+    """What counting gives on a run's test split: bits of each line, by class of windows.
+
+    The network of the run has no part in it.
+    """
+    found = evaluate(run, keep=False)
+    return {
+        **{key: found[key] for key in ("recipe", "fingerprint", "seq_len", "windows", "created")},
+        "fasta": Path(found["fasta"]).name if found["fasta"] else None,
+        "commit": find_git_revision(),
+        "command": f"python benchmarks/likelihood/run.py NAME --lines {run.name}",
+        "hardware": cpu(),
+        "parts": parts_of(found),
+    }
+
+
+def parts_of(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Bases and bits of each line: of all windows, and of each class."""
+    parts = {}
+    for name, part in {"all": found, **found["regions"]}.items():
+        bits = dict(part["markov_bits"]) | {line: line_bits(part, line) for line in LINES}
+        parts[name] = {"tokens": part["tokens"], "bits": {k: b for k, b in bits.items() if b}}
+    return parts
+
+
+def line_bits(part: dict[str, Any], line: str) -> float | None:
+    """Bits of a line on a class of windows, or on all."""
+    of_all = part.get(f"markov_{line}") or part.get(line) or part.get(f"{line}_mixture") or {}
+    found: float | None = part.get(f"{line}_bits", of_all.get("bits"))
+    return found
+
+
+def keep_lines(new: dict[str, Any]) -> None:
+    """Put a row into lines.jsonl, in place of an older one of the same windows."""
+    others = [row for row in read("lines.jsonl") if windows_of(row) != windows_of(new)]
+    lines = [json.dumps(row, allow_nan=False) for row in [*others, new]]
+    (HERE / "lines.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def windows_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells whether two rows are of the same bases."""
+    return row["fingerprint"], row["seq_len"], row["windows"]
+
+
 def metrics(run: Path) -> list[dict[str, float]]:
     """Rows of metrics.csv; an empty cell is nan."""
     with (run / "metrics.csv").open(newline="", encoding="utf-8") as file:
@@ -112,7 +190,11 @@ def metrics(run: Path) -> list[dict[str, float]]:
 
 
 def rows() -> list[dict[str, Any]]:
-    path = HERE / "results.jsonl"
+    return read("results.jsonl")
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    path = HERE / name
     return (
         [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         if path.exists()
@@ -201,6 +283,7 @@ def page(results: list[dict[str, Any]]) -> str:
             f"| {lines.get('8', math.nan):.4f} | {mixture_of(found)} | "
             f"{'' if better is None else gap_of(better)} | {unique_gap(found)} |"
         )
+    text += ["", *opponents(results)]
     for recipe in dict.fromkeys(row["evaluation"]["recipe"] for row in results):
         drawn = [
             row for row in results if row["evaluation"]["recipe"] == recipe and row.get("valid")
@@ -214,6 +297,59 @@ def page(results: list[dict[str, Any]]) -> str:
     for row in results:
         text += ["", *section(row)]
     return "\n".join(text) + "\n"
+
+
+def opponents(results: list[dict[str, Any]]) -> list[str]:
+    """What counting and a compressor give on the same bases, classes of windows apart."""
+    known = {windows_of(row): row for row in read("lines.jsonl")}
+    text = [
+        "## The opponents, in bits per base",
+        "",
+        "Exact likelihoods of the test split; no network has a part in them. Of a class, each line "
+        "is over the bases of its windows. The adaptive mixture",
+        "reads from left to right: with the train split alone as its memory, or also with what it "
+        "has read (it grows).",
+        "",
+        f"| data | windows | bases | {' | '.join(NAMES.values())} | GeCo3, train alone | GeCo3, "
+        "adapting | best network |",
+        "|---" * (6 + len(NAMES)) + "|",
+    ]
+    for key, lines in known.items():
+        of = [r for r in results if windows_of(r["evaluation"]) == key]
+        for name, part in lines["parts"].items():
+            bits = [f"{part['bits'][k]:.4f}" if k in part["bits"] else "" for k in NAMES]
+            geco = [f"{b:.3f}" for b in GECO3[lines["recipe"]]] if name == "all" else ["", ""]
+            found = [
+                (r["evaluation"] if name == "all" else r["evaluation"]["regions"][name], r["name"])
+                for r in of
+            ]
+            best = min(found, key=lambda one: one[0]["bits_per_base"], default=None)
+            shown = "" if best is None else f"≤ {figure_of(best[0])} ({best[1]})"
+            cells = [lines["recipe"], name, f"{part['tokens']:,}", *bits, *geco, shown]
+            text.append(f"| {' | '.join(cells)} |")
+    text += ["", GECO3_NOTE, ""]
+    text += [
+        f"- {row['recipe']}: `{row['command']}` at {row['commit']}, {row['hardware']}; no seed "
+        "enters; windows as below."
+        for row in known.values()
+    ]
+    return text
+
+
+def steps_of(found: dict[str, Any]) -> str:
+    """One line: the bounds of sampling in few steps."""
+    shown = [
+        f"{steps}: {one['bits']:.4f} [{one['ci95'][0]:.4f}, {one['ci95'][1]:.4f}], "
+        f"{one['minus_model_bits']['bits']:+.4f} "
+        f"[{one['minus_model_bits']['ci95'][0]:+.4f}, {one['minus_model_bits']['ci95'][1]:+.4f}]"
+        for steps, one in found["t_steps"].items()
+        if one.get("minus_model_bits") and one["ci95"]
+    ]
+    return (
+        "Sampling in T steps, bits per base, and above one token at a time: " + " · ".join(shown)
+        if shown
+        else ""
+    )
 
 
 def section(row: dict[str, Any]) -> list[str]:
@@ -234,13 +370,15 @@ def section(row: dict[str, Any]) -> list[str]:
         *(f"    {command}" for command in row["commands"]),
         "",
         "| bases | number | bits per base | best counted line there | fitted line − model | "
-        "mixture − model |",
-        "|---|---|---|---|---|---|",
+        "mixture − model | adaptive, train alone − model | adaptive, grows − model |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name, part in parts.items():
         gaps = [
             part.get(f"{line}_minus_model_bits")
-            or (part.get(f"markov_{line}") or {}).get("minus_model_bits")
+            or (
+                part.get(f"markov_{line}") or part.get(line) or part.get(f"{line}_mixture") or {}
+            ).get("minus_model_bits")
             for line in LINES
         ]
         shown = " | ".join("" if gap is None else gap_of(gap) for gap in gaps)
@@ -256,6 +394,16 @@ def section(row: dict[str, Any]) -> list[str]:
             f"{fitted['perplexity']:.4f}; "
             f"the model is better by {better} bits."
         )
+    soft = found.get("soft_mask")
+    if soft is not None:
+        text.append(
+            f"Soft-masked bases: {soft['bases']:,}; weight {soft['trained_weight']} in training, "
+            f"{soft['scored_weight']} here."
+            if soft["bases"]
+            else "No soft-masked bases."
+        )
+    if steps := steps_of(found):
+        text += ["", steps]
     if found["source_bits"] is not None:
         gap = gap_of(found["model_minus_source_bits"])
         text += [
@@ -315,10 +463,8 @@ def figure_of(part: dict[str, Any]) -> str:
 
 def best_line(part: dict[str, Any]) -> str:
     """The lowest Markov line on these bases: a choice made after the fact, in the lines' favour."""
-    fitted = part.get("fitted_bits", (part.get("markov_fitted") or {}).get("bits"))
-    mixed = part.get("mixture_bits", (part.get("markov_mixture") or {}).get("bits"))
     lines = {f"order {k}": bits for k, bits in part["markov_bits"].items()}
-    lines |= {name: bits for name, bits in zip(LINES, (fitted, mixed), strict=True) if bits}
+    lines |= {line: bits for line in LINES if (bits := line_bits(part, line))}
     name = min(lines, key=lines.__getitem__, default=None)
     return f"{lines[name]:.4f} ({name})" if name else ""
 

@@ -92,6 +92,28 @@ def compiled(steps: int = 16) -> Scan:
     return scan
 
 
+def associative(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
+) -> Tensor:
+    """The whole scan over log2(L) levels: h -> a h + x of neighbours are composed, then of pairs two
+    apart, and so on (Hillis and Steele 1986). Everything of size (B, L, E, N) is made at each level.
+    """
+    dt = F.softplus(delta + bias)
+    a = torch.exp(dt.unsqueeze(-1) * A)
+    x = (dt * u).unsqueeze(-1) * B.unsqueeze(2)
+    reach, length = 1, u.shape[1]
+    while reach < length:
+        x = torch.cat([x[:, :reach], a[:, reach:] * x[:, :-reach] + x[:, reach:]], 1)
+        a = torch.cat([a[:, :reach], a[:, reach:] * a[:, :-reach]], 1)
+        reach *= 2
+    return (x @ C.unsqueeze(-1)).squeeze(-1) + D * u
+
+
+def compiled_associative() -> Scan:
+    """torch.compile of the whole of `associative`, levels and all, as one graph."""
+    return torch.compile(associative, dynamic=False, fullgraph=True)
+
+
 def two_calls(mixer: Mamba, scan: Scan) -> Callable[..., Tensor]:
     """The forward of published bidirectional code, with the weights of `mixer`: two whole Mamba
     calls, one on the flipped sequence, each with its own run of both projections, channels first in

@@ -38,7 +38,7 @@ def main() -> None:
         "--without",
         nargs="*",
         default=[],
-        help="peers to leave out: mambapy loop chunked compile long",
+        help="peers to leave out: mambapy loop chunked compile associative long",
     )
     a = parser.parse_args()
     torch.set_num_threads(a.threads)
@@ -51,11 +51,15 @@ def main() -> None:
         scans["mambapy"] = peers.mambapy()
     if "compile" not in a.without:
         scans["compile"] = peers.compiled()
+    if "associative" not in a.without:
+        scans["compile, associative"] = peers.compiled_associative()
     forward, both = runs(scans, a.batch, a.length, a.channels, a.states, a.seed)
     tokens = a.batch * a.length
     ahead = timing.interleaved({"native": forward["native"]}, 4 * a.rounds)
     times = timing.interleaved(
-        both, a.rounds, {"mambapy": min(a.rounds, 3), "loop": min(a.rounds, 3)}
+        both,
+        a.rounds,
+        {name: min(a.rounds, 3) for name in ("mambapy", "loop")},
     )
     rate, vectors = timing.multiply_adds_per_second(), a.channels / lanes()
     ceiling = rate / (vectors * (a.states * (FORWARD + BACKWARD) + EACH)) / 1e3

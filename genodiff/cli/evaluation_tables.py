@@ -11,10 +11,10 @@ _REGIONS = {
     "unique": "unique",
     "touched": "touched, < 1/4",
     "repeat": "repeat, ≥ 1/4",
-    "upper_case": "upper case",
-    "soft_masked": "soft-masked",
 }
-_REGION_TITLE = "regions, by bases in 24-mers that the train split has, and by case"
+_REGION_TITLE = "regions, by bases in 24-mers that the train split has"
+_CASES = {"upper_case": "unmasked", "soft_masked": "soft-masked"}
+_LINES = {"8": "Markov 8", "fitted": "fitted", "mixture": "mixture", "adaptive": "adaptive"}
 
 
 def draw_tables(domain: str, result: dict[str, Any]) -> list[Table]:
@@ -73,15 +73,20 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         line = result["markov_fitted"]
         name, gap = f"fitted, {line['order']}", _gap(line["minus_model_bits"])
         head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
-    for key, name in (("markov_mixture", "mixture, 1 to 24"), ("adaptive_mixture", "adaptive")):
+    for key, name in (
+        ("markov_mixture", "mixture, 1 to 24"),
+        ("adaptive_mixture", "adaptive"),
+        ("adaptive_from_train", "adaptive, train"),
+    ):
         if result.get(key) is not None:
             line = result[key]
             bits_and_perplexity = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
             head.add_row(name, *bits_and_perplexity, _gap(line["minus_model_bits"]))
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
-    found = [head, *_draw_steps(result, "bits per base")]
+    found = [head, *_draw_steps(result, "bits per base"), *_draw_cases(result)]
+    regions = {name: part for name, part in result["regions"].items() if name in _REGIONS}
     for title, parts, labels in (
-        (_REGION_TITLE, result["regions"], _REGIONS),
+        (_REGION_TITLE, regions, _REGIONS),
         ("contigs", result["contigs"], {}),
     ):
         if len(parts) > 1:
@@ -93,11 +98,51 @@ def _explain_sources(result: dict[str, Any], named: str) -> str:
     """How much of the file is scored, and on what the lines are counted."""
     total, lines = result["bases_total"], result["baselines_from"]
     text = f"scored: {result['tokens'] / max(total, 1):.1%} of the {total:,} bases of {named}"
+    if not result["soft_mask"]["bases"]:
+        text += ", no soft-masked bases"
     if lines is None:
         return text
     source = Path(lines["source"]).name if lines["source"] else named
     whose = "" if lines["own"] else ", which the run was trained on"
     return f"{text}; lines: train split of {source}{whose}, {lines['bases']:,} bases"
+
+
+def _draw_cases(result: dict[str, Any]) -> list[Table]:
+    """Bases in upper case and soft-masked ones, and what counts of them, beside counted lines."""
+    soft = result["soft_mask"]
+    parts = {label: result["regions"].get(name) for name, label in _CASES.items()}
+    if not soft["bases"]:
+        return []
+    whole = "all" if soft["scored_weight"] else "counted"
+    parts[whole] = _part_of_all(result)
+    shown = {name: part for name, part in parts.items() if part is not None}
+    lines = [line for line in _LINES if _line_bits(shown[whole], line) is not None]
+    table = _table(
+        "by case", "bases", "bits per base", "95 % interval", *(_LINES[line] for line in lines)
+    )
+    for name, part in shown.items():
+        figures = f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"])
+        beside = (f"{_line_bits(part, line):.4f}" for line in lines)
+        table.add_row(name, f"{part['tokens']:,}", *figures, *beside)
+    trained = "is not known" if soft["trained_weight"] is None else f"{soft['trained_weight']:g}"
+    table.caption_justify = "left"
+    table.caption = (
+        f"soft-masked (lower-case) bases: weight {trained} in training, "
+        f"{soft['scored_weight']} in this evaluation"
+    )
+    return [table]
+
+
+def _part_of_all(result: dict[str, Any]) -> dict[str, Any]:
+    """What is counted, with the keys of a part."""
+    named = {"fitted": "markov_fitted", "mixture": "markov_mixture", "adaptive": "adaptive_mixture"}
+    lines = {f"{name}_bits": (result.get(key) or {}).get("bits") for name, key in named.items()}
+    return result | lines
+
+
+def _line_bits(part: dict[str, Any], line: str) -> float | None:
+    found: float | None = part["markov_bits"].get(line, part.get(f"{line}_bits"))
+    return found
 
 
 def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
@@ -120,7 +165,7 @@ def _find_best_line(part: dict[str, Any]) -> tuple[str, float] | None:
     lines = dict(part["markov_bits"])
     if part["fitted_bits"] is not None:
         lines["fitted"] = part["fitted_bits"]
-    for name in ("mixture", "adaptive"):
+    for name in ("mixture", "adaptive", "adaptive_from_train"):
         if part.get(f"{name}_bits") is not None:
             lines[name] = part[f"{name}_bits"]
     return min(lines.items(), key=lambda line: line[1]) if lines else None

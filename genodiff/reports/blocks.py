@@ -239,6 +239,20 @@ def list_region_rows(e: Evaluation) -> list[dict[str, str]]:
     ]
 
 
+def describe_soft_mask(e: Evaluation) -> str:
+    """One sentence about the weights of soft-masked bases; empty where that is not recorded."""
+    soft = e.soft_mask
+    if soft is None:
+        return ""
+    if not soft.bases:
+        return f"No soft-masked (lower-case) bases in what was scored of {e.split}."
+    trained = "an unknown weight" if soft.trained_weight is None else f"{soft.trained_weight:g}"
+    return (
+        f"Soft-masked (lower-case) bases weigh {trained} in training and {soft.scored_weight} in "
+        f"this evaluation; {soft.bases:,} of them lie in the scored windows."
+    )
+
+
 def list_contig_rows(e: Evaluation) -> list[dict[str, str]]:
     """The contigs with the most bases."""
     scored = [(name, g) for name, g in e.contigs.items() if g is not None]

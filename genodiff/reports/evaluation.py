@@ -46,6 +46,14 @@ class MixtureLine(_Lenient):
     bits: float
 
 
+class SoftMask(_Lenient):
+    """What soft-masked bases weigh, and how many were in the scored windows."""
+
+    trained_weight: float | None = None
+    scored_weight: int = 1
+    bases: int = 0
+
+
 class RatePoint(_Lenient):
     """One bin of the C_k / k curve, in nats."""
 
@@ -90,10 +98,12 @@ class Evaluation(_Lenient):
     markov_fitted: FittedMarkov | None = None
     markov_mixture: MixtureLine | None = None
     adaptive_mixture: MixtureLine | None = None
+    adaptive_from_train: MixtureLine | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
     contigs: dict[str, Group | None] = {}
+    soft_mask: SoftMask | None = None
     regions: dict[str, Group | None] = {}
     repeat_kmer: int | None = None
     repeat_share: float | None = None
@@ -118,6 +128,8 @@ class Evaluation(_Lenient):
             lines.append((self.markov_mixture.bits, "mixture of orders 1 to 24"))
         if self.adaptive_mixture is not None:
             lines.append((self.adaptive_mixture.bits, "adaptive mixture"))
+        if self.adaptive_from_train is not None:
+            lines.append((self.adaptive_from_train.bits, "adaptive mixture, of train alone"))
         return (min(lines)[1], min(lines)[0]) if lines else None
 
     def rank(self, weights: str) -> tuple[Any, ...]:

@@ -90,6 +90,7 @@ def make_context(
         "lines": blocks.list_line_rows(evaluation, lines) if evaluation is not None else [],
         "training": blocks.describe_training(folder),
         "regions": blocks.list_region_rows(evaluation) if evaluation is not None else [],
+        "soft_mask": blocks.describe_soft_mask(evaluation) if evaluation is not None else "",
         "contigs": blocks.list_contig_rows(evaluation) if evaluation is not None else [],
         "contigs_left": max(0, len(evaluation.contigs) - blocks.MOST_CONTIGS)
         if evaluation is not None

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.alphabet import ALPHABETS, Alphabet
+import numpy as np
+
+from genodiff.alphabet import ALPHABETS, DNA, SOFT, Alphabet
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.file_tokenizer import FileTokenizer
@@ -28,6 +30,7 @@ from genodiff.runs.tokenizer_files import FOLDER as TOKENIZER
 from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 
 _log = logging.getLogger("genodiff")
+_LOOKED_AT = 1 << 26  # bases
 
 
 class RunData(NamedTuple):
@@ -175,6 +178,33 @@ def _find_tokenizer(request: _Request) -> Tokenizer:
     if run is not None and files:
         return FileTokenizer(files, name_tokenizer(files), run / TOKENIZER)
     return open_tokenizer(request.config.data.tokenizer, offline=request.offline)
+
+
+def measure_soft_mask(feed: Feed) -> dict[str, float]:
+    """The weight of a soft-masked base in training, and their share of the train split's bases.
+
+    Of more than 2^26 bases the share is that of windows that are evenly spread. {} for text.
+    """
+    if not isinstance(feed.train, DnaWindows):
+        return {}
+    some = feed.train.spread(max(1, _LOOKED_AT // feed.train.seq_len))
+    seen = np.zeros(256, np.int64)
+    for start, length in zip(some.flat_start.tolist(), some.length.tolist(), strict=True):
+        seen += np.bincount(feed.store.flat[start : start + length], minlength=256)
+    soft = int(seen[np.array(DNA.targets) | SOFT].sum())
+    bases = soft + int(seen[list(DNA.targets)].sum())
+    share = round(soft / max(bases, 1), 4)
+    return {"soft_mask_weight": feed.recipe.soft_mask_weight, "soft_masked_share": share}
+
+
+def describe_soft_mask(found: dict[str, float]) -> str:
+    """One line of what `measure_soft_mask` found; empty for text."""
+    if not found:
+        return ""
+    share, weight = found["soft_masked_share"], found["soft_mask_weight"]
+    if not share:
+        return "train has no soft-masked bases"
+    return f"train is {share:.1%} soft-masked; such a base weighs {weight:g} in training"
 
 
 def open_train_batches(

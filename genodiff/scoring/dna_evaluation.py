@@ -31,6 +31,9 @@ The object in `RUN/eval.json` has:
     baselines_from              what the baselines are counted on, or null: {"source": file or null,
                                 "own": whether it is the data that is scored, "split", "bases"}
     tokens                      bases scored
+    soft_mask                   {"trained_weight": of a soft-masked base in training, null where it
+                                is not known; "scored_weight": 1 or 0; "bases": soft-masked bases in
+                                the scored windows, counted or not}
     soft_masked                 1: soft-masked bases count like others; 0: they are masked and seen,
                                 but not counted
     nelbo_nats                  the bound in nats per base; nelbo_nats_total is that of all scored
@@ -54,18 +57,19 @@ The object in `RUN/eval.json` has:
                                 was not counted
     adaptive_mixture            the same of the adaptive mixture of contexts and copies, which reads
                                 the split from left to right and remembers it (see adaptive.py)
+    adaptive_from_train         the same where it remembers the train split alone
     source_bits                 the toy source's own −log2 P of the same windows, per base; null for
                                 other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
                                 perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
-                                mixture_bits, adaptive_bits, and the paired differences
-                                fitted_minus_model_bits, mixture_minus_model_bits,
-                                adaptive_minus_model_bits. Regions of windows, by the bases that lie
-                                in 24-mers which the train split has too, on either strand: "unique"
-                                none, "touched" less than a quarter, "repeat" a quarter or more.
-                                Regions of bases: "upper_case", "soft_masked"
+                                mixture_bits, adaptive_bits, adaptive_from_train_bits, and the
+                                paired differences of these four from the model
+                                (fitted_minus_model_bits, ...). Regions of windows, by the bases
+                                that lie in 24-mers which the train split has too, on either
+                                strand: "unique" none, "touched" less than a quarter, "repeat" a
+                                quarter or more. Regions of bases: "upper_case", "soft_masked"
     repeat_kmer 24, repeat_share, touched_share
     shares of the windows that are "repeat" and "touched", or null
     curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a
@@ -106,6 +110,7 @@ from genodiff.scoring.eval_data import (
     describe_source,
     describe_work,
     find_train_store,
+    find_trained_weight,
     open_data,
 )
 from genodiff.scoring.eval_options import EvalOptions
@@ -174,6 +179,11 @@ def evaluate_dna(
         "windows_total": total,
         "dropped": windows.dropped,
         **describe_source(store, train),
+        "soft_mask": {
+            "trained_weight": find_trained_weight(model),
+            "scored_weight": int(options.soft_masked),
+            "bases": int(bound.tokens[1].sum()),
+        },
         **summarise(
             bound,
             windows.contig_index,

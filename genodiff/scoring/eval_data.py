@@ -107,6 +107,16 @@ def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) ->
     return own
 
 
+def find_trained_weight(model: TrainedModel) -> float | None:
+    """What a soft-masked base weighed in the model's training; None where that is not known."""
+    if not model.step:  # weights of others
+        return None
+    try:
+        return feed.find_recipe(model.config).soft_mask_weight
+    except GenodiffError:
+        return None
+
+
 def describe_source(store: Store, train: Store | None) -> dict[str, Any]:
     """The keys of an evaluation that say of how much its bases are, and whose the baselines are."""
     return {

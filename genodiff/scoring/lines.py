@@ -67,6 +67,8 @@ class MarkovLines(NamedTuple):
     """(2, windows): the mixture of orders 0 .. 24, fitted on the valid split."""
     adaptive: NDArray[np.float64] | None = None
     """(2, windows): the adaptive mixture; None where it was not run."""
+    from_train: NDArray[np.float64] | None = None
+    """(2, windows): the same, remembering the train split alone."""
 
 
 def markov_lines(
@@ -91,11 +93,12 @@ def markov_lines(
     quick = (
         _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH
     )  # counted on both strands; of a genome in pieces the rest is N
-    mixed = adaptive = None
+    mixed = adaptive = from_train = None
     if mixture or (mixture is None and quick):
         mixed, adaptive = mixture_nats(windows, store), adaptive_mixture_nats(windows, store)
+        from_train = adaptive_mixture_nats(windows, store, grow=False)
     fitted = markov_nats(fit(counts, pseudo), windows)[-1]
-    return MarkovLines(fixed, fitted, pseudo, mixed, adaptive)
+    return MarkovLines(fixed, fitted, pseudo, mixed, adaptive, from_train)
 
 
 def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
@@ -140,7 +143,8 @@ def adaptive_mixture_nats(
     train = split_stretches(store, "train", legacy_caduceus_tiling=windows.legacy)
     if sum(map(len, train)) > _REMEMBERED or not library.is_loaded():
         return None
-    log.info("running the adaptive mixture of contexts and copies")
+    alone = "" if grow else ", of the train split alone"
+    log.info("running the adaptive mixture of contexts and copies%s", alone)
     spans = [(start, end) for start, end, _ in find_spans(windows)]
     data = [windows.store.flat[start:end] for start, end in spans]
     text = [encode_bases(part) for part in data]

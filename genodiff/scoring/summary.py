@@ -27,6 +27,7 @@ RATE_BINS = 20
 FITTED = "fitted"
 MIXTURE = "mixture"
 ADAPTIVE = "adaptive"
+FROM_TRAIN = "adaptive_from_train"
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ class Lines(NamedTuple):
 
 class _Table(NamedTuple):
     """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted",
-    "mixture" and "adaptive".
+    "mixture", "adaptive" and "adaptive_from_train".
     """
 
     nats: Floats
@@ -91,9 +92,11 @@ class _Table(NamedTuple):
             "fitted_bits": self.line_bits().get(FITTED),
             "mixture_bits": self.line_bits().get(MIXTURE),
             "adaptive_bits": self.line_bits().get(ADAPTIVE),
+            "adaptive_from_train_bits": self.line_bits().get(FROM_TRAIN),
             "fitted_minus_model_bits": self.minus_model(FITTED),
             "mixture_minus_model_bits": self.minus_model(MIXTURE),
             "adaptive_minus_model_bits": self.minus_model(ADAPTIVE),
+            "adaptive_from_train_minus_model_bits": self.minus_model(FROM_TRAIN),
         }
 
 
@@ -136,6 +139,7 @@ def summarise(
         "markov_fitted": _fitted(table, lines.markov),
         "markov_mixture": _line(table, MIXTURE),
         "adaptive_mixture": _line(table, ADAPTIVE),
+        "adaptive_from_train": _line(table, FROM_TRAIN),
         "source_bits": None if source is None else float(source.sum() / total) * BITS,
         "source_ci95_bits": None
         if source is None
@@ -166,6 +170,8 @@ def _of_class(bound: Bound, markov: MarkovLines | None, which: slice) -> _Table:
             lines[MIXTURE] = markov.mixture[which].sum(0)
         if markov.adaptive is not None:
             lines[ADAPTIVE] = markov.adaptive[which].sum(0)
+        if markov.from_train is not None:
+            lines[FROM_TRAIN] = markov.from_train[which].sum(0)
     nats = bound.nats[which].sum(0).mean(0)
     draws = count_draws(bound.tokens, bound.nats.shape[1], bound.shared)
     enough = bound.shared is None or draws >= ENOUGH

@@ -36,7 +36,14 @@ from genodiff.runs.checkpoint import (
     restore_state,
 )
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import Feed, open_feed, open_train_batches, open_valid_batches
+from genodiff.runs.feed import (
+    Feed,
+    describe_soft_mask,
+    measure_soft_mask,
+    open_feed,
+    open_train_batches,
+    open_valid_batches,
+)
 from genodiff.runs.folder import (
     RunFolder,
     check_config,
@@ -236,11 +243,13 @@ def _fit(
         out, config.train, counters.step, counters.seconds, state and state.counters["plan"]
     )
     files = session = None
+    soft_mask = measure_soft_mask(feed) if world.rank == 0 else {}
+    identity = feed.store.identity() | soft_mask
     if world.rank == 0:
         write_config(out, config)
         write_tokenizer(out, feed.tokenizer)
         session = describe_session(argv, device, counters.step) | begun
-        write_provenance(out, config, feed.store.identity(), session)
+        write_provenance(out, config, identity, session)
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
     else:
         plan.path = None
@@ -275,6 +284,8 @@ def _fit(
         f"{sum(p.numel() for p in backbone.parameters()):,} parameters, "
         f"{len(feed.train):,} windows",
     )
+    if soft_mask:
+        _log.info("%s: %s", out, describe_soft_mask(soft_mask))
     try:
         keep_freed_memory()
         with routed_matmul():
@@ -295,7 +306,7 @@ def _fit(
             "to_step": counters.step,
             "training_seconds": round(counters.seconds, 3),
         }
-        write_provenance(out, config, feed.store.identity(), session | ending)
+        write_provenance(out, config, identity, session | ending)
     bits = boundary.last_valid[0] if boundary.last_valid else None
     return RunResult(out, counters.step, counters.seconds, counters.tokens, bits, False)
 

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from tiny_run import write_run
+from tiny_run import genome_text, write_run
 
 from tests.commands import exit_code
 
@@ -158,3 +158,57 @@ def test_data_that_has_gone_is_named_with_a_remedy(
     moved.write_text(text)
     found = json.loads(called(capfd, run, "--fasta", moved, "--json")[1])
     assert found["bits_per_base"] == json.loads(called(capfd, run, "--json")[1])["bits_per_base"]
+
+
+def test_unmasked_and_soft_masked_bases_stand_beside_all_with_both_weights(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = json.loads(called(capfd, run, "--json")[1])
+    soft, regions = found["soft_mask"], found["regions"]
+    assert (soft["trained_weight"], soft["scored_weight"]) == (0.1, 1)
+    assert soft["bases"] == regions["soft_masked"]["tokens"] > 0
+    out = called(capfd, run)[1]
+    table = out[out.index("by case") : out.index("soft-masked (lower-case)")].splitlines()[1:]
+    rows = {row.split()[0]: row.split()[1:] for row in table if row.strip()}
+    parts = {
+        "unmasked": regions["upper_case"],
+        "soft-masked": regions["soft_masked"],
+        "all": found,
+    }
+    for name, part in parts.items():
+        assert rows[name][:2] == [f"{part['tokens']:,}", f"{part['bits_per_base']:.4f}"]
+        assert f"{part['markov_bits']['8']:.4f}" in rows[name]
+    assert "weight 0.1 in training, 1 in this evaluation" in " ".join(out.split())
+    uncounted = " ".join(called(capfd, run, "--soft-masked", 0)[1].split())
+    assert "weight 0.1 in training, 0 in this evaluation" in uncounted
+
+
+def test_an_upper_case_genome_is_said_to_have_no_soft_masked_bases(
+    run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    upper = tmp_path / "upper.fa"
+    upper.write_text(genome_text().upper())
+    words = ("--fasta", upper, "--split", "all", "--no-baselines")
+    assert json.loads(called(capfd, run, "--json", *words)[1])["soft_mask"]["bases"] == 0
+    out = called(capfd, run, *words)[1]
+    assert "no soft-masked bases" in " ".join(out.split())
+    assert "by case" not in out
+
+
+def test_few_sampling_steps_are_bounded_where_they_are_asked_for(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = json.loads(called(capfd, run, "--json", "--t-steps", 2, 10)[1])
+    assert list(found["t_steps"]) == ["2", "10"]
+    assert found["t_steps_asked"]
+    assert found["t_steps"]["2"]["minus_model_bits"]["bits"] == pytest.approx(
+        found["t_steps"]["2"]["bits"] - found["bits_per_base"]
+    )
+    out = called(capfd, run, "--t-steps", 2)[1]
+    assert f"{found['t_steps']['2']['bits']:.2f}" in out[out.index("so many steps") :]
+    again = json.loads(called(capfd, run, "--json")[1])
+    assert not again["t_steps_asked"]
+    assert again["bits_per_base"] == found["bits_per_base"]
+    code, _, err = called(capfd, run, "--t-steps", 0)
+    assert code == 2
+    assert "--t-steps 0" in err

@@ -49,6 +49,7 @@ def evaluation(bits: float = 1.372, source: float | None = 1.214) -> dict[str, A
         "windows": 391,
         "windows_total": 391,
         "soft_masked": 1,
+        "soft_mask": {"trained_weight": 0.1, "scored_weight": 1, "bases": 512},
         "nelbo_nats_total": 95_100.0,
         "se_bits": 0.005,
         "mask_se_bits": None,

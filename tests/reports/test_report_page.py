@@ -338,3 +338,11 @@ def test_the_digest_that_parts_were_made_from_is_compared(tmp_path: Path) -> Non
     assert text.count("was made from other weights") == 2
     assert "other weights" not in html.render_page(read_folder(make_run(tmp_path / "same")))
     assert DIGEST in json.dumps(evaluation())
+
+
+def test_the_weights_of_soft_masked_bases_stand_in_the_page(tmp_path: Path) -> None:
+    found = evaluation()
+    for bases, said in ((512, "weigh 0.1 in training and 1 in this"), (0, "No soft-masked")):
+        found["soft_mask"] = {"trained_weight": 0.1, "scored_weight": 1, "bases": bases}
+        run = make_run(tmp_path / str(bases), eval_json=json.dumps({"test": found}))
+        assert said in Page(html.render_page(read_folder(run))).text

@@ -1,0 +1,38 @@
+"""What the speed benchmark compares with computes the same scan: values and gradients."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from genodiff.kernels.naive import naive_scan
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks" / "speed"))
+import peers  # noqa: E402
+
+
+def check(scan: Callable[..., Tensor], length: int) -> None:
+    g = torch.Generator().manual_seed(1)
+    u, delta = (torch.randn(2, length, 5, generator=g) for _ in range(2))
+    B, C = (torch.randn(2, length, 4, generator=g) for _ in range(2))
+    A, D, bias = -torch.arange(1.0, 5).repeat(5, 1), torch.ones(5), torch.full((5,), -1.0)
+    given = [x.requires_grad_() for x in (u, delta, A, B, C, D, bias)]
+    wanted = naive_scan(u, delta, A, B, C, D, None, bias, True)[0]
+    found = scan(*given)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    of = [torch.autograd.grad(y.square().sum(), given) for y in (found, wanted)]
+    torch.testing.assert_close(*of, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("length", [2, 7, 64])
+@pytest.mark.parametrize("scan", [peers.associative, peers.loop], ids=["associative", "loop"])
+def test_a_peer_is_the_naive_scan(scan: Callable[..., Tensor], length: int) -> None:
+    check(scan, length)
+
+
+@pytest.mark.slow
+def test_the_compiled_associative_scan_is_the_naive_scan() -> None:
+    check(peers.compiled_associative(), 64)
