@@ -95,8 +95,8 @@ def compiled(steps: int = 16) -> Scan:
 def associative(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, bias: Tensor
 ) -> Tensor:
-    """The whole scan over log2(L) levels: h -> a h + x of neighbours are composed, then of pairs two
-    apart, and so on (Hillis and Steele 1986). Everything of size (B, L, E, N) is made at each level.
+    """The whole scan over log2(L) levels: the maps h -> a h + x of neighbours are composed, then of
+    those two apart, and so on (Hillis and Steele 1986). Each level makes tensors (B, L, E, N).
     """
     dt = F.softplus(delta + bias)
     a = torch.exp(dt.unsqueeze(-1) * A)

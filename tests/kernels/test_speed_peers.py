@@ -11,7 +11,7 @@ from torch import Tensor
 from genodiff.kernels.naive import naive_scan
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks" / "speed"))
-import peers  # noqa: E402
+import peers
 
 
 def check(scan: Callable[..., Tensor], length: int) -> None:
