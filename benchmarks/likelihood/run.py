@@ -68,9 +68,12 @@ def main() -> None:
     )
     asked, more = parser.parse_known_args()
     if asked.lines:
-        keep_lines(measure_lines(asked.lines))
+        command = f"python benchmarks/likelihood/run.py NAME --lines {asked.lines.name}"
+        keep_lines(lines_of(evaluate(asked.lines, keep=False), command))
     elif not asked.only_write:
-        keep(measure(asked, more))
+        new = measure(asked, more)
+        keep(new)
+        keep_lines(lines_of(new["evaluation"], new["commands"][1]))
     (HERE / "RESULTS.md").write_text(make_page(), encoding="utf-8")
 
 
@@ -117,17 +120,16 @@ def measure(asked: argparse.Namespace, more: list[str]) -> dict[str, Any]:
     }
 
 
-def measure_lines(run: Path) -> dict[str, Any]:
-    """What counting gives on a run's test split: bits of each line, by class of windows.
+def lines_of(found: dict[str, Any], command: str) -> dict[str, Any]:
+    """What counting gives on the windows of an evaluation: bits of each line, by class.
 
-    The network of the run has no part in it.
+    The network has no part in it.
     """
-    found = evaluate(run, keep=False)
     return {
         **{key: found[key] for key in ("recipe", "fingerprint", "seq_len", "windows", "created")},
         "fasta": Path(found["fasta"]).name if found["fasta"] else None,
         "commit": find_git_revision(),
-        "command": f"python benchmarks/likelihood/run.py NAME --lines {run.name}",
+        "command": command,
         "hardware": cpu(),
         "parts": parts_of(found),
     }
