@@ -6,7 +6,6 @@ The first unit that needs a choice makes it; the others wait and read it. No tes
 """
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ SEED = 1
 
 
 def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
-    """What was chosen: options, their validation value, seconds, how many were tried, and why.
+    """What was chosen, in the form of a row's `choices`, and its `options` and `seconds`.
 
     It is read from `out`, or made there. Raises `GenodiffError` where no candidate can be fitted.
     """
@@ -44,7 +43,9 @@ def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
         train, valid = (data.train.take(rows) for rows in seed_split(data, SEED))
         given = make_given(data.task, train, valid, SEED)
         found = choose_options(str(unit.model.preset), given, unit.settings.budget)
-        choice = found._asdict()
-        choice["valid"] = found.valid if math.isfinite(found.valid) else None
+        choice = {
+            "of": "settings", **found._asdict(), "metric": data.task.metrics[0],
+            "n_valid": len(valid.labels), "budget_minutes": unit.settings.budget,
+        }  # fmt: skip
         atomic.write_json(path, {**what, "seed": SEED, "choice": choice})
         return choice

@@ -151,9 +151,11 @@ def _fit_baseline(
         "max_length": None,
     }
     if chosen is not None:
-        found["choice"] = chosen
+        found |= {"choices": [chosen], "choice_seconds": chosen["seconds"]}
     if not isinstance(predict, CnnPredictor | KmerPredictor | FeaturePredictor | MotifPredictor):
         return FittedUnit(predict, found)
+    if chosen is not None:
+        found["parameters"] = sum(tensor.numel() for tensor in predict.tensors().values())
     kept = KeptFit(predict.form, predict.tensors(), predict.about(), max_length=predict.longest)
     return FittedUnit(predict, found, keep=lambda: kept)
 

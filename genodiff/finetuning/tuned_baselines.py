@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
 Options = dict[str, Any]
 
-MOST_ENTRIES = 80_000_000
+MOST_ENTRIES = 90_000_000
 """Entries of a feature matrix at most; a candidate that needs more is not offered (3 GB)."""
 
 _GAPS = ((6, 4), (7, 4), (8, 5), (10, 6))
@@ -81,10 +81,14 @@ class Given(NamedTuple):
 
 
 class TunedChoice(NamedTuple):
-    """The options that validation chose, their validation value, and what choosing took."""
+    """The options that validation chose, in words too; all trials; what choosing took, and why.
+
+    A trial is {candidate (in words), share of a whole fit, valid (None if it failed)}.
+    """
 
     options: Options
-    valid: float
+    chosen: str
+    trials: list[dict[str, Any]]
     seconds: float
     tried: int
     offered: int
@@ -108,7 +112,6 @@ def choose_options(name: str, given: Given, minutes: float | None = None) -> Tun
     can be fitted.
     """
     metric, kind = given.task.metrics[0], given.task.kind
-    found: dict[str, float] = {}
 
     def evaluate(options: Options, share: float) -> tuple[float, float]:
         began = time.monotonic()
@@ -117,7 +120,6 @@ def choose_options(name: str, given: Given, minutes: float | None = None) -> Tun
             value = measure(metric, kind, given.valid.labels, predicted)
         except (GenodiffError, ValueError, FloatingPointError):
             value = math.nan
-        found[json.dumps(options)] = value
         return value, time.monotonic() - began
 
     candidates = list_tuned_options(name, given.task, given.train)
@@ -125,14 +127,41 @@ def choose_options(name: str, given: Given, minutes: float | None = None) -> Tun
     choice = choose_candidate(candidates, evaluate, metric, budget=Budget(minutes), shares=shares)
     given.features.clear()
     options = candidates[choice.candidate]
+    trials = [
+        {
+            "candidate": describe_options(candidates[trial.candidate]),
+            "share": trial.share,
+            "valid": trial.valid if math.isfinite(trial.valid) else None,
+        }
+        for trial in choice.trials
+    ]
     return TunedChoice(
         options,
-        found[json.dumps(options)],
+        describe_options(options),
+        trials,
         sum(trial.seconds for trial in choice.trials),
         len({trial.candidate for trial in choice.trials}),
         len(candidates),
         choice.why,
     )
+
+
+def describe_options(options: Options) -> str:
+    """`l 10, k 6, both strands, strength 1`."""
+    flat = {**options.get("features", {}), **{k: v for k, v in options.items() if k != "features"}}
+    words = []
+    for name, value in flat.items():
+        if name == "both_strands":
+            words.append("both strands" if value else "one strand")
+        elif name == "spots":
+            words.append("bins of " + " ".join(f"{w}({k}-mers)" for k, w in value))
+        elif name == "whole":
+            words += [f"all {'+'.join(map(str, value))}-mers"] if value else []
+        elif name == "ks":
+            words.append(f"{'+'.join(map(str, value))}-mers")
+        elif name != "length":
+            words.append(f"{name} {value:g}")
+    return ", ".join(words)
 
 
 def _list_kmers(task: Task, train: Examples) -> list[Options]:

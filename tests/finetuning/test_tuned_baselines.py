@@ -155,11 +155,14 @@ def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(
     rows = [run_unit(unit_of("gkm-svm", s, data.task), data, tmp_path) for s in (3, 1, 2)]
     assert len(seen) == 1
     assert seen[0][:3] == ("gkm-svm", 1, None)
-    assert len({json.dumps(row["choice"]["options"]) for row in rows}) == 1
-    assert rows[0]["choice"]["tried"] == rows[0]["choice"]["offered"] == 2
-    assert rows[0]["choice"]["seconds"] > 0
+    assert len({json.dumps(row["choices"]) for row in rows}) == 1
+    (choice,) = rows[0]["choices"]
+    assert choice["tried"] == choice["offered"] == len(choice["trials"]) == 2
+    assert choice["chosen"] in [trial["candidate"] for trial in choice["trials"]]
+    assert rows[1]["choice_seconds"] == choice["seconds"] > 0
+    assert all(row["parameters"] > 100 for row in rows)
     (kept,) = (tmp_path / "choices").glob("*.json")
-    assert json.loads(kept.read_text())["choice"] == rows[0]["choice"]
+    assert json.loads(kept.read_text())["choice"] == choice
 
 
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
