@@ -23,6 +23,7 @@ _DOOR = {
     "check_checkpoint": "genodiff.api.checkpoint",
     "check_documents": "genodiff.api.data",
     "compare": "genodiff.api.compare",
+    "deletion_effect": "genodiff.api.effects",
     "demo": "genodiff.api.demo",
     "doctor": "genodiff.api.doctor",
     "embed": "genodiff.api.embed",
@@ -31,13 +32,16 @@ _DOOR = {
     "fetch_data": "genodiff.api.data",
     "finetune": "genodiff.api.finetune",
     "import_checkpoint": "genodiff.api.checkpoint",
+    "insertion_effect": "genodiff.api.effects",
     "judge": "genodiff.api.judge",
     "list_recipes": "genodiff.api.data",
     "load": "genodiff.api.load",
+    "one_hot_network": "genodiff.api.effects",
     "predict": "genodiff.api.predict",
     "report": "genodiff.api.report",
     "sample": "genodiff.api.sample",
     "scorecard": "genodiff.api.scorecard",
+    "substitution_effect": "genodiff.api.effects",
     "train": "genodiff.api.train",
     "train_tokenizer": "genodiff.api.data",
 }
@@ -55,6 +59,10 @@ if TYPE_CHECKING:
     from genodiff.api.data import train_tokenizer as train_tokenizer
     from genodiff.api.demo import demo as demo
     from genodiff.api.doctor import doctor as doctor
+    from genodiff.api.effects import deletion_effect as deletion_effect
+    from genodiff.api.effects import insertion_effect as insertion_effect
+    from genodiff.api.effects import one_hot_network as one_hot_network
+    from genodiff.api.effects import substitution_effect as substitution_effect
     from genodiff.api.embed import embed as embed
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune
