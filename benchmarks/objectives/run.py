@@ -1,10 +1,10 @@
-"""The tables of objectives at equal tokens: every comparison of this folder, and RESULTS.md.
+"""The tables of objectives: every comparison of this folder, and RESULTS.md.
 
     python benchmarks/objectives/run.py --fasta sacCer3.fa.gz --text tinyshakespeare.txt.gz [--only
     NAME] [--threads 1]
 
 Each comparison goes on where it stopped. --only-write makes RESULTS.md again from what is there;
-FINDINGS.md is its end.
+FINDINGS.md is its end. A comparison whose runs are not there keeps its section of RESULTS.md.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -19,6 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 from commands import cpu, genodiff, last_session, plain  # noqa: E402
 
 SPECS = {
+    "yeast-83k": "--fasta",
     "yeast-470k": "--fasta",
     "yeast-ablation": "--fasta",
     "shakespeare-470k": "--text",
@@ -27,12 +29,16 @@ SPECS = {
 }
 """The specs of this folder, and the flag that their data come by."""
 
+MARGIN = 0.002
+"""Bits within which two rows are called equivalent: stated before the runs were made."""
+
 
 def section(name: str, out: Path, words: list[object]) -> list[str]:
     """A comparison's tables, and what they were made with; its page beside them."""
     lines = (out / "table.md").read_text(encoding="utf-8").splitlines()
-    runs = json.loads((out / "results.json").read_text(encoding="utf-8"))["rows"]
-    sessions = [last_session(out / "runs" / run) for row in runs for run in row["runs"]]
+    results = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    runs = [run for row in results["rows"] for run in row["runs"]]
+    sessions = [last_session(out / "runs" / run) for run in runs]
     commits = ", ".join(dict.fromkeys(str(session["git"])[:12] for session in sessions))
     threads = ", ".join(dict.fromkeys(str(session["threads"]) for session in sessions))
     shutil.copy(out / "compare.html", HERE / f"{name}.html")
@@ -40,7 +46,46 @@ def section(name: str, out: Path, words: list[object]) -> list[str]:
         f"`{plain(*words)}`; trained at {commits} on {cpu()}, {threads} thread; with curves: "
         f"[{name}.html]({name}.html)."
     )
-    return [f"#{line}" if line.startswith("#") else line for line in lines] + ["", made, ""]
+    shown = [f"#{line}" if line.startswith("#") else line for line in lines]
+    return [*shown, *verdicts(results), "", made, ""]
+
+
+def verdicts(results: dict[str, Any]) -> list[str]:
+    """What the comparisons with the row that others are set against carry, over several seeds."""
+    rows = results["rows"]
+    other = next((row["minus"]["row"] for row in rows if row["minus"]), None)
+    seeds = len(rows[0]["seeds_bits"])
+    by: dict[str, list[str]] = {}
+    for pair in results["pairs"] if seeds > 1 else []:
+        if other in (pair["a"], pair["b"]):
+            first = pair["a"] != other
+            words = {} if first else {"ahead": "behind", "behind": "ahead"}
+            said, *rest = pair["verdict"].split(",")
+            verdict = ",".join([words.get(said, said), *rest])
+            by.setdefault(verdict, []).append(pair["a"] if first else pair["b"])
+    if not by:
+        return []
+    said = "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in by.items())
+    return ["", f"Over {seeds} seeds, against {other}: {said}."]
+
+
+def read_sections() -> dict[str, list[str]]:
+    """The sections of RESULTS.md as it stands, by title; the findings are none of them."""
+    path = HERE / "RESULTS.md"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found: dict[str, list[str]] = {}
+    mine: list[str] = []
+    for line in lines:
+        if line.startswith("## "):
+            mine = found.setdefault(line.removeprefix("## "), [])
+        mine.append(line)
+    return found
+
+
+def title_of(name: str) -> str:
+    """The title of a comparison, which its section has too."""
+    lines = (HERE / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith("title: ")).removeprefix("title: ")
 
 
 def main() -> None:
@@ -58,11 +103,12 @@ def main() -> None:
         "--only-write", action="store_true", help="make RESULTS.md again from what is there"
     )
     asked = parser.parse_args()
+    before = read_sections()
     text = [
-        "# Objectives at equal tokens",
+        "# Objectives",
         "",
-        "Several objectives and networks on one store: equal tokens, equal parameters, the "
-        "same windows.",
+        "Several objectives and networks on one store and the same windows, at equal tokens and "
+        "parameters; where a table has a column of compute, they differ in it.",
         "Written by `benchmarks/objectives/run.py`; what each objective's figure bounds stands "
         "in the README.",
         "",
@@ -73,6 +119,8 @@ def main() -> None:
             "compare",
             HERE / f"{name}.yaml",
             *([flag, data] if data else []),
+            "--margin",
+            MARGIN,
             "--out",
             asked.out / name,
         ]
@@ -80,6 +128,8 @@ def main() -> None:
             genodiff(*words, *(["--threads", asked.threads] if asked.threads else []), capture=True)
         if (asked.out / name / "table.md").exists():
             text += section(name, asked.out / name, words[:-2])
+        else:
+            text += [*before.get(title_of(name), [])]
     findings = HERE / "FINDINGS.md"
     text += [findings.read_text(encoding="utf-8")] if findings.exists() else []
     (HERE / "RESULTS.md").write_text("\n".join(text), encoding="utf-8")

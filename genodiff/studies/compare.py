@@ -118,6 +118,8 @@ class TrialResult(NamedTuple):
     figure: str
     parameters: int
     seconds: float
+    passes: int
+    """Of the network over a window in each step: two for paired strands, two for D3PM's loss."""
 
 
 def read_spec(path: Path, over: dict[str, Any]) -> TrialSpec:
@@ -210,9 +212,15 @@ def run_comparison(
             found[row.name][0][3].objective.figure,
             sum(p.numel() for p in found[row.name][0][3].backbone.parameters()),
             sum(seconds for *_, seconds in found[row.name]),
+            _count_passes(found[row.name][0][3]),
         )
         for row in spec.rows
     ]
+
+
+def _count_passes(model: TrainedModel) -> int:
+    strands = 2 if getattr(model.config.backbone, "paired", False) else 1
+    return model.objective.evaluations * strands
 
 
 def compare_schedules(

@@ -98,10 +98,10 @@ def _figures(
         "objective": entry.config.diffusion.objective,
         "figure": entry.figure,
         "parameters": entry.parameters,
-        "tokens": (entry.config.train.max_steps or 0)
-        * entry.config.train.batch_size
-        * entry.config.data.seq_len,
+        "tokens": _count_tokens(entry),
         "steps": entry.config.train.max_steps,
+        "passes": entry.passes,
+        "compute": _count_compute(entry) / _count_compute(against),
         "bits": bits.value,
         "ci95_bits": bits.ci95,
         "perplexity": math.exp(mine.nats.sum() / mine.tokens.sum()),
@@ -116,6 +116,16 @@ def _figures(
         "windows": len(mine.tokens),
         "scored_tokens": int(mine.tokens.sum()),
     }
+
+
+def _count_tokens(entry: TrialResult) -> int:
+    train = entry.config.train
+    return (train.max_steps or 0) * train.batch_size * entry.config.data.seq_len
+
+
+def _count_compute(entry: TrialResult) -> int:
+    """In multiply-adds but for a factor: tokens x weights x passes of the network over each."""
+    return _count_tokens(entry) * entry.parameters * entry.passes
 
 
 def _minus(name: str, other: str, pairs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -143,8 +153,11 @@ def _main_table(spec: TrialSpec, rows: list[dict[str, Any]]) -> ComparisonTable:
         "perplexity" if per == "base" else f"perplexity per {DOMAINS[spec.domain].unit}",
     ]
     gaps = any(row["published_minus_bits"] is not None for row in rows)
+    unequal = any(abs(row["compute"] - 1) > 0.05 for row in rows)
+    known = any(row["published_perplexity"] is not None for row in rows)
     head += ["over seeds"] * several + ([f"minus {other}"] if other else [])
-    head += ["published perplexity", *([f"published, minus {other}"] if gaps else []), "minutes"]
+    head += ["compute"] * unequal + ["published perplexity"] * known
+    head += [*([f"published, minus {other}"] if gaps else []), "minutes"]
     body = []
     for row in rows:
         sign = "=" if row["figure"] == "exact" else "≤"
@@ -161,7 +174,10 @@ def _main_table(spec: TrialSpec, rows: list[dict[str, Any]]) -> ComparisonTable:
             gap = row["minus"]
             cells.append(show_difference(gap))
         published = row["published_perplexity"]
-        cells.append("" if published is None else f"{published:g}")
+        if unequal:
+            cells.append(f"{row['compute']:.2f}")
+        if known:
+            cells.append("" if published is None else f"{published:g}")
         if gaps:
             gap = row["published_minus_bits"]
             cells.append("" if gap is None else f"{gap:+.4f}")
@@ -180,10 +196,7 @@ def _schedule_table(figures: list[ScheduleFigure]) -> ComparisonTable:
 
 
 def _notes(spec: TrialSpec, entries: list[TrialResult], n_pairs: int) -> str:
-    tokens = {
-        (e.config.train.max_steps or 0) * e.config.train.batch_size * e.config.data.seq_len
-        for e in entries
-    }
+    tokens = {_count_tokens(entry) for entry in entries}
     scored = int(entries[0].scores[0].tokens.sum())
     seeds = ", ".join(map(str, spec.seeds))
     over = "training seeds and blocks of windows together"
@@ -196,7 +209,8 @@ def _notes(spec: TrialSpec, entries: list[TrialResult], n_pairs: int) -> str:
         f"{scored:,} tokens of the split {spec.split} are scored, {spec.repeats} draws per "
         f"window. Intervals are over {over}; differences are taken window by window"
         f"{' and seed by seed' if len(spec.seeds) > 1 else ''}. {corrected}"
-        f'"=" is an exact likelihood, "≤" a bound.'
+        f'"=" is an exact likelihood, "≤" a bound. Compute is counted: tokens x weights x passes '
+        f"of the network over each."
     )
 
 

@@ -127,6 +127,28 @@ def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path: Path
     assert "within ±1 |" in table
 
 
+def test_rows_may_have_tokens_of_their_own_and_their_compute_is_counted(tmp_path: Path) -> None:
+    """Paired strands and D3PM's loss run the network twice on every window."""
+    small = {"preset": "caduceus-ps-tiny", "batch_size": 4}
+    rows = [
+        {"name": "PH", "settings": small | {"preset": "caduceus-ph-tiny"}},
+        {"name": "PS", "settings": small},
+        {"name": "PS half", "settings": small, "tokens": 256},
+        {"name": "D3PM", "settings": small | {"preset": "caduceus-ph-tiny", "objective": "d3pm"}},
+    ]
+    path = written(tmp_path, rows=rows, schedules=[], tokens=512)
+    spec = read_spec(path, {})
+    entries = run_comparison(spec, path, tmp_path / "out")
+    found = {row["name"]: row for row in write_page(spec, entries, [], tmp_path / "out")}
+    assert [row["tokens"] for row in found.values()] == [512, 512, 256, 512]
+    assert [row["passes"] for row in found.values()] == [1, 2, 2, 2]
+    assert found["PS"]["compute"] == pytest.approx(2 * found["PS half"]["compute"])
+    assert found["D3PM"]["compute"] == 2
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert "| compute |" in table
+    assert "published" not in table
+
+
 def test_schedules_are_tried_on_the_network_that_is_trained_with_mdlm(tmp_path: Path) -> None:
     path = written(tmp_path, rows=SPEC["rows"][::-1])
     spec = read_spec(path, {})
