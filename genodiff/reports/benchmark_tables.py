@@ -26,10 +26,12 @@ def format_cell(line: ModelResult) -> str:
     return f"{line.mean:.4f} ± {line.range:.4f}" if len(line.rows) > 1 else f"{line.mean:.4f}"
 
 
-def show_interval(estimate: JointEstimate | None, sign: str = "", metric: str = "") -> str:
+def show_interval(
+    estimate: JointEstimate | None, sign: str = "", metric: str = "", *, fixed: bool = False
+) -> str:
     """`0.8012 to 0.8234`; of one seed, with a note; without an interval, why.
 
-    It ends where the values of `metric` do.
+    It ends where the values of `metric` do. `fixed`: it is of this answer, not of a seed's.
     """
     if estimate is None:
         return ""
@@ -38,7 +40,7 @@ def show_interval(estimate: JointEstimate | None, sign: str = "", metric: str = 
     low, high = estimate.ci95
     least, most = RANGES.get(metric, (-math.inf, math.inf))
     low, high = max(low, least), min(high, most)
-    note = " (one seed)" if estimate.seeds == 1 else ""
+    note = " (this ensemble)" if fixed else " (one seed)" if estimate.seeds == 1 else ""
     return f"{low:{sign}.4f} to {high:{sign}.4f}{note}"
 
 
@@ -91,7 +93,8 @@ def describe_comparisons(panel: TaskResult) -> str:
 
 HOW = (
     "Mean over seeds ± (max − min), as the papers print it. Intervals are 95 %, of the mean over "
-    "seeds and test examples together; of one seed, over test examples alone."
+    "seeds and test examples together; of one seed, over test examples alone. An ensemble averages "
+    "the predictions of all seeds to one answer."
 )
 """What the figures of the tables are."""
 
@@ -103,8 +106,10 @@ def make_table_rows(panel: TaskResult) -> list[dict[str, str]]:
             "role": line.role,
             "name": line.name,
             "value": format_cell(line),
-            "interval": show_interval(line.estimate, metric=panel.about["metric"]),
-            "seeds": str(len(line.rows)),
+            "interval": show_interval(
+                line.estimate, metric=panel.about["metric"], fixed=bool(line.ensemble)
+            ),
+            "seeds": f"{line.ensemble}, averaged" if line.ensemble else str(len(line.rows)),
             "valid": _mean(r["valid"] for r in line.rows),
             "others": ", ".join(
                 f"{name} {_mean(r['metrics'].get(name) for r in line.rows)}"
@@ -156,6 +161,8 @@ def cut_notes(panel: TaskResult) -> list[str]:
     found = []
     for line in panel.lines:
         row = line.rows[0]
+        if line.ensemble:
+            continue
         if row.get("cut_train") or row.get("cut_test"):
             found.append(
                 f"{line.name}: {row['cut_train']:,} train and {row['cut_test']:,} of "
@@ -176,6 +183,7 @@ def choice_notes(panel: TaskResult) -> list[str]:
     return [
         f"{line.name}, {choice['of']} {describe_choice(choice)}"
         for line in panel.lines
+        if not line.ensemble
         for choice in line.rows[0].get("choices", ())
     ]
 

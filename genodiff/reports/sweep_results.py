@@ -20,6 +20,7 @@ from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.finetuning.sweep import SESSIONS, read_tasks
 from genodiff.finetuning.unit import RESULT, UNITS
+from genodiff.reports.seed_ensembles import average_seeds, can_average
 from genodiff.reports.sweep_statistics import (
     ROLES,
     Pair,
@@ -48,6 +49,11 @@ class ModelResult(NamedTuple):
     def mean(self) -> float:
         """The mean of the task's first metric over seeds; NaN where one has none."""
         return float(np.mean([np.nan if r["value"] is None else r["value"] for r in self.rows]))
+
+    @property
+    def ensemble(self) -> int:
+        """How many seeds are averaged to one answer; 0 for a line of single fits."""
+        return int(self.rows[0].get("ensemble", 0))
 
     @property
     def range(self) -> float:
@@ -180,11 +186,21 @@ def read_sweep(out: Path, margin: float | None = None) -> list[TaskResult]:
                 seen[name] = given[0]
             role = {"checkpoint": "model", "scratch": "scratch"}.get(rows[0]["kind"], "baseline")
             lines.append(ModelResult(name, role, rows, None, units))
+            if 1 < len(rows) == len(given) and can_average(rows[0]):
+                row, answer = average_seeds(rows, given, about)
+                title = f"{name}, ensemble of seeds"
+                scored[title] = ModelPredictions((0,), [answer[0]])
+                seen[title] = answer
+                lines.append(ModelResult(title, role, [row], None, []))
         lines.sort(key=lambda line: (ROLES.index(line.role), line.mean))
         found = resample_task(about, lines[0].rows[0]["metric"], seen, scored)
         lines = [line._replace(estimate=estimate_line(found, line.name)) for line in lines]
         better = metrics.HIGHER.get(lines[0].rows[0]["metric"], True)
-        order = [(line.name, line.role, line.mean if better else -line.mean) for line in lines]
+        order = [
+            (line.name, line.role, line.mean if better else -line.mean)
+            for line in lines
+            if not line.ensemble
+        ]
         pairs.append(compare_lines(found, order))
         panels.append(
             TaskResult(suite, task, split, about, lines, find_published(suite, task, split), seen)

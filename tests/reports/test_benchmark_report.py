@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from genodiff.finetuning.results import add_rows
+from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.sweep import TASKS
 from genodiff.finetuning.unit import RESULT, TEST, UNITS
 from genodiff.io import atomic
 from genodiff.reports.benchmark import render_page, write_benchmark
-from genodiff.reports.benchmark_tables import format_markdown
+from genodiff.reports.benchmark_tables import format_markdown, make_table_rows
 from genodiff.reports.sweep_results import format_summary, read_sweep
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.tasks.audit import audit_lines
@@ -222,3 +223,26 @@ def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out: Pat
     lines = [line for line in format_summary(rows, comparisons) if "Holm p" in line]
     assert len(lines) == 2
     assert lines[0].startswith("  pretrained minus scratch: +0.")
+
+
+def test_an_ensemble_of_seeds_is_a_line_of_its_own_and_in_no_comparison(out: Path) -> None:
+    (panel,) = read_sweep(out)
+    lines = {line.name: line for line in panel.lines}
+    assert set(lines) == {
+        "majority", "scratch", "scratch, ensemble of seeds",
+        "pretrained", "pretrained, ensemble of seeds",
+    }  # fmt: skip
+    given = [read_predictions(out / UNITS / f"scratch{seed}") for seed in (1, 2)]
+    mean = (given[0][0] + given[1][0]) / 2
+    ensemble = lines["scratch, ensemble of seeds"]
+    assert ensemble.mean == (mean.argmax(1) == given[0][1]).mean()
+    assert ensemble.rows[0]["seconds"] == sum(r["seconds"] for r in lines["scratch"].rows)
+    assert ensemble.estimate is not None
+    assert ensemble.estimate.seeds == 1
+    assert not any("ensemble" in gap.a + gap.b for gap in panel.comparisons)
+    (row,) = [r for r in make_table_rows(panel) if r["name"] == ensemble.name]
+    assert row["seeds"] == "2, averaged"
+    assert "(this ensemble)" in row["interval"]
+    assert row["valid"] == ""
+    table = "\n".join(format_markdown([panel], []))
+    assert f"| {ensemble.name} | {ensemble.mean:.4f} |" in table
