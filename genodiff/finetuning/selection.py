@@ -20,11 +20,10 @@ from genodiff.errors import GenodiffError
 from genodiff.finetuning.budget import TINY, Budget, Choice, choose_candidate
 from genodiff.finetuning.head import list_heads
 from genodiff.finetuning.pooling import HEADS
-from genodiff.finetuning.progress import SweepProgress
 from genodiff.finetuning.protocol import PARTS, FitSettings
 from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.search import Search
-from genodiff.finetuning.unit import VALIDATION, Unit
+from genodiff.finetuning.unit import FITTED, MODEL, RESULT, VALIDATION, Unit
 from genodiff.finetuning.workers import Workers, run_units
 from genodiff.tasks.data_request import load_cached
 from genodiff.tasks.metrics import Floats, measure
@@ -57,6 +56,7 @@ class Selector:
         self.unit, self.task, self.place = unit, task, place._replace(final=False)
         self.log = Search(place.out, task, unit.model)
         self.minutes, self.budget = minutes, Budget(minutes)
+        self.tried: dict[str, Unit] = {}
         data = load_cached(place.request.model_dump_json(), task.name)
         self.n_valid = len(seed_split(data, unit.seed)[1])
 
@@ -77,14 +77,24 @@ class Selector:
             chosen = candidates[found.candidate].settings
             choices.append(self._describe(what, candidates, found))
             _log.info(
-                "%s %s: %s %s: %s",
+                "%s %s: %s %s, chosen by validation (%s)",
                 self.task.name,
                 self.unit.model.name,
                 what,
                 candidates[found.candidate].name,
                 found.why,
             )
+        self._clear(chosen)
         return Selection(chosen, choices, self.budget.spent)
+
+    def _clear(self, chosen: FitSettings) -> None:
+        """Remove the weights of trials, except those of the fit that is seed 1's."""
+        kept = self.unit.model_copy(update={"settings": chosen}).key
+        for key, unit in self.tried.items():
+            folder = unit.folder(self.place.out)
+            if key != kept and not (folder / RESULT).exists():  # one that has a row is no trial
+                for name in (MODEL, FITTED):
+                    (folder / name).unlink(missing_ok=True)
 
     def _choose(self, candidates: Sequence[Candidate]) -> Choice:
         if self.n_valid < TINY:
@@ -93,10 +103,7 @@ class Selector:
         frozen = self.unit.settings.method == "probe"
 
         def evaluate(candidate: Candidate, share: float) -> tuple[float, float]:
-            valid, seconds = self._try(self._unit_of(candidate, share))
-            what = f"{self.task.name} {self.unit.model.name}: {candidate.name}"
-            _log.info("%s, %g of a fit: validation %.4f", what, share, valid)
-            return valid, seconds
+            return self._try(self._unit_of(candidate, share))
 
         def noise(best: int, other: int, share: float) -> float:
             a, b = (self._unit_of(candidates[i], share) for i in (best, other))
@@ -117,13 +124,10 @@ class Selector:
 
     def _try(self, unit: Unit) -> tuple[float, float]:
         """(validation value, seconds) of a fit of seed 1, made now or known already."""
+        self.tried[unit.key] = unit
         known = self.log.find(unit)
         if known is None:
-            board = SweepProgress(1, {unit.key: 1.0}, set())
-            try:
-                (outcome,) = run_units([unit], self.place, board.tick)
-            finally:
-                board.close()
+            (outcome,) = run_units([unit], self.place)
             if outcome.fault is not None:
                 _log.warning("%s: %s", unit.model.name, outcome.fault)
             valid = float("nan") if outcome.valid is None else outcome.valid

@@ -27,7 +27,7 @@ from genodiff.finetuning.selection import (
     shorten,
 )
 from genodiff.finetuning.sweep import SweepPlan, sweep
-from genodiff.finetuning.unit import PREDICTOR, README, UNITS
+from genodiff.finetuning.unit import MODEL, PREDICTOR, README, UNITS
 from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.benchmark import write_benchmark
 from genodiff.tasks.suite import load_suite
@@ -126,6 +126,8 @@ def test_a_choice_stands_in_the_rows_and_the_card(calm: Path) -> None:
     folder = calm / UNITS / rows[0]["key"]
     assert choice["chosen"] in (folder / README).read_text()
     assert json.loads((folder / PREDICTOR).read_text())["choices"] == rows[0]["choices"]
+    weights = {path.parent.name for path in (calm / UNITS).glob(f"*/{MODEL}")}
+    assert weights == {row["key"] for row in rows}  # those of trials are removed
     model = load_fitted(calm, UnitChoice(seed=1))
     assert model.card.settings is not None
     assert model.card.settings.head == rows[0]["settings"]["head"]
@@ -158,20 +160,20 @@ def test_what_was_tried_before_a_stop_is_not_tried_again(
     done: list[str] = []
     run = selection.run_units
 
-    def stop_after_three(units: Any, place: Any, report: Any) -> Any:
+    def stop_after_three(units: Any, place: Any) -> Any:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(units[0].key)
-        return run(units, place, report)
+        return run(units, place)
 
     monkeypatch.setattr(selection, "run_units", stop_after_three)
     with pytest.raises(KeyboardInterrupt):
         sweep(plan(home), again)
     rest: list[str] = []
 
-    def note(units: Any, place: Any, report: Any) -> Any:
+    def note(units: Any, place: Any) -> Any:
         rest.append(units[0].key)
-        return run(units, place, report)
+        return run(units, place)
 
     monkeypatch.setattr(selection, "run_units", note)
     sweep(plan(home), again)
