@@ -20,6 +20,7 @@ from genodiff.errors import GenodiffError
 from genodiff.finetuning.budget import TINY, Budget, Choice, choose_candidate
 from genodiff.finetuning.head import list_heads
 from genodiff.finetuning.pooling import HEADS
+from genodiff.finetuning.progress import SweepProgress
 from genodiff.finetuning.protocol import PARTS, FitSettings
 from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.search import Search
@@ -77,7 +78,7 @@ class Selector:
             chosen = candidates[found.candidate].settings
             choices.append(self._describe(what, candidates, found))
             _log.info(
-                "%s %s: %s %s, chosen by validation (%s)",
+                "%s %s: %s %s: %s",
                 self.task.name,
                 self.unit.model.name,
                 what,
@@ -103,7 +104,10 @@ class Selector:
         frozen = self.unit.settings.method == "probe"
 
         def evaluate(candidate: Candidate, share: float) -> tuple[float, float]:
-            return self._try(self._unit_of(candidate, share))
+            valid, seconds = self._try(self._unit_of(candidate, share))
+            what = f"{self.task.name} {self.unit.model.name}: {candidate.name}"
+            _log.info("%s, %g of a fit: validation %.4f", what, share, valid)
+            return valid, seconds
 
         def noise(best: int, other: int, share: float) -> float:
             a, b = (self._unit_of(candidates[i], share) for i in (best, other))
@@ -127,7 +131,11 @@ class Selector:
         self.tried[unit.key] = unit
         known = self.log.find(unit)
         if known is None:
-            (outcome,) = run_units([unit], self.place)
+            board = SweepProgress(1, {unit.key: 1.0}, set())
+            try:
+                (outcome,) = run_units([unit], self.place, board.tick)
+            finally:
+                board.close()
             if outcome.fault is not None:
                 _log.warning("%s: %s", unit.model.name, outcome.fault)
             valid = float("nan") if outcome.valid is None else outcome.valid

@@ -160,20 +160,20 @@ def test_what_was_tried_before_a_stop_is_not_tried_again(
     done: list[str] = []
     run = selection.run_units
 
-    def stop_after_three(units: Any, place: Any) -> Any:
+    def stop_after_three(units: Any, place: Any, report: Any) -> Any:
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(units[0].key)
-        return run(units, place)
+        return run(units, place, report)
 
     monkeypatch.setattr(selection, "run_units", stop_after_three)
     with pytest.raises(KeyboardInterrupt):
         sweep(plan(home), again)
     rest: list[str] = []
 
-    def note(units: Any, place: Any) -> Any:
+    def note(units: Any, place: Any, report: Any) -> Any:
         rest.append(units[0].key)
-        return run(units, place)
+        return run(units, place, report)
 
     monkeypatch.setattr(selection, "run_units", note)
     sweep(plan(home), again)
