@@ -36,10 +36,13 @@ _DOOR = {
     "judge": "genodiff.api.judge",
     "list_recipes": "genodiff.api.data",
     "load": "genodiff.api.load",
+    "merge": "genodiff.api.merge",
     "one_hot_network": "genodiff.api.effects",
     "predict": "genodiff.api.predict",
     "report": "genodiff.api.report",
     "sample": "genodiff.api.sample",
+    "score": "genodiff.api.score",
+    "score_variants": "genodiff.api.score",
     "scorecard": "genodiff.api.scorecard",
     "substitution_effect": "genodiff.api.effects",
     "train": "genodiff.api.train",
@@ -69,10 +72,13 @@ if TYPE_CHECKING:
     from genodiff.api.finetuned import FinetunedModel as FinetunedModel
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
+    from genodiff.api.merge import merge as merge
     from genodiff.api.model import Model as Model
     from genodiff.api.predict import predict as predict
     from genodiff.api.report import report as report
     from genodiff.api.sample import sample as sample
+    from genodiff.api.score import score as score
+    from genodiff.api.score import score_variants as score_variants
     from genodiff.api.scorecard import scorecard as scorecard
     from genodiff.api.train import train as train
 

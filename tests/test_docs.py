@@ -20,7 +20,10 @@ HOW_TO = ROOT / "docs" / "how-to"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # Verbs whose page is called otherwise.
-PAGE_OF = {"checkpoint": "checkpoints", "data": "check-data", "eval": "evaluate"}
+PAGE_OF = {
+    "checkpoint": "checkpoints", "data": "check-data", "eval": "evaluate",
+    "merge": "score-variants", "score": "score-variants",
+}  # fmt: skip
 END = re.compile(r"[|;&<>]|2>")  # what the shell reads, and not genodiff
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+import polars as pl
 import torch
 from jaxtyping import Int
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.api.bits import Bits, measure_sequences, measure_split
 from genodiff.api.network import Network
 from genodiff.api.sampling import fill_sequences, sample_sequences
+from genodiff.api.score import make_score_frame
 from genodiff.api.sequences import is_single, read_records, restore_form
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.diffusion.objective import Objective
@@ -313,6 +315,46 @@ class Model:
             )
         return measure_sequences(
             self._trained, sequences, seed=seed, repeats=repeats, batch_size=batch_size
+        )
+
+    def score_variants(
+        self,
+        variants: Any,
+        *,
+        fasta: str | Path,
+        method: Literal["auto", "llr", "chain", "nelbo"] = "auto",
+        se: float = 0.25,
+        context: int | Literal["2x"] | None = None,
+        exact: bool = False,
+        unit: Literal["nats", "bits"] = "nats",
+        region: Sequence[str] = (),
+        seed: int = 1,
+        batch_size: int = 8,
+    ) -> pl.DataFrame:
+        """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
+
+        `variants` is a file (VCF, BCF, CSV, TSV, parquet), a frame of polars or pandas with chrom,
+        pos (from 1), ref and alt, or rows of these four. `fasta` is the genome that they are of.
+        `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
+        likelier. It is null where `flags` says why there is none. `method` auto is llr for one
+        base, chain for spans of up to 8, nelbo beyond. `se` is the standard error, in nats, that
+        nelbo goes on to. `context` is in bases (default: the trained length); "2x" scores at double
+        context as well, and flags what moves. `exact` gives every SNV an evaluation of its own.
+        `region` (chr1:1,000-2,000) takes the variants there alone. Raises `UsageError` for a model
+        of text, `DataError` for variants of another genome.
+        """
+        return make_score_frame(
+            self._trained,
+            variants,
+            fasta=fasta,
+            method=method,
+            se=se,
+            context=context,
+            exact=exact,
+            unit=unit,
+            region=region,
+            seed=seed,
+            batch_size=batch_size,
         )
 
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import polars as pl
+
 from genodiff.errors import DataError, MachineError
 from genodiff.io.input_file import STDIN, name_input, open_input
 from genodiff.io.variant_table import VariantTable
@@ -69,6 +71,12 @@ def open_variants(path: str | Path) -> Iterator[VariantSource]:
         kept.flush()
         opened = _open(Path(kept.name), name_input(path))
         yield opened
+
+
+def open_variant_frame(frame: pl.DataFrame, shown: str = "<table>") -> VariantSource:
+    """The variants of a table in memory. Raises `DataError` where it lacks a column."""
+    table = VariantTable(shown, frame)
+    return VariantSource(Path(shown), shown, "table", None, table.records)
 
 
 def _open(path: Path, shown: str) -> VariantSource:

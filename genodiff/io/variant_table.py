@@ -26,10 +26,13 @@ _ID_NAMES = ("id", "rsid", "name", "variant_id")
 class VariantTable:
     """The columns of a table that say what its variants are."""
 
-    def __init__(self, path: str | Path) -> None:
-        """Read them. Raises `DataError` for no table, and for one without the columns."""
+    def __init__(self, path: str | Path, table: pl.DataFrame | None = None) -> None:
+        """Read them, or take `table`, whose name is then `path`.
+
+        Raises `DataError` for no table, and for one without the columns.
+        """
         self.path = path
-        self._table = _read_columns(path)
+        self._table = _choose_columns(_read_table(path) if table is None else table, path)
 
     def __len__(self) -> int:
         return self._table.height
@@ -51,22 +54,25 @@ class VariantTable:
             yield VariantRecord(line, chrom, at, name or ".", ref, alts)
 
 
-def _read_columns(path: str | Path) -> pl.DataFrame:
+def _read_table(path: str | Path) -> pl.DataFrame:
     with open_input(path) as source:
         data = b"".join(source.blocks())
     shown = name_input(path)
     try:
         if data.startswith(b"PAR1"):
-            table = pl.read_parquet(data)
-        else:
-            head = data[: data.find(b"\n") if b"\n" in data else None]
-            separator = "\t" if b"\t" in head else ","
-            table = pl.read_csv(data, separator=separator, infer_schema=False, quote_char='"')
+            return pl.read_parquet(data)
+        head = data[: data.find(b"\n") if b"\n" in data else None]
+        separator = "\t" if b"\t" in head else ","
+        return pl.read_csv(data, separator=separator, infer_schema=False, quote_char='"')
     except (pl.exceptions.PolarsError, OSError) as fault:
         what = f"no table of variants: {str(fault).splitlines()[0]}"
         raise DataError(
             what, file=shown, fix="give CSV, TSV or parquet with column names"
         ) from None
+
+
+def _choose_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
+    shown = name_input(path)
     known = {name.removeprefix("#").strip().lower(): name for name in reversed(table.columns)}
     found = []
     for wanted, names in _NAMES.items():

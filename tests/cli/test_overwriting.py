@@ -103,6 +103,19 @@ def _predict(run: Path, here: Path) -> Scene:
     return words, here / "o.csv"
 
 
+def _score(run: Path, here: Path) -> Scene:
+    (here / "ref.fa").write_text(">chr1\n" + "ACGTTGCAAC" * 20 + "\n")
+    (here / "in.csv").write_text("chrom,pos,ref,alt\nchr1,5,T,A\n")
+    words = ["score", "in.csv", "--model", run, "--fasta", "ref.fa", "-o", "o.tsv"]
+    return [*words, "--threads", 1], here / "o.tsv"
+
+
+def _merge(run: Path, here: Path) -> Scene:
+    words, _ = _score(run, here)
+    assert exit_code(*words, "--shard", "1/1") == 0
+    return ["merge", "o.tsv", "-o", "whole.tsv"], here / "whole.tsv"
+
+
 def _suite(name: str) -> Callable[[Path, Path], Scene]:
     def scene(run: Path, here: Path) -> Scene:
         return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
@@ -122,6 +135,8 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "checkpoint import": _import,
     "data tokenizer": _tokenizer,
     "predict": _predict,
+    "score": _score,
+    "merge": _merge,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},

@@ -1,0 +1,367 @@
+"""Scores of variants: `genodiff.score` writes a file, `genodiff.score_variants` gives a frame."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from genodiff import __version__
+from genodiff.api.machine import choose_device
+from genodiff.errors import DataError, UsageError
+from genodiff.io.target import check_target, is_own_file, is_stream
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from genodiff.api.model import Model
+    from genodiff.io.faidx import Genome
+    from genodiff.io.variant_source import VariantSource
+    from genodiff.io.variants import Allele
+    from genodiff.runs.model import TrainedModel
+    from genodiff.scoring.scored_variants import ScoreFound
+    from genodiff.scoring.variant_run import VariantRun
+    from genodiff.scoring.variant_scores import ScoreOptions
+
+Method = Literal["auto", "llr", "chain", "nelbo"]
+Unit = Literal["nats", "bits"]
+_METHODS, _UNITS = ("auto", "llr", "chain", "nelbo"), ("nats", "bits")
+_TWICE = "2x"
+_log = logging.getLogger("genodiff")
+
+
+def check_score_options(
+    method: str, unit: str, se: float, context: int | str | None, batch_size: int
+) -> None:
+    """Raises `UsageError` for options that cannot be meant, without importing torch."""
+    for flag, value, known in (("--method", method, _METHODS), ("--unit", unit, _UNITS)):
+        if value not in known:
+            raise UsageError(
+                f"{flag} {value} is none of {', '.join(known)}", fix="give one of these"
+            )
+    if not 0 < se < float("inf"):
+        raise UsageError(f"--se {se} is no standard error", fix="give nats, above 0")
+    if context is not None and context != _TWICE and (isinstance(context, str) or context < 2):
+        raise UsageError(f"--context {context} is no length", fix=f"give bases, or {_TWICE}")
+    if batch_size < 1:
+        raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
+
+
+def score(
+    run: str | Path,
+    variants: str | Path,
+    *,
+    fasta: str | Path,
+    out: str | Path,
+    method: Method = "auto",
+    se: float = 0.25,
+    context: int | Literal["2x"] | None = None,
+    exact: bool = False,
+    unit: Unit = "nats",
+    batch_size: int = 8,
+    region: Sequence[str] = (),
+    shard: str | None = None,
+    allow_mismatches: bool = False,
+    seed: int = 1,
+    device: str = "auto",
+    json: bool = False,
+    plan: bool = False,
+    fresh: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write the scores of a file of variants to `out`; what its sidecar says.
+
+    `variants` is VCF, BCF or a table (CSV, TSV, parquet) with chrom, pos (from 1), ref and alt; "-"
+    is stdin. `fasta` is the genome that they are of. `out` ends in .vcf, .tsv, .parquet or .jsonl,
+    or in .vcf.gz or .tsv.gz, which get an index where the records are sorted; "-" is stdout, as
+    JSON lines with `json`. Records stay in their order, and none is dropped: an ALT without a score
+    has its reason.
+
+    The other settings are those of `genodiff.Model.score_variants`. With `shard`, "i/n", the i-th
+    of n parts of the records is written, and `genodiff.merge` puts the parts together. Scores are
+    kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh` starts
+    anew. With `plan` nothing is computed, and counts are returned.
+
+    A file most of whose records do not fit the genome is refused. Where some do not, `out` is
+    written whole, they are marked in it, and `DataError` is raised at the end, unless
+    `allow_mismatches`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
+    """
+    check_score_options(method, unit, se, context, batch_size)
+    target = str(out)
+    journal_path = Path(f"{target}.partial")
+    from genodiff.io.faidx import Genome
+    from genodiff.io.variant_source import open_variants
+    from genodiff.scoring.variant_journal import read_request
+    from genodiff.scoring.variant_output import find_output_form, index_name
+    from genodiff.scoring.variant_request import parse_shard
+    from genodiff.scoring.variant_run import VariantRun
+
+    part = None if shard is None else parse_shard(shard)
+    inputs = (variants, fasta)
+
+    def ours(_: Path) -> bool:
+        return read_request(journal_path) is not None or is_own_file(target)
+
+    check_target(target, force=force, inputs=inputs, known=ours)
+    if not is_stream(target):
+        check_target(f"{target}.json", force=force, inputs=inputs)
+        index = index_name(target, 0)
+        if index is not None:
+            check_target(index, force=force, inputs=inputs, known=ours)
+    find_output_form(target, "table")
+    device = choose_device(device)
+    with ExitStack() as stack:
+        genome = stack.enter_context(Genome(fasta))
+        source = stack.enter_context(open_variants(variants))
+        work = VariantRun(source, genome, region, part)
+        if not allow_mismatches:
+            work.refuse_other_genome()
+        if plan:
+            return _describe_plan(work, target)
+        from genodiff.api.load import load
+
+        model = load(run, device=device)
+        told = _write(
+            model, work, target, device=device, json=json, fresh=fresh, force=force,
+            unit=unit, region=region, run=run, fasta=fasta, variants=variants,
+            method=method, se=se, context=context, exact=exact, batch_size=batch_size, seed=seed,
+        )  # fmt: skip
+        from genodiff.io.variant_check import explain_contradictions
+
+        own = work.survey_shard()
+        for line in own.describe():
+            _log.warning("%s: %s", source.shown, line)
+        fault = explain_contradictions(own, source.shown, genome)
+    if fault is not None and not allow_mismatches:
+        where = "" if target == "-" else f"; {target} is whole, and they are marked in it"
+        raise DataError(
+            fault.what + where, file=fault.file, line=fault.line, record=fault.record, fix=fault.fix
+        )
+    return told
+
+
+def score_variants(
+    run: str | Path, variants: Any, *, fasta: str | Path, device: str = "auto", **options: Any
+) -> pl.DataFrame:
+    """A row for each ALT of a file or table of variants, with its score, as a polars frame.
+
+    It is `genodiff.load(run).score_variants(variants, fasta=fasta, ...)`.
+    """
+    from genodiff.api.load import load
+
+    found: pl.DataFrame = load(run, device=device).score_variants(variants, fasta=fasta, **options)
+    return found
+
+
+def make_score_frame(
+    model: TrainedModel,
+    variants: Any,
+    *,
+    fasta: str | Path,
+    method: Method,
+    se: float,
+    context: int | Literal["2x"] | None,
+    exact: bool,
+    unit: Unit,
+    region: Sequence[str],
+    seed: int,
+    batch_size: int,
+) -> pl.DataFrame:
+    """What `genodiff.Model.score_variants` gives."""
+    check_score_options(method, unit, se, context, batch_size)
+    from genodiff.io.faidx import Genome
+    from genodiff.scoring.scored_variants import score_records
+    from genodiff.scoring.variant_output import make_frame
+    from genodiff.scoring.variant_run import VariantRun
+
+    options = _make_options(method, se, context, exact, batch_size, seed)
+    with Genome(fasta) as genome, _open_any(variants) as source:
+        work = VariantRun(source, genome, region, None)
+        work.refuse_other_genome()
+
+        def ask(alleles: Iterable[Allele]) -> Iterator[ScoreFound]:
+            return _score_alleles(model, genome, alleles, options)
+
+        scores = score_records(work.records(), genome, ask)
+        return make_frame(zip(work.records(), scores, strict=True), genome, unit)
+
+
+def _score_alleles(
+    model: TrainedModel, genome: Genome, alleles: Iterable[Allele], options: ScoreOptions
+) -> Iterator[ScoreFound]:
+    from genodiff.scoring.variant_scores import score_alleles
+
+    return score_alleles(model, genome, alleles, options)
+
+
+def _make_options(
+    method: Method, se: float, context: int | str | None, exact: bool, batch_size: int, seed: int
+) -> ScoreOptions:
+    from genodiff.scoring.variant_scores import ScoreOptions
+
+    twice = context == _TWICE
+    length = None if twice or context is None else int(context)
+    return ScoreOptions(
+        method=method, se=se, seed=seed, context=length, double=twice, exact=exact,
+        batch_size=batch_size,
+    )  # fmt: skip
+
+
+def _open_any(variants: Any) -> AbstractContextManager[VariantSource]:
+    """The variants of a path, a frame of polars or pandas, or rows (chrom, pos, ref, alt)."""
+    import polars as pl
+
+    from genodiff.io.variant_source import open_variant_frame, open_variants
+
+    if isinstance(variants, str | Path):
+        return open_variants(variants)
+    if not isinstance(variants, pl.DataFrame):
+        if hasattr(variants, "to_dict"):
+            variants = pl.DataFrame(variants.to_dict("list"))
+        else:
+            names = ["chrom", "pos", "ref", "alt"]
+            rows = [tuple(row) for row in variants]
+            if any(len(row) != len(names) for row in rows):
+                what = "a variant is no row of chrom, pos, ref and alt"
+                raise DataError(what, fix="give rows of four, a frame, or a file")
+            variants = pl.DataFrame(rows, schema=names, orient="row")
+    return nullcontext(open_variant_frame(variants))
+
+
+def _write(
+    model: Model,
+    work: VariantRun,
+    target: str,
+    *,
+    device: str,
+    json: bool,
+    fresh: bool,
+    force: bool,
+    unit: Unit,
+    region: Sequence[str],
+    run: str | Path,
+    fasta: str | Path,
+    variants: str | Path,
+    method: Method,
+    se: float,
+    context: int | Literal["2x"] | None,
+    exact: bool,
+    batch_size: int,
+    seed: int,
+) -> dict[str, Any]:
+    from genodiff.io import atomic
+    from genodiff.io.identity import sha256_file, sha256_json, stamp_time
+    from genodiff.scoring.variant_journal import SUFFIX, VariantJournal
+    from genodiff.scoring.variant_output import OutputForm, find_output_form
+
+    options = _make_options(method, se, context, exact, batch_size, seed)
+    trained, genome, began = model.trained, work.genome, time.monotonic()
+    about = {
+        "version": __version__, "model": trained.digest, "genome": genome.sha256[:12],
+        "method": method, "se": f"{se:g}", "seed": seed, "unit": unit,
+        "context": context or trained.config.data.seq_len, "exact": str(exact).lower(),
+    }  # fmt: skip
+    given = {"path": str(variants), "sha256": sha256_file(work.source.path)}
+    whole = {**about, "genome": genome.sha256, "variants": given["sha256"], "region": list(region)}
+    asked = {key: value for key, value in whole.items() if key != "unit"}
+    request = sha256_json({**asked, "cut": list(work.cut)})
+    ending = ".jsonl" if json and target == "-" else find_output_form(target, work.source.format)
+    form = OutputForm(ending, unit, about)
+    with ExitStack() as stack:
+        stream = is_stream(target)
+        folder = stack.enter_context(tempfile.TemporaryDirectory()) if stream else ""
+        journal = VariantJournal(
+            f"{folder}/out{SUFFIX}" if stream else f"{target}{SUFFIX}", request
+        )
+        journal.check(fresh=fresh, force=force)
+        if fresh:
+            journal.start_anew()
+        if journal.kept:
+            _log.info("%s: goes on after %s records", journal.path, f"{journal.kept:,}")
+        stack.callback(journal.close)
+        _fill(work, journal, trained, options)
+        file, indexed = _write_output(work, journal, target, form)
+        told = {
+            "genodiff": __version__, "out": target, "format": ending[1:], "unit": unit,
+            "model": str(run), "checkpoint": trained.digest,
+            "fasta": {"path": str(fasta), "sha256": genome.sha256}, "variants": given,
+            "method": method, "se": se, "context": context, "exact": exact, "seed": seed,
+            "region": list(region), "shard": list(work.shard) if work.shard else None,
+            "cut": list(work.cut), "request": sha256_json(whole), **work.tally.describe(),
+            "indexed": indexed, "device": device, "argv": sys.argv,
+            "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
+        }  # fmt: skip
+        if file is not None:
+            told["file"] = file
+            atomic.write_json(f"{target}.json", told)
+            journal.remove()
+    return told
+
+
+def _fill(work: VariantRun, journal: Any, trained: TrainedModel, options: ScoreOptions) -> None:
+    from genodiff.io.progress import ProgressDisplay, format_duration
+
+    total = len(work)
+    first: list[tuple[int, float]] = []  # the network is read and tried before the first record
+
+    def ask(alleles: Iterable[Allele]) -> Iterator[ScoreFound]:
+        return _score_alleles(trained, work.genome, alleles, options)
+
+    with ProgressDisplay() as display:
+
+        def tick(done: int) -> None:
+            now = time.monotonic()
+            text = f"scored {done:,} of {total:,} records"
+            if first and now > first[0][1]:
+                pace = (done - first[0][0]) / (now - first[0][1])
+                text += f" · {pace:,.1f}/s · {format_duration((total - done) / pace)} to go"
+            if not first:
+                first.append((done, now))
+            display.show(text, done, total)
+
+        if journal.kept < total:
+            work.fill(journal, ask, tick)
+
+
+def _write_output(
+    work: VariantRun, journal: Any, target: str, form: Any
+) -> tuple[dict[str, Any] | None, bool]:
+    """What a sidecar says of the file, None of a stream, and whether it has an index."""
+    from genodiff.scoring.variant_output import (
+        SortedWatch,
+        format_lines,
+        make_frame,
+        write_frame,
+        write_index,
+        write_lines,
+    )
+
+    if form.ending == ".parquet":
+        return write_frame(target, make_frame(work.scored(journal), work.genome, form.unit)), False
+    watch = SortedWatch()
+    scored = watch.watch(work.scored(journal))
+    lines = format_lines(scored, work.source.header, work.genome, form)
+    file = write_lines(target, lines, form.ending)
+    if file is None or not form.ending.endswith(".gz"):
+        return None if is_stream(target) else file, False
+    if not watch.sorted:
+        _log.warning("%s: no index, since the records are not sorted", target)
+        return file, False
+    write_index(target, max(work.genome.contigs.values()))
+    return file, True
+
+
+def _describe_plan(work: VariantRun, target: str) -> dict[str, Any]:
+    own = work.survey_shard()
+    return {
+        "records": own.records,
+        "alts": own.alleles,
+        "kinds": dict(sorted(own.kinds.items())),
+        "unscored": {reason.value: n for reason, n in sorted(own.reasons.items())},
+        "files": [target] if is_stream(target) else [target, f"{target}.json"],
+    }

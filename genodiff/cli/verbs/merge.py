@@ -1,0 +1,36 @@
+"""Put the outputs of `genodiff score --shard i/n` together: the bytes of a run without shards."""
+
+import json as json_module
+import logging
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from genodiff.api.merge import merge as merge_shards
+from genodiff.cli.common import OUTPUT, Common, Force, Json, stop_on_sigterm
+from genodiff.errors import UsageError
+
+_log = logging.getLogger("genodiff")
+
+
+def merge(
+    shards: Annotated[
+        list[str] | None, Parameter(help="The shards, in any order, each with its sidecar.")
+    ] = None,
+    *,
+    out: Annotated[
+        str, OUTPUT, Parameter(help="File to write, of the shards' format; - for stdout.")
+    ],
+    json: Json = False,
+    force: Force = False,
+    common: Common = Common(),
+) -> None:
+    """Write one file from all shards."""
+    common.prepare()
+    if json and out == "-":
+        raise UsageError("--json and scores cannot both go to stdout", fix="give --out FILE")
+    with stop_on_sigterm():
+        told = merge_shards(shards or [], out=out, force=force)
+    if json:
+        print(json_module.dumps(told))
+    _log.info("%s: %s records of %d shards", out, f"{told['records']:,}", len(told["shards"]))

@@ -1,0 +1,161 @@
+"""Score variants: how much likelier a model finds ALT than REF.
+
+Positive is likelier. VCF, BCF, CSV, TSV and parquet come in; VCF, TSV (in CADD's order of columns),
+parquet and JSON lines go out. Records stay in their order, and none is dropped: an ALT that cannot
+be scored has its reason. The same command goes on where an interrupted one was.
+"""
+
+import json as json_module
+import logging
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter, Token
+
+from genodiff.api.score import score as write_scores
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    ModelPath,
+    Plan,
+    convert_whole_number,
+    stop_on_sigterm,
+)
+from genodiff.errors import UsageError
+from genodiff.io.progress import format_duration
+
+_log = logging.getLogger("genodiff")
+
+
+def _length_or_twice(kind: Any, tokens: Sequence[Token]) -> int | str:
+    return "2x" if tokens[0].value == "2x" else convert_whole_number(kind, tokens)
+
+
+def score(
+    variants: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="VCF, BCF, CSV, TSV or parquet with chrom, pos, ref and alt; - for stdin.",
+        ),
+    ] = None,
+    *,
+    run: ModelPath,
+    fasta: Annotated[str, Parameter(help="The genome that the variants are of.")],
+    out: Annotated[
+        str | None,
+        OUTPUT,
+        Parameter(
+            help=".vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout."
+        ),
+    ] = None,
+    method: Annotated[
+        Literal["auto", "llr", "chain", "nelbo"],
+        Parameter(help="auto: llr for one base, chain for spans of up to 8, nelbo beyond."),
+    ] = "auto",
+    se: Annotated[float, Parameter(help="Standard error, in nats, that nelbo goes on to.")] = 0.25,
+    context: Annotated[
+        int | Literal["2x"] | None,
+        Parameter(
+            converter=_length_or_twice,
+            help="Bases of a window (default: the trained length); 2x scores at double context as "
+            "well, and flags what moves.",
+        ),
+    ] = None,
+    exact: Annotated[
+        bool, Parameter(negative="", help="Give every SNV an evaluation of its own.")
+    ] = False,
+    unit: Annotated[Literal["nats", "bits"], Parameter(help="Unit of scores.")] = "nats",
+    region: Annotated[
+        list[str] | None,
+        Parameter(
+            name=["--region", "--regions"],
+            help="Only variants in chr1:1,000-2,000, 1-based and inclusive; may be given several "
+            "times.",
+            negative="",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Windows at a time: changes the speed, never the scores.",
+        ),
+    ] = 8,
+    shard: Annotated[
+        str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
+    ] = None,
+    allow_mismatches: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Records that do not fit the FASTA are marked, and are no error.",
+        ),
+    ] = False,
+    fresh: Annotated[
+        bool, Parameter(negative="", help="Do not go on after the scores kept in OUT.partial.")
+    ] = False,
+    json: Annotated[
+        bool, Parameter(negative="", help="One JSON line for each ALT on stdout.")
+    ] = False,
+    plan: Plan = False,
+    force: Force = False,
+    common: Common = Common(),
+) -> None:
+    """Score variants, and write them with their scores."""
+    common.prepare()
+    if variants is None:
+        raise UsageError("no variants", fix="give a VCF, BCF, CSV, TSV or parquet file; - is stdin")
+    if out is None and not json and not plan:
+        raise UsageError("no file to write", fix="give --out FILE; - is stdout")
+    if json and out not in (None, "-"):
+        raise UsageError(
+            "--json is for stdout, and --out is a file", fix="give --out x.jsonl alone"
+        )
+    target = "-" if out is None else out
+    if target == "" or (target != "-" and target.startswith("-")):
+        raise UsageError(f"--out needs the name of a file, not {target!r}", fix="write ./-name")
+    with stop_on_sigterm():
+        told = write_scores(
+            run,
+            variants,
+            fasta=fasta,
+            out=target,
+            method=method,
+            se=se,
+            context=context,
+            exact=exact,
+            unit=unit,
+            batch_size=batch_size,
+            region=region or (),
+            shard=shard,
+            allow_mismatches=allow_mismatches,
+            seed=common.seed,
+            device=common.device,
+            json=json,
+            plan=plan,
+            fresh=fresh,
+            force=force,
+        )
+    if plan:
+        print(
+            json_module.dumps(told)
+            if json
+            else "\n".join(f"{key:<8} {_say(value)}" for key, value in told.items())
+        )
+        return
+    _log.info(
+        "%s: %s records, %s ALTs scored, %s not, in %s",
+        target,
+        f"{told['records']:,}",
+        f"{told['scored']:,}",
+        f"{sum(told['unscored'].values()):,}",
+        format_duration(told["seconds"]),
+    )
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{n:,} {name}" for name, n in value.items()) or "none"
+    return " ".join(value) if isinstance(value, list) else f"{value:,}"

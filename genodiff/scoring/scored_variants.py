@@ -1,0 +1,137 @@
+"""Records of variants with the scores of their ALTs, in the order in which they were read."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+from genodiff.io.faidx import Genome
+from genodiff.io.variant_alignment import anchor_allele, judge_record
+from genodiff.io.variants import Allele, Unscorable, VariantRecord
+
+NATS_PER_BIT = 0.6931471805599453
+
+
+class ScoreFound(Protocol):
+    """What `variant_scores.AlleleScore` tells of one allele."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def se(self) -> float | None: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def evaluations(self) -> int: ...
+    @property
+    def note(self) -> str: ...
+
+
+Score = Callable[[Iterable[Allele]], Iterator[ScoreFound]]
+"""A score for each allele, in order."""
+
+
+class AltScore(NamedTuple):
+    """The score of one ALT in nats, or None and the reason first among `flags`."""
+
+    value: float | None
+    se: float | None
+    method: str
+    evaluations: int
+    start: int
+    end: int
+    flags: tuple[str, ...]
+
+    @classmethod
+    def unscored(cls, reason: Unscorable) -> "AltScore":
+        """That of an ALT that cannot be scored."""
+        return cls(None, None, "", 0, 0, 0, (reason.value,))
+
+    @classmethod
+    def of(cls, found: ScoreFound) -> "AltScore":
+        """That of an allele as the model gives it."""
+        flags = tuple(filter(None, found.note.split("; ")))
+        if found.value is None:
+            flags = (Unscorable.FAILED.value, *flags)
+        return cls(
+            found.value, found.se, found.method, found.evaluations, found.start, found.end, flags
+        )
+
+
+def score_records(
+    records: Iterable[VariantRecord], genome: Genome, score: Score
+) -> Iterator[tuple[AltScore, ...]]:
+    """The scores of each record's ALTs; of a record without ALT, one with its reason.
+
+    Memory holds the records that `score` holds, and those between them.
+    """
+    waiting: deque[list[Allele | Unscorable]] = deque()
+
+    def feed() -> Iterator[Allele]:
+        for record in records:
+            judged = judge_record(record, genome)
+            waiting.append(judged)
+            for one in judged:
+                if isinstance(one, Allele):
+                    yield one
+
+    found = score(feed())
+    while True:
+        # The first record that needs a score pulls those before it into `waiting`
+        first = next(found, None)
+        while waiting and not any(isinstance(one, Allele) for one in waiting[0]):
+            yield _join(waiting.popleft(), iter(()))
+        if first is None:
+            return
+        judged = waiting.popleft()
+        yield _join(judged, chain([first], found))
+
+
+def _join(judged: list[Allele | Unscorable], found: Iterator[ScoreFound]) -> tuple[AltScore, ...]:
+    return tuple(
+        AltScore.of(next(found)) if isinstance(one, Allele) else AltScore.unscored(one)
+        for one in judged
+    )
+
+
+def describe_alts(
+    record: VariantRecord, scores: tuple[AltScore, ...], genome: Genome, unit: str
+) -> list[dict[str, Any]]:
+    """A row for each ALT, as tables have them. `score` and `se` are in `unit`, nats or bits.
+
+    `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling.
+    """
+    rows = []
+    judged = judge_record(record, genome)
+    for alt, one, score in zip(record.alts or (".",), judged, scores, strict=True):
+        normal = ""
+        if isinstance(one, Allele):
+            pos, ref, other = anchor_allele(one, genome)
+            if (pos, ref, other) != (record.pos, record.ref.upper(), alt.upper()):
+                normal = f"{record.chrom}:{pos}:{ref}:{other}"
+        rows.append(
+            {
+                "chrom": record.chrom,
+                "pos": record.pos,
+                "id": record.id,
+                "ref": record.ref,
+                "alt": alt,
+                "kind": one.kind if isinstance(one, Allele) else "",
+                "method": score.method,
+                "score": convert_unit(score.value, unit),
+                "se": convert_unit(score.se, unit),
+                "n_evaluations": score.evaluations,
+                "flags": list(score.flags),
+                "normal": normal,
+            }
+        )
+    return rows
+
+
+def convert_unit(nats: float | None, unit: str) -> float | None:
+    """`nats` in the unit, nats or bits."""
+    return nats if nats is None or unit == "nats" else nats / NATS_PER_BIT

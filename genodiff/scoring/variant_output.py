@@ -1,0 +1,225 @@
+"""Scored variants as files: VCF, a table in CADD's order of columns, parquet, or JSON lines.
+
+    .vcf .vcf.gz    the input's records with INFO and FILTER added; .gz is BGZF with OUT.tbi
+    .tsv .tsv.gz    #Chrom Pos Ref Alt RawScore ..., a row for each ALT; .gz as above
+    .parquet .jsonl a row for each ALT, as `describe_alts` gives it
+
+An index needs records sorted by contig and position; where they are not, there is none, and the
+output keeps the input's order.
+"""
+
+import hashlib
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+from Bio import bgzf
+
+from genodiff.errors import MachineError, UsageError
+from genodiff.io.atomic import open_atomic, write_bytes
+from genodiff.io.digest_writer import DigestWriter
+from genodiff.io.faidx import Genome
+from genodiff.io.variants import VariantRecord
+from genodiff.io.vcf import VcfHeader
+from genodiff.scoring.scored_variants import AltScore, describe_alts
+from genodiff.scoring.variant_vcf import format_line, format_number, make_header
+
+ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
+SCHEMA: dict[str, Any] = {
+    "chrom": pl.String, "pos": pl.Int64, "id": pl.String, "ref": pl.String, "alt": pl.String,
+    "kind": pl.String, "method": pl.String, "score": pl.Float64, "se": pl.Float64,
+    "n_evaluations": pl.Int64, "flags": pl.List(pl.String), "normal": pl.String,
+}  # fmt: skip
+"""Columns of the frame; `pos` counts from 1, and `score` is null where `flags` says why."""
+TSV_COLUMNS = (
+    "#Chrom", "Pos", "Ref", "Alt", "RawScore", "SE", "Method", "Evaluations", "Kind", "Flags",
+    "ID", "Normal",
+)  # fmt: skip
+_TSV_KEYS = (
+    "chrom", "pos", "ref", "alt", "score", "se", "method", "n_evaluations", "kind", "flags", "id",
+    "normal",
+)  # fmt: skip
+_ROWS = 1 << 16
+_LARGEST_TBI = 1 << 29  # bases that a .tbi can hold
+
+Scored = tuple[VariantRecord, tuple[AltScore, ...]]
+
+
+class OutputForm(NamedTuple):
+    """What is written: one of `ENDINGS`, in nats or bits, and what it comes from."""
+
+    ending: str
+    unit: str
+    about: Mapping[str, object]
+
+
+def find_output_form(out: str | Path, source: str) -> str:
+    """The ending that says what `out` is; "-" is VCF for a VCF or BCF, else a TSV.
+
+    Raises `UsageError` for another, and `MachineError` for an index without pysam.
+    """
+    if str(out) == "-":
+        return ".tsv" if source == "table" else ".vcf"
+    name = str(out).lower()
+    for ending in sorted(ENDINGS, key=len, reverse=True):
+        if name.endswith(ending):
+            if ending.endswith(".gz"):
+                _import_pysam(out)
+            return ending
+    what = "has none of the endings " + ", ".join(ENDINGS)
+    raise UsageError(what, file=out, fix="give one of them, or - for stdout")
+
+
+def format_lines(
+    scored: Iterable[Scored], header: VcfHeader | None, genome: Genome, form: OutputForm
+) -> Iterator[str]:
+    """The lines of a text output, without their ends."""
+    kind = form.ending.removesuffix(".gz")
+    if kind == ".vcf":
+        yield from make_header(header, genome, form.about, form.unit)
+        for record, scores in scored:
+            yield format_line(record, scores, genome, form.unit)
+        return
+    if kind == ".tsv":
+        said = ", ".join(f"{key} {value}" for key, value in form.about.items())
+        yield f"## genodiff score: {said}"
+        yield "\t".join(TSV_COLUMNS)
+    for record, scores in scored:
+        for row in describe_alts(record, scores, genome, form.unit):
+            yield json.dumps(row) if kind == ".jsonl" else _format_row(row)
+
+
+def make_frame(scored: Iterable[Scored], genome: Genome, unit: str) -> pl.DataFrame:
+    """A row for each ALT, columns as `SCHEMA`."""
+    rows = (row for record, scores in scored for row in describe_alts(record, scores, genome, unit))
+    parts = [pl.DataFrame(schema=SCHEMA)]
+    while some := list(islice(rows, _ROWS)):
+        parts.append(pl.DataFrame(some, schema=SCHEMA))
+    return pl.concat(parts)
+
+
+def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str, Any] | None:
+    """Write text lines, atomically where `out` is a file; what its sidecar says of it.
+
+    Raises `MachineError` where it cannot be written.
+    """
+    with ExitStack() as stack:
+        file: Any = sys.stdout.buffer
+        if str(out) != "-":
+            file = stack.enter_context(open_atomic(out))
+        digest = DigestWriter(file)
+        sink: Any = digest
+        if ending.endswith(".gz"):
+            sink = bgzf.BgzfWriter(fileobj=_StaysOpen(digest))
+        rows = iter(lines)
+        while some := list(islice(rows, 256)):
+            sink.write("\n".join([*some, ""]).encode())
+        if sink is not digest:
+            sink.close()
+        file.flush()
+    return None if str(out) == "-" else digest.describe()
+
+
+def write_frame(out: str | Path, frame: pl.DataFrame) -> dict[str, Any]:
+    """Write parquet atomically; what its sidecar says of it."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, row_group_size=_ROWS)
+    data = buffer.getvalue()
+    write_bytes(out, data)
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+class SortedWatch:
+    """Passes records on and remembers whether they are sorted, each contig in one stretch."""
+
+    def __init__(self) -> None:
+        self.sorted, self._seen, self._last = True, set[str](), ("", 0)
+
+    def watch(self, scored: Iterable[Scored]) -> Iterator[Scored]:
+        """The records as they come."""
+        for one in scored:
+            self.note(one[0].chrom, one[0].pos)
+            yield one
+
+    def note(self, chrom: str, pos: int) -> None:
+        """See one more record."""
+        last, at = self._last
+        if chrom == last:
+            self.sorted &= pos >= at
+        else:
+            self.sorted &= chrom not in self._seen
+            self._seen.add(chrom)
+        self._last = (chrom, pos)
+
+
+def index_name(out: str | Path, longest: int) -> str | None:
+    """The index of an output, None where it has none; `longest` is the longest contig's length."""
+    if not str(out).lower().endswith(".gz"):
+        return None
+    return f"{out}.csi" if longest > _LARGEST_TBI else f"{out}.tbi"
+
+
+def write_index(out: str | Path, longest: int) -> None:
+    """Write the index of a sorted .vcf.gz or .tsv.gz beside it. Raises `MachineError`."""
+    pysam = _import_pysam(out)
+    name = index_name(out, longest)
+    assert name is not None
+    columns: dict[str, Any] = {"preset": "vcf"}
+    if not str(out).lower().endswith(".vcf.gz"):
+        columns = {"seq_col": 0, "start_col": 1, "end_col": 1, "meta_char": "#"}
+    partly = f"{name}{os.getpid()}.tmp"
+    try:
+        pysam.tabix_index(
+            str(out), force=True, keep_original=True, csi=name.endswith(".csi"), index=partly,
+            **columns,
+        )  # fmt: skip
+        os.replace(partly, name)
+    except OSError as fault:
+        Path(partly).unlink(missing_ok=True)
+        fix = "the scores are whole; make the index with tabix"
+        raise MachineError(f"cannot be indexed: {fault}", file=out, fix=fix) from None
+
+
+def _format_row(row: Mapping[str, Any]) -> str:
+    fields = []
+    for key in _TSV_KEYS:
+        value = row[key]
+        if value is None or value == "" or value == []:
+            fields.append(".")
+        elif isinstance(value, float):
+            fields.append(format_number(value))
+        else:
+            fields.append(";".join(value) if isinstance(value, list) else str(value))
+    return "\t".join(fields)
+
+
+def _import_pysam(out: str | Path) -> Any:
+    try:
+        import pysam
+    except ImportError:
+        raise MachineError(
+            "an index needs the package pysam",
+            file=out,
+            fix="pip install 'genodiff[variants]', or write .vcf, .tsv or .parquet",
+        ) from None
+    return pysam
+
+
+class _StaysOpen:
+    """A file for Bio's writer, which would close it before it is synced and renamed."""
+
+    mode = "wb"
+
+    def __init__(self, file: Any) -> None:
+        self.write = file.write
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,57 @@
+"""Which records of a file are scored: regions, and one shard of several."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from genodiff.errors import UsageError
+from genodiff.io.regions import parse_region
+from genodiff.io.variants import VariantRecord
+
+_SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+
+
+class Shard(NamedTuple):
+    """Part `number` of `of`, from 1."""
+
+    number: int
+    of: int
+
+    def cut(self, records: int) -> tuple[int, int]:
+        """First and last + 1 of the records that it has, of so many."""
+        return records * (self.number - 1) // self.of, records * self.number // self.of
+
+
+def parse_shard(text: str) -> Shard:
+    """`i/n` as a `Shard`. Raises `UsageError`."""
+    found = _SHARD.fullmatch(text)
+    if found and 1 <= int(found[1]) <= int(found[2]):
+        return Shard(int(found[1]), int(found[2]))
+    raise UsageError(f"--shard {text} is no shard", fix="give i/n with i from 1 to n, such as 3/8")
+
+
+class RecordSelection:
+    """Records that overlap one of the regions (all, where there is none), in the file's order."""
+
+    def __init__(self, regions: Sequence[str], contigs: dict[str, int]) -> None:
+        self._regions: dict[str, list[tuple[int, int]]] = {}
+        for text in regions:
+            contig, start, end = parse_region(text, contigs)
+            self._regions.setdefault(contig, []).append((start, end))
+
+    def choose(self, records: Iterable[VariantRecord]) -> Iterator[VariantRecord]:
+        """Those of `records` that are chosen."""
+        for record in records:
+            if not self._regions or self._holds(record):
+                yield record
+
+    def choose_shard(
+        self, records: Iterable[VariantRecord], cut: tuple[int, int]
+    ) -> Iterator[VariantRecord]:
+        """Those of one shard, by the numbers of the first and the last + 1."""
+        return islice(self.choose(records), *cut)
+
+    def _holds(self, record: VariantRecord) -> bool:
+        first, last = record.pos - 1, record.pos - 1 + len(record.ref)
+        return any(s < last and first < e for s, e in self._regions.get(record.chrom, ()))

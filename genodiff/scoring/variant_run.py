@@ -1,0 +1,97 @@
+"""Scoring the records of one file: survey, scores into a journal, and the journal read again."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from genodiff.io.faidx import Genome
+from genodiff.io.variant_check import VariantSurvey, explain_contradictions, survey_variants
+from genodiff.io.variant_source import VariantSource
+from genodiff.io.variants import VariantRecord
+from genodiff.scoring.scored_variants import AltScore, Score, score_records
+from genodiff.scoring.variant_journal import VariantJournal
+from genodiff.scoring.variant_request import RecordSelection, Shard
+
+
+@dataclass
+class VariantTally:
+    """What the records of an output hold."""
+
+    records: int = 0
+    scored: int = 0
+    """ALTs with a score."""
+    unscored: Counter[str] = field(default_factory=Counter)
+    """ALTs without, by reason."""
+    evaluations: int = 0
+
+    def add(self, scores: tuple[AltScore, ...]) -> None:
+        """Count one record."""
+        self.records += 1
+        for one in scores:
+            self.evaluations += one.evaluations
+            if one.value is None:
+                self.unscored[one.flags[0]] += 1
+            else:
+                self.scored += 1
+
+    def describe(self) -> dict[str, Any]:
+        """As a sidecar has it."""
+        return {
+            "records": self.records,
+            "scored": self.scored,
+            "unscored": dict(sorted(self.unscored.items())),
+            "evaluations": self.evaluations,
+        }
+
+
+class VariantRun:
+    """The chosen records of a file, and of one shard of them; `survey` counts all chosen ones."""
+
+    def __init__(
+        self, source: VariantSource, genome: Genome, regions: Sequence[str], shard: Shard | None
+    ) -> None:
+        """Read all records once. Raises `DataError` for a file that cannot be read exactly."""
+        self.source, self.genome, self.shard = source, genome, shard
+        self._selection = RecordSelection(regions, genome.contigs)
+        chosen = self._selection.choose(source.records())
+        self.survey = survey_variants(chosen, genome)
+        n = self.survey.records
+        self.cut = shard.cut(n) if shard is not None else (0, n)
+        self.tally = VariantTally()
+
+    def __len__(self) -> int:
+        return self.cut[1] - self.cut[0]
+
+    def refuse_other_genome(self) -> None:
+        """Raises `DataError` where most records do not fit the genome."""
+        fault = explain_contradictions(self.survey, self.source.shown, self.genome)
+        if fault is not None and self.survey.contradictions > self.survey.records / 2:
+            raise fault
+
+    def records(self) -> Iterator[VariantRecord]:
+        """Its records, in the file's order."""
+        return self._selection.choose_shard(self.source.records(), self.cut)
+
+    def survey_shard(self) -> VariantSurvey:
+        """Counts over its own records."""
+        return self.survey if self.shard is None else survey_variants(self.records(), self.genome)
+
+    def fill(
+        self, journal: VariantJournal, score: Score, tick: Callable[[int], None] | None = None
+    ) -> None:
+        """Score what the journal does not hold yet; `tick` is told how many records are done."""
+        rest = islice(self.records(), journal.kept, None)
+        for scores in score_records(rest, self.genome, score):
+            journal.append(scores)
+            if tick is not None:
+                tick(journal.kept)
+
+    def scored(
+        self, journal: VariantJournal
+    ) -> Iterator[tuple[VariantRecord, tuple[AltScore, ...]]]:
+        """Each record with its scores; they are counted in `tally`."""
+        for record, scores in zip(self.records(), journal.scores(), strict=True):
+            self.tally.add(scores)
+            yield record, scores

@@ -1,0 +1,86 @@
+"""Scores of variants as VCF: the lines as they were read, with INFO and FILTER added.
+
+Each field of INFO has a value for each ALT (Number=A), `.` where there is none. FILTER tells why a
+record has no score at all. What an earlier call of ours added is replaced.
+"""
+
+import re
+from collections.abc import Mapping
+
+from genodiff.io.faidx import Genome
+from genodiff.io.variants import Unscorable, VariantRecord
+from genodiff.io.vcf import COLUMNS, VcfHeader
+from genodiff.scoring.scored_variants import AltScore, describe_alts
+
+_PREFIX, _FILTER = "GD_", "gd_"
+_OURS = re.compile(r"##(?:(?:INFO=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")
+_FIELDS = (
+    (
+        "GD_SCORE",
+        "Float",
+        "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier",
+    ),
+    ("GD_SE", "Float", "standard error of GD_SCORE over random masks, {unit}; 0: nothing drawn"),
+    ("GD_METHOD", "String", "how it was scored: llr, chain or nelbo"),
+    ("GD_N", "Integer", "windows that the network read for it"),
+    ("GD_FLAGS", "String", "why there is no score, or what to know about it; joined by &"),
+    ("GD_NORMAL", "String", "CHROM:POS:REF:ALT, trimmed and left-aligned, where it differs"),
+)
+_KEYS = ("score", "se", "method", "n_evaluations", "flags", "normal")
+
+
+def make_header(
+    header: VcfHeader | None, genome: Genome, about: Mapping[str, object], unit: str
+) -> list[str]:
+    """The lines before the records; `about` is what the scores come from."""
+    meta = [line for line in (header.meta if header else []) if not _OURS.match(line)]
+    if header is None:
+        meta = ["##fileformat=VCFv4.2"]
+    if not any(line.startswith("##contig=") for line in meta):
+        meta += [f"##contig=<ID={name},length={n}>" for name, n in genome.contigs.items()]
+    for name, kind, meaning in _FIELDS:
+        told = f"genodiff: {meaning.format(unit=unit)}"
+        meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
+    for reason in Unscorable:
+        told = f"genodiff: no score, {reason.meaning}".replace('"', "'")
+        meta.append(f'##FILTER=<ID={_FILTER}{reason},Description="{told}">')
+    said = ",".join(f"{key}={value}" for key, value in about.items())
+    meta.append(f"##genodiff_score=<{said}>")
+    return [*meta, header.columns if header else "\t".join(COLUMNS)]
+
+
+def format_line(
+    record: VariantRecord, scores: tuple[AltScore, ...], genome: Genome, unit: str
+) -> str:
+    """One record with its scores."""
+    qual, filters, info, *rest = record.rest or (".", ".", ".")
+    kept = [one for one in filters.split(";") if not one.startswith(_FILTER) and one != "."]
+    if all(score.value is None for score in scores):
+        kept = [one for one in kept if one != "PASS"]
+        kept += dict.fromkeys(f"{_FILTER}{score.flags[0]}" for score in scores)
+    items = [one for one in info.split(";") if not one.startswith(_PREFIX) and one != "."]
+    if record.alts:
+        rows = describe_alts(record, scores, genome, unit)
+        for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True):
+            values = [_format(row[key]) for row in rows]
+            if any(value != "." for value in values):
+                items.append(f"{name}={','.join(values)}")
+    fields = (
+        record.chrom, str(record.pos), record.id, record.ref, ",".join(record.alts) or ".", qual,
+        ";".join(kept) or ".", ";".join(items) or ".", *rest,
+    )  # fmt: skip
+    return "\t".join(fields)
+
+
+def _format(value: object) -> str:
+    if value is None or (value in ("", [], 0) and not isinstance(value, float)):
+        return "."
+    if isinstance(value, float):
+        return format_number(value)
+    text = "&".join(map(str, value)) if isinstance(value, list) else str(value)
+    return re.sub(r"[\s;,=]+", "_", text)
+
+
+def format_number(value: float) -> str:
+    """A score as texts have it: six significant digits."""
+    return f"{value + 0.0:.6g}"

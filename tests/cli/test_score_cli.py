@@ -1,0 +1,280 @@
+"""`genodiff score` and `genodiff merge` from outside: nothing is dropped, and every byte is told
+by the request, however it was carried out.
+"""
+
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import pysam
+import pytest
+
+import genodiff
+from genodiff.io.variants import Allele
+from tests.commands import command
+
+FASTA = ">chr1\n" + "ACGTTGCAAC" * 30 + "\n>chr2\n" + "GGATCNTTAACCGG" * 8 + "\n"
+ROWS = [
+    "chr1\t5\trs1\tT\tA,C\t.\tPASS\tX=1",
+    "chr1\t8\t.\tA\tAA\t.\tPASS\t.",
+    "chr1\t8\t.\tAA\tA\t.\t.\t.",
+    "chr1\t12\t.\tC\t<DEL>,T\t.\t.\t.",
+    "chr1\t300\t.\tC\tG\t.\t.\t.",
+    "chr2\t6\t.\tN\tA\t.\t.\t.",
+    "chr2\t7\t.\tT\t.\t.\t.\t.",
+    "chr2\t8\t.\tT\tGG\t.\t.\t.",
+]
+N_ALTS = 10
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with in.vcf and ref.fa, to work in."""
+    (tmp_path / "ref.fa").write_text(FASTA)
+    write_vcf(tmp_path / "in.vcf", ROWS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_vcf(path: Path, rows: list[str]) -> None:
+    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    path.write_text(head + "".join(f"{row}\n" for row in rows))
+
+
+class Found(NamedTuple):
+    value: float
+    se: float = 0.0
+    method: str = "llr"
+    start: int = 0
+    end: int = 1
+    evaluations: int = 1
+    note: str = ""
+
+
+def fake(*_: Any) -> Any:
+    """Scores without a network: a number of the allele alone."""
+
+    def score(model: Any, genome: Any, alleles: Iterable[Allele], options: Any) -> Iterator[Found]:
+        for one in alleles:
+            yield Found(one.start / 7 + len(one.alt) - 3 * len(one.ref))
+
+    return score
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("genodiff.api.score._score_alleles", fake())
+
+
+def words(run: Path, out: str, *more: object) -> list[object]:
+    return [
+        "score",
+        "in.vcf",
+        "--model",
+        run,
+        "--fasta",
+        "ref.fa",
+        "-o",
+        out,
+        "--threads",
+        1,
+        *more,
+    ]
+
+
+def body(path: Path) -> list[str]:
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [line for line in data.decode().splitlines() if not line.startswith("#")]
+
+
+def test_a_vcf_is_scored_by_a_network(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = command(capsys, *words(run, "o.vcf.gz"))
+    assert (code, out) == (0, ""), err
+    told = json.loads((case / "o.vcf.gz.json").read_text())
+    assert (told["records"], told["scored"]) == (len(ROWS), N_ALTS - 3)
+    assert told["unscored"] == {"ambiguous_base": 1, "no_alt": 1, "symbolic": 1}
+    with pysam.VariantFile(str(case / "o.vcf.gz")) as found:
+        rows = list(found)
+        assert [(r.chrom, r.pos, r.ref) for r in rows] == [
+            (c, int(p), r) for c, p, _, r, *_ in (row.split("\t") for row in ROWS)
+        ]
+        assert [len(r.info["GD_SCORE"]) for r in rows if "GD_SCORE" in r.info] == [2, 1, 1, 2, 1, 1]
+        assert rows[0].info["X"] == "1"
+        assert rows[1].info["GD_NORMAL"] == ("chr1:7:C:CA",)
+        assert rows[3].info["GD_FLAGS"] == ("symbolic", ".")
+        assert list(rows[5].filter) == ["gd_ambiguous_base"]
+        assert [r.pos for r in found.fetch("chr2", 6, 8)] == [7, 8]  # by its index
+    frame = genodiff.load(run).score_variants("in.vcf", fasta="ref.fa")
+    assert frame.height == N_ALTS
+    assert frame["score"][0] == pytest.approx(rows[0].info["GD_SCORE"][0], rel=1e-5)
+    table = pl.DataFrame({"chrom": ["chr1"], "pos": [5], "ref": ["T"], "alt": ["A"]})
+    for given in (table, [("chr1", 5, "T", "A")]):
+        again = genodiff.score_variants(run, given, fasta="ref.fa", unit="bits")
+        assert again["score"][0] * 0.6931471805599453 == pytest.approx(frame["score"][0])
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_shard_that_was_killed_goes_on_and_all_of_them_are_one_run(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ending in (".vcf.gz", ".vcf", ".tsv", ".parquet", ".jsonl"):
+        assert command(capsys, *words(run, f"o{ending}"))[0] == 0
+        for i in (1, 2, 3):
+            if i == 2 and ending == ".vcf":
+
+                def die(*_: Any) -> Any:
+                    inner = fake()(*_)
+                    yield next(inner)
+                    raise KeyboardInterrupt
+
+                with monkeypatch.context() as patch:
+                    patch.setattr("genodiff.api.score._score_alleles", die)
+                    code, _, err = command(capsys, *words(run, "s2.vcf", "--shard", "2/3"))
+                assert (code, err.count("\n")) == (130, 1)
+                assert not (case / "s2.vcf").exists()
+                assert (case / "s2.vcf.partial").exists()
+            assert command(capsys, *words(run, f"s{i}{ending}", "--shard", f"{i}/3"))[0] == 0
+            assert not (case / f"s{i}{ending}.partial").exists()
+        names = [f"s{i}{ending}" for i in (3, 1, 2)]
+        code, _, err = command(capsys, "merge", *names, "-o", f"m{ending}")
+        assert code == 0, err
+        assert (case / f"m{ending}").read_bytes() == (case / f"o{ending}").read_bytes()
+    assert (case / "m.vcf.gz.tbi").read_bytes() == (case / "o.vcf.gz.tbi").read_bytes()
+    told = [json.loads((case / f"{name}.vcf.json").read_text()) for name in "om"]
+    for key in ("records", "scored", "unscored", "evaluations", "request", "cut", "shard"):
+        assert told[0][key] == told[1][key]
+
+
+@pytest.mark.usefixtures("quick")
+def test_merge_refuses_what_is_no_whole_set_of_shards(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in (1, 2):
+        assert command(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2"))[0] == 0
+    assert command(capsys, *words(run, "other.tsv", "--shard", "2/2", "--unit", "bits"))[0] == 0
+    for names, said in (
+        (["s1.tsv"], "shards 2 of 2 are missing"),
+        (["s1.tsv", "s2.tsv", "s1.tsv"], "more than once"),
+        (["s1.tsv", "other.tsv"], "another request"),
+        (["s1.tsv", "in.vcf"], "no shard"),
+        (["s1.tsv", "gone.tsv"], "no such file"),
+    ):
+        code, _, err = command(capsys, "merge", *names, "-o", "m.tsv")
+        assert (code, err.count("\n")) == (3, 1)
+        assert said in err
+    (case / "s1.tsv").write_text((case / "s1.tsv").read_text().replace("1", "2"))
+    code, _, err = command(capsys, "merge", "s1.tsv", "s2.tsv", "-o", "m.tsv")
+    assert (code, "was changed" in err) == (3, True)
+    assert not (case / "m.tsv").exists()
+
+
+@pytest.mark.usefixtures("quick")
+def test_stdout_has_the_bytes_of_a_file(run: Path, case: Path) -> None:
+    told: dict[str, bytes] = {}
+    for out, more in (("-", {}), ("-", {"json": True})):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdout", stream)
+            genodiff.score(run, "in.vcf", fasta="ref.fa", out=out, **more)  # type: ignore[arg-type]
+        told[str(more)] = stream.buffer.getvalue()  # type: ignore[attr-defined]
+    genodiff.score(run, "in.vcf", fasta="ref.fa", out="o.vcf")
+    assert told["{}"] == (case / "o.vcf").read_bytes()
+    genodiff.score(run, "in.vcf", fasta="ref.fa", out="o.jsonl")
+    assert told["{'json': True}"] == (case / "o.jsonl").read_bytes()
+    assert not list(case.glob("-*"))
+
+
+@pytest.mark.usefixtures("quick")
+def test_records_that_do_not_fit_are_kept_marked_and_said(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = ["chr1\t5\t.\tG\tA\t.\tPASS\t.", "chr3\t5\t.\tG\tA\t.\tPASS\t."]
+    write_vcf(case / "in.vcf", [*ROWS, *wrong])
+    code, _, err = command(capsys, *words(run, "o.vcf", "-q"))
+    assert (code, err.count("\n")) == (3, 1)
+    assert "line 11 (record chr1:5): REF mismatch: G here, T in the FASTA (2 of 10" in err
+    assert "o.vcf is whole" in err
+    assert len(body(case / "o.vcf")) == len(ROWS) + 2
+    assert [row.split("\t")[6] for row in body(case / "o.vcf")[-2:]] == [
+        "gd_ref_mismatch", "gd_unknown_contig",
+    ]  # fmt: skip
+    assert command(capsys, *words(run, "o.vcf", "--allow-mismatches"))[0] == 0
+    write_vcf(case / "in.vcf", [ROWS[0], *wrong])  # of another genome: nothing is written
+    code, _, err = command(capsys, *words(run, "p.vcf", "-q"))
+    assert (code, (case / "p.vcf").exists()) == (3, False)
+    assert command(capsys, *words(run, "p.vcf", "--allow-mismatches", "-q"))[0] == 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_corpus_of_bad_variants_is_fully_graded(
+    run: Path, shared: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = json.loads((shared / "badinput/cases.json").read_text())
+    cases = [one for one in every if one["id"].startswith("V")]
+    assert len(cases) >= 24
+    for one in cases:
+        folder = case / one["id"]
+        shutil.copytree(shared / "badinput" / one["dir"], folder)
+        subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)
+        os.chdir(folder)
+        code, out, err = command(
+            capsys, "score", one["target"], "--model", run, "--fasta", "ref.fa", "-o", "o.vcf", "-q"
+        )
+        about = f"{one['id']} {one['slug']}: exit {code}, {err}"
+        assert code in {"accept": (0,), "reject": (3,), "either": (0, 3)}[one["expected"]], about
+        assert out == "", about
+        if code:
+            named = one["message_must_name"] or [one["target"]]
+            patterns = [one[key] for key in ("locus", "remedy") if one[key]]
+            assert err.count("\n") == 1, about
+            assert all(word in err for word in named), about
+            assert all(re.search(pattern, err, re.IGNORECASE) for pattern in patterns), about
+        else:
+            given = Path(one["target"]).read_bytes()
+            given = gzip.decompress(given) if one["target"].endswith(".gz") else given
+            rows = [line for line in given.splitlines() if line and not line.startswith(b"#")]
+            assert len(body(folder / "o.vcf")) == len(rows), about
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--shard", "4/3"], "no shard"),
+        (["--se", "0"], "no standard error"),
+        (["--context", "3x"], "3x"),
+        (["--batch-size", "0"], "below 1"),
+        (["-o", "x.txt"], "none of the endings"),
+        (["--method", "both"], "both"),
+        (["-o", "ref.fa"], "is read and cannot be written"),
+        (["--json"], "--json is for stdout"),
+        (["--region", "chr9:1-2"], "no contig 'chr9'"),
+    ],
+)
+def test_usage_errors_come_before_the_model_is_read(
+    case: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    given = words(Path("no-such-run"), "o.vcf", *more)
+    if more[0] == "-o":
+        given = [*given[:6], *more]
+    code, out, err = command(capsys, *given)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert said in err
+    assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
+
+
+def test_the_plan_counts_and_writes_nothing(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capsys, *words(Path("no-such-run"), "o.vcf", "--plan"))
+    assert code == 0
+    assert "kinds    1 del, 1 delins, 1 ins, 4 snv" in out
+    assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]

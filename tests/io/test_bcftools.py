@@ -1,0 +1,173 @@
+"""bcftools' own tests: our normalised records and haplotypes are its expected files."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from genodiff.io.faidx import Genome
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta
+from genodiff.io.haplotypes import (
+    Change,
+    apply_changes,
+    choose_change,
+    leave_out_overlaps,
+    read_genotype,
+)
+from genodiff.io.variant_alignment import (
+    anchor_allele,
+    fetcher,
+    judge_record,
+    normalize_alleles,
+)
+from genodiff.io.variants import BASES, Allele, Unscorable, VariantRecord
+from genodiff.io.vcf import read_vcf
+from tests.io.bcftools_lines import FOLDER, Line, read_lines, read_sequences, read_sites
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no shared folder here")
+ASKED = [line for line in (read_lines() if FOLDER.is_dir() else []) if line.not_asked is None]
+Site = tuple[str, int, str, str]
+
+
+def records_of(line: Line) -> Iterator[VariantRecord]:
+    return read_vcf(FOLDER / f"{line.given}.vcf")[1]
+
+
+@pytest.fixture
+def genome(request: pytest.FixtureRequest, tmp_path: Path) -> Genome:
+    """The FASTA of a line, without the trailing line that is no sequence."""
+    (line,) = (one for one in request.node.callspec.params.values() if isinstance(one, Line))
+    found = read_sequences(str(line.fasta))
+    rows = [
+        Record(name.split()[0], "", "".join(c for c in letters if c.isalpha()).encode(), 1)
+        for name, letters in found.items()
+    ]
+    write_fasta(tmp_path / "ref.fa", rows)
+    return Genome(tmp_path / "ref.fa")
+
+
+def lines(tool: str, *, aligned: bool) -> list[pytest.param]:  # type: ignore[valid-type]
+    some = [one for one in ASKED if one.tool == tool and (one.fasta is not None) == aligned]
+    return [pytest.param(one, id=one.expected) for one in some]
+
+
+def test_every_line_is_asked_or_has_a_reason() -> None:
+    every = read_lines()
+    assert len(every) == 96
+    assert len(ASKED) >= 30
+    assert all(one.not_asked for one in every if one not in ASKED)
+
+
+@pytest.mark.parametrize("line", lines("norm", aligned=False))
+def test_splitting(line: Line) -> None:
+    ours = [(r.chrom, r.pos, r.ref.upper(), a.upper()) for r in records_of(line)
+            for a in r.alts or (".",)]  # fmt: skip
+    # With -i, what is not chosen stays as it is
+    expected = [
+        (c, p, r, a) for c, p, r, alts in read_sites(line.expected) for a in alts.split(",")
+    ]
+    assert Counter(ours) == Counter(expected)
+
+
+@pytest.mark.parametrize("line", lines("norm", aligned=True))
+def test_left_alignment_and_reference_check(line: Line, genome: Genome) -> None:
+    found = [(record, judge_record(record, genome)) for record in records_of(line)]
+    if line.given == "norm.check-ref":
+        assert [judged for _, judged in found] == [[Unscorable.REF]]
+        return
+    ours = Counter(
+        (one.chrom, *anchor_allele(one, genome))
+        for _, judged in found
+        for one in judged
+        if isinstance(one, Allele)
+    )
+    expected = Counter()
+    for chrom, pos, ref, alts in read_sites(line.expected):
+        there = VariantRecord(
+            0, chrom, pos, ".", ref, () if alts == "." else tuple(alts.split(","))
+        )
+        for alt, one in zip(there.alts, judge_record(there, genome), strict=False):
+            if isinstance(one, Allele):
+                # Already aligned, alone or, where it was not split, with the other ALTs
+                alone = (chrom, *anchor_allele(one, genome))
+                assert len(there.alts) > 1 or alone == (chrom, pos, ref, alt)
+                expected[alone] += 1
+    replaced = sum(Unscorable.AMBIGUOUS in judged for _, judged in found)
+    missing = expected - ours
+    assert not ours - expected
+    assert missing.total() <= (replaced if "-c s" in line.arguments else 0)
+    assert ours or "-c s" in line.arguments or line.given in ("norm.telomere", "norm.breakend.1")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [one for one in lines("norm", aligned=True) if one.id in ("norm.out", "norm.telomere.out")],
+)
+def test_records_aligned_as_a_whole(line: Line, genome: Genome) -> None:
+    ours = []
+    for record in records_of(line):
+        there = genome.fetch(record.chrom, record.pos - 1, record.pos - 1 + len(record.ref))
+        if there.decode().upper() != record.ref.upper():
+            continue  # -c x leaves it out
+        alleles = [one.upper() for one in (record.ref, *record.alts)]
+        if not all(BASES | {"N"} >= set(one) for one in alleles):
+            if all(one.isalpha() for one in alleles):
+                continue  # -c x leaves out other letters as well
+            ours.append((record.chrom, record.pos, alleles[0], ",".join(alleles[1:])))
+            continue
+        start, rows = normalize_alleles(record.pos - 1, alleles, fetcher(genome, record.chrom))
+        ours.append((record.chrom, start + 1, rows[0], ",".join(rows[1:]) or "."))
+    assert Counter(ours) == Counter(read_sites(line.expected))
+
+
+@pytest.mark.parametrize("line", lines("consensus", aligned=True))
+def test_haplotypes(line: Line) -> None:
+    genome, expected = read_sequences(str(line.fasta)), read_sequences(line.expected)
+    header, records = (None, []) if line.given == "empty" else (
+        read_vcf(FOLDER / f"{line.given}.vcf")[0], list(records_of(line)))  # fmt: skip
+    compared = 0
+    for name, letters in genome.items():
+        contig, _, span = name.partition(":")
+        first = int(span.partition("-")[0]) - 1 if span else 0
+        changes, symbolic = [], False
+        for record in records:
+            end = record.pos - 1 + len(record.ref)
+            inside = first < record.pos and end <= first + len(letters)
+            if record.chrom != contig or not inside:
+                continue
+            allele = choose_allele(line, record, header.samples if header else [])
+            change = choose_change(record, allele)
+            changes += [] if change is None else [change]
+            symbolic |= bool(allele) and record.alts[(allele or 1) - 1] == "<DEL>"
+        if symbolic:
+            continue
+        ours = apply_changes(letters, first, leave_out_overlaps(changes)).upper()
+        wanted = expected[("xx_" if "xx_" in line.arguments else "") + name].upper()
+        assert ours == "".join(
+            letters[i].upper() if base == "?" else base for i, base in enumerate(wanted)
+        )
+        compared += 1
+    assert compared
+
+
+def choose_allele(line: Line, record: VariantRecord, samples: list[str]) -> int | None:
+    """The allele that the line's arguments mean; `-s -` is the first ALT whatever the genotypes."""
+    if "-s -" in line.arguments or not samples:
+        return 1 if record.alts else None
+    named = next((i for i, name in enumerate(samples) if f"-s {name}'" in line.arguments), 0)
+    genotype = read_genotype(record, named)
+    assert genotype is not None
+    if "-H A" in line.arguments or "-H" not in line.arguments:
+        return next((one for one in genotype.alleles if one), None)
+    copy = int(line.arguments.split("-H ")[1][0]) - 1
+    return genotype.alleles[copy] if copy < len(genotype.alleles) else None
+
+
+def test_what_overlaps_is_left_out_but_for_an_insertion_behind() -> None:
+    deletion, snv = Change(1, "CGT", "C"), Change(2, "G", "A")
+    insertion = Change(3, "T", "TAA")
+    assert leave_out_overlaps([deletion, snv]) == [deletion]
+    kept = leave_out_overlaps([deletion, insertion, insertion])
+    assert apply_changes("ACGTA", 0, kept) == "ACAAA"

@@ -1,0 +1,199 @@
+"""Scores meet their records in order, are kept, and are written beside what was read."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from genodiff.errors import UsageError
+from genodiff.io.faidx import Genome
+from genodiff.io.variants import Allele, VariantRecord
+from genodiff.io.vcf import VcfHeader
+from genodiff.scoring.scored_variants import AltScore, score_records
+from genodiff.scoring.variant_journal import VariantJournal
+from genodiff.scoring.variant_output import (
+    OutputForm,
+    SortedWatch,
+    find_output_form,
+    format_lines,
+    make_frame,
+)
+from genodiff.scoring.variant_request import RecordSelection, Shard, parse_shard
+
+FASTA = ">chr1\nACGTACGTACGTACGTACGT\n>chr2\nAAAACCCC\n"
+
+
+class Found(NamedTuple):
+    value: float | None
+    se: float | None = 0.5
+    method: str = "llr"
+    start: int = 0
+    end: int = 20
+    evaluations: int = 1
+    note: str = ""
+
+
+def score(alleles: Iterable[Allele], held: int = 3) -> Iterator[Found]:
+    """The length of ref, start and of alt as a number; some are computed together."""
+    group: list[Allele] = []
+    for allele in alleles:
+        group.append(allele)
+        if len(group) == held:
+            yield from map(found_of, group)
+            group = []
+    yield from map(found_of, group)
+
+
+def found_of(allele: Allele) -> Found:
+    value = len(allele.ref) + allele.start / 100 + len(allele.alt) / 10000
+    if allele.start == 10:
+        return Found(None, None, note="too long; really")
+    return Found(round(value, 4))
+
+
+@pytest.fixture
+def genome(tmp_path: Path) -> Genome:
+    (tmp_path / "ref.fa").write_text(FASTA)
+    return Genome(tmp_path / "ref.fa")
+
+
+def records() -> list[VariantRecord]:
+    rows = [
+        ("chr1", 3, "G", "*"), ("chr1", 3, "G", "A,<DEL>,T"), ("chr1", 4, "C", "A"),
+        ("chr1", 5, "A", ""), ("chr1", 11, "g", "t"), ("chr2", 2, "AA", "A"),
+        ("chr2", 5, "C", "CC"), ("chr3", 1, "A", "C"), ("chr2", 1, "A", "A[chr1:3["),
+    ]  # fmt: skip
+    rest = ("9", "PASS", "X=1")
+    return [
+        VariantRecord(i, c, p, f"id{i}", r, tuple(filter(None, a.split(","))), rest)
+        for i, (c, p, r, a) in enumerate(rows, 5)
+    ]
+
+
+def text(scores: Iterable[tuple[AltScore, ...]]) -> list[list[object]]:
+    return [[one.value if one.value is not None else one.flags for one in some] for some in scores]
+
+
+@pytest.mark.parametrize("held", [1, 2, 3, 100])
+def test_each_record_has_its_own_scores_or_reasons_however_many_are_held(
+    genome: Genome, held: int
+) -> None:
+    found = score_records(records(), genome, lambda alleles: score(alleles, held))
+    assert text(found) == [
+        [("spanning_deletion",)], [1.0201, ("symbolic",), 1.0201], [("ref_mismatch",)],
+        [("no_alt",)], [("not_scored", "too long", "really")], [1.0], [0.0401],
+        [("unknown_contig",)], [("breakend",)],
+    ]  # fmt: skip
+
+
+def test_the_vcf_keeps_what_was_read_and_says_why_there_is_no_score(genome: Genome) -> None:
+    names = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"
+    header = VcfHeader(["##fileformat=VCFv4.2", "##contig=<ID=chr1>"], names)
+    form = OutputForm(".vcf", "nats", {"model": "abc"})
+    scored = list(zip(records(), score_records(records(), genome, score), strict=True))
+    lines = list(format_lines(scored, header, genome, form))
+    assert "##genodiff_score=<model=abc>" in lines
+    assert lines[:2] == header.meta
+    body = lines[lines.index(names) + 1 :]
+    assert len(body) == len(records())
+    assert body[0] == "chr1\t3\tid5\tG\t*\t9\tgd_spanning_deletion\tX=1;" + (
+        "GD_FLAGS=spanning_deletion"
+    )
+    assert body[1] == "chr1\t3\tid6\tG\tA,<DEL>,T\t9\tPASS\tX=1;GD_SCORE=1.0201,.,1.0201;" + (
+        "GD_SE=0.5,.,0.5;GD_METHOD=llr,.,llr;GD_N=1,.,1;GD_FLAGS=.,symbolic,."
+    )
+    assert body[3] == "chr1\t5\tid8\tA\t.\t9\tgd_no_alt\tX=1"
+    assert body[4].split("\t")[6:] == [
+        "gd_not_scored",
+        "X=1;GD_METHOD=llr;GD_N=1;GD_FLAGS=not_scored&too_long&really",
+    ]
+    assert "GD_NORMAL=chr2:1:AA:A" in body[5]
+    assert "GD_NORMAL=chr2:4:A:AC" in body[6]
+    # What was scored is read and scored again: ours is replaced
+    again = [
+        VariantRecord(r.line, r.chrom, r.pos, r.id, r.ref, r.alts, tuple(line.split("\t")[5:]))
+        for r, line in zip(records(), body, strict=True)
+    ]
+    second = VcfHeader(lines[: lines.index(names)], names)
+    rescored = zip(again, (scores for _, scores in scored), strict=True)
+    assert list(format_lines(rescored, second, genome, form)) == lines
+
+
+def test_tables_have_a_row_for_each_alt(genome: Genome) -> None:
+    scored = list(zip(records(), score_records(records(), genome, score), strict=True))
+    frame = make_frame(scored, genome, "bits")
+    assert frame.height == 11
+    assert frame["alt"].to_list()[:4] == ["*", "A", "<DEL>", "T"]
+    assert frame["score"][1] == pytest.approx(1.0201 / 0.6931471805599453)
+    assert frame["score"].null_count() == 7
+    assert frame["flags"].to_list()[4] == ["ref_mismatch"]
+    lines = list(format_lines(scored, None, genome, OutputForm(".tsv", "nats", {})))
+    assert lines[1].split("\t")[:5] == ["#Chrom", "Pos", "Ref", "Alt", "RawScore"]
+    assert lines[3].split("\t")[:5] == ["chr1", "3", "G", "A", "1.0201"]
+    assert len(lines) == 13
+    rows = [json.loads(one) for one in
+            format_lines(scored, None, genome, OutputForm(".jsonl", "nats", {}))]  # fmt: skip
+    assert [row["score"] for row in rows][:3] == [None, 1.0201, None]
+    assert make_frame([], genome, "nats").columns == frame.columns
+
+
+def test_what_is_kept_goes_on_after_the_last_whole_line(genome: Genome, tmp_path: Path) -> None:
+    every = list(score_records(records(), genome, score))
+    path = tmp_path / "o.vcf.partial"
+    journal = VariantJournal(path, "request")
+    for one in every[:4]:
+        journal.append(one)
+    journal.close()
+    path.write_bytes(path.read_bytes()[:-5])  # killed while it wrote
+    journal = VariantJournal(path, "request")
+    assert journal.kept == 3
+    for one in every[3:]:
+        journal.append(one)
+    assert list(journal.scores()) == every
+    journal.close()
+    other = VariantJournal(path, "another")
+    assert other.kept == 0
+    with pytest.raises(UsageError, match="another request"):
+        other.check(fresh=False, force=False)
+    other.check(fresh=True, force=False)
+    path.write_text("mine\n")
+    with pytest.raises(UsageError, match="did not write it"):
+        VariantJournal(path, "request").check(fresh=True, force=False)
+    assert path.read_text() == "mine\n"
+
+
+def test_shards_are_all_records_once() -> None:
+    for n in (0, 1, 7, 100):
+        cuts = [Shard(i, 8).cut(n) for i in range(1, 9)]
+        assert [c for a, b in cuts for c in range(a, b)] == list(range(n))
+    assert parse_shard("3/8") == Shard(3, 8)
+    for wrong in ("0/8", "9/8", "3", "a/b", "3/8/2"):
+        with pytest.raises(UsageError, match="no shard"):
+            parse_shard(wrong)
+
+
+def test_regions_choose_what_overlaps() -> None:
+    chosen = RecordSelection(["chr1:4-5", "chr2:2"], {"chr1": 20, "chr2": 8}).choose(records())
+    assert [(one.chrom, one.pos) for one in chosen] == [("chr1", 4), ("chr1", 5), ("chr2", 2)]
+
+
+def test_an_output_has_an_ending_that_is_known() -> None:
+    assert find_output_form("a.VCF.gz", "vcf") == ".vcf.gz"
+    assert find_output_form("-", "table") == ".tsv"
+    assert find_output_form("-", "bcf") == ".vcf"
+    with pytest.raises(UsageError, match="none of the endings"):
+        find_output_form("a.txt", "vcf")
+
+
+def test_records_are_sorted_where_each_contig_is_one_stretch() -> None:
+    for places, is_sorted in (
+        ([("a", 1), ("a", 1), ("b", 1)], True),
+        ([("a", 2), ("a", 1)], False),
+        ([("a", 1), ("b", 1), ("a", 2)], False),
+    ):
+        watch = SortedWatch()
+        for chrom, pos in places:
+            watch.note(chrom, pos)
+        assert watch.sorted is is_sorted
