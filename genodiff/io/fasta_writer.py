@@ -38,7 +38,7 @@ def write_fasta(
         else:
             out = stack.enter_context(open_atomic(target))
         zipped = zipped or (isinstance(target, str | Path) and str(target).lower().endswith(".gz"))
-        sink = bgzf.BgzfWriter(fileobj=_StaysOpen(out)) if zipped else out
+        sink = bgzf.BgzfWriter(fileobj=StaysOpen(out)) if zipped else out
         for record in records:
             text = format_fasta(record, line_width)
             for at in range(
@@ -62,7 +62,7 @@ def write_long_records(
     Memory is bounded by the largest piece. `line_width` 0 writes one line. Of a header the first
     word is the name.
     """
-    sink = bgzf.BgzfWriter(fileobj=_StaysOpen(file)) if zipped else file
+    sink = bgzf.BgzfWriter(fileobj=StaysOpen(file)) if zipped else file
     for header, pieces in records:
         sink.write(f">{header}\n".encode("utf-8", "surrogateescape"))
         rest = b""
@@ -101,7 +101,7 @@ def format_fasta(record: Record, line_width: int = 60) -> bytes:
     return b"\n".join([header, *lines, b""])
 
 
-class _StaysOpen:
+class StaysOpen:
     """A file for Bio's writer, which would close it before it is synced and renamed."""
 
     mode = "wb"

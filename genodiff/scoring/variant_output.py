@@ -26,6 +26,7 @@ from genodiff.errors import MachineError, UsageError
 from genodiff.io.atomic import open_atomic, write_bytes
 from genodiff.io.digest_writer import DigestWriter
 from genodiff.io.faidx import Genome
+from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
 from genodiff.scoring.scored_variants import AltScore, describe_alts
@@ -117,7 +118,7 @@ def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str,
         digest = DigestWriter(file)
         sink: Any = digest
         if ending.endswith(".gz"):
-            sink = bgzf.BgzfWriter(fileobj=_StaysOpen(digest))
+            sink = bgzf.BgzfWriter(fileobj=StaysOpen(digest))
         rows = iter(lines)
         while some := list(islice(rows, 256)):
             sink.write("\n".join([*some, ""]).encode())
@@ -210,16 +211,3 @@ def _import_pysam(out: str | Path) -> Any:
             fix="pip install 'genodiff[variants]', or write .vcf, .tsv or .parquet",
         ) from None
     return pysam
-
-
-class _StaysOpen:
-    """A file for Bio's writer, which would close it before it is synced and renamed."""
-
-    mode = "wb"
-
-    def __init__(self, file: Any) -> None:
-        self.write = file.write
-
-    def flush(self) -> None: ...
-
-    def close(self) -> None: ...
