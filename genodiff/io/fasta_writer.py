@@ -106,7 +106,7 @@ class StaysOpen:
 
     mode = "wb"
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: Any) -> None:
         self.write = file.write
 
     def flush(self) -> None: ...
