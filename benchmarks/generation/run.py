@@ -59,11 +59,19 @@ def main() -> None:
     parser.add_argument("--cnn", action="store_true", help="a convolutional discriminator too")
     parser.add_argument("--out", type=Path, default=Path("runs/generation"), help="for samples")
     parser.add_argument("--results", type=Path, default=HERE, help="where tables go")
+    parser.add_argument(
+        "--remeasure", action="store_true", help="only measure the samples that are kept again"
+    )
     parser.add_argument("--only-write", action="store_true", help="write the tables again")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     if not asked.only_write:
         opened = [Opened(path, asked) for path in asked.runs]
+        if asked.remeasure:
+            for one in opened:
+                one.remeasure()
+            write(asked.results)
+            return
         for one in opened:
             one.add_references()
         for steps in [*asked.steps, None]:
@@ -125,7 +133,7 @@ class Opened:
         key = self.key(name, steps)
         if is_there(self.asked.results, key):
             return
-        out = self.asked.out / self.path.name / f"{name}-{steps or 'own'}.fa"
+        out = self.find_file(name, steps)
         out.parent.mkdir(parents=True, exist_ok=True)
         began = time.process_time()
         told = genodiff.sample(
@@ -134,13 +142,36 @@ class Opened:
         )  # fmt: skip
         seconds = time.process_time() - began
         evaluations = [record["nfe"] for record in told["records"]]
-        sequences = [DNA.encode(record.sequence) for record in read_fasta(out)]
-        how: dict[str, Any] = {"discriminators": self.discriminators, "seed": self.asked.seed}
         took = {
             "process_seconds": round(seconds, 2),
             "evaluations": sum(evaluations) / len(evaluations),
         }
-        self.keep(key, measure_quality(sequences, self.real, **how), took)
+        self.keep(key, self.measure(out), took)
+
+    def find_file(self, name: str, steps: int | None) -> Path:
+        return self.asked.out / self.path.name / f"{name}-{steps or 'own'}.fa"
+
+    def measure(self, samples: Path) -> dict[str, Any]:
+        sequences = [DNA.encode(record.sequence) for record in read_fasta(samples)]
+        how: dict[str, Any] = {"discriminators": self.discriminators, "seed": self.asked.seed}
+        return measure_quality(sequences, self.real, **how)
+
+    def remeasure(self) -> None:
+        """Figures anew of this run's rows, from the samples that are kept; times stay."""
+        how: dict[str, Any] = {"discriminators": self.discriminators, "seed": self.asked.seed}
+        references = measure_references(self.real, **how)
+        rows = read_rows(self.asked.results)
+        for row in rows:
+            if row["run"] != self.path.name or row["checkpoint"] != self.model.digest:
+                continue
+            samples = self.find_file(row["set"], row["steps"])
+            if row["set"] in references:
+                row["quality"] = references[row["set"]]
+            elif samples.exists():
+                row["quality"] = self.measure(samples)
+            row["measured_at"] = find_git_revision()
+        lines = [json.dumps(row, allow_nan=False) for row in rows]
+        (self.asked.results / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def keep(self, key: dict[str, Any], quality: dict[str, Any], took: dict[str, Any]) -> None:
         """Append a row, and write the tables again."""
@@ -192,7 +223,8 @@ def section(run: str, rows: list[dict[str, Any]]) -> list[str]:
     """A run's table, what it was made with, and its picture."""
     first = rows[0]
     compared = first["quality"]["sequences"]
-    commits = ", ".join(dict.fromkeys(str(row["commit"])[:12] for row in rows))
+    known = [row[name] for row in rows for name in ("commit", "measured_at") if name in row]
+    commits = ", ".join(dict.fromkeys(str(commit)[:12] for commit in known))
     head = [
         "set", "steps", "evaluations", "CPU s", "3-mers", "4-mers", "5-mers", "6-mers", "AUROC",
         "GC %", "GC sd %", "CpG o/e", "runs ≥ 6 %", "open frame", "match p99", "match max",

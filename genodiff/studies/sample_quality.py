@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, generator
 from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.store import Store
 from genodiff.data.stretches import LETTERS, Codes, encode_bases
 from genodiff.errors import DataError
-from genodiff.generate.match_index import MatchIndex
+from genodiff.generate.match_index import WORD, MatchIndex
 from genodiff.generate.open_frames import measure_open_frames
 from genodiff.generate.scorecard import Ids, js_distance, kmer_counts, summary
 from genodiff.scoring.lines import MARKOV_ORDER, count_train_words
@@ -44,6 +45,7 @@ MOST_INDEXED = 1 << 26
 """Bases of a train split in which matches are looked up; each takes 50 bytes."""
 
 _GROUPS = 20  # of a jackknife
+_CHUNK = 1 << 24  # bases that are read at a time; a match over its edge is seen in two parts
 
 Floats = NDArray[np.float64]
 
@@ -118,13 +120,25 @@ def open_real_of_run(
     """As `open_real`, of windows of a genome: its train split is what Markov models count."""
     store = windows.store
     counts = count_train_words(store, MARKOV_ORDER, legacy_caduceus_tiling=legacy_caduceus_tiling)
-    intervals = store.intervals_of("train")
-    start = store.offsets[intervals.contig] + intervals.start
-    end = store.offsets[intervals.contig] + intervals.end
-    pairs = zip(start.tolist(), end.tolist(), strict=True)
-    train = [store.flat[a:b] for a, b in pairs] if counts.bases // 2 <= MOST_INDEXED else []
+    few = counts.bases // 2 <= MOST_INDEXED
+    train = find_stretches(store, "train") if few else []
     real = open_real(read_windows(windows), train, n, markov=fit(counts), seed=seed)
     return real._replace(bases=counts.bases // 2)
+
+
+def find_stretches(store: Store, split: str) -> list[Ids]:
+    """The stretches of a split between N that have 32 bases or more."""
+    intervals = store.intervals_of(split)
+    start = store.offsets[intervals.contig] + intervals.start
+    end = store.offsets[intervals.contig] + intervals.end
+    found = []
+    for a, b in zip(start.tolist(), end.tolist(), strict=True):
+        for at in range(a, b, _CHUNK):
+            part = np.asarray(store.flat[at : min(at + _CHUNK, b)])
+            edges = np.flatnonzero(np.diff(encode_bases(part) < len(LETTERS), prepend=0, append=0))
+            pairs = zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True)
+            found += [part[i:j] for i, j in pairs if j - i >= WORD]
+    return found
 
 
 def measure_quality(

@@ -1,12 +1,18 @@
 """Samples beside real and Markov sequence, in worlds where the answer is known."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from genodiff.alphabet import DNA
+from genodiff.data.dna_store import build_dna_store
 from genodiff.errors import DataError
+from genodiff.runs.feed import find_recipe
+from genodiff.runs.resolve import resolve_config
 from genodiff.studies.sample_quality import (
     cut_windows,
+    find_stretches,
     measure_distance,
     measure_quality,
     measure_references,
@@ -72,6 +78,22 @@ def test_copies_of_train_and_of_one_another_are_seen(parts: tuple) -> None:
     assert found["match"]["long"] == pytest.approx(0.5, abs=0.01)
     assert found["duplicates"] == 1
     assert measure_quality(fresh, real)["match"]["max"] < 25
+
+
+def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path: Path) -> None:
+    pieces = [random_text(i, 40 + 30 * i) for i in range(4)] + ["ACGT"]
+    fasta = tmp_path / "sparse.fa"
+    fasta.write_text(">c1\n" + "N" * 500 + ("N" * 90).join(pieces).lower() + "N" * 7 + "\n")
+    (tmp_path / "all.bed").write_text("c1\t0\t700\ttrain\nc1\t700\t1150\ttrain\n")
+    config = resolve_config(
+        {"recipe": "own", "fasta": str(fasta), "bed": str(tmp_path / "all.bed")}
+    )
+    store = build_dna_store(find_recipe(config), fasta)
+    found = [DNA.decode(part & 0x7F) for part in find_stretches(store, "train")]
+    whole = fasta.read_text().split("\n")[1].upper()
+    wanted = [p for cut in (whole[:700], whole[700:1150]) for p in cut.split("N") if len(p) >= 32]
+    assert found == wanted
+    assert len(found) >= 4
 
 
 def test_without_a_train_split_there_is_neither_markov_nor_match(parts: tuple) -> None:
