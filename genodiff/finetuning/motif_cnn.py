@@ -1,9 +1,10 @@
 """A convolutional network whose shape and rates are chosen by validation: the CNN of the sequence.
 
-Motif detectors of a chosen width, a second convolution over them, the largest activation in each of
-a chosen number of stretches, and a linear layer. One stretch asks whether a motif stands anywhere;
-more ask where. With `both_strands` a training sequence is turned at random, and a prediction is the
-mean of the scores of both strands. AdamW with a cosine; the best epoch on the validation part.
+Motif detectors of a chosen width, a second convolution over them, the largest and the mean
+activation in each of a chosen number of stretches, and a linear layer. One stretch asks whether a
+motif stands anywhere; more ask where. With `both_strands` a training sequence is turned at random,
+and a prediction is the mean of the scores of both strands. AdamW with a cosine; the best epoch on
+the validation part.
 
 It follows the plan of DeepBind and Basset (Alipanahi et al., 2015; Kelley et al., 2016).
 """
@@ -56,7 +57,7 @@ class MotifCnn(nn.Module):
         self.motifs = nn.Conv1d(4, f, settings.width, padding=settings.width // 2, bias=False)
         self.pairs = nn.Conv1d(f, f, SECOND_WIDTH, padding=SECOND_WIDTH // 2, bias=False)
         self.norms = nn.ModuleList([nn.BatchNorm1d(f), nn.BatchNorm1d(f)])
-        self.out = nn.Linear(f * settings.stretches, n_out)
+        self.out = nn.Linear(2 * f * settings.stretches, n_out)
         with torch.no_grad():
             for i, weight in enumerate((self.motifs.weight, self.pairs.weight, self.out.weight)):
                 bound = math.sqrt(3 / math.prod(weight.shape[1:]))
@@ -69,7 +70,8 @@ class MotifCnn(nn.Module):
         x = F.one_hot(letters, 5)[..., :4].to(self.motifs.weight.dtype).transpose(1, 2)
         x = F.max_pool1d(F.relu(self.norms[0](self.motifs(x))), POOL)
         x = F.relu(self.norms[1](self.pairs(x)))
-        pooled = F.adaptive_max_pool1d(x, self.settings.stretches).flatten(1)
+        n = self.settings.stretches
+        pooled = torch.cat([F.adaptive_max_pool1d(x, n), F.adaptive_avg_pool1d(x, n)], 1).flatten(1)
         return self.out(pooled if kept is None else pooled * kept)
 
     def score(self, letters: Tensor) -> Tensor:

@@ -226,9 +226,11 @@ def _list_networks(task: Task, train: Examples) -> list[Options]:
     both = not task.oriented
     shapes = [
         {"filters": f, "width": w, "stretches": s, "both_strands": both}
-        for f, w, s in ((64, 13, 1), (64, 13, 8), (128, 13, 4), (128, 21, 1), (128, 21, 8))
+        for f, w in ((64, 13), (128, 21), (128, 13))
+        for s in (1, 8)
     ]
-    return [*shapes, shapes[3] | {"rate": 5e-3}, shapes[4] | {"rate": 1e-3, "dropout": 0.4}]
+    firm = {"dropout": 0.5, "decay": 0.1}
+    return [*shapes[:4], shapes[2] | {"rate": 5e-3}, shapes[4] | firm, shapes[5] | firm]
 
 
 def _fit_linear(features: str, machine: bool) -> Callable[[Options, Given], tuple[Predict, Floats]]:
