@@ -96,8 +96,8 @@ def pick_by_validation(lines: list[Line], roles: tuple[str, ...]) -> Line | None
 def compare(panels: list[TaskResult]) -> list[str]:
     """The table of all tasks: ours and the best baseline by validation, the best published."""
     text = [
-        "| task | train and dev | best published, fine-tuned | network, by validation | time of a fit "
-        "| network − published | baseline, by validation | time of a fit |",
+        "| task | train and dev | best published, fine-tuned | network, by validation | its fit "
+        "| network − published | baseline, by validation | its fit |",
         "|" + "---|" * 8,
     ]
     for panel in panels:

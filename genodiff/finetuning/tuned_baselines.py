@@ -229,7 +229,7 @@ def _list_networks(task: Task, train: Examples) -> list[Options]:
         for f, w in ((64, 13), (128, 21), (128, 13))
         for s in (1, 8)
     ]
-    firm = {"dropout": 0.5, "decay": 0.1}
+    firm = {"dropout": 0.5, "rate": 5e-3, "epochs": 24}
     return [*shapes[:4], shapes[2] | {"rate": 5e-3}, shapes[4] | firm, shapes[5] | firm]
 
 
