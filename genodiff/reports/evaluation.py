@@ -38,12 +38,14 @@ class FittedMarkov(_Lenient):
 
     order: int
     bits: float
+    minus_model_bits: Difference | None = None
 
 
 class MixtureLine(_Lenient):
     """A mixture of contexts: the static one, fitted on the valid split, or the adaptive one."""
 
     bits: float
+    minus_model_bits: Difference | None = None
 
 
 class SoftMask(_Lenient):
@@ -95,6 +97,7 @@ class Evaluation(_Lenient):
     mask_se_bits: float | None = None
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
+    markov_minus_model_bits: dict[str, Difference | None] | None = None
     markov_fitted: FittedMarkov | None = None
     markov_mixture: MixtureLine | None = None
     adaptive_mixture: MixtureLine | None = None
@@ -119,18 +122,38 @@ class Evaluation(_Lenient):
             if b is not None
         }
 
+    def markov_gap(self, order: int) -> Difference | None:
+        """The paired difference of a Markov line minus the model; None where it is not known."""
+        return (self.markov_minus_model_bits or {}).get(str(order))
+
     def best_markov(self) -> tuple[str, float] | None:
         """The best Markov line of order 1 and more, fixed or fitted: its name and bits per base."""
-        lines = [(bits, f"Markov {order}") for order, bits in self.markov().items() if order > 0]
-        if self.markov_fitted is not None:
-            lines.append((self.markov_fitted.bits, f"Markov {self.markov_fitted.order}, fitted"))
-        if self.markov_mixture is not None:
-            lines.append((self.markov_mixture.bits, "mixture of orders 1 to 24"))
-        if self.adaptive_mixture is not None:
-            lines.append((self.adaptive_mixture.bits, "adaptive mixture"))
-        if self.adaptive_from_train is not None:
-            lines.append((self.adaptive_from_train.bits, "adaptive mixture, of train alone"))
-        return (min(lines)[1], min(lines)[0]) if lines else None
+        best = min(self._counting_lines(), default=None, key=lambda line: line[:2])
+        return None if best is None else (best[1], best[0])
+
+    def best_markov_gap(self) -> Difference | None:
+        """The paired difference of that line minus the model; None where it is not known."""
+        return min(self._counting_lines(), default=(0.0, "", None), key=lambda line: line[:2])[2]
+
+    def _counting_lines(self) -> list[tuple[float, str, Difference | None]]:
+        lines = [
+            (bits, f"Markov {order}", self.markov_gap(order))
+            for order, bits in self.markov().items()
+            if order > 0
+        ]
+        named = {
+            f"Markov {self.markov_fitted.order}, fitted" if self.markov_fitted else "":
+            self.markov_fitted,
+            "mixture of orders 1 to 24": self.markov_mixture,
+            "adaptive mixture": self.adaptive_mixture,
+            "adaptive mixture, of train alone": self.adaptive_from_train,
+        }  # fmt: skip
+        lines += [
+            (line.bits, name, line.minus_model_bits)
+            for name, line in named.items()
+            if line is not None
+        ]
+        return lines
 
     def rank(self, weights: str) -> tuple[Any, ...]:
         """Higher for what says more of a run with these weights; windows before whole contigs."""

@@ -7,7 +7,7 @@ needs care.
 import math
 from typing import Literal, NamedTuple
 
-from genodiff.reports.evaluation import Evaluation
+from genodiff.reports.evaluation import Difference, Evaluation
 from genodiff.reports.folder import RunParts
 
 BASES = frozenset("ACGTacgt")
@@ -70,14 +70,14 @@ def list_evaluation_findings(e: Evaluation) -> list[Finding]:
             "mask or score)."
         )
         bad.append(Finding("bad", text))
-    if 0 in markov and e.bits_per_base >= markov[0]:
+    against = None if 0 not in markov else _judge_line(e, markov[0], e.markov_gap(0))
+    if against is not None:
         said.append(
-            f"On {e.split} the model is no better than composition alone (order 0: "
-            f"{markov[0]:.3f} bits)."
+            f"On {e.split} composition alone {against} the model (order 0: {markov[0]:.3f} bits)."
         )
-    elif best is not None and e.bits_per_base >= best[1]:
+    elif best is not None and (against := _judge_line(e, best[1], e.best_markov_gap())):
         said.append(
-            f"On {e.split} counting {words} is as good or better ({best[0]}: {best[1]:.3f} bits)."
+            f"On {e.split} counting {words} {against} the model ({best[0]}: {best[1]:.3f} bits)."
         )
     if e.ci95_bits is None:
         said.append(f"The figure on {e.split} has no interval: fewer than two windows were scored.")
@@ -90,6 +90,18 @@ def list_evaluation_findings(e: Evaluation) -> list[Finding]:
             " read the line “unique” below for what is not copied."
         )
     return bad + [Finding("warn", text) for text in said]
+
+
+def _judge_line(e: Evaluation, bits: float, gap: Difference | None) -> str | None:
+    """What a line of counting is beside the model, by the paired interval; None if it is worse.
+
+    Where there is no interval, the figures themselves are named, and no more.
+    """
+    if gap is None or gap.ci95 is None:
+        return "has no higher figure than" if bits <= e.bits_per_base else None
+    if gap.ci95[1] < 0:
+        return "is ahead of"
+    return "cannot be told apart from" if gap.ci95[0] <= 0 else None
 
 
 def _of_training(folder: RunParts) -> list[Finding]:

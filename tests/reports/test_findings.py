@@ -63,8 +63,29 @@ def test_the_gap_is_measured_from_order_0_to_the_source() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"bits_per_base": 1.994}, "no better than composition alone (order 0: 1.993 bits)"),
-        ({"bits_per_base": 1.62}, "counting k-mers is as good or better (Markov 7: 1.618 bits)"),
+        (
+            {"bits_per_base": 1.994},
+            "composition alone has no higher figure than the model (order 0: 1.993 bits)",
+        ),
+        (
+            {"markov_minus_model_bits": {"0": {"bits": 0.01, "ci95": [-0.01, 0.03]}}},
+            "composition alone cannot be told apart from the model",
+        ),
+        (
+            {"bits_per_base": 1.62},
+            "counting k-mers has no higher figure than the model (Markov 7: 1.618 bits)",
+        ),
+        (
+            {"markov_minus_model_bits": {"7": {"bits": -0.02, "ci95": [-0.03, -0.01]}}},
+            "counting k-mers is ahead of the model (Markov 7: 1.618 bits)",
+        ),
+        (
+            {
+                "adaptive_mixture": {"bits": 1.3}
+                | {"minus_model_bits": {"bits": -0.01, "ci95": [-0.03, 0.01]}}
+            },
+            "counting k-mers cannot be told apart from the model (adaptive mixture: 1.300 bits)",
+        ),
         ({"ci95_bits": None}, "has no interval"),
         ({"windows": 100}, "Only 100 of 391 windows"),
         ({"repeat_share": 0.07}, "7% of the windows of test share a 24-mer"),
