@@ -19,15 +19,21 @@ each with its command.
 import argparse
 import gzip
 import json
+import math
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import cpu, genodiff, last_session, nameless, paired, plain  # noqa: E402
+from commands import cpu, genodiff, last_session, nameless, plain  # noqa: E402
+
+from genodiff.statistics.comparisons import judge_differences, show_p  # noqa: E402
+from genodiff.statistics.seeds import JointEstimate, estimate_difference  # noqa: E402
 
 LOCAL = "human_nontata_promoters,human_enhancers_cohn"
 GUE = "mouse/0,mouse/2,mouse/3,prom/prom_300_tata"
@@ -167,8 +173,9 @@ def pretraining(run: Path) -> str:
 
 
 def differences(rows: list[dict[str, Any]]) -> str:
-    """Pretrained minus the same network from random weights, and minus k-mers, seed by seed: mean
-    and 95 % t interval over seeds.
+    """Pretrained minus the same network from random weights, and minus k-mers, seed by seed.
+
+    Intervals and p values are Student's over seeds; Holm's correction is over the whole table.
     """
     found: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     kmers: dict[str, dict[int, float]] = {}
@@ -179,29 +186,34 @@ def differences(rows: list[dict[str, Any]]) -> str:
             found.setdefault((row["task"], row["settings"]["rc"]), {}).setdefault(row["kind"], {})[
                 row["seed"]
             ] = row["value"]
-    lines = [
-        "",
-        "## Paired by seed",
-        "",
-        "| task | rc | pretrained minus scratch | pretrained minus kmer-lr |",
-        "|---|---|---|---|",
+    pairs = [
+        (f"{task} | {rc}", name, estimate)
+        for (task, rc), of in found.items()
+        for name, other in (("scratch", of.get("scratch", {})), ("kmer-lr", kmers.get(task, {})))
+        if (estimate := _over_seeds(of.get("checkpoint", {}), other)) is not None
     ]
-    for (task, rc), of in found.items():
-        shown = [
-            _difference(of.get("checkpoint", {}), other)
-            for other in (of.get("scratch", {}), kmers.get(task, {}))
-        ]
-        lines.append(f"| {task} | {rc} | {' | '.join(shown)} |")
-    return "\n".join(
-        [*lines, "", "Mean over seeds and its 95 % t interval; all seeds share one test part.", ""]
+    lines = ["", "## Paired by seed", ""]
+    lines += ["| task | rc | pretrained minus | difference | p | Holm p | pretrained is |"]
+    lines += ["|---" * 7 + "|"]
+    for gap in judge_differences(pairs):
+        low, high = gap.estimate.ci95 or (math.nan, math.nan)
+        lines.append(
+            f"| {gap.a} | {gap.b} | {gap.estimate.value:+.3f} [{low:+.3f}, {high:+.3f}] "
+            f"| {show_p(gap.estimate.p)} | {show_p(gap.p_holm)} | {gap.describe()} |"
+        )
+    told = (
+        f"Mean over seeds and its 95 % t interval, over seeds alone: the one test part and the one "
+        f"pretraining run are taken as fixed. Holm's correction is over all {len(pairs)} rows."
     )
+    return "\n".join([*lines, "", told, ""])
 
 
-def _difference(one: dict[int, float], other: dict[int, float]) -> str:
-    if (gap := paired(one, other)) is None:
-        return ""
-    mean, half, _ = gap
-    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
+def _over_seeds(one: dict[int, float], other: dict[int, float]) -> JointEstimate | None:
+    seeds = sorted(one.keys() & other.keys())
+    if len(seeds) < 2:
+        return None
+    a, b = (np.array([values[seed] for seed in seeds]) for values in (one, other))
+    return estimate_difference(a, b, np.zeros((2 * len(seeds),) * 2), 1, paired=True)
 
 
 def write(out: Path, data: Path) -> None:

@@ -140,9 +140,11 @@ def make_headline(e: Evaluation) -> dict[str, str]:
     elif (best := e.best_markov()) is not None:
         what = "n-grams" if e.unit == "byte" else "k-mers"
         beside = _beside(best[1] - e.bits_per_base)
+        gap = e.best_markov_gap()
+        pair = "" if gap is None or gap.ci95 is None else format_interval(gap.ci95)
         said += (
             f" {beside} what counting {what} of the train split achieves ({best[0]}: "
-            f"{best[1]:.3f} bits)."
+            f"{best[1]:.3f} bits{f'; paired 95 % interval {pair}' if pair else ''})."
         )
     caption = f"Bits per {e.unit} on the same held-out {e.unit}s; further left is better."
     if e.ci95_bits is not None:

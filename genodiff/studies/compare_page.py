@@ -17,6 +17,7 @@ from genodiff.studies.compare import TrialResult, TrialSpec
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
     ComparisonTable,
+    describe_correction,
     describe_pairs,
     make_pair_table,
     show_difference,
@@ -58,7 +59,7 @@ def write_page(
     ]
     results = {"spec": spec.model_dump(mode="json"), "rows": rows, "schedules": estimates}
     results |= {"pairs": pairs}
-    write_comparison(out, spec.title, [_notes(spec, entries, len(pairs))], tables, [curve], results)
+    write_comparison(out, spec.title, [_notes(spec, entries, pairs)], tables, [curve], results)
     return rows
 
 
@@ -195,20 +196,19 @@ def _schedule_table(figures: list[ScheduleFigure]) -> ComparisonTable:
     return ComparisonTable(title, head, body)
 
 
-def _notes(spec: TrialSpec, entries: list[TrialResult], n_pairs: int) -> str:
+def _notes(spec: TrialSpec, entries: list[TrialResult], pairs: list[dict[str, Any]]) -> str:
     tokens = {_count_tokens(entry) for entry in entries}
     scored = int(entries[0].scores[0].tokens.sum())
     seeds = ", ".join(map(str, spec.seeds))
     over = "training seeds and blocks of windows together"
     if len(spec.seeds) == 1:
         over = "blocks of windows (not over training seeds)"
-    corrected = f"Holm's correction is over all {n_pairs} comparisons. " if n_pairs else ""
     return (
         f"{spec.recipe}: each run sees {' or '.join(f'{t:,}' for t in sorted(tokens))} tokens; "
         f"seeds {seeds}; "
         f"{scored:,} tokens of the split {spec.split} are scored, {spec.repeats} draws per "
         f"window. Intervals are over {over}; differences are taken window by window"
-        f"{' and seed by seed' if len(spec.seeds) > 1 else ''}. {corrected}"
+        f"{' and seed by seed' if len(spec.seeds) > 1 else ''}. {describe_correction(pairs)}"
         f'"=" is an exact likelihood, "≤" a bound. Compute is counted: tokens x weights x passes '
         f"of the network over each."
     )

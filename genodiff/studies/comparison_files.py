@@ -69,6 +69,11 @@ def describe_pairs(judged: Sequence[JudgedDifference]) -> list[dict[str, Any]]:
     return found
 
 
+def describe_correction(pairs: Sequence[dict[str, Any]]) -> str:
+    """A sentence with a blank at its end; empty for fewer than two comparisons."""
+    return f"Holm's correction is over all {len(pairs)} comparisons. " if len(pairs) > 1 else ""
+
+
 def make_pair_table(pairs: Sequence[dict[str, Any]]) -> ComparisonTable:
     """The table of what `describe_pairs` gave."""
     head = ["first", "second", "difference", "95 % interval", "p", "Holm p", "the first is"]

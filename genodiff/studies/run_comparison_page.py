@@ -8,6 +8,7 @@ from genodiff.reports.svg import draw_both_widths
 from genodiff.studies.comparison_files import (
     ComparisonFigure,
     ComparisonTable,
+    describe_correction,
     make_pair_table,
     show_difference,
     show_ends,
@@ -38,7 +39,7 @@ def write_run_page(results: dict[str, Any], out: Path) -> None:
     notes = [
         f"{results['split']} of {results['data']}: {size} windows{again}. Intervals are over "
         f"blocks of windows, not over training seeds; differences are taken window by window. "
-        f"Holm's correction is over all {len(results['pairs'])} comparisons. "
+        f"{describe_correction(results['pairs'])}"
         f'"=" is an exact likelihood, "≤" a bound.',
         *results["notes"],
     ]
