@@ -30,7 +30,7 @@ SPECS = {
 """The specs of this folder, and the flag that their data come by."""
 
 MARGIN = 0.002
-"""Bits within which two rows are called equivalent: stated before the runs were made."""
+"""Bits within which two rows are called equivalent."""
 
 
 def section(name: str, out: Path, words: list[object]) -> list[str]:
