@@ -42,6 +42,7 @@ def test_an_exported_network_takes_any_batch_and_length(model: genodiff.Model) -
     assert float(expected.std()) > 0.01
 
 
+@pytest.mark.slow
 def test_padded_rows_and_hidden_states_are_exported_too(runs: dict[str, Path]) -> None:
     model = genodiff.load(runs["ps"], device="cpu")
     shapes = {"ids": {0: Dim("batch"), 1: Dim("length")}, "lengths": {0: Dim("batch")}}

@@ -94,6 +94,7 @@ def test_a_foreign_file_of_that_name_is_not_touched(run: Path, sample: Command, 
     assert (here / "o.fa.partial").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_what_was_half_written_is_cut_off(
     run: Path, sample: Command, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from tests.tiny_run import write_run
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "hugging-face.md"
 
 
+@pytest.mark.slow
 def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
     run = write_run(tmp_path)
     assert exit_code("checkpoint", "export", run, "--out", tmp_path / "published") == 0
