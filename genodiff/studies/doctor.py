@@ -30,6 +30,7 @@ _OPTIONAL = {
     "tensorboard": "train --logger tensorboard",
     "wandb": "train --logger wandb",
     "transformers": "genodiff.hf",
+    "pysam": "genodiff score: BCF, and indexes of .vcf.gz",
     "mamba-ssm": "the published CUDA scan",
     "causal-conv1d": "its CUDA convolution",
 }
