@@ -159,7 +159,7 @@ def command(home: Path, out: Path) -> list[str]:
         "--seeds",
         "2",
     ]
-    words += ["--epochs", "2", "--batch-size", "16", "--lr", "0.01", "-q"]
+    words += ["--head", "mean", "--epochs", "2", "--batch-size", "16", "--lr", "0.01", "-q"]
     return [sys.executable, "-m", "genodiff", "finetune", "table", *words]
 
 
