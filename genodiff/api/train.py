@@ -112,12 +112,14 @@ class PlannedRun:
         device = choose_device(device)
         from genodiff.runs.checkpoint import list_steps
         from genodiff.runs.folder import check_run_folder, set_foreign_files_aside
+        from genodiff.training.run import read_world
         from genodiff.training.run import train as run
 
         self.config.check_together()
-        check_run_folder(self.folder, force=self.force)
-        if self.force:
-            set_foreign_files_aside(self.folder)
+        if read_world().rank == 0:  # the others may come when it has begun to write
+            check_run_folder(self.folder, force=self.force)
+            if self.force:
+                set_foreign_files_aside(self.folder)
         start = self.start
         if start is None and self.config.init is not None and not list_steps(self.folder):
             from genodiff.hub.warm_start import read_warm_start

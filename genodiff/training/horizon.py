@@ -116,18 +116,27 @@ def parse(values: Any, path: Path) -> Plan:
         ) from None
 
 
-def open_plan(run: Path, settings: TrainSettings, step: int, seconds: float, saved: Any) -> Plan:
+def open_plan(
+    run: Path,
+    settings: TrainSettings,
+    step: int,
+    seconds: float,
+    saved: Any,
+    *,
+    record: bool = True,
+) -> Plan:
     """The plan to follow from `step` on: the recorded one, under today's limits.
 
     The record is `plan.json`, else the checkpoint's. Where a limit has changed since it was
-    recorded, what was decided beyond `step` no longer holds.
+    recorded, what was decided beyond `step` no longer holds. Without `record` nothing is written:
+    of several processes one keeps the record.
     """
     path = run / FILE
     now = Plan(
         settings.max_steps,
         None if settings.max_minutes is None else 60 * settings.max_minutes,
         [],
-        path,
+        path if record else None,
     )
     if path.is_file():
         try:

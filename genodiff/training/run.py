@@ -240,7 +240,12 @@ def _fit(
         average.n_averaged.fill_(state.counters["averaged"])
         _log.info("%s: going on from step %d", out, state.step)
     plan = open_plan(
-        out, config.train, counters.step, counters.seconds, state and state.counters["plan"]
+        out,
+        config.train,
+        counters.step,
+        counters.seconds,
+        state and state.counters["plan"],
+        record=world.rank == 0,
     )
     files = session = None
     soft_mask = measure_soft_mask(feed) if world.rank == 0 else {}
@@ -251,8 +256,6 @@ def _fit(
         session = describe_session(argv, device, counters.step) | begun
         write_provenance(out, config, identity, session)
         files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
-    else:
-        plan.path = None
     boundary = Boundary(
         config,
         plan,
