@@ -211,7 +211,7 @@ def test_intervals_hold_the_bound_of_few_steps_as_often_as_they_say(
         held = [one["ci95"][0] <= wanted <= one["ci95"][1] for one in found]
         values = np.array([one["bits"] for one in found])
         assert values.mean() == pytest.approx(wanted, abs=4 * values.std() / 20)
-        assert 0.92 <= np.mean(held) <= 0.99
+        assert 0.93 <= np.mean(held) <= 0.98
 
 
 def test_draws_of_their_own_make_few_steps_sure() -> None:
