@@ -291,7 +291,7 @@ def draw(folder: Path, run: str, rows: list[dict[str, Any]]) -> None:
     """RUN.svg: k-mer distances by word size, and the AUROC of each set."""
     plt.rcParams.update({"svg.hashsalt": run, "svg.fonttype": "none", "font.size": 8})
     height = max(2.8, 0.8 + 0.19 * len(rows))
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, height), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, height), layout="constrained")
     ordered = sorted(rows, key=place)
     names = [
         " ".join([row["set"], *([str(row["steps"])] if row["steps"] else [])]) for row in ordered
@@ -308,7 +308,7 @@ def draw(folder: Path, run: str, rows: list[dict[str, Any]]) -> None:
                 area["value"], i, xerr=1.96 * area["se"], fmt="o", ms=4, color=colours(i % 20)
             )
     left.set(xlabel="k", ylabel="Jensen-Shannon distance to real", xticks=[3, 4, 5, 6])
-    left.legend(fontsize=6)
+    left.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     right.axvline(0.5, color="0.6", lw=0.8)
     right.set_yticks(range(len(names)), names)
     right.invert_yaxis()
