@@ -85,10 +85,12 @@ def describe_comparisons(panel: TaskResult) -> str:
     else:
         copies = sum(map(len, known)) - len(known)
         alike = f"{copies:,} test examples that nearly repeat another are resampled with it."
-    return (
-        f"First minus second, paired by test examples and seeds. Holm's correction is over "
-        f"{panel.n_judged} comparisons, all of split {panel.split}. {alike}"
+    judged = (
+        f"Holm's correction is over {panel.n_judged} comparisons, all of split {panel.split}."
+        if panel.n_judged
+        else "None was judged: that needs several seeds."
     )
+    return f"First minus second, paired by test examples and seeds. {judged} {alike}"
 
 
 HOW = (

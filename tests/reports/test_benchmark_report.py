@@ -15,7 +15,7 @@ from genodiff.finetuning.sweep import TASKS
 from genodiff.finetuning.unit import RESULT, TEST, UNITS
 from genodiff.io import atomic
 from genodiff.reports.benchmark import render_page, write_benchmark
-from genodiff.reports.benchmark_tables import format_markdown, make_table_rows
+from genodiff.reports.benchmark_tables import describe_comparisons, format_markdown, make_table_rows
 from genodiff.reports.sweep_results import format_summary, read_sweep
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.tasks.audit import audit_lines
@@ -192,6 +192,8 @@ def test_comparisons_are_paired_corrected_together_and_said_in_their_words(out: 
         (line,) = [row for row in text.splitlines() if row.startswith(cells)]
         assert line.endswith(f"| {gap.describe()} |")
     assert "equivalent" not in text
+    few = describe_comparisons(panel._replace(n_judged=0))
+    assert "None was judged: that needs several seeds." in few
     page = render_page([panel], [], "x")
     assert "Comparisons</h3>" in page
     assert page.count("cannot be told apart") + page.count('<td class="text">ahead</td>') == 2
