@@ -6,7 +6,6 @@ function of (seed, k).
 """
 
 import logging
-import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment, TorchEl
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
-from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError
 from genodiff.io.atomic import clear_leftovers
 from genodiff.io.identity import stamp_time
 from genodiff.kernels.allocator import keep_freed_memory
@@ -62,6 +61,7 @@ from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import average_of
+from genodiff.training.ranks import World, end_process_group, read_world
 from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.start import WarmStart, start_from_weights
 
@@ -91,14 +91,6 @@ class RunResult(NamedTuple):
     already_done: bool
 
 
-class World(NamedTuple):
-    """This process among those of the run, as torchrun tells it."""
-
-    rank: int
-    size: int
-    local: int
-
-
 def train(
     config: RunConfig,
     out: Path,
@@ -125,6 +117,7 @@ def train(
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         stack.enter_context(_quiet())
+        stack.enter_context(end_process_group())
         if world.rank == 0:
             prepare_folder(out)
             stack.enter_context(hold_lock(out))
@@ -341,24 +334,6 @@ def check_open_files(workers: int) -> None:
         if limit != resource.RLIM_INFINITY and limit < 40 + 10 * workers:
             what = f"{workers} workers need more open files than the limit of {limit}"
             raise MachineError(what, fix="give fewer --workers, or raise the limit with ulimit -n")
-
-
-def read_world() -> World:
-    """What the environment says of ranks. Raises `UsageError` where it says only half."""
-    size = os.environ.get("WORLD_SIZE", "1")
-    if size == "1":
-        return World(0, 1, 1)
-    missing = [
-        name
-        for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-        if name not in os.environ
-    ]
-    if missing or not size.isdecimal():
-        raise UsageError(
-            f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set",
-            fix="start with torchrun, or unset it",
-        )
-    return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
 
 
 @contextmanager

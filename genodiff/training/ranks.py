@@ -1,0 +1,54 @@
+"""The processes of one run: which is this one, and how it leaves the others."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+
+from genodiff.errors import UsageError
+
+
+class World(NamedTuple):
+    """This process among those of the run, as torchrun tells it."""
+
+    rank: int
+    size: int
+    local: int
+
+
+def read_world() -> World:
+    """What the environment says of ranks. Raises `UsageError` where it says only half."""
+    size = os.environ.get("WORLD_SIZE", "1")
+    if size == "1":
+        return World(0, 1, 1)
+    missing = [
+        name
+        for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+        if name not in os.environ
+    ]
+    if missing or not size.isdecimal():
+        raise UsageError(
+            f"WORLD_SIZE={size}, but {', '.join(missing) or 'that'} is not set",
+            fix="start with torchrun, or unset it",
+        )
+    return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
+
+
+@contextmanager
+def end_process_group() -> Iterator[None]:
+    """End the process group that the block began; one that was there before stays.
+
+    Its threads would abort a process that exits while they run.
+    """
+    before = _is_in_group()
+    try:
+        yield
+    finally:
+        if _is_in_group() and not before:
+            torch.distributed.destroy_process_group()
+
+
+def _is_in_group() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
