@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 TaskKind = Literal["binary", "multiclass", "multilabel", "regression"]
 ReverseComplement = Literal["auto", "conjoin", "average", "augment", "none"]
-Method = Literal["full", "probe"]
+Method = Literal["full", "frozen", "probe"]
 
 _FILES = ("results.jsonl", "tasks.json", "sessions.json", "units")
 
@@ -63,6 +63,7 @@ def finetune(
     budget: float | None = None,
     dropout: float | None = None,
     patience: int | None = None,
+    adapt: int | None = None,
     precision: Literal["fp32", "bf16"] | None = None,
     max_length: int | None = None,
     keep_weights: bool | None = None,
@@ -78,7 +79,9 @@ def finetune(
     table or FASTA with its `test` (and `valid`) part, or a folder or zip with both. `task`, `data`
     (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
     `sequence`, `label`, `kind` and `metric` for your own. `model` names runs, `scratch`,
-    `scratch:PRESET` and baselines. `similarity` is the threshold of the split homology.
+    `scratch:PRESET` and baselines; `adapted:RUN` goes on with pretraining on the task's own train
+    sequences (`adapt` steps, without labels) before each fit. `similarity` is the threshold of the
+    split homology.
     `exclude_overlap` leaves out, for all models, the test examples of whose 24-mers pretraining saw
     some, half or all. Settings of a fit that are None are the protocol's. Validation on seed 1
     chooses the `head` where it is None or "auto"; with a `budget` in minutes for each model and
@@ -88,7 +91,8 @@ def finetune(
     `rows` (those of its results.jsonl that belong to this plan), `files` (RESULTS.md and
     report.html) and `comparisons`: of each task, paired differences with 95 % intervals over seeds
     and test examples, Holm's corrected p values, and a verdict. Models are called equivalent only
-    where their difference is shown to be within ±`margin`.
+    where their difference is shown to be within ±`margin`. `ensembles` are rows too: the mean of
+    the predictions of a line's seeds, as one answer.
 
     `keep_weights`: None keeps each new fit for `genodiff.predict`, True fits those
     again that are done without, False keeps none. With `plan` nothing is trained or written, and
@@ -109,9 +113,12 @@ def finetune(
     over = {
         "rc": rc, "epochs": epochs, "max_steps": max_steps, "batch_size": batch_size, "lr": lr,
         "weight_decay": weight_decay, "head": head, "parts": parts, "dropout": dropout,
-        "shift": shift, "patience": patience, "precision": precision, "max_length": max_length,
+        "shift": shift, "patience": patience, "adapt": adapt, "precision": precision,
+        "max_length": max_length,
     }  # fmt: skip
     over = {key: value for key, value in over.items() if value is not None}
+    words = [model] if isinstance(model, str) else list(model)
+    _check_adapt(adapt, words)
     choose_head = over.get("head", "auto") == "auto" and parts is None
     if over.get("head") == "auto":
         del over["head"]
@@ -126,7 +133,6 @@ def finetune(
     request = _request(what, split, data, reference or {}, own, offline)
     request = request.model_copy(update={"max_train": max_train, "similarity": similarity})
     target = Path(out) if out is not None else Path("runs") / f"finetune-{_name_of(request)}"
-    words = [model] if isinstance(model, str) else list(model)
     tasks = _check(request, task, words, over)
     _check_out(target, force, plan=plan)
     device = choose_device(device)
@@ -161,13 +167,30 @@ def finetune(
     rows = sweep(sweep_plan, target, device=device, jobs=jobs, command=_command())
     from genodiff.reports.benchmark import write_benchmark
 
-    files, comparisons = write_benchmark(target, margin)
+    written, keys = write_benchmark(target, margin), {row["key"] for row in rows}
     return {
         "out": str(target),
         "rows": rows,
-        "files": [str(path) for path in files],
-        "comparisons": comparisons,
+        "files": [str(path) for path in written.files],
+        "comparisons": written.comparisons,
+        "ensembles": [row for row in written.ensembles if keys & set(row["keys"])],
     }
+
+
+def _check_adapt(adapt: int | None, words: list[str]) -> None:
+    """Raises `UsageError` for steps of adapting that no model has."""
+    from genodiff.finetuning.model_words import ADAPTED
+
+    if adapt is None:
+        return
+    if adapt < 1:
+        raise UsageError(f"--adapt {adapt} is below 1", fix="give 1 or more")
+    parts = [part for word in words for part in (word, word.partition("=")[2])]
+    if not any(part.startswith(ADAPTED) for part in parts):
+        raise UsageError(
+            "--adapt is for adapted models, and none is named",
+            fix=f"give --model {ADAPTED}RUN too",
+        )
 
 
 def _command() -> str:
@@ -236,7 +259,7 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
     """The tasks that are meant. Raises `UsageError` for all that needs no network to be judged."""
     from genodiff.backbones.settings import PRESETS
     from genodiff.errors import did_you_mean
-    from genodiff.finetuning.model_words import SCRATCH, list_baselines, split_words
+    from genodiff.finetuning.model_words import ADAPTED, SCRATCH, list_baselines, split_words
     from genodiff.finetuning.protocol import FitSettings
     from genodiff.tasks.class_folders import refuse_archive
 
@@ -244,7 +267,8 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
         refuse_archive(request.data)
     tasks = request.names(task)
     FitSettings.parse(over)
-    for _, word in split_words(words, list_baselines(request.domain)):
+    for _, given in split_words(words, list_baselines(request.domain)):
+        word = given.removeprefix(ADAPTED)
         preset = word.removeprefix(f"{SCRATCH}:")
         if preset != word and preset not in PRESETS:
             raise UsageError(f"unknown preset '{preset}'; {did_you_mean(preset, PRESETS)}")
@@ -277,16 +301,18 @@ def report_sweep(
         check_target(out / name, force=force)
     from genodiff.reports.benchmark import write_benchmark
 
-    return write_benchmark(out, margin)[0]
+    return write_benchmark(out, margin).files
 
 
 def summarise_rows(
-    rows: list[dict[str, Any]], comparisons: Sequence[dict[str, Any]] = ()
+    rows: list[dict[str, Any]],
+    comparisons: Sequence[dict[str, Any]] = (),
+    ensembles: Sequence[dict[str, Any]] = (),
 ) -> list[str]:
-    """The table of a sweep's rows with the comparisons of its tasks, for a person to read."""
+    """The table of a sweep's rows, with ensembles and comparisons, for a person to read."""
     from genodiff.reports.sweep_results import format_summary
 
-    return format_summary(rows, comparisons)
+    return format_summary(rows, comparisons, ensembles)
 
 
 def describe_plan(found: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from genodiff.api.machine import choose_device
 from genodiff.api.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
 from genodiff.runs.lock import check_lock_free
-from genodiff.runs.resolve import read_config, resolve_config
+from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.settings import read_yaml
 from genodiff.training.logger_names import check_loggers
 
@@ -109,6 +109,7 @@ class PlannedRun:
     ) -> RunResult:
         """Train until the run's limit; see `genodiff.train`."""
         check_loggers(logger)
+        refuse_other_run(self.folder, self.config)
         device = choose_device(device)
         from genodiff.runs.checkpoint import list_steps
         from genodiff.runs.folder import check_run_folder, set_foreign_files_aside

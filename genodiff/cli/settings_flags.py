@@ -47,7 +47,11 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
     names = [dashed]
     if list_short_names().get(name) == (section, name):
         names.append(f"--{dashed}")
-    names += [f"--{alias}" for alias, place in ALIASES.items() if place == (section, name)]
+    names += [
+        f"--{alias.replace('_', '-')}"
+        for alias, place in ALIASES.items()
+        if place == (section, name)
+    ]
     about = (field.description or name.replace("_", " ")).rstrip(".")
     choices = _choices(field)
     listed = f" ({', '.join(dict.fromkeys(choices))})" if choices else ""

@@ -56,7 +56,10 @@ class FitFlags:
     batch_size: Annotated[
         int | None, Parameter(converter=convert_whole_number, help="Examples per step.")
     ] = None
-    lr: Annotated[float | None, Parameter(help="Highest learning rate.")] = None
+    lr: Annotated[
+        float | None,
+        Parameter(name=["--lr", "--learning-rate"], help="Highest learning rate."),
+    ] = None
     weight_decay: Annotated[float | None, Parameter(help="AdamW's weight decay.")] = None
     head: Annotated[
         str | None,
@@ -86,6 +89,14 @@ class FitFlags:
             help="Stop after this many epochs without a better validation.",
         ),
     ] = None
+    adapt: Annotated[
+        int | None,
+        Parameter(
+            converter=convert_whole_number,
+            help="Models adapted:RUN: steps of masked diffusion on the task's train sequences, "
+            "without labels, before each fit [500].",
+        ),
+    ] = None
     precision: Annotated[
         Literal["fp32", "bf16"] | None, Parameter(help="Number format; bf16 uses autocast.")
     ] = None
@@ -112,13 +123,16 @@ class SweepFlags:
     model: Annotated[
         list[str] | None,
         Parameter(
-            help="Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, a baseline's name, or "
-            "baselines [baselines, scratch]."
+            help="Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, adapted:RUN, a baseline's "
+            "name, or baselines [baselines, scratch]."
         ),
     ] = None
     method: Annotated[
         list[Method] | None,
-        Parameter(help="Train all weights, or a probe on frozen weights; repeatable [full]."),
+        Parameter(
+            help="What is trained: all weights (full), the head alone (frozen), or a regression on "
+            "frozen features (probe); repeatable [full]."
+        ),
     ] = None
     max_train: Annotated[
         int | None,
@@ -283,9 +297,9 @@ def run_sweep(
     if flags.plan:
         lines = [json_module.dumps(found, indent=2)] if flags.json else describe_plan(found)
     elif flags.json:
-        lines = [json_module.dumps(row) for row in found["rows"]]
+        lines = [json_module.dumps(row) for row in [*found["rows"], *found["ensembles"]]]
     else:
-        lines = summarise_rows(found["rows"], found["comparisons"])
+        lines = summarise_rows(found["rows"], found["comparisons"], found["ensembles"])
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
     for path in found.get("files", ()):

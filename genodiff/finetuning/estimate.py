@@ -17,6 +17,7 @@ import torch
 
 from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
+from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.batches import encode, split_passes
 from genodiff.finetuning.budget import FINALISTS, SHARES
 from genodiff.finetuning.cnn import count_weights
@@ -148,7 +149,7 @@ def _disk_bytes(row: dict[str, Any], size: TaskSize, model: ModelSpec, keep: Kee
 
 
 def _tries(plan: SweepPlan, method: str) -> float:
-    if method != "full":
+    if method == "probe":
         return 1.0
     if plan.grid:
         return float(
@@ -186,8 +187,10 @@ def _of_network(
     steps = settings.steps(n_fit)
     epochs = steps / math.ceil(n_fit / settings.batch_size)
     found["steps"] = steps
-    fit = epochs * (pace * size.length * n_fit + ahead * (size.n_train - n_fit))
-    found["seconds"] = fit * tries + ahead * size.n_test
+    each = pace * (1.0 if settings.method == "full" else _FORWARD)  # frozen: no pass back
+    fit = epochs * (each * size.length * n_fit + ahead * (size.n_train - n_fit))
+    adapting = pace * settings.adapt * STEP_BASES  # once a seed, whatever is tried
+    found["seconds"] = fit * tries + adapting + ahead * size.n_test
     return found
 
 

@@ -12,8 +12,6 @@ The loss is a mean over the batch:
     values           squared error of the standardised value
 """
 
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable
@@ -24,11 +22,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from safetensors.torch import save as to_safetensors
 from torch import Tensor
 from torch.optim import AdamW
 
-from genodiff.errors import CheckpointError, GenodiffError, Interrupted
+from genodiff.errors import GenodiffError, Interrupted
 from genodiff.finetuning.batches import (
     EncodedPart,
     draw_turned,
@@ -36,16 +33,12 @@ from genodiff.finetuning.batches import (
     shuffle_batches,
     split_passes,
 )
+from genodiff.finetuning.fit_state import SAVE_SECONDS, FitState, read_state, write_state
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.protocol import FitSettings
-from genodiff.io import atomic
 from genodiff.runs.model import collect_tensors, fill_module
-from genodiff.runs.sealed_files import read_tensors
 from genodiff.tasks.metrics import Floats, is_better, measure
 from genodiff.training.optimizer import has_weight_decay, read_moments, set_moments
-
-STATE = "state.safetensors"
-_SAVE_SECONDS = 60.0
 
 
 class Epoch(NamedTuple):
@@ -169,7 +162,11 @@ class _Run:
     ) -> None:
         settings = options.settings
         self.options, self.scale = options, scale
-        named = list(classifier.named_parameters())
+        named = [
+            (name, parameter)
+            for name, parameter in classifier.named_parameters()
+            if not (classifier.frozen and name.startswith("backbone."))
+        ]
         groups: list[dict[str, Any]] = [
             {
                 "params": [p for n, p in named if has_weight_decay(n, p)],
@@ -187,51 +184,23 @@ class _Run:
         self.best: dict[str, Tensor] = {}
 
     def save(self, path: Path, identity: str) -> None:
-        tensors = {f"now.{k}": v for k, v in collect_tensors(self.classifier).items()}
-        tensors |= {f"best.{k}": v for k, v in self.best.items()}
-        tensors |= {
-            f"adam.{k}": v for k, v in read_moments(self.optimizer, self.classifier).items()
+        groups = {
+            "now": collect_tensors(self.classifier),
+            "best": self.best,
+            "adam": read_moments(self.optimizer, self.classifier),
         }
         counters = {
             "epoch": self.epoch, "batch": self.batch, "step": self.step, "loss": self.loss,
             "seconds": self.seconds,
             "best_epoch": self.best_epoch, "history": [list(e) for e in self.history],
         }  # fmt: skip
-        body = {k: v.detach().cpu().contiguous() for k, v in sorted(tensors.items())}
-        digest = _digest(body, counters, identity)
-        raw = to_safetensors(
-            body, {"counters": json.dumps(counters), "identity": identity, "sha256": digest}
-        )
-        atomic.write_bytes(path, raw)
+        write_state(path, FitState(groups, counters), identity)
 
     def load(self, path: Path, identity: str) -> None:
-        with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            try:
-                about = json.loads(file.read(size))["__metadata__"]
-                counters = json.loads(about["counters"])
-            except (ValueError, KeyError, TypeError, MemoryError, OverflowError):
-                raise CheckpointError(
-                    "is no state of a fit: corrupt",
-                    file=path,
-                    fix="remove it; the unit begins again",
-                ) from None
-        tensors = read_tensors(path)
-        if about.get("identity") != identity or about.get("sha256") != _digest(
-            tensors, counters, identity
-        ):
-            raise CheckpointError(
-                "is the state of another fit, or corrupt",
-                file=path,
-                fix="remove it; the unit begins again",
-            )
-        part = {
-            p: {k[len(p) :]: v for k, v in tensors.items() if k.startswith(p)}
-            for p in ("now.", "best.", "adam.")
-        }
-        fill_module(self.classifier, part["now."])
-        set_moments(self.optimizer, self.classifier, part["adam."])
-        self.best = {k: v.to(self.classifier.weight.device) for k, v in part["best."].items()}
+        groups, counters = read_state(path, identity, ("now", "best", "adam"))
+        fill_module(self.classifier, groups["now"])
+        set_moments(self.optimizer, self.classifier, groups["adam"])
+        self.best = {k: v.to(self.classifier.weight.device) for k, v in groups["best"].items()}
         self.epoch, self.batch, self.step = counters["epoch"], counters["batch"], counters["step"]
         self.loss, self.seconds, self.best_epoch = (
             counters["loss"],
@@ -239,14 +208,6 @@ class _Run:
             counters["best_epoch"],
         )
         self.history = [Epoch(*row) for row in counters["history"]]
-
-
-def _digest(tensors: dict[str, Tensor], counters: dict[str, Any], identity: str) -> str:
-    found = hashlib.sha256(f"{identity}{json.dumps(counters)}".encode())
-    for name in sorted(tensors):
-        found.update(name.encode())
-        found.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())
-    return found.hexdigest()
 
 
 def fit(
@@ -291,7 +252,7 @@ def fit(
             run.batch += 1
             run.step += 1
             run.seconds = time.monotonic() - began
-            if state is not None and time.monotonic() - saved > _SAVE_SECONDS:
+            if state is not None and time.monotonic() - saved > SAVE_SECONDS:
                 run.save(state, identity)
                 saved = time.monotonic()
             if watch is not None:

@@ -14,21 +14,23 @@ from typing import Any, NamedTuple
 from genodiff.alphabet import Alphabet
 from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.finetuning.adaptation import AdaptationPlan, adapt_network, describe_adaptation
 from genodiff.finetuning.baseline_choice import find_choice
 from genodiff.finetuning.baselines import fit_baseline, fit_chosen
 from genodiff.finetuning.batches import EncodedPart, Encoder, encode
 from genodiff.finetuning.cnn import CnnPredictor
 from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fit import (
-    STATE,
     FitOptions,
     FitResult,
+    Tick,
     Watch,
     count_outputs,
     fit,
     probabilities,
     raw_scores,
 )
+from genodiff.finetuning.fit_state import STATE
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
 from genodiff.finetuning.model_words import TUNED_BASELINES
@@ -76,9 +78,13 @@ class _EncodedUnit(NamedTuple):
     counts: dict[str, int]
     max_length: int
     n_texts: int = 1
+    adapted: dict[str, Any] | None = None
 
     def encode(self, examples: Examples) -> EncodedPart:
         return encode(examples, self.encoder, self.max_length)
+
+    def tell_adapted(self) -> dict[str, Any]:
+        return {} if self.adapted is None else {"adapted": self.adapted}
 
     def count_cut(self, examples: Examples) -> int:
         return self.encode(examples).cut
@@ -103,9 +109,14 @@ def fit_unit(
     classifier, encoder = build_classifier(unit, task, device)
     whole = encode(data.train, encoder, max_length)
     counts |= {"cut_train": whole.cut, "max_length": max_length}
+    train = whole.take(rows)
+    adapted = None
+    if settings.adapt and not (folder / FITTED).exists():
+        record = adapt_backbone(unit, task, classifier, train, out, watch)
+        adapted = describe_adaptation(record)
     inputs = _EncodedUnit(
-        task, classifier, encoder, whole.take(rows), whole.take(valid_rows), counts, max_length,
-        count_texts(data.train.sequences) if task.domain == TEXT.name else 1
+        task, classifier, encoder, train, whole.take(valid_rows), counts, max_length,
+        count_texts(data.train.sequences) if task.domain == TEXT.name else 1, adapted
     )  # fmt: skip
     if settings.method == "probe":
         return _fit_probe(unit, inputs)
@@ -123,6 +134,27 @@ def build_classifier(unit: Unit, task: Task, device: str) -> tuple[Classifier, E
         seed=unit.seed,
     )
     return classifier.to(device), unit.model.encoder()
+
+
+def adapt_backbone(
+    unit: Unit,
+    task: Task,
+    classifier: Classifier,
+    train: EncodedPart,
+    out: Path,
+    watch: Watch | None = None,
+) -> dict[str, Any]:
+    """Adapt the network of a unit to its train rows, or read the weights; returns the record."""
+    complement = unit.model.shape()[1].complement
+    source = f"{unit.model.kind} {unit.model.digest}"
+    plan = AdaptationPlan(unit.settings.adapt, unit.seed, not task.oriented, source)
+
+    def tell(step: int, steps: int, seconds: float) -> None:
+        if watch is not None:
+            watch(Tick(0, unit.settings.epochs, 0, 1, seconds, None))
+
+    objective = unit.model.find_objective()
+    return adapt_network(classifier.backbone, objective, train, plan, out, complement, tell)
 
 
 def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
@@ -179,10 +211,15 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
 
     found = {
         **inputs.counts,
+        **inputs.tell_adapted(),
         "valid": probe.valid,
         "probe_c": probe.c,
         "tried": null_nonfinite(probe.tried),
         "seconds": time.monotonic() - began,
+        "parameters": sum(
+            tensor.numel()
+            for tensor in (*classifier.backbone.parameters(), *probe.tensors().values())
+        ),
     }
 
     def keep() -> KeptFit:
@@ -211,6 +248,7 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
         weights = encode_tensors(collect_tensors(classifier))
         found = {
             **inputs.counts,
+            **inputs.tell_adapted(),
             "valid": result.valid,
             "best_epoch": result.best_epoch,
             "epochs": len(result.history),
@@ -222,6 +260,7 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
         atomic.write_bytes(folder / MODEL, weights)
         atomic.write_json(here, null_nonfinite_key(found, "valid"))
         (folder / STATE).unlink(missing_ok=True)
+    found["parameters"] = sum(p.numel() for p in classifier.parameters())
     scale = (found["scale"][0], found["scale"][1])
 
     def predict(examples: Examples) -> Floats:
@@ -252,6 +291,8 @@ def _fit_or_begin_again(
     unit: Unit, inputs: _EncodedUnit, state: Path, watch: Watch | None
 ) -> FitResult:
     """A fit that goes on from `state`, or a new one if that file cannot be used."""
+    begun = collect_tensors(inputs.classifier) if state.exists() else {}
+    begun = {name: tensor.clone() for name, tensor in begun.items()}
 
     options = FitOptions(inputs.task.kind, inputs.task.metrics[0], unit.settings, unit.seed)
 
@@ -271,5 +312,5 @@ def _fit_or_begin_again(
     except CheckpointError as fault:
         _log.warning("%s: it begins again", fault)
         state.unlink()
-        device = str(inputs.classifier.weight.device)
-        return run(build_classifier(unit, inputs.task, device)[0])
+        fill_module(inputs.classifier, begun)
+        return run(inputs.classifier)

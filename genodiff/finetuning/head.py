@@ -65,7 +65,8 @@ class Classifier(nn.Module):
     """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
 
     `complement` maps token ids. `head` names a pooling and `options` are its own. Without a name it
-    is `mean`, or `parts` where more than one is given.
+    is `mean`, or `parts` where more than one is given. With `frozen`, training changes
+    the head alone.
     """
 
     complement: Tensor | None
@@ -82,8 +83,10 @@ class Classifier(nn.Module):
         options: dict[str, Any] | None = None,
         parts: int = 1,
         seed: int = 0,
+        frozen: bool = False,
     ) -> None:
         super().__init__()
+        self.frozen = frozen
         self.backbone, self.strands, self.dropout = (
             backbone,
             choose_strands(backbone, strands, complement is not None),
@@ -135,6 +138,7 @@ class Classifier(nn.Module):
             options=options,
             parts=settings.parts,
             seed=seed,
+            frozen=settings.method == "frozen",
         )
 
     @property
@@ -148,7 +152,10 @@ class Classifier(nn.Module):
         """The network's features of a clean sequence, in float32."""
         sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
         even = bool((lengths == x0.shape[1]).all())
-        return self.backbone.features(x0, sigma, None if even else lengths).float()  # type: ignore[operator]
+        fixed = self.frozen and self.training
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not fixed):
+            found = self.backbone.features(x0, sigma, None if even else lengths)  # type: ignore[operator]
+        return found.float()  # type: ignore[no-any-return]
 
     def pool(
         self, h: Float[Tensor, "B L C"], lengths: Int[Tensor, " B"]

@@ -7,6 +7,8 @@ from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import UsageError, did_you_mean
 
 SCRATCH = "scratch"
+ADAPTED = "adapted:"
+"""Before a run or `scratch`: first trained on the task's own train sequences, without labels."""
 EVERY_BASELINE = "baselines"
 EVERY_TUNED = "tuned-baselines"
 
@@ -45,7 +47,13 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
         name, equals, rest = word.partition("=")
         named = bool(equals) and "/" not in name and bool(rest)
         found.append((name, rest) if named else (None, word))
-    for _, word in found:
+    for _, given in found:
+        word = given.removeprefix(ADAPTED)
+        if word != given and word in (*baselines, EVERY_BASELINE, EVERY_TUNED):
+            raise UsageError(
+                f"'{given}': a baseline has no pretraining to go on with",
+                fix=f"give {ADAPTED}RUN or {ADAPTED}{SCRATCH}",
+            )
         if is_path(word, baselines) and not Path(word).exists() and "/" not in word:
             known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED]
             raise UsageError(
@@ -58,4 +66,5 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
 
 def is_path(word: str, baselines: Sequence[str]) -> bool:
     """Whether a word names a run or a checkpoint."""
+    word = word.removeprefix(ADAPTED)
     return word not in baselines and word != SCRATCH and not word.startswith(f"{SCRATCH}:")

@@ -93,7 +93,8 @@ class PredictorCard(Settings):
 
     `scale` is (mean, standard deviation) of the values in train, for regression. `max_length` is
     how many bases (or tokens) of a sequence are read, `n_texts` how many sentences a text has.
-    `test` is empty where the fit was not scored. `choices` says how validation chose the settings.
+    `test` is empty where the fit was not scored. `choices` says how validation chose the settings,
+    `seen` what pretraining saw of the test part.
     """
 
     form: Form
@@ -109,6 +110,7 @@ class PredictorCard(Settings):
     network: NetworkShape | None = None
     pretraining: dict[str, Any] = Field(default_factory=dict)
     choices: tuple[dict[str, Any], ...] = ()
+    seen: dict[str, Any] = Field(default_factory=dict)
     about: dict[str, Any] = Field(default_factory=dict)
     n_train: int = 0
     n_valid: int = 0
@@ -163,7 +165,7 @@ def write_predictor(
         "n_texts": kept.n_texts, "scale": list(kept.scale),
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "network": _describe_network(unit), "pretraining": unit.model.describe(),
-        "about": kept.about, "choices": unit.choices,
+        "about": kept.about, "choices": unit.choices, "seen": unit.seen if scored else {},
         "n_train": row["n_train"], "n_valid": row["n_valid"],
         "n_test": row["n_test"] if scored else 0, "valid": row["valid"],
         "test": row["metrics"] if scored else {}, "ci95": row["ci95"] if scored else None,

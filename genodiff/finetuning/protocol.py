@@ -17,7 +17,13 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.finetuning.pooling import HEADS
@@ -35,8 +41,8 @@ class FitSettings(Settings):
     """Everything that decides a fit but its data, its network and its seed."""
 
     method: Annotated[
-        Literal["full", "probe"],
-        Field(description="all weights, or a regression on frozen embeddings"),
+        Literal["full", "frozen", "probe"],
+        Field(description="all weights, the head alone, or a regression on frozen embeddings"),
     ] = "full"
     rc: Annotated[Strands, Field(description="what is done about the reverse complement")] = "auto"
     epochs: Annotated[int, Field(ge=1, le=10_000, description="passes over the train part")] = 10
@@ -79,6 +85,10 @@ class FitSettings(Settings):
         int | None,
         Field(ge=1, description="bases that are read of a sequence, if fewer than the task's"),
     ] = None
+    adapt: Annotated[
+        int,
+        Field(ge=0, description="steps of masked diffusion on the train sequences, before the fit"),
+    ] = 0
     budget: Annotated[
         float | None,
         Field(gt=0, description="minutes that a baseline's own choice by validation may take"),
@@ -112,6 +122,14 @@ class FitSettings(Settings):
         if self.head != "parts" and self.parts > 1:
             raise ValueError(f"{self.parts} parts are of the head parts, and this is {self.head}")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_no_adaptation(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """No steps are not written: rows and keys of before stay as they are."""
+        written: dict[str, Any] = dump(self)
+        if not self.adapt:
+            written.pop("adapt", None)
+        return written
 
     @field_validator("probe_c")
     @classmethod

@@ -11,6 +11,7 @@ from genodiff.finetuning.model_spec import ModelSpec, open_model
 from genodiff.tasks.contamination import (
     Contamination,
     describe_contamination,
+    describe_left_out,
     measure_contamination,
 )
 from genodiff.tasks.data_request import DataRequest, Exclusion, load_cached
@@ -27,9 +28,13 @@ class SeenTests(NamedTuple):
 
     def add_to(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row with what its network's pretraining saw, and how many examples were left out."""
-        found = dict(row)
-        if row["kind"] == "checkpoint" and row.get("digest") in self.pretraining:
-            found["pretraining"] = self.pretraining[row["digest"]]
+        return row | self.tell(row["kind"], row.get("digest", ""))
+
+    def tell(self, kind: str, digest: str) -> dict[str, Any]:
+        """`pretraining` and `left_out` of a model, as rows and model cards have them."""
+        found: dict[str, Any] = {}
+        if kind == "checkpoint" and digest in self.pretraining:
+            found["pretraining"] = self.pretraining[digest]
         if self.left_out is not None:
             found["left_out"] = self.left_out
         return found
@@ -73,12 +78,8 @@ def describe_seen_tests(rows: Sequence[dict[str, Any]]) -> list[str]:
     """What a task's rows tell of pretraining and of examples left out: a sentence each."""
     lines: dict[str, None] = {}
     for row in rows:
-        left = row.get("left_out")
-        if left is not None:
-            lines[
-                f"{left['n']:,} of {left['of']:,} test sequences were left out for all models: "
-                f"pretraining saw {left['level']} of their 24-mers"
-            ] = None
+        if row.get("left_out") is not None:
+            lines[describe_left_out(row["left_out"])] = None
     for row in rows:
         if row["kind"] == "checkpoint":
             told = row.get("pretraining", {"not_known": "not looked for"})

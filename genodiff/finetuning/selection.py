@@ -70,7 +70,7 @@ class Selector:
         stages = []
         if head:
             stages.append(("head", lambda s: list_head_candidates(s)))
-        if self.minutes is not None and start.method == "full":
+        if self.minutes is not None and start.method != "probe":
             stages.append(("protocol", lambda s: list_protocol_candidates(s, self.task)))
         for what, list_candidates in stages:
             candidates = list_candidates(chosen)
@@ -201,7 +201,7 @@ def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
     """`start`, and then every other point of a small grid around it, in a fixed random order.
 
     Strands are tried one-sided, and sequences shifted, where the task is of DNA that is not
-    oriented.
+    oriented. Longer fits stop early: after half of the usual epochs without a better validation.
     """
     axes: dict[str, tuple[Any, ...]] = {
         "lr": (start.lr, start.lr * 3, start.lr / 3),
@@ -217,6 +217,8 @@ def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
     found = [Candidate("as given", start)]
     for i in order + 1:
         change = {k: v for k, v in points[i].items() if v != getattr(start, k)}
+        if "epochs" in change and start.patience is None:
+            change["patience"] = max(3, start.epochs // 2)
         label = ", ".join(f"{k} {v:g}" if k != "rc" else f"rc {v}" for k, v in change.items())
         found.append(Candidate(label, start.model_copy(update=change)))
     return found

@@ -22,6 +22,8 @@ import torch
 
 from genodiff import __version__
 from genodiff.errors import GenodiffError
+from genodiff.finetuning.adaptation import STEP_BASES
+from genodiff.finetuning.adaptation import STEPS as ADAPT_STEPS
 from genodiff.finetuning.baselines import list_allowed_baselines
 from genodiff.finetuning.head import choose_strands
 from genodiff.finetuning.model_spec import ModelSpec
@@ -113,7 +115,10 @@ def choose_settings(
         "rc": rc,
         "parts": task.parts,
     }
-    over = {k: v for k, v in plan.over.items() if k != "rc"}
+    if model.adapted:
+        own["adapt"] = ADAPT_STEPS
+    left_out = {"rc"} if model.adapted else {"rc", "adapt"}
+    over = {k: v for k, v in plan.over.items() if k not in left_out}
     start = own if "head" not in over else {k: v for k, v in own.items() if k != "parts"}
     settings = FitSettings.parse(start | over)
     return plan.protocol if settings == FitSettings.parse(own) else "own", settings
@@ -215,11 +220,13 @@ def sweep(
                     continue
                 for method in plan.methods if model.kind != "baseline" else ("baseline",):
                     setting, settings = choose_settings(plan, known.task, model, method)
-                    if (plan.grid or plan.search) and method == "full":
+                    if (plan.grid or plan.search) and method != "probe":
                         setting, settings = _searched(
                             plan, known, model, settings, out, device, jobs, faults
                         )
                     some = make_units(plan, known, model, method, settings, setting)
+                    told = seen[name].tell(model.kind, model.digest)
+                    some = [unit.model_copy(update={"seen": told}) for unit in some]
                     if model.kind != "baseline" and (plan.choose_head or plan.budget is not None):
                         some = _select(plan, known, some, Workers(plan.request, out, device, jobs))
                     units += some
@@ -299,10 +306,12 @@ def _cost(unit: Unit, known: TaskSummary) -> float:
     settings, alphabet = unit.model.shape()
     epochs = (
         unit.settings.steps(known.n_train) / math.ceil(known.n_train / unit.settings.batch_size)
-        if unit.method == "full"
-        else 0.4
+        if unit.method != "probe"
+        else 1.0
     )
-    return float(known.bases * epochs * settings.n_parameters(alphabet.padded_size) ** 0.5)
+    share = 1.0 if unit.method == "full" else 0.4  # a pass forward alone
+    bases = known.bases * epochs * share + unit.settings.adapt * STEP_BASES
+    return float(bases * settings.n_parameters(alphabet.padded_size) ** 0.5)
 
 
 def _remember(out: Path, about: dict[str, Any]) -> None:
@@ -345,7 +354,7 @@ def _searched(
         units = [
             u
             for s in candidates
-            for u in make_units(plan._replace(seeds=seeds), known, model, "full", s, "tried")
+            for u in make_units(plan._replace(seeds=seeds), known, model, s.method, s, "tried")
         ]
         values = log.known()
         todo = [u for u in _unique(units) if u.key not in values]

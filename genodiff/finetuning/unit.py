@@ -29,6 +29,7 @@ class Unit(Settings):
     """What one unit is. `data` is the digest of the examples; `setting` names `settings`.
 
     `choices` says how validation chose the settings, and `choice_seconds` how long that took.
+    `seen` says what pretraining saw of the test part, and what was left out of it.
     """
 
     suite: str
@@ -41,6 +42,7 @@ class Unit(Settings):
     seed: int
     choices: list[dict[str, Any]] = Field(default_factory=list)
     choice_seconds: float = 0.0
+    seen: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -72,7 +74,7 @@ class Unit(Settings):
 
     @property
     def method(self) -> str:
-        """full, probe or baseline."""
+        """full, frozen, probe or baseline."""
         return "baseline" if self.model.kind == "baseline" else self.settings.method
 
     def folder(self, out: Path) -> Path:

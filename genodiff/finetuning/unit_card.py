@@ -8,6 +8,7 @@ from genodiff import __version__
 from genodiff.domain import DOMAINS
 from genodiff.errors import printable
 from genodiff.finetuning.choice_words import describe_choice
+from genodiff.tasks.contamination import describe_contamination, describe_left_out
 
 if TYPE_CHECKING:
     from genodiff.finetuning.predictor_files import PredictorCard
@@ -53,6 +54,8 @@ def _what(card: PredictorCard) -> str:
     if card.pretraining.get("pretrained_on"):
         about = card.pretraining
         rows["pre-trained on"] = f"{about['pretrained_on']} ({about['checkpoint']})"
+    if card.settings is not None and card.settings.adapt:
+        rows["adapted"] = f"{card.settings.adapt:,} steps on the train sequences, without labels"
     rows["weights"] = f"{card.weights_sha256[:12]} (first 12 hex digits of their sha256)"
     rows["written by"] = f"genodiff {__version__}"
     lines = "\n".join(f"| {key} | {printable(value)} |" for key, value in rows.items())
@@ -93,7 +96,18 @@ def _metrics(card: PredictorCard) -> str:
     if card.ci95 is not None:
         low, high = card.ci95
         text += f"\n\n95 % interval of the test {card.metric}: {low:.4f} to {high:.4f}."
+    text += "".join(f"\n\n{printable(line[0].upper() + line[1:])}." for line in _tell_seen(card))
     return text if card.test else f"{text}\n\nThese weights were not scored on the test part."
+
+
+def _tell_seen(card: PredictorCard) -> list[str]:
+    """What pretraining saw of the test part, and what was left out of it: a sentence each."""
+    found = []
+    if "left_out" in card.seen:
+        found.append(describe_left_out(card.seen["left_out"]))
+    if "pretraining" in card.seen:
+        found.append(describe_contamination(card.unit.model, card.seen["pretraining"]))
+    return found
 
 
 def _number(value: float | None) -> str:

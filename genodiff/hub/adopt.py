@@ -24,9 +24,9 @@ from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import OWN
-from genodiff.runs.folder import CONFIG, describe_session, write_provenance
+from genodiff.runs.folder import describe_session, write_provenance
 from genodiff.runs.model import TrainedModel, build_backbone, build_diffusion, fill_module
-from genodiff.runs.resolve import resolve_config
+from genodiff.runs.resolve import CONFIG, resolve_config
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.settings import to_yaml

@@ -15,7 +15,7 @@ from genodiff.hub.published_network import BELONG, CONFIG, PublishedNetwork
 from genodiff.hub.vocabulary import find_vocabulary
 from genodiff.hub.weight_files import Weights, find_weight_files, open_weights, read_json_file
 from genodiff.runs.checkpoint import CARD, list_steps
-from genodiff.runs.folder import CONFIG as RUN_CONFIG
+from genodiff.runs.resolve import CONFIG as RUN_CONFIG
 
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"
 

@@ -11,9 +11,8 @@ from genodiff.hub.probe import compute_probe_logits
 from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.config import RunConfig
-from genodiff.runs.folder import CONFIG
 from genodiff.runs.model import collect_tensors, fill_module, load_model
-from genodiff.runs.resolve import expand_names, merge_settings, read_config
+from genodiff.runs.resolve import CONFIG, expand_names, merge_settings, read_config
 from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.training.start import WarmStart
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -20,6 +20,7 @@ from genodiff.reports.benchmark_tables import (
     describe_comparisons,
     format_markdown,
     list_comparisons,
+    list_ensembles,
     list_seen_tests,
     make_comparison_rows,
     make_table_rows,
@@ -33,10 +34,16 @@ RESULTS, PAGE = "RESULTS.md", "report.html"
 _DRAWN = 5  # models in a figure of one task
 
 
-def write_benchmark(
-    out: Path, margin: float | None = None
-) -> tuple[list[Path], list[dict[str, Any]]]:
-    """Write OUT/RESULTS.md and OUT/report.html; returns both, and the comparisons as plain values.
+class WrittenBenchmark(NamedTuple):
+    """What `write_benchmark` wrote; its comparisons and ensembles of seeds are plain values."""
+
+    files: list[Path]
+    comparisons: list[dict[str, Any]]
+    ensembles: list[dict[str, Any]]
+
+
+def write_benchmark(out: Path, margin: float | None = None) -> WrittenBenchmark:
+    """Write OUT/RESULTS.md and OUT/report.html.
 
     Models whose difference is within `margin` are called equivalent.
     """
@@ -44,7 +51,8 @@ def write_benchmark(
     sessions = read_sessions(out)
     atomic.write_text(out / RESULTS, seal_page("\n".join(format_markdown(panels, sessions)) + "\n"))
     atomic.write_text(out / PAGE, seal_page(render_page(panels, sessions, out.resolve().name)))
-    return [out / RESULTS, out / PAGE], list_comparisons(panels)
+    files = [out / RESULTS, out / PAGE]
+    return WrittenBenchmark(files, list_comparisons(panels), list_ensembles(panels))
 
 
 def render_page(panels: Sequence[TaskResult], sessions: Sequence[dict[str, Any]], name: str) -> str:

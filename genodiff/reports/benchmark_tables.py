@@ -12,6 +12,7 @@ import numpy as np
 
 from genodiff.domain import DNA, DOMAINS
 from genodiff.finetuning.choice_words import describe_choice
+from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.blocks import describe_duration
 from genodiff.reports.sweep_results import ModelResult, TaskResult
@@ -75,6 +76,20 @@ def list_comparisons(panels: Sequence[TaskResult]) -> list[dict[str, Any]]:
         for panel in panels
         for gap, row in zip(panel.comparisons, make_comparison_rows(panel), strict=True)
     ]
+
+
+def list_ensembles(panels: Sequence[TaskResult]) -> list[dict[str, Any]]:
+    """The lines that average seeds as rows of results.
+
+    `ensemble` is their number, and `ci95` is over test examples. There is no `seed`.
+    """
+    found = []
+    for line in (line for panel in panels for line in panel.lines if line.ensemble):
+        interval = None if line.estimate is None else line.estimate.ci95
+        change = {"seed": None, "key": None, "ci95": None if interval is None else list(interval)}
+        row = line.rows[0] | change | {"metrics": null_nonfinite(line.rows[0]["metrics"])}
+        found.append(row | {"value": row["metrics"][row["metric"]]})
+    return found
 
 
 def describe_comparisons(panel: TaskResult) -> str:
@@ -152,9 +167,12 @@ def _setting(row: dict[str, Any], domain: str) -> str:
     )
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
     what += f", {s['head']}" if s.get("head") in ("attention", "conv") else ""
+    if adapted := row.get("adapted"):
+        what += f", adapted in {adapted['steps']:,} steps ({describe_duration(adapted['seconds'])})"
     if row["method"] == "probe":
         return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
+    what += ", head alone" if row["method"] == "frozen" else ""
     return f"{what}, {length}, batch {s['batch_size']}, lr {s['lr']:g}"
 
 

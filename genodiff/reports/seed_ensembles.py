@@ -26,14 +26,16 @@ def average_seeds(
 ) -> tuple[dict[str, Any], tuple[Any, Any, Any]]:
     """(row, (predictions, truth, lengths)) of the mean over seeds.
 
-    The row has the keys of the first seed's row. `ensemble` is the number of seeds, `seconds` is
-    the sum of theirs, and there is no validation value: each seed has a validation part of its own.
+    The row has the fields of the first seed's row. `ensemble` is the number of seeds, `keys` are
+    those of their rows, and `seconds` is the sum of theirs. There is no validation value: each seed
+    has a validation part of its own.
     """
     predicted = np.mean([p for p, _, _ in given], axis=0)
     _, truth, lengths = given[0]
     values = {m: measure(m, about["kind"], truth, predicted) for m in rows[0]["metrics"]}
     row = rows[0] | {
         "ensemble": len(rows),
+        "keys": [r["key"] for r in rows],
         "value": values[rows[0]["metric"]],
         "metrics": values,
         "valid": None,

@@ -105,8 +105,8 @@ def name_groups(groups: dict[tuple[str, ...], list[dict[str, Any]]]) -> list[str
         same = [k for k in keys if k[0] == key[0]]
         more = [key[i] for i in (1, 2, 3) if len({k[i] for k in same}) > 1 and key[i]]
         more += _tell_apart(key[4], [k[4] for k in same if k[:4] == key[:4]])
-        if key[1] == "probe" and "probe" not in more:
-            more.insert(0, "probe")
+        if key[1] in ("frozen", "probe") and key[1] not in more:
+            more.insert(0, key[1])
         found.append(f"{key[0]} ({', '.join(more)})" if more else key[0])
     twice = {name for name in found if found.count(name) > 1}
     return [
@@ -126,11 +126,14 @@ def _tell_apart(own: str, all_of_them: Sequence[str]) -> list[str]:
 
 
 def format_summary(
-    rows: Sequence[dict[str, Any]], comparisons: Sequence[dict[str, Any]] = ()
+    rows: Sequence[dict[str, Any]],
+    comparisons: Sequence[dict[str, Any]] = (),
+    ensembles: Sequence[dict[str, Any]] = (),
 ) -> list[str]:
     """The rows as lines for a terminal, best first: task, model, mean, max − min, seeds.
 
-    Below each task stand its comparisons with their intervals.
+    `ensembles` of seeds stand among them. Below each task stand its comparisons with their
+    intervals.
     """
     lines = []
     for (suite, task, split, _), groups in group_rows(rows).items():
@@ -139,11 +142,18 @@ def format_summary(
             ModelResult(name, "", of, None, [])
             for name, of in zip(name_groups(groups), groups.values(), strict=True)
         ]
+        found += [
+            ModelResult(f"{line.name}, ensemble", "", [row], None, [])
+            for line in list(found)
+            for row in ensembles
+            if {r["key"] for r in line.rows} & set(row["keys"])
+        ]
         sign = -1 if metrics.HIGHER.get(found[0].rows[0]["metric"], True) else 1
         for line in sorted(found, key=lambda line: sign * line.mean):
             spread = (
                 f" ± {line.range:.4f} (max − min, {n} seeds)" if (n := len(line.rows)) > 1 else ""
             )
+            spread += f" ({line.ensemble} seeds averaged)" if line.ensemble else ""
             lines.append(f"  {line.name:34s} {line.mean:.4f}{spread}")
         told = describe_seen_tests([row for of in groups.values() for row in of])
         lines += [f"  {sentence}" for sentence in told]

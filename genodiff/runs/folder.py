@@ -38,11 +38,11 @@ from genodiff.runs.lock import FILE as LOCK
 from genodiff.runs.metrics import FILE as METRICS
 from genodiff.runs.metrics import Metrics
 from genodiff.runs.model import PUBLISHED
-from genodiff.runs.resolve import read_config
+from genodiff.runs.resolve import CONFIG, refuse_other_run
 from genodiff.runs.sealed_files import read_json, refuse_pickles, to_utf8
 from genodiff.settings import to_yaml
 
-CONFIG, PROVENANCE = "config.yaml", "provenance.json"
+PROVENANCE = "provenance.json"
 FILES = (PROVENANCE, METRICS, "plan.json", WEIGHTS)
 """What training writes into its folder, beside the configuration, the checkpoints and the card."""
 
@@ -128,14 +128,7 @@ def check_config(path: Path, config: RunConfig) -> None:
                 "is missing (not found), but there are checkpoints", file=there, fix="restore it"
             )
         return
-    differing = config.differences(read_config(there))
-    if differing:
-        more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
-        raise UsageError(
-            f"holds a run with another configuration; {'; '.join(differing[:4])}{more}",
-            file=path,
-            fix="give the same settings to resume it, or another --out for a new run",
-        )
+    refuse_other_run(path, config)
 
 
 def write_config(path: Path, config: RunConfig) -> None:

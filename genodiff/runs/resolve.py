@@ -18,8 +18,13 @@ from genodiff.runs.config import OWN, RunConfig
 from genodiff.settings import find_kinds, read_yaml
 
 DEFAULT_STEPS = 10_000
+CONFIG = "config.yaml"
 
-ALIASES = {"steps": ("train", "max_steps"), "model": ("backbone", "kind")}
+ALIASES = {
+    "steps": ("train", "max_steps"),
+    "model": ("backbone", "kind"),
+    "learning_rate": ("optim", "lr"),
+}
 
 
 def list_sections() -> dict[str, dict[str, FieldInfo]]:
@@ -178,6 +183,24 @@ def resolve_config(
             update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})}
         )
     return config.model_copy(update={"preset": named})
+
+
+def refuse_other_run(folder: Path, config: RunConfig) -> None:
+    """Raises `UsageError` where the folder holds a run of another configuration.
+
+    The message names what differs. Imports no torch: it is asked before anything heavy is.
+    """
+    there = folder / CONFIG
+    if not there.is_file():
+        return
+    differing = config.differences(read_config(there, together=False))
+    if differing:
+        more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
+        raise UsageError(
+            f"holds a run with another configuration; {'; '.join(differing[:4])}{more}",
+            file=folder,
+            fix="give the same settings to resume it, or another --out for a new run",
+        )
 
 
 def read_config(

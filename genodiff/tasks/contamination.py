@@ -88,6 +88,14 @@ def measure_contamination(model: TrainedModel, sequences: Sequence[bytes]) -> Co
     return Contamination(shares)
 
 
+def describe_left_out(found: dict[str, Any]) -> str:
+    """How many test sequences were left out, as a sentence: `n`, `of`, `level`."""
+    return (
+        f"{found['n']:,} of {found['of']:,} test sequences were left out for all models: "
+        f"pretraining saw {found['level']} of their {K}-mers"
+    )
+
+
 def describe_contamination(name: str, found: dict[str, Any]) -> str:
     """What `Contamination.to_json` says of the model `name`, as a sentence."""
     if NOT_KNOWN in found:

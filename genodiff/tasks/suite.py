@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, field_validator, model_validator
 
 from genodiff.domain import DomainName
-from genodiff.errors import UsageError, did_you_mean
+from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.registry import Registry
 from genodiff.settings import Settings, read_yaml
 from genodiff.tasks.examples import Parts
@@ -149,6 +149,28 @@ class TaskFiles(NamedTuple):
     offline: bool = False
     sequences: bool = True
     """False: coordinates stay without sequences."""
+
+
+def find_suite_file(folder: Path, name: str) -> Path:
+    """A file of a suite by its name in a folder, or up to two folders below it.
+
+    Raises `DataError` where it is not there, or where two of its name are below.
+    """
+    if folder.is_file() and folder.name == Path(name).name:
+        return folder
+    if (folder / name).is_file():
+        return folder / name
+    below = sorted(p for up in ("*", "*/*") for p in folder.glob(f"{up}/{name}") if p.is_file())
+    if len(below) == 1:
+        return below[0]
+    if below:
+        what = f"{name} stands in {below[0].parent} and in {below[1].parent}"
+        raise DataError(what, file=folder, fix="give one of them with --data")
+    raise DataError(
+        f"holds no {name}, nor do the folders below it",
+        file=folder,
+        fix="give the folder with this file with --data",
+    )
 
 
 LAYOUTS: Registry[Callable[[TaskFiles], Parts]] = Registry(

@@ -1,5 +1,6 @@
 """`genodiff.finetune` and the looks at labelled data: the values that the verbs print."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import genodiff
 from genodiff.api.finetune import describe_plan, report_sweep, summarise_rows
 from genodiff.api.labelled_data import audit, list_suites, list_tasks, list_warnings
 from genodiff.errors import DataError, UsageError
+from genodiff.finetuning.scored_unit import read_predictions
+from tests.commands import command
 from tests.finetuning.motif_task import examples
 
 
@@ -36,6 +39,32 @@ def test_own_data_are_fitted_reported_and_predicted(home: Path) -> None:
     assert report_sweep(home / "out")[0].read_bytes() == before
     frame = genodiff.predict(found["out"], ["ACGTACGTACGTACGTACGT"], ensemble=True)
     assert frame.columns == ["name", "prediction", "p_0", "p_1", "spread"]  # type: ignore[union-attr]
+
+
+def test_ensembles_of_seeds_are_lines_of_the_table_and_of_json(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = f"--test {home}/test.csv --model cnn --model kmer-lr --seeds 2 --out {home}/seeds"
+    words = ["finetune", "table", "--train", home / "train.csv", *given.split(), "--quiet"]
+    code, out, err = command(capsys, *words, "--json")
+    assert code == 0, err
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(r["model"], r["seed"], r.get("ensemble")) for r in rows] == [
+        ("cnn", 1, None),
+        ("cnn", 2, None),
+        ("kmer-lr", 1, None),
+        ("kmer-lr", 2, None),
+        ("cnn", None, 2),
+    ]
+    (_, _, _, _, both) = rows
+    assert both["keys"] == [r["key"] for r in rows[:2]]
+    kept = [read_predictions(home / "seeds" / "units" / key) for key in both["keys"]]
+    mean = (kept[0][0] + kept[1][0]) / 2
+    assert both["value"] == float((mean.argmax(1) == kept[0][1]).mean())
+    assert both["ci95"][0] <= both["value"] <= both["ci95"][1]
+    shown = command(capsys, *words)[1].splitlines()
+    (line,) = [x for x in shown if "cnn, ensemble" in x]
+    assert line.split()[2:] == [f"{both['value']:.4f}", "(2", "seeds", "averaged)"]
 
 
 def test_a_plan_is_returned_and_nothing_is_written(home: Path) -> None:

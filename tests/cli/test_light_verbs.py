@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from genodiff.runs.resolve import resolve_config
+from genodiff.settings import to_yaml
+
 HEAVY = ("torch", "lightning", "polars", "sklearn", "scipy", "matplotlib", "transformers")
 
 # A child of the test imports the command line once, and forks for each line of words.
@@ -119,3 +122,14 @@ def test_usage_errors_load_nothing_heavy(tmp_path: Path) -> None:
     for (line, code), (_, got, loaded, err) in zip(ERRORS, found, strict=True):
         assert (got, loaded) == (code, []), f"{line}: {got} {loaded} {err}"
         assert err.count("\n") == 1, line
+
+
+def test_another_configurations_run_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    text = to_yaml(resolve_config({"recipe": "toy"}, over={"optim.lr": 1e-3}, together=False))
+    (tmp_path / "run" / "config.yaml").write_text(text)
+    lines = ["train toy --out run --learning-rate 0.5", "train toy --out run --seed 7"]
+    for _, code, loaded, err in run_all([line.split() for line in lines], tmp_path):
+        assert (code, loaded) == (2, []), err
+        assert "holds a run with another configuration" in err
+    assert "optim.lr: 0.5, not 0.001" in run_all([lines[0].split()], tmp_path)[0][3]

@@ -66,6 +66,20 @@ def test_terminal_results_and_page_say_what_pretraining_saw(home: Path) -> None:
         assert SAW in (home / "told" / page).read_text()
 
 
+def test_the_cards_of_kept_fits_say_what_pretraining_saw(home: Path) -> None:
+    rows = fit(home, "cards")
+    cards = {
+        row["model"]: (home / "cards" / "units" / str(row["key"]) / "README.md").read_text()
+        for row in rows
+    }
+    said = SAW[0].upper() + SAW[1:] + "."
+    assert said in cards["ours"]
+    assert all("pretraining" not in cards[name].lower() for name in ("scratch", "kmer-lr"))
+    rows = fit(home, "cards-left-out", exclude_overlap="half", model=f"ours={home / 'run'}")
+    card = home / "cards-left-out" / "units" / str(rows[0]["key"]) / "README.md"
+    assert "\n\n6 of 20 test sequences were left out for all models: " in card.read_text()
+
+
 def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(home: Path) -> None:
     rows = fit(home, "told")
     file = home / "told" / "results.jsonl"

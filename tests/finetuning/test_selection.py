@@ -224,6 +224,14 @@ def test_a_grid_begins_with_what_is_given_and_turns_no_oriented_task() -> None:
     oriented = list_protocol_candidates(start, gue.find("prom/prom_core_tata"))
     assert {(c.settings.rc, c.settings.shift) for c in oriented} == {("conjoin", 0)}
     assert found == list_protocol_candidates(start, gue.find("mouse/0"))
+    longer = {c.settings.patience for c in found if c.settings.epochs == 20}
+    assert (longer, {c.settings.patience for c in found if c.settings.epochs == 10}) == (
+        {5},
+        {None},
+    )
+    assert any("epochs 20" in c.name and "patience 5" in c.name for c in found)
+    given = list_protocol_candidates(start.model_copy(update={"patience": 2}), gue.find("mouse/0"))
+    assert {c.settings.patience for c in given} == {2}
     assert shorten(start.model_copy(update={"max_steps": 10}), 0.25).max_steps == 2
 
 

@@ -115,6 +115,9 @@ def test_scratch_is_the_network_of_the_checkpoint_with_other_weights(
         if r["model"] != "majority"
     }
     assert len(set(values.values())) == 1
+    network = sum(p.numel() for p in ours.network(1)[0].parameters())
+    width = ours.network(1)[0].d_out // 2  # one strand's features go into the head
+    assert set(values.values()) == {network + 2 * (width + 1)}  # the head counts too
 
 
 def test_a_finished_sweep_is_not_run_again(home: Path, calm: Path) -> None:

@@ -109,7 +109,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_it_is_given(out: Path) -> None:
-    (results, html), _ = write_benchmark(out)
+    results, html = write_benchmark(out).files
     text = html.read_text()
     assert results.read_text().startswith("# Fine-tuning results")
     assert not re.findall(r"(?:src|href)=\"(?!#)", text)
@@ -220,7 +220,7 @@ def test_equivalence_is_said_only_of_a_margin_and_copies_are_one_test(out: Path)
 
 
 def test_a_summary_for_the_terminal_has_the_comparisons_below_each_task(out: Path) -> None:
-    _, comparisons = write_benchmark(out)
+    comparisons = write_benchmark(out).comparisons
     rows = [row for panel in read_sweep(out) for line in panel.lines for row in line.rows]
     lines = [line for line in format_summary(rows, comparisons) if "Holm p" in line]
     assert len(lines) == 2

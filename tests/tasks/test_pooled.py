@@ -10,7 +10,7 @@ import pytest
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks.layouts.pooled import read_pooled
-from genodiff.tasks.suite import Pool, Suite, Task, TaskFiles
+from genodiff.tasks.suite import Pool, Suite, Task, TaskFiles, find_suite_file
 from genodiff.tasks.task import load_task, seed_split
 from tests.labelled_files import random_dna
 
@@ -105,3 +105,20 @@ def test_the_real_tables_are_read_and_split(suite: str, task: str, folder: str, 
     train, valid = seed_split(data, 1)
     assert data.groups is not None
     assert not set(data.groups[train]) & set(data.groups[valid])
+
+
+def test_a_suites_file_is_found_below_the_folder_that_was_given(tmp_path: Path) -> None:
+    near, far = tmp_path / "nt" / "deep", tmp_path / "other"
+    for folder in (near, far):
+        folder.mkdir(parents=True)
+    write(near / "a.csv", [("A", 1)])
+    assert find_suite_file(near, "a.csv") == near / "a.csv"
+    assert find_suite_file(tmp_path, "a.csv") == near / "a.csv"
+    assert find_suite_file(tmp_path, "deep/a.csv") == near / "a.csv"
+    assert find_suite_file(near / "a.csv", "a.csv") == near / "a.csv"
+    write(far / "a.csv", [("A", 1)])
+    assert find_suite_file(far, "a.csv") == far / "a.csv"
+    with pytest.raises(DataError, match=r"a\.csv stands in .*deep and in .*other"):
+        find_suite_file(tmp_path, "a.csv")
+    with pytest.raises(DataError, match=r"holds no b\.csv"):
+        find_suite_file(tmp_path, "b.csv")

@@ -7,7 +7,7 @@ import numpy as np
 from genodiff.errors import DataError, UsageError
 from genodiff.tasks.examples import Examples, Parts, concatenate
 from genodiff.tasks.labelled_file import TableColumns, read_examples
-from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles
+from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, find_suite_file
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".fna", ".fa", ".fasta")
 VALID = ("dev", "valid", "val")
@@ -68,7 +68,7 @@ def read_selection(files: TaskFiles) -> Parts:
         raise UsageError(f"the suite {suite.suite} does not say which rows train and which test")
     found = []
     for rows in (suite.train, suite.test):
-        path = folder if folder.is_file() and folder.name == rows.file else folder / rows.file
+        path = find_suite_file(folder, rows.file)
         columns = TableColumns(where=rows.where_task(task.name))
         found.append(read_examples(path, columns, kind=task.kind, classes=task.classes)[0])
     return Parts(found[0], found[1])

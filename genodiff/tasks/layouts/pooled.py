@@ -15,7 +15,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import Examples, Parts, check_sequence
 from genodiff.tasks.resplit import split_by_homology
-from genodiff.tasks.suite import LAYOUTS, Pool, TaskFiles
+from genodiff.tasks.suite import LAYOUTS, Pool, TaskFiles, find_suite_file
 from genodiff.tasks.table import SEPARATORS, find_ending, read_rows
 
 TEST_SHARE = 5
@@ -32,7 +32,7 @@ def read_pooled(files: TaskFiles) -> Parts:
     names: dict[bytes, str] = {}
     n_rows = with_n = negative = 0
     for file in pool.files:
-        for line, sequence, cell in _read(files.folder / file, pool):
+        for line, sequence, cell in _read(find_suite_file(files.folder, file), pool):
             n_rows += 1
             read = check_sequence(sequence.encode("latin-1", "replace"), file, line=line)
             if pool.drop_n and b"N" in read:

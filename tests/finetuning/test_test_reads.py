@@ -1,0 +1,161 @@
+"""The test part is read once for each frozen choice (line, seed), and never while anything is
+chosen: what the reader hands out is counted, whoever asks.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from genodiff.finetuning import scored_unit, selection
+from genodiff.finetuning import sweep as sweeping
+from genodiff.finetuning.model_words import BASELINES, TUNED_BASELINES
+from genodiff.finetuning.results import read_results
+from genodiff.finetuning.sweep import SweepPlan, sweep
+from genodiff.tasks import data_request
+from genodiff.tasks.data_request import DataRequest
+from tests.finetuning.test_sweep import plan_of, write_table
+
+SCRATCH = "scratch:caduceus-ph-tiny"
+
+
+class CountedPart:
+    """A test part that says who reads it. Taking nothing of it is no read."""
+
+    def __init__(self, part: Any, note: Callable[[], None]) -> None:
+        self._part, self._note = part, note
+
+    def take(self, rows: Any) -> Any:
+        """Some of the examples."""
+        if len(rows):
+            self._note()
+        return self._part.take(rows)
+
+    def __getattr__(self, name: str) -> Any:
+        self._note()
+        return getattr(self._part, name)
+
+
+class Readers:
+    """What runs now, and how often the test part was read for each frozen choice.
+
+    Reads are allowed before any fit, for the task's audit, and while a unit is scored.
+    """
+
+    def __init__(self) -> None:
+        self.running = ["choosing"]
+        self.scored: Counter[str] = Counter()
+        self.read: set[str] = set()
+
+    def note(self) -> None:
+        """The test part is read."""
+        what = self.running[-1]
+        assert what == "summary" or what in self.scored, f"the test part was read while {what}"
+        self.read.add(what)
+
+    def wrap(self, what: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """`call`, with reads put to the account of `what`, or of the unit that is scored."""
+
+        def run(*given: Any, **more: Any) -> Any:
+            name = given[0].key if what == "scoring" else what
+            self.scored[name] += what == "scoring"
+            self.running.append(name)
+            try:
+                return call(*given, **more)
+            finally:
+                self.running.pop()
+
+        return run
+
+
+@pytest.fixture
+def readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
+    found, load = Readers(), DataRequest.load
+
+    def load_counted(self: DataRequest, name: str) -> Any:
+        data = load(self, name)
+        return data._replace(test=CountedPart(data.test, found.note))
+
+    monkeypatch.setattr(DataRequest, "load", load_counted)
+    monkeypatch.setattr(selection, "TINY", 4)
+    for place, name, what in (
+        (sweeping, "summarise_task", "summary"),
+        (sweeping, "measure_seen_tests", "summary"),
+        (scored_unit, "fit_unit", "fitting"),
+        (scored_unit, "score_unit", "scoring"),
+    ):
+        monkeypatch.setattr(place, name, found.wrap(what, getattr(place, name)))
+    data_request.load_cached.cache_clear()
+    yield found
+    data_request.load_cached.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reads")
+    write_table(folder)
+    return folder
+
+
+def check_sweep(plan: SweepPlan, out: Path, readers: Readers) -> list[dict[str, Any]]:
+    """The rows of a sweep: each was scored once, and reads the test part."""
+    rows = sweep(plan, out)
+    assert dict(+readers.scored) == {row["key"]: 1 for row in rows}
+    assert readers.read - {"summary"} == {row["key"] for row in rows}
+    return rows
+
+
+OVER = {"epochs": 1, "batch_size": 16, "lr": 1e-2}
+
+
+def test_networks_are_chosen_without_the_test_part(home: Path, readers: Readers) -> None:
+    words = [SCRATCH, f"adapted:{SCRATCH}"]
+    plan = plan_of(home, words, over=OVER | {"adapt": 1}, methods=("full", "frozen", "probe"))
+    plan = plan._replace(choose_head=True, budget=0.01, seeds=1)
+    rows = check_sweep(plan, home / "networks", readers)
+    assert len(rows) == 6
+    assert all(row["choices"][0]["trials"] for row in rows)
+
+
+def test_a_grid_is_tried_without_the_test_part(home: Path, readers: Readers) -> None:
+    rows = check_sweep(plan_of(home, [SCRATCH], over=OVER, grid=True), home / "grid", readers)
+    assert [row["setting"] for row in rows] == ["grid", "grid"]
+
+
+def test_baselines_are_fitted_and_tuned_without_the_test_part(home: Path, readers: Readers) -> None:
+    words = [name for name in (*BASELINES, *TUNED_BASELINES) if not name.startswith("lookup")]
+    rows = check_sweep(plan_of(home, words, budget=0.01), home / "baselines", readers)
+    assert {row["model"] for row in rows} == set(words)
+    tuned = [row for row in rows if row["model"] in TUNED_BASELINES]
+    assert len(tuned) == 2 * len(TUNED_BASELINES)
+    assert all(row["choices"][0]["trials"] for row in tuned)
+
+
+def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(
+    home: Path, readers: Readers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [SCRATCH, "kmer-lr", "kmer-tuned"]
+    plan = plan_of(home, words, over=OVER)._replace(choose_head=True)
+    score = scored_unit.score_unit
+
+    def stop_after_three(*given: Any, **more: Any) -> Any:
+        if sum(readers.scored.values()) == 3:
+            raise KeyboardInterrupt
+        return score(*given, **more)
+
+    monkeypatch.setattr(scored_unit, "score_unit", stop_after_three)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(plan, home / "stopped")
+    monkeypatch.setattr(scored_unit, "score_unit", score)
+    check_sweep(plan, home / "stopped", readers)
+    assert len(read_results(home / "stopped")) == 6
+    check_sweep(plan, home / "stopped", readers)  # done: nothing is scored or read again
+
+
+def test_a_read_out_of_turn_is_noticed(home: Path, readers: Readers) -> None:
+    data = plan_of(home, ["majority"]).request.load("motif")
+    with pytest.raises(AssertionError, match="was read while choosing"):
+        data.test.labels.sum()
+    assert scored_unit.remove_test(data).test.n == 0
