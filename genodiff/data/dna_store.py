@@ -119,13 +119,14 @@ def build_dna_store(
     offline: bool = False,
     force: bool = False,
     remembered: dict[str, Any] | None = None,
+    tell_splits: bool = True,
 ) -> DnaStore:
     """The store of `recipe`, from `fasta` in place of the recipe's source where given; built once,
     then found again.
 
     Safe to call from many processes at once. `force` builds it again. With the `identity` that a
     run remembered, a source that has changed since is refused before it is read. What the splits
-    had to leave out or make up is logged. Raises `DataError`: the source is missing, is no exact
+    had to leave out or make up is logged, with `tell_splits`. Raises `DataError`: the source is missing, is no exact
     FASTA, or is not the recipe's genome.
     """
     fetched = fasta is None and recipe.generator is None
@@ -161,6 +162,6 @@ def build_dna_store(
             if fetched:
                 forget(recipe)
             raise
-    for note in store.splits.notes:
+    for note in store.splits.notes if tell_splits else ():
         log.warning("%s: %s", source.path or recipe.name, note)
     return store

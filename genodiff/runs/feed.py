@@ -62,6 +62,7 @@ class _Request(NamedTuple):
     run: Path | None
     alphabet: Alphabet | None
     offline: bool
+    tell_splits: bool
     remembered: dict[str, Any] | None
 
 
@@ -72,14 +73,18 @@ def open_data(
     alphabet: Alphabet | None = None,
     offline: bool = False,
     remembered: dict[str, Any] | None = None,
+    tell_splits: bool = True,
 ) -> RunData:
     """The data of a configuration, built or found again.
 
     A tokenizer in the folder `run` goes before the one that the configuration names. With the
     `alphabet` of a trained model it must be that model's own. `remembered` is the identity of a
-    resumed run's data; other data are refused. Raises `UsageError`, `DataError`, `CheckpointError`.
+    resumed run's data; other data are refused. With `tell_splits`, notes on how a genome was split
+    are logged. Raises `UsageError`, `DataError`, `CheckpointError`.
     """
-    return _OPENERS[config.domain](_Request(config, run, alphabet, offline, remembered))
+    return _OPENERS[config.domain](
+        _Request(config, run, alphabet, offline, tell_splits, remembered)
+    )
 
 
 def open_feed(
@@ -136,7 +141,11 @@ def find_text_recipe(config: RunConfig) -> TextRecipe:
 def _open_dna(request: _Request) -> RunData:
     config, recipe = request.config, find_recipe(request.config)
     store = build_dna_store(
-        recipe, config.fasta, offline=request.offline, remembered=request.remembered
+        recipe,
+        config.fasta,
+        offline=request.offline,
+        remembered=request.remembered,
+        tell_splits=request.tell_splits,
     )
 
     def cut(split: str) -> Windows:

@@ -39,7 +39,13 @@ def open_data(model: TrainedModel, options: EvalOptions = EvalOptions()) -> Eval
     """
     config = _data_config(model, options)
     try:
-        data = feed.open_data(config, model.run, alphabet=model.alphabet, offline=options.offline)
+        data = feed.open_data(
+            config,
+            model.run,
+            alphabet=model.alphabet,
+            offline=options.offline,
+            tell_splits=options.split != ALL,  # else how it was split is of no account
+        )
         windows = data.cut(options.split)
     except DataError as fault:
         if options.bed is None and config.bed is not None and str(fault.file) == config.bed:

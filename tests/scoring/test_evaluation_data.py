@@ -105,8 +105,11 @@ def test_a_fault_of_the_remembered_bed_says_where_it_comes_from(model: TrainedMo
         evaluate(model._replace(config=config))
 
 
-def test_split_all_scores_every_base_of_a_genome(model: TrainedModel, other: Path) -> None:
+def test_split_all_scores_every_base_of_a_genome(
+    model: TrainedModel, other: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     found = evaluate(model, "all", fasta=str(other))
+    assert f"{other}: split without a rule" not in caplog.text  # nothing of it is split
     assert (
         found["tokens"] == 2 * (2000 // SEQ_LEN * SEQ_LEN) == 4000 - found["dropped"]["tail_bases"]
     )
