@@ -126,8 +126,8 @@ def build_dna_store(
 
     Safe to call from many processes at once. `force` builds it again. With the `identity` that a
     run remembered, a source that has changed since is refused before it is read. What the splits
-    had to leave out or make up is logged, with `tell_splits`. Raises `DataError`: the source is missing, is no exact
-    FASTA, or is not the recipe's genome.
+    had to leave out or make up is logged, with `tell_splits`. Raises `DataError`: the source is
+    missing, is no exact FASTA, or is not the recipe's genome.
     """
     fetched = fasta is None and recipe.generator is None
     paths: list[Path] = []
