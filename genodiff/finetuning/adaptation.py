@@ -209,9 +209,12 @@ class _Run:
                 lengths=None if even else self._tensor(lengths[some]),
             )
             draws = Draws(
-                *(self._tensor(u[some]) for u in (u_mask, u_time)), shared,
-                self._tensor(slots[some]), len(rows),
-            )  # fmt: skip
+                self._tensor(u_mask[some]),
+                self._tensor(u_time[some]),
+                shared,
+                self._tensor(slots[some]),
+                len(rows),
+            )
             nats = self.objective.loss(self.backbone, clean, draws).nats
             (nats / n_bases).backward()
             total += float(nats.detach())

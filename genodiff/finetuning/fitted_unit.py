@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.alphabet import Alphabet
+from genodiff.backbones.backbone import Backbone
 from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.adaptation import AdaptationPlan, adapt_network, describe_adaptation
@@ -153,8 +154,9 @@ def adapt_backbone(
         if watch is not None:
             watch(Tick(0, unit.settings.epochs, 0, 1, seconds, None))
 
-    objective = unit.model.find_objective()
-    return adapt_network(classifier.backbone, objective, train, plan, out, complement, tell)
+    backbone, objective = classifier.backbone, unit.model.find_objective()
+    assert isinstance(backbone, Backbone)
+    return adapt_network(backbone, objective, train, plan, out, complement, tell)
 
 
 def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import pytest
 
 from genodiff.finetuning import scored_unit, selection
 from genodiff.finetuning import sweep as sweeping
-from genodiff.finetuning.model_words import BASELINES, TUNED_BASELINES
+from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.model_words import BASELINES, TUNED_BASELINES, list_baselines
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.sweep import SweepPlan, sweep
 from genodiff.tasks import data_request
@@ -99,6 +100,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def make_plan(home: Path, words: list[str], **more: object) -> SweepPlan:
+    models = parse_models(words, list_baselines("dna"))
+    return plan_of(home, ["majority"], **more)._replace(models=models)
+
+
 def check_sweep(plan: SweepPlan, out: Path, readers: Readers) -> list[dict[str, Any]]:
     """The rows of a sweep: each was scored once, and reads the test part."""
     rows = sweep(plan, out)
@@ -112,7 +118,7 @@ OVER = {"epochs": 1, "batch_size": 16, "lr": 1e-2}
 
 def test_networks_are_chosen_without_the_test_part(home: Path, readers: Readers) -> None:
     words = [SCRATCH, f"adapted:{SCRATCH}"]
-    plan = plan_of(home, words, over=OVER | {"adapt": 1}, methods=("full", "frozen", "probe"))
+    plan = make_plan(home, words, over=OVER | {"adapt": 1}, methods=("full", "frozen", "probe"))
     plan = plan._replace(choose_head=True, budget=0.01, seeds=1)
     rows = check_sweep(plan, home / "networks", readers)
     assert len(rows) == 6
@@ -120,13 +126,13 @@ def test_networks_are_chosen_without_the_test_part(home: Path, readers: Readers)
 
 
 def test_a_grid_is_tried_without_the_test_part(home: Path, readers: Readers) -> None:
-    rows = check_sweep(plan_of(home, [SCRATCH], over=OVER, grid=True), home / "grid", readers)
+    rows = check_sweep(make_plan(home, [SCRATCH], over=OVER, grid=True), home / "grid", readers)
     assert [row["setting"] for row in rows] == ["grid", "grid"]
 
 
 def test_baselines_are_fitted_and_tuned_without_the_test_part(home: Path, readers: Readers) -> None:
     words = [name for name in (*BASELINES, *TUNED_BASELINES) if not name.startswith("lookup")]
-    rows = check_sweep(plan_of(home, words, budget=0.01), home / "baselines", readers)
+    rows = check_sweep(make_plan(home, words, budget=0.01), home / "baselines", readers)
     assert {row["model"] for row in rows} == set(words)
     tuned = [row for row in rows if row["model"] in TUNED_BASELINES]
     assert len(tuned) == 2 * len(TUNED_BASELINES)
@@ -137,7 +143,7 @@ def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(
     home: Path, readers: Readers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [SCRATCH, "kmer-lr", "kmer-tuned"]
-    plan = plan_of(home, words, over=OVER)._replace(choose_head=True)
+    plan = make_plan(home, words, over=OVER)._replace(choose_head=True)
     score = scored_unit.score_unit
 
     def stop_after_three(*given: Any, **more: Any) -> Any:
@@ -155,7 +161,7 @@ def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(
 
 
 def test_a_read_out_of_turn_is_noticed(home: Path, readers: Readers) -> None:
-    data = plan_of(home, ["majority"]).request.load("motif")
+    data = make_plan(home, ["majority"]).request.load("motif")
     with pytest.raises(AssertionError, match="was read while choosing"):
         data.test.labels.sum()
     assert scored_unit.remove_test(data).test.n == 0

@@ -13,7 +13,13 @@ from genodiff.backbones.backbone import PRESETS
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import UsageError
 from genodiff.runs.config import RunConfig, list_leaves
-from genodiff.runs.resolve import DEFAULT_STEPS, list_short_names, read_config, resolve_config
+from genodiff.runs.resolve import (
+    ALIASES,
+    DEFAULT_STEPS,
+    list_short_names,
+    read_config,
+    resolve_config,
+)
 from genodiff.settings import to_yaml
 
 
@@ -41,7 +47,7 @@ def test_every_preset_resolves_and_keeps_its_name(preset: str) -> None:
 def test_short_names_mean_one_place_each() -> None:
     assert list_short_names()["lr"] == ("optim", "lr")
     assert list_short_names()["steps"] == ("train", "max_steps")
-    places = [place for name, place in list_short_names().items() if name not in ("steps", "model")]
+    places = [place for name, place in list_short_names().items() if name not in ALIASES]
     assert len(places) == len(set(places))
     assert resolve_config({"recipe": "toy", "lr": 0.5}) == resolve_config(
         {"recipe": "toy", "optim": {"lr": 0.5}}
