@@ -96,7 +96,7 @@ def adapt_network(
             record = read_json(folder / RECORD)
             tensors = read_tensors(folder / MODEL, None, record["weights_sha256"])
         except (CheckpointError, KeyError):
-            run = _Run(backbone, objective, part, plan, complement)
+            run = _AdaptationRun(backbone, objective, part, plan, complement)
             record = about | run.train(folder / STATE, key, watch)
             weights = encode_tensors(collect_tensors(backbone))
             record |= {
@@ -127,7 +127,7 @@ def hash_sequences(part: EncodedPart) -> str:
     return found.hexdigest()[:16]
 
 
-class _Run:
+class _AdaptationRun:
     """The mutable state of an adaptation."""
 
     def __init__(
