@@ -1,35 +1,62 @@
 #!/bin/sh
-# Gathers what the GPU machine lacks and cannot download: wheels for its Python 3.12, and the sources of the peers that compile there.
+# Gathers what the lent machine lacks and cannot download: wheels for its Python 3.12, the peers compiled for its GPU, a genome.
 #
-#     benchmarks/gpu/fetch.sh [FOLDER]      (default: .gpu at the top of the tree; keep it out of git: echo /.gpu/ >> .git/info/exclude)
+#     benchmarks/gpu/fetch.sh [FOLDER]         (default: .gpu at the top of the tree; kept out of git)
+#     benchmarks/gpu/fetch.sh build [FOLDER]   (the same, and mamba-ssm and causal-conv1d are compiled: minutes on a quiet machine)
 #
-# Present on that machine, so not fetched: torch, triton, lightning, torchmetrics, numpy, scipy, scikit-learn, matplotlib, pyyaml, rich,
-# jinja2, filelock, safetensors, jaxtyping, requests, packaging, attrs, einops, transformers, huggingface_hub, ninja, setuptools, wheel.
-# 64 MiB travel in all: polars is an old one, because it is smaller.
-# Optional: GENODIFF_GPU_FASTA=genome.fa.gz is copied along, for a training run on a real genome.
+# Where genodiff finds a package there, its wheel stays unused (packages.py). 64 MiB travel in all: polars is an old one, because
+# it is smaller. The peers need nvcc 13.0 here, and a Python 3.12 with the lent machine's torch: PYTHON312, by default a virtual
+# environment that is made in $GENODIFF_GPU_CACHE (3 GB). Wheels that were built are kept there too, and not built again.
+# GENODIFF_GPU_FASTA=genome.fa.gz travels along, for the real run.
 set -eu
 cd "$(dirname "$0")/../.."
+build=""
+[ "${1:-}" != build ] || { build=1; shift; }
 to=${1:-.gpu}
 python=${PYTHON:-python3}
-mkdir -p "$to/wheels" "$to/sources"
-rm -f "$to"/wheels/*.whl "$to"/sources/*.tar.gz # two versions of one package would stop the install
+cache=${GENODIFF_GPU_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/genodiff-gpu}
+mkdir -p "$to/wheels"
+rm -f "$to"/wheels/*.whl # two versions of one package would stop the install
+if [ -d .git ] || [ -f .git ]; then
+  exclude=$(git rev-parse --git-path info/exclude)
+  grep -qs "^/.gpu/" "$exclude" || { mkdir -p "$(dirname "$exclude")" && echo "/.gpu/" >>"$exclude"; }
+fi
 
 platforms=""
 for tag in manylinux_2_39 manylinux_2_34 manylinux_2_31 manylinux_2_28 manylinux_2_27 manylinux_2_24 manylinux_2_17 manylinux2014 manylinux1; do
   platforms="$platforms --platform ${tag}_x86_64"
 done
+# The first two lines are not there. The others were, when the machine was last looked at: they are small.
 # shellcheck disable=SC2086
 "$python" -m pip download -q --no-deps --only-binary=:all: --python-version 3.12 --implementation cp $platforms -d "$to/wheels" \
-  pydantic==2.12.5 pydantic-core==2.41.5 annotated-types typing-inspection 'typing-extensions>=4.14.1' \
-  'cyclopts>=5.2,<6' docstring-parser rich-rst \
-  polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' \
-  'platformdirs>=4.3' 'pooch>=1.9' beartype
+  pydantic==2.12.5 pydantic-core==2.41.5 annotated-types typing-inspection 'cyclopts>=5.2,<6' docstring-parser rich-rst docutils \
+  polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' 'platformdirs>=4.3' 'pooch>=1.9' beartype importlib-metadata zipp \
+  'typing-extensions>=4.14.1' lightning==2.6.6 'lightning-utilities>=0.15' einops \
+  'pytest>=8.4' pluggy iniconfig 'hypothesis>=6.130' sortedcontainers 'pytest-xdist>=3.6' execnet
 
-# Their setup.py asks for CUDA only where it is not told to skip it.
-for source in mamba-ssm==2.3.2.post1 causal-conv1d==1.7.0; do
-  MAMBA_SKIP_CUDA_BUILD=TRUE CAUSAL_CONV1D_SKIP_CUDA_BUILD=TRUE \
-    "$python" -m pip download -q --no-deps --no-binary :all: --no-build-isolation -d "$to/sources" "$source"
-done
+if [ -n "$build" ]; then
+  mkdir -p "$cache/sources" "$cache/peers"
+  # Their setup.py asks for CUDA only where it is not told to skip it.
+  for source in mamba-ssm==2.3.2.post1 causal-conv1d==1.7.0; do
+    name=$(echo "${source%%==*}" | tr - _)
+    ls "$cache"/sources/"$name"-*.tar.gz >/dev/null 2>&1 ||
+      MAMBA_SKIP_CUDA_BUILD=TRUE CAUSAL_CONV1D_SKIP_CUDA_BUILD=TRUE \
+        "$python" -m pip download -q --no-deps --no-binary :all: --no-build-isolation -d "$cache/sources" "$source"
+  done
+  if [ -z "${PYTHON312:-}" ]; then
+    PYTHON312=$cache/python312/bin/python
+    [ -x "$PYTHON312" ] || python3.12 -m venv "$cache/python312"
+    "$PYTHON312" -m pip install -q torch==2.11.0 triton==3.6.0 'setuptools<81' wheel ninja packaging einops numpy
+  fi
+  "$PYTHON312" benchmarks/gpu/build_peers.py "$cache/sources" "$cache/peers" --jobs "${JOBS:-2}"
+fi
+if ls "$cache"/peers/*.whl >/dev/null 2>&1; then
+  mkdir -p "$to/wheels/always"
+  rm -f "$to"/wheels/always/*.whl
+  cp "$cache"/peers/*.whl "$to/wheels/always/"
+else
+  echo "without the peers: benchmarks/gpu/fetch.sh build compiles them"
+fi
 [ -z "${GENODIFF_GPU_FASTA:-}" ] || cp -L "$GENODIFF_GPU_FASTA" "$to/genome.fa.gz"
-du -sh "$to" "$to"/*
 git rev-parse HEAD >"$to/commit"
+du -sh "$to" "$to"/*

@@ -5,12 +5,17 @@ As published: forward(x) + flip(backward(flip(x))), the second call on its own c
 dt_proj, A and D and on the first's in_proj and out_proj; RMSNorm fused with the residual's sum;
 everything of mamba-ssm's fast path. Paired strands are the same network on twice the rows for both
 sides of a comparison, so that single strands are compared.
+
+    python benchmarks/gpu/peers.py --out FILE [--rehearse]
+
+tries them: what imports, and one step of a small network, with the traceback of what fails.
 """
 
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from machine import DEVICE, describe_error, read_arguments, save
 from torch import Tensor, nn
 
 
@@ -19,6 +24,7 @@ def selective_scan_peer() -> Any:
     try:
         from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
     except Exception as error:
+        describe_error(error)
         return f"{type(error).__name__}: {error}"
     return selective_scan_fn
 
@@ -29,6 +35,7 @@ def mamba_class() -> Any:
         from mamba_ssm.modules.mamba_simple import Mamba
         from mamba_ssm.ops.triton.layer_norm import rms_norm_fn
     except Exception as error:
+        describe_error(error)
         return f"{type(error).__name__}: {error}"
     return Mamba, rms_norm_fn
 
@@ -84,3 +91,26 @@ class TwoCallCaduceus(nn.Module):
             eps=1e-5,
         )
         return F.linear(hidden, self.embedding)
+
+
+def main() -> None:
+    arguments = read_arguments(__doc__)
+    found: dict[str, Any] = {}
+    for name, peer in (("scan", selective_scan_peer()), ("mamba", mamba_class())):
+        found[name] = peer if isinstance(peer, str) else "imported"
+        save(arguments.out, found)
+    if found["mamba"] == "imported" and DEVICE == "cuda":
+        try:
+            network = TwoCallCaduceus(64, 2, 16).to(DEVICE)
+            with torch.autocast(DEVICE, torch.bfloat16):
+                loss = network(torch.randint(0, 16, (2, 96), device=DEVICE)).float().square().mean()
+            loss.backward()
+            found["step"] = float(loss)
+        except Exception as error:
+            found["step"] = describe_error(error)
+        save(arguments.out, found)
+    print(found)
+
+
+if __name__ == "__main__":
+    main()

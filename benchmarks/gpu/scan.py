@@ -1,22 +1,21 @@
 """The scan alone on a GPU: forward, and forward with backward, beside mamba-ssm's
 `selective_scan_fn`, in bfloat16.
 
-    python benchmarks/gpu/scan.py --out FILE [--dry] [--seconds 60]
+    python benchmarks/gpu/scan.py --out FILE [--rehearse] [--seconds 60] [--own] [--choices]
 
 Both take what their own layers hand them: ours channels-last with B and C out of one projection,
-mamba-ssm's (B, D, L). Also variants of the pinned choices, to choose better ones by. `fraction` is
-of the bound that `sass.py` counts on (see there).
+mamba-ssm's (B, D, L). `--own` leaves mamba-ssm out. `--choices` measures instead what
+`choices.json` pins: unrolling, a cap on registers, and from how few warps on time is split. A cap
+of 128 is not tried: its backward spills 50 words. What fails is recorded with its traceback.
 """
 
-import argparse
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from machine import DEVICE, interleaved, save
+from machine import DEVICE, describe_error, interleaved, read_arguments, require_kernels, save
 from peers import selective_scan_peer
 from torch import Tensor
 
@@ -90,66 +89,104 @@ def theirs(
     return forward, lambda: torch.autograd.grad(run(), [u, delta, A, B, C, D, bias], gy)
 
 
+SHAPES = [
+    (128, 1024, 256),
+    (128, 1024, 236),
+    (16, 8192, 256),
+    (1, 131072, 256),
+    (16, 8192, 512),
+    (1, 131072, 512),
+    (2, 131072, 512),
+]
+CHANGES: list[tuple[str, dict[str, int]]] = [
+    *((kernel, {"UNROLL": n}) for kernel in ("scan_forward", "scan_backward") for n in (1, 2, 4)),
+    ("scan_forward", {"maxnreg": 168}),
+    ("scan_backward", {"maxnreg": 168}),
+]
+# Rows with 1,024, 1,024, 512 and 256 warps: on both sides of the thresholds.
+SPLIT_SHAPES = [(128, 1024, 256), (64, 2048, 512), (64, 1024, 256), (16, 8192, 512)]
+SPLITS = [{"split_below": n} for n in (0, 512, 1000, 1056)] + [{"split_into": 2112}]
+
+
+def measure(
+    peer: Any, shape: tuple[int, int, int], seconds: float, compiled: bool
+) -> dict[str, Any]:
+    """A row of the table: both scans at one shape, in turn."""
+    batch, length, channels = shape
+    forward, step = ours(batch, length, channels, torch.bfloat16)
+    variants = {"ours forward": forward, "ours step": step}
+    if not isinstance(peer, str):
+        forward, step = theirs(peer, batch, length, channels, torch.bfloat16)
+        variants |= {"mamba_ssm forward": forward, "mamba_ssm step": step}
+    timed = interleaved(variants, seconds)
+    steps = batch * length * channels
+    row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels}
+    row["times"] = timed
+    row["segments"] = plan_segments(batch, length, channels) if compiled else None
+    row["gsteps_per_s"] = {k: steps / v["ms"] / 1e6 for k, v in timed.items() if "ms" in v}
+    return row
+
+
+def try_changes(
+    changes: list[tuple[dict[str, Any], dict[str, int]]], shape: tuple[int, int, int], which: int
+) -> dict[str, Any]:
+    """Milliseconds under each change of the pinned choices, (what is changed, how), in turn."""
+    found: dict[str, Any] = {}
+    for target, change in changes:
+        pinned = dict(target)
+        target.update(change)
+        try:
+            found[str(change)] = interleaved({"ms": ours(*shape, torch.bfloat16)[which]}, 0.2)["ms"]
+        except Exception as error:  # a cap on registers that the compiler refuses, say
+            found[str(change)] = {"error": describe_error(error)}
+        target.clear()
+        target.update(pinned)
+    return found
+
+
+def measure_choices(arguments: Any, shapes: list[tuple[int, int, int]]) -> None:
+    """What `choices.json` pins, against its alternatives."""
+    result: dict[str, Any] = {"choices": {}, "splits": []}
+    for i, shape in enumerate(shapes):
+        row: dict[str, Any] = dict(zip(("batch", "length", "channels"), shape, strict=True))
+        changes = [(CHOICES, change) for change in [{}, *SPLITS]]
+        row["forward"] = try_changes(changes, shape, 0)
+        row["step"] = try_changes(changes, shape, 1)
+        result["splits"].append(row)
+        if i == 0:
+            for kernel, change in CHANGES:
+                which = int(kernel == "scan_backward")
+                found = try_changes([(CHOICES[kernel], change)], shape, which)
+                result["choices"] |= {f"{kernel} {k}": v for k, v in found.items()}
+        save(arguments.out, result)
+        print(row, flush=True)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--dry", action="store_true")
-    parser.add_argument("--seconds", type=float, default=60)
-    arguments = parser.parse_args()
-    peer = selective_scan_peer()
-    shapes = [
-        (128, 1024, 256),
-        (128, 1024, 236),
-        (16, 8192, 256),
-        (1, 131072, 256),
-        (16, 8192, 512),
-        (1, 131072, 512),
-        (2, 131072, 512),
-    ]
-    if arguments.dry:
-        shapes = [(1, 16, 8)]
+    arguments = read_arguments(__doc__, seconds=60.0, own=False, choices=False)
+    require_kernels()
     compiled = PROVIDERS["triton"].available
+    tiny = [(1, 16, 8)]
+    if arguments.choices:
+        measure_choices(arguments, tiny if arguments.rehearse else SPLIT_SHAPES)
+        return
+    peer = "left out" if arguments.own else selective_scan_peer()
+    shapes = tiny if arguments.rehearse else SHAPES
     start, rows = time.monotonic(), []
     result: dict[str, Any] = {"peer": peer if isinstance(peer, str) else "mamba_ssm", "rows": rows}
-    for i, (batch, length, channels) in enumerate(shapes):
-        if time.monotonic() - start > arguments.seconds:
+    for i, shape in enumerate(shapes):
+        left = arguments.seconds - (time.monotonic() - start)
+        if left <= 0:
             break
-        forward, step = ours(batch, length, channels, torch.bfloat16)
-        variants = {"ours forward": forward, "ours step": step}
-        if not isinstance(peer, str):
-            forward, step = theirs(peer, batch, length, channels, torch.bfloat16)
-            variants |= {"mamba_ssm forward": forward, "mamba_ssm step": step}
-        left = (arguments.seconds - (time.monotonic() - start)) / (len(shapes) - i)
-        timed = interleaved(variants, max(0.1, 0.4 * left) if not arguments.dry else 0)
-        steps = batch * length * channels
-        row: dict[str, Any] = {"batch": batch, "length": length, "channels": channels}
-        row["times"] = timed
-        row["segments"] = plan_segments(batch, length, channels) if compiled else None
-        row["gsteps_per_s"] = {k: steps / v["ms"] / 1e6 for k, v in timed.items() if "ms" in v}
+        most = 0.0 if arguments.rehearse else max(0.1, 0.4 * left / (len(shapes) - i))
+        try:
+            row = measure(peer, shape, most, compiled)
+        except Exception as error:
+            row = {"batch": shape[0], "length": shape[1], "channels": shape[2]}
+            row |= {"error": describe_error(error), "gsteps_per_s": {}}
         rows.append(row)
         save(arguments.out, result)
-        rounded = {k: round(v, 2) for k, v in row["gsteps_per_s"].items()}
-        print(batch, length, channels, rounded, flush=True)
-        if i == 0 and not arguments.dry and compiled:
-            result["choices"] = alternatives(batch, length, channels)
-            save(arguments.out, result)
-            print({k: v.get("ms", v) for k, v in result["choices"].items()}, flush=True)
-
-
-def alternatives(batch: int, length: int, channels: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds of the kernels under other choices than the pinned ones."""
-    found = {}
-    for kernel, which in (("scan_forward", 0), ("scan_backward", 1)):
-        for change in (*({"UNROLL": n} for n in (1, 2, 4)), {"maxnreg": 168}, {"maxnreg": 128}):
-            pinned = dict(CHOICES[kernel])
-            CHOICES[kernel].update(change)
-            run = ours(batch, length, channels, torch.bfloat16)[which]
-            found[f"{kernel} {change}"] = interleaved({"ms": run}, 0.2)["ms"]
-            CHOICES[kernel].clear()
-            CHOICES[kernel].update(pinned)
-    return found
+        print(*shape, {k: round(v, 2) for k, v in row["gsteps_per_s"].items()}, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,27 @@
 """The whole training step on a GPU, in bfloat16: ours beside the two-call Caduceus structure on
 mamba-ssm, at three sizes and lengths.
 
-    python benchmarks/gpu/step.py --out FILE --machine FILE [--dry] [--seconds 120]
+    python benchmarks/gpu/step.py --out FILE --machine FILE [--rehearse] [--seconds 120] [--own]
+    python benchmarks/gpu/step.py --out FILE --warm 1024,8192 [--only PRESET]
 
 A step is the network on masked tokens, cross-entropy on the masked ones, backward, clipping at 1,
-fused AdamW; 131,072 tokens a step. The floor is the sum, not the largest, of three times per token
-and layer, forward and backward together:
+fused AdamW; 131,072 tokens a step. `--own` leaves mamba-ssm out. `--warm` makes one step of each
+size at these lengths, so that their kernels are compiled, a process for each length. The floor is the sum, not the largest, of three times per token and layer, forward and backward
+together:
 
     scans     2 directions · E channels · (136 + 341) cycles of a scheduler for 32 channels, at
               1.755 GHz (counted in the machine code)
     products  3 · 2 · (3 D E + 2 E (2 R + 2 N)) operations at the rate that the same machine reaches
               in bfloat16
-    memory    3 · 25 E bytes at the rate that the same machine copies at
+    memory    `TRAFFIC` · E bytes at the rate that the same machine copies at
 
-and `fraction` is the floor over the measured time. Embedding, norms, loss and optimizer count as
-waste.
+and `fraction` is the floor over the measured time. Embedding, loss and optimizer count as waste.
+A shape that fails, out of memory for one, is recorded with its traceback.
 """
 
-import argparse
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from math import ceil
@@ -27,7 +30,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from machine import DEVICE, interleaved, save
+from machine import DEVICE, describe_error, interleaved, read_arguments, require_kernels, save
 from peers import TwoCallCaduceus, mamba_class
 from torch import Tensor, nn
 
@@ -36,6 +39,30 @@ from genodiff.kernels.dispatch import select_provider
 
 VOCABULARY, MASK, STATES = 16, 3, 16
 CLOCK, SCHEDULERS = 1.755e9, 528
+# Bytes that a token of a layer moves, per channel (E = 2 D): what each kernel reads and writes, in
+# bfloat16, residual and states (16 numbers for 16 steps) in float32. Short vectors (r, B, C) and
+# what is read again from the cache are left out.
+FORWARD = {
+    "residual and norm": 5 + 3,
+    "in_proj": 1 + 4,
+    "convolutions": 2 * (2 + 2),
+    "x_proj, dt_proj": 2 * (2 + 2),
+    "scans": 2 * (2 + 2 + 2 + 4) + 2,  # u, delta, y, states; the second adds to the first's y
+    "gate": 2 + 2 + 2,
+    "out_proj": 2 + 1,
+}
+BACKWARD = {
+    "residual and norm": 6 + 5,
+    "out_proj": 1 + 2 + 1 + 2,
+    "gate": 6 + 6,
+    "convolutions, steps again": 2 * (4 + 2),
+    "scans": 2 * (2 + 2 + 2 + 4 + 2 + 2),
+    "sums of B's and C's gradients": 2 * (4 + 4),
+    "dt_proj, x_proj": 2 * (2 + 2 + 2 + 2 + 2),
+    "convolutions": 2 * (2 + 2 + 2 + 2 + 2) + 2,
+    "in_proj": 4 + 1 + 4 + 1,
+}
+TRAFFIC = sum(FORWARD.values()) + sum(BACKWARD.values())
 
 
 def floor_seconds(d_model: int, n_layer: int, tokens: int, machine: dict[str, Any]) -> float:
@@ -45,7 +72,7 @@ def floor_seconds(d_model: int, n_layer: int, tokens: int, machine: dict[str, An
     products = (
         3 * 2 * (3 * d_model * e + 2 * e * (2 * rank + 2 * STATES)) / machine["bf16_flops_per_s"]
     )
-    memory = 3 * 25 * e / machine["copy_bytes_per_s"]
+    memory = TRAFFIC * e / machine["copy_bytes_per_s"]
     return tokens * n_layer * (scans + products + memory)
 
 
@@ -81,8 +108,9 @@ def peak_bytes(step: Callable[[], Any]) -> int:
 
 
 def measured(
-    preset: str, batch: int, length: int, seconds: float, machine: dict[str, Any]
+    preset: str, batch: int, length: int, seconds: float, machine: dict[str, Any], own: bool
 ) -> dict[str, Any]:
+    """A row of the table: the step of one network at one shape, ours and mamba-ssm's in turn."""
     settings = PRESETS[preset]
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(7, 11, (batch, length), generator=generator).to(DEVICE)
@@ -95,7 +123,7 @@ def measured(
         "peak_bytes": {},
     }
     networks: dict[str, nn.Module] = {"ours": settings.build(VOCABULARY, None, seed=0).to(DEVICE)}
-    if not isinstance(mamba_class(), str) and DEVICE == "cuda":
+    if not own and not isinstance(mamba_class(), str) and DEVICE == "cuda":
         networks["mamba_ssm"] = TwoCallCaduceus(settings.d_model, settings.n_layer, VOCABULARY).to(
             DEVICE
         )
@@ -107,7 +135,10 @@ def measured(
     row["times"] = interleaved(steps, seconds, least=3)
     for name, step in steps.items():
         if "ms" in row["times"][name]:
-            row["peak_bytes"][name] = peak_bytes(step)
+            try:
+                row["peak_bytes"][name] = peak_bytes(step)
+            except Exception as error:
+                row["peak_error"] = describe_error(error)
     row["mtok_per_s"] = {
         name: batch * length / t["ms"] / 1e3 for name, t in row["times"].items() if "ms" in t
     }
@@ -119,44 +150,78 @@ def measured(
     return row
 
 
+PRESETS_MEASURED = ("caduceus-ph-470k", "caduceus-ph-1.9m", "caduceus-ph-7.7m")
+
+
+def warm(length: int, only: str, rehearsal: bool) -> dict[str, Any]:
+    """One step of each size at one length; seconds of each, or the traceback."""
+    tiny = [("caduceus-ph-tiny", 2, 32)]
+    batch = max(1, 131072 // length)
+    sizes = [(p, batch, length) for p in PRESETS_MEASURED if only in ("", p)]
+    found: dict[str, Any] = {}
+    for preset, rows, steps in tiny if rehearsal else sizes:
+        start = time.monotonic()
+        try:
+            network = PRESETS[preset].build(VOCABULARY, None, seed=0).to(DEVICE)
+            tokens = torch.randint(7, 11, (rows, steps), device=DEVICE)
+            float(training_step(network, tokens, tokens > 8)())
+            found[preset] = time.monotonic() - start
+        except Exception as error:
+            found[preset] = describe_error(error)
+        print(preset, length, found[preset], flush=True)
+        if DEVICE == "cuda":
+            torch.cuda.empty_cache()
+    return found
+
+
+def warm_side_by_side(lengths: list[str], arguments: Any) -> int:
+    """`warm` for each length in a process of its own; how many of them failed."""
+    processes = []
+    for length in lengths:
+        out = arguments.out.with_name(f"{arguments.out.stem}-{length}.json")
+        command = [sys.executable, __file__, "--out", str(out), "--warm", length]
+        processes.append(subprocess.Popen(command + ["--rehearse"] * arguments.rehearse))
+    return sum(process.wait() != 0 for process in processes)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    arguments = read_arguments(
+        __doc__, machine=Path, seconds=120.0, own=False, warm="", only=""
     )
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--machine", type=Path, required=True)
-    parser.add_argument("--dry", action="store_true")
-    parser.add_argument("--seconds", type=float, default=120)
-    arguments = parser.parse_args()
+    lengths = [x for x in arguments.warm.split(",") if x]
+    if len(lengths) > 1:
+        sys.exit(warm_side_by_side(lengths, arguments))
+    require_kernels()
+    if lengths:
+        found = warm(int(lengths[0]), arguments.only, arguments.rehearse)
+        save(arguments.out, found)
+        sys.exit(any(isinstance(x, str) for x in found.values()))
     machine = json.loads(arguments.machine.read_text())
-    peer = mamba_class()
-    shapes = [(preset, batch, length) for batch, length in ((128, 1024), (16, 8192), (1, 131072))
-              for preset in ("caduceus-ph-470k", "caduceus-ph-1.9m",
-              "caduceus-ph-7.7m")]  # fmt: skip
-    if arguments.dry:
+    peer = "left out" if arguments.own else mamba_class()
+    # The most telling first; the longest rows are no longer the last.
+    shapes = [
+        (preset, batch, length)
+        for preset in PRESETS_MEASURED
+        for batch, length in ((128, 1024), (1, 131072), (16, 8192))
+    ]
+    if arguments.rehearse:
         shapes = [("caduceus-ph-tiny", 2, 32)]
     start, rows = time.monotonic(), []
+    result = {"peer": peer if isinstance(peer, str) else "mamba_ssm", "rows": rows}
     for i, (preset, batch, length) in enumerate(shapes):
         left = arguments.seconds - (time.monotonic() - start)
         if left < 0:
             break
-        rows.append(
-            measured(
-                preset,
-                batch,
-                length,
-                0.4 * left / (len(shapes) - i) if not arguments.dry else 0,
-                machine,
-            )
-        )
-        save(arguments.out, {"peer": peer if isinstance(peer, str) else "mamba_ssm", "rows": rows})
-        print(
-            {
-                k: rows[-1].get(k)
-                for k in ("preset", "length", "mtok_per_s", "ratio", "fraction", "peak_bytes")
-            },
-            flush=True,
-        )
+        most = 0.0 if arguments.rehearse else 0.4 * left / (len(shapes) - i)
+        try:
+            row = measured(preset, batch, length, most, machine, arguments.own)
+        except Exception as error:
+            row = {"preset": preset, "batch": batch, "length": length, "peak_bytes": {}}
+            row["error"] = describe_error(error)
+        rows.append(row)
+        save(arguments.out, result)
+        keys = ("preset", "length", "mtok_per_s", "ratio", "fraction", "peak_bytes")
+        print({k: row.get(k) for k in keys}, flush=True)
         if DEVICE == "cuda":
             torch.cuda.empty_cache()
 
