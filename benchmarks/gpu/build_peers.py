@@ -46,9 +46,7 @@ def patch_scan(folder: Path) -> None:
     kept = [line for line in setup.read_text().splitlines(True) if not LEFT_OUT.match(line)]
     setup.write_text("".join(kept))
     source = folder / "csrc" / "selective_scan"
-    forward, backward = (
-        source / f"selective_scan_{way}_kernel.cuh" for way in ("fwd", "bwd")
-    )
+    forward, backward = (source / f"selective_scan_{way}_kernel.cuh" for way in ("fwd", "bwd"))
     for name in FIXED:
         for path in (forward, backward):
             found = rf"BOOL_SWITCH\(params\.{name}, "
@@ -87,6 +85,7 @@ def build(source: Path, wheels: Path, jobs: int) -> None:
         site = Path(sysconfig.get_paths()["purelib"])
         headers = [str(p) for p in site.glob("nvidia/*/include")]
         force = {f"{name}_FORCE_BUILD": "TRUE" for name in ("MAMBA", "CAUSAL_CONV1D")}
+        force["LDFLAGS"] = "-Wl,--strip-all"  # four fifths of a library are its symbols
         environment = os.environ | force | {"MAX_JOBS": str(jobs), "CPATH": ":".join(headers)}
         command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-index", "--no-deps"]
         command += ["--no-build-isolation", "-w", str(wheels), str(folder)]

@@ -5,7 +5,7 @@
 #     benchmarks/gpu/fetch.sh build [FOLDER]   (the same, and mamba-ssm and causal-conv1d are compiled: minutes on a quiet machine)
 #
 # Where genodiff finds a package there, its wheel stays unused (packages.py). 64 MiB travel in all: polars is an old one, because
-# it is smaller. The peers need nvcc 13.0 here, and a Python 3.12 with the lent machine's torch: PYTHON312, by default a virtual
+# it is smaller, and the peers (25 MB) travel in call 2 alone, without it: QUEUE.md says what each call carries. The peers need nvcc 13.0 here, and a Python 3.12 with the lent machine's torch: PYTHON312, by default a virtual
 # environment that is made in $GENODIFF_GPU_CACHE (3 GB). Wheels that were built are kept there too, and not built again.
 # GENODIFF_GPU_FASTA=genome.fa.gz travels along, for the real run.
 set -eu
@@ -15,8 +15,8 @@ build=""
 to=${1:-.gpu}
 python=${PYTHON:-python3}
 cache=${GENODIFF_GPU_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/genodiff-gpu}
-mkdir -p "$to/wheels"
-rm -f "$to"/wheels/*.whl # two versions of one package would stop the install
+mkdir -p "$to/wheels" "$to/large" "$to/peers"
+rm -f "$to"/wheels/*.whl "$to"/large/*.whl "$to"/peers/*.whl # two versions of one package would stop the install
 if [ -d .git ] || [ -f .git ]; then
   exclude=$(git rev-parse --git-path info/exclude)
   grep -qs "^/.gpu/" "$exclude" || { mkdir -p "$(dirname "$exclude")" && echo "/.gpu/" >>"$exclude"; }
@@ -33,6 +33,8 @@ done
   polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' 'platformdirs>=4.3' 'pooch>=1.9' beartype importlib-metadata zipp \
   'typing-extensions>=4.14.1' lightning==2.6.6 'lightning-utilities>=0.15' einops \
   'pytest>=8.4' pluggy iniconfig 'hypothesis>=6.130' sortedcontainers 'pytest-xdist>=3.6' execnet
+
+mv "$to"/wheels/polars-*.whl "$to/large/"
 
 if [ -n "$build" ]; then
   mkdir -p "$cache/sources" "$cache/peers"
@@ -51,9 +53,7 @@ if [ -n "$build" ]; then
   "$PYTHON312" benchmarks/gpu/build_peers.py "$cache/sources" "$cache/peers" --jobs "${JOBS:-2}"
 fi
 if ls "$cache"/peers/*.whl >/dev/null 2>&1; then
-  mkdir -p "$to/wheels/always"
-  rm -f "$to"/wheels/always/*.whl
-  cp "$cache"/peers/*.whl "$to/wheels/always/"
+  cp "$cache"/peers/*.whl "$to/peers/"
 else
   echo "without the peers: benchmarks/gpu/fetch.sh build compiles them"
 fi

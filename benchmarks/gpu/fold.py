@@ -2,7 +2,10 @@
 
     python benchmarks/gpu/sass.py --json > sass.jsonl
     python benchmarks/gpu/fold.py --sass sass.jsonl    counts of one Triton, from any machine
-    python benchmarks/gpu/fold.py FOLDER               measurements: what run.sh brought back
+    python benchmarks/gpu/fold.py call-1.tar.gz ...    measurements: what run.sh brought back
+
+Archives and folders are folded in their order, and a call that was cut off with what it has. Of a
+stage that stands in two of them, the later one counts.
 
 A count replaces those of its Triton, a measurement that of its device.
 """
@@ -10,18 +13,21 @@ A count replaces those of its Triton, a measurement that of its device.
 import argparse
 import json
 import subprocess
+import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from genodiff.io.atomic import write_text
 
 HERE = Path(__file__).resolve().parent
+NAMES = "probe machine parity scan step choices timeline peers resume genome".split()
 MEASURED = "3.6.0"  # the Triton of the GPU machine (torch 2.11), whose counts stand in full
 HEAD = """# GPU
 
 The Triton kernels of the selective scan, the convolution and the mixer
 (`genodiff/kernels/triton/`). Counts come from machine code, compiled for sm_90 and taken apart on a
-machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in one call on the GPU. All
+machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in three calls on the GPU. All
 figures: `results.jsonl`. Written by `benchmarks/gpu/fold.py`.
 """
 QUEUE = """
@@ -30,7 +36,7 @@ QUEUE = """
 No GPU was at hand when these kernels were written. What is known of them: every output and gradient
 agrees with the naive scan under Triton's interpreter and as compiled sm_90 PTX in an emulated warp
 (`tests/kernels/test_triton*.py`), and the counts above. In the queue, with `fetch.sh` and then
-`run.sh` on an H100 or H200:
+`run.sh 1`, `2` and `3` on an H100 or H200:
 
 - the GPU tests (`pytest -m gpu tests/kernels`), errors in float32 and bfloat16, the same bits twice
   (`parity.py`);
@@ -184,7 +190,7 @@ def measured(found: dict[str, Any]) -> str:
     text = f"""
 ## Measured: {machine.get("device", "a GPU")}
 
-Commit {found["commit"]}; `bash benchmarks/gpu/run.sh`; torch {machine.get("torch")}, Triton
+Commit {found["commit"]}; `bash benchmarks/gpu/run.sh 1|2|3`; torch {machine.get("torch")}, Triton
 {machine.get("triton")}, driver and clocks {machine.get("driver")}; copies {copies:.2f} TB/s,
 bfloat16 products {products:.0f} TFLOP/s.
 """
@@ -215,13 +221,12 @@ bfloat16 products {products:.0f} TFLOP/s.
                 + "; ".join(f"{k} {v.get('ms', v.get('error'))}" for k, v in choices.items())
                 + ".\n"
             )
-    rows = [r for r in found.get("parity", {}).get("rows", []) if "float32" in r]
+    rows = [r for r in found.get("parity", {}).get("rows", []) if "bfloat16 repeats" in r]
     if rows:
-        passed = found["parity"]["self_test"] or "passed"
-        text += "\nErrors against float64, the largest over outputs and gradients; self-test: "
-        shapes = ["batch", "length", "channels", "decay", "reverse", "segments"]
+        text += "\nErrors against float64, the largest over outputs and gradients"
+        shapes = ["kind", "batch", "length", "channels", "decay", "reverse", "segments"]
         errors = ["float32", "float32, fast exp", "float32, unsplit", "bfloat16"]
-        text += f"{passed}.\n\n" + table(
+        text += ".\n\n" + table(
             [*shapes, *(name.removeprefix("float32, ") for name in errors), "same bits"],
             [
                 [r[k] for k in shapes]
@@ -230,21 +235,53 @@ bfloat16 products {products:.0f} TFLOP/s.
                 for r in rows
             ],
         )
-    if "train" in found:
-        t = found["train"]
+    lost = [r for r in found.get("parity", {}).get("rows", []) if "error" in r]
+    lost += [r for r in found.get("stages", []) if r.get("code")]
+    text += "".join(f"\nFailed: {json.dumps(r)[:300]}\n" for r in lost)
+    if "resume" in found:
+        t = found["resume"]
         text += (
-            f"\nTraining: `{t['command']}`: {t.get('seconds', 0):.0f} s; stopped at step "
-            f"{t.get('stopped', {}).get('after_step')} and "
+            f"\nResumed: `{t['command']}`: stopped at step "
+            f"{t.get('stopped', {}).get('after_step')}, the same bits: {t.get('same_bits')}.\n"
         )
-        text += f"resumed, the same bits: {t.get('same_bits')}.\n"
+    if "genome" in found:
+        t = found["genome"]
+        bits = next((r["valid_bits"] for r in t.get("metrics", [])[::-1] if r["valid_bits"]), None)
+        text += (
+            f"\nTrained: `{t['command']}`: {t.get('tokens', 0):,} tokens, "
+            f"{t.get('tokens_per_s', 0):,.0f} a second; validation: {bits} bits per base.\n"
+        )
     return text
+
+
+def gather(paths: list[Path]) -> dict[str, Any]:
+    """What the stages of some calls found. Exits where a call was a rehearsal."""
+    found: dict[str, Any] = {"kind": "gpu", "commit": "unknown", "stages": []}
+    for path in paths:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = path
+            if path.is_file():
+                with tarfile.open(path) as archive:
+                    archive.extractall(scratch, filter="data")
+                folder = next(Path(scratch).iterdir())
+            for name in NAMES:
+                file = folder / f"{name}.json"
+                found |= {name: json.loads(file.read_text())} if file.exists() else {}
+            for line in lines(folder / "steps.jsonl"):
+                if line.get("rehearsal"):
+                    raise SystemExit(f"{path}: a rehearsal measures nothing: not folded")
+                if "commit" in line:
+                    found["commit"] = line["commit"]
+                else:
+                    found["stages"].append(line)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("found", type=Path, nargs="*")
     parser.add_argument("--sass", type=Path)
     parser.add_argument(
         "--to", type=Path, default=HERE, help="where results.jsonl and RESULTS.md are"
@@ -255,16 +292,8 @@ def main() -> None:
         counts = [{"kind": "sass", "commit": commit()} | row for row in lines(arguments.sass)]
         counted = {row["triton"] for row in counts}
         results = counts + [r for r in results if r["kind"] != "sass" or r["triton"] not in counted]
-    if arguments.folder:
-        found: dict[str, Any] = {"kind": "gpu", "commit": "unknown"}
-        for name in ("machine", "parity", "scan", "step", "train"):
-            path = arguments.folder / f"{name}.json"
-            found |= {name: json.loads(path.read_text())} if path.exists() else {}
-        found |= next(
-            (line for line in lines(arguments.folder / "steps.jsonl") if "commit" in line), {}
-        )
-        if found.get("machine", {}).get("dry"):
-            raise SystemExit("a dry run measures nothing: not folded")
+    if arguments.found:
+        found = gather(arguments.found)
         device = found.get("machine", {}).get("device")
         results = [
             r for r in results if r["kind"] != "gpu" or r.get("machine", {}).get("device") != device

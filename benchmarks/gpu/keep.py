@@ -1,6 +1,6 @@
 """Copies what is worth keeping of a run: weights, figures, provenance, and no checkpoints.
 
-    python benchmarks/gpu/keep.py RUN FOLDER
+python benchmarks/gpu/keep.py RUN FOLDER
 """
 
 import shutil

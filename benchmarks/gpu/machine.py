@@ -133,7 +133,9 @@ def ceilings(rehearse: bool) -> dict[str, float]:
     x = torch.empty(n // 4, device=DEVICE).uniform_()
     y = torch.empty_like(x)
     a, b = (torch.randn(m, m, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
-    found = interleaved({"copy": lambda: y.copy_(x), "product": lambda: a @ b}, 0.1 if rehearse else 2.0)
+    found = interleaved(
+        {"copy": lambda: y.copy_(x), "product": lambda: a @ b}, 0.1 if rehearse else 2.0
+    )
     return {
         "copy_bytes_per_s": 2 * n / (found["copy"]["ms"] / 1e3),
         "bf16_flops_per_s": 2 * m**3 / (found["product"]["ms"] / 1e3),

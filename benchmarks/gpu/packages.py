@@ -1,11 +1,11 @@
 """Installs what the lent machine lacks from the wheels that travelled along, and nothing else.
 
-    python benchmarks/gpu/packages.py WHEELS SITE
+    python benchmarks/gpu/packages.py CARRIED SITE
 
-A wheel of WHEELS is installed where its distribution is missing or older than the wheel; one of
-WHEELS/always, whatever is there. SITE is a folder for PYTHONPATH; what stands in it is not
-installed again. Says what it did, and what `import genodiff` still lacks. Needs only Python and
-pip.
+A wheel of CARRIED/wheels or CARRIED/large is installed where its distribution is missing or older
+than the wheel; one of CARRIED/peers, whatever is there. SITE is a folder for PYTHONPATH; what
+stands in it is not installed again. Says what it did, and what `import genodiff` still lacks. Needs
+only Python and pip.
 """
 
 import subprocess
@@ -34,8 +34,8 @@ def order_version(text: str) -> tuple[int, ...]:
 
 def choose_wheels(folder: Path) -> list[Path]:
     """The wheels that have to be installed here."""
-    chosen = sorted((folder / "always").glob("*.whl"))
-    for path in sorted(folder.glob("*.whl")):
+    chosen = sorted((folder / "peers").glob("*.whl"))
+    for path in sorted([*(folder / "wheels").glob("*.whl"), *(folder / "large").glob("*.whl")]):
         name, number = name_wheel(path)
         try:
             here = version(name)

@@ -1,6 +1,6 @@
 """What the lent machine is and has, in ten seconds: first of all, so that a surprise is seen early.
 
-    python benchmarks/gpu/probe.py --out FILE
+python benchmarks/gpu/probe.py --out FILE
 """
 
 import argparse
@@ -51,7 +51,7 @@ def find_version(name: str) -> str | None:
 
 
 def try_import(name: str) -> str:
-    """"ok", "missing", or the traceback of an import that fails."""
+    """ "ok", "missing", or the traceback of an import that fails."""
     try:
         if find_spec(name) is None:
             return "missing"

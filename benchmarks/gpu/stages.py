@@ -27,7 +27,7 @@ class GpuCall(NamedTuple):
 
 
 def measure(name: str, about: str, seconds: int, script: str, tiny: str = "") -> Stage:
-    """A stage of a script of this folder, which writes NAME.json; `tiny` are a rehearsal's flags."""
+    """A stage of a script here, which writes NAME.json; `tiny` are a rehearsal's flags."""
     command = f"{{python}} {{here}}/{script} --out {{results}}/{name}.json"
     return Stage(name, about, seconds, command, f"{command} --rehearse {tiny}")
 
@@ -43,7 +43,7 @@ PYTEST = "{python} -m pytest -q -p no:cacheprovider -W default"
 NO_PLUGINS = (("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"),)
 INSTALL = Stage(
     "packages", "what the machine lacks is installed", 90,
-    "{python} {here}/packages.py {carried}/wheels {work}/site",
+    "{python} {here}/packages.py {carried} {work}/site",
 )  # fmt: skip
 UNPACK = Stage(
     "unpack", "kernels that an earlier call compiled", 20,

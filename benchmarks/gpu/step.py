@@ -6,8 +6,8 @@ mamba-ssm, at three sizes and lengths.
 
 A step is the network on masked tokens, cross-entropy on the masked ones, backward, clipping at 1,
 fused AdamW; 131,072 tokens a step. `--own` leaves mamba-ssm out. `--warm` makes one step of each
-size at these lengths, so that their kernels are compiled, a process for each length. The floor is the sum, not the largest, of three times per token and layer, forward and backward
-together:
+size at these lengths, so that their kernels are compiled, a process for each length. The floor is
+the sum, not the largest, of three times per token and layer, forward and backward together:
 
     scans     2 directions · E channels · (136 + 341) cycles of a scheduler for 32 channels, at
               1.755 GHz (counted in the machine code)
@@ -185,9 +185,7 @@ def warm_side_by_side(lengths: list[str], arguments: Any) -> int:
 
 
 def main() -> None:
-    arguments = read_arguments(
-        __doc__, machine=Path, seconds=120.0, own=False, warm="", only=""
-    )
+    arguments = read_arguments(__doc__, machine=Path, seconds=120.0, own=False, warm="", only="")
     lengths = [x for x in arguments.warm.split(",") if x]
     if len(lengths) > 1:
         sys.exit(warm_side_by_side(lengths, arguments))

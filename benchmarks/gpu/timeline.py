@@ -48,7 +48,9 @@ def profile_steps(preset: str, batch: int, length: int, rehearsal: bool) -> dict
     rows = profiled.key_averages()
     on_gpu = [r for r in rows if r.device_type != torch.autograd.DeviceType.CPU]
     on_gpu.sort(key=lambda r: -r.self_device_time_total)
-    host = sum(r.self_cpu_time_total for r in rows if r.device_type not in {r.device_type for r in on_gpu})
+    host = sum(
+        r.self_cpu_time_total for r in rows if r.device_type not in {r.device_type for r in on_gpu}
+    )
     waits = {r.key: r.count / STEPS for r in rows if "ynchronize" in r.key or "item" in r.key}
     found |= {
         "gpu_ms": sum(r.self_device_time_total for r in on_gpu) / STEPS / 1e3,
@@ -56,7 +58,11 @@ def profile_steps(preset: str, batch: int, length: int, rehearsal: bool) -> dict
         "launches": sum(r.count for r in on_gpu) / STEPS,
         "waits": waits,
         "kernels": [
-            {"name": r.key[:120], "ms": r.self_device_time_total / STEPS / 1e3, "calls": r.count / STEPS}
+            {
+                "name": r.key[:120],
+                "ms": r.self_device_time_total / STEPS / 1e3,
+                "calls": r.count / STEPS,
+            }
             for r in on_gpu[:SHOWN]
         ],
     }

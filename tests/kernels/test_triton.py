@@ -233,17 +233,3 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
     assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
     assert rows["scan_backward", "bf16"]["slots_per_step"] < 360
     assert all(row["shared"] == 0 for row in rows.values() if "plain" not in row["kernel"])
-
-
-@pytest.mark.slow
-def test_the_gpu_run_says_dry_what_it_would_measure(tmp_path: Path) -> None:
-    """The control flow of one step of it; the whole of `run.sh --dry` takes minutes."""
-    root = Path(__file__).resolve().parents[2]
-    out = tmp_path / "parity.json"
-    command = [sys.executable, "benchmarks/gpu/parity.py", "--dry", "--out", str(out)]
-    done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, timeout=120, env=compiling()
-    )
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(out.read_text())["rows"]
-    assert all(row["float32 repeats"] and max(row["float32"].values()) < 1e-5 for row in rows)

@@ -1,0 +1,81 @@
+"""The three calls on a lent GPU (`benchmarks/gpu`): stages, deadlines, archives, and refusals."""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GPU = Path(__file__).resolve().parents[1] / "benchmarks" / "gpu"
+STAGES = """
+from stages import GpuCall, Stage
+FAILS = "{python} -c 'import sys; print(1); sys.exit(3)'"
+SLOW = "{python} -c 'import time; print(2, flush=True); time.sleep(60)'"
+LAST = "{python} -c 'open(r\\"{results}/last.json\\", \\"w\\").write(\\"[4]\\")'"
+CALLS = {1: GpuCall("a try", 60, (
+    Stage("fails", "", 20, FAILS), Stage("slow", "", 4, SLOW), Stage("last", "", 20, LAST),
+))}
+"""
+
+
+def call(tmp_path: Path, *code: str) -> subprocess.CompletedProcess[str]:
+    """A call with stages of our own."""
+    names = {f"GENODIFF_GPU_{n}": str(tmp_path / n.lower()) for n in ("OUT", "WORK", "CARRIED")}
+    text = "\n".join((f"import sys; sys.path.insert(0, {str(GPU)!r})", *code))
+    return subprocess.run(
+        [sys.executable, "-c", text + "\ncall.main()", "1"],
+        capture_output=True, text=True, timeout=120, env=os.environ | names,
+    )  # fmt: skip
+
+
+def read_archive(path: Path) -> dict[str, str]:
+    with tarfile.open(path) as archive:
+        files = {m.name: archive.extractfile(m) for m in archive.getmembers() if m.isfile()}
+        return {name.split("/")[-1]: f.read().decode() for name, f in files.items() if f}
+
+
+def test_a_stage_that_fails_or_hangs_is_recorded_and_the_rest_goes_on(tmp_path: Path) -> None:
+    done = call(tmp_path, STAGES, "import call; call.CALLS = CALLS")
+    assert done.returncode == 1, done.stderr
+    found = read_archive(tmp_path / "out" / "call-1.tar.gz")
+    first, *rows = map(json.loads, found["steps.jsonl"].splitlines())
+    assert first["call"] == 1
+    assert [(r["stage"], r.get("why")) for r in rows] == [
+        ("fails", None), ("slow", "out of time"), ("last", None),
+    ]  # fmt: skip
+    assert rows[0]["code"] == 3
+    assert found["last.json"] == "[4]"
+    assert found["slow.log"] == "2\n"
+
+
+def test_every_stage_runs_a_script_that_is_there_and_a_call_ends_in_ten_minutes() -> None:
+    code = "import stages, json; print(json.dumps({n: c for n, c in stages.CALLS.items()}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=GPU, capture_output=True, text=True, check=True
+    )
+    calls: dict[str, Any] = json.loads(done.stdout)
+    assert sorted(calls) == ["1", "2", "3"]
+    for _, seconds, stages in calls.values():
+        assert seconds < 600
+        for name, about, most, command, *_ in stages:
+            assert name
+            assert about
+            assert most > 0
+            scripts = [w for w in command.split() if w.startswith("{here}/")]
+            assert all((GPU / w.removeprefix("{here}/")).is_file() for w in scripts), command
+
+
+@pytest.mark.parametrize("script", ["parity", "scan", "step", "timeline", "machine", "peers"])
+@pytest.mark.slow
+def test_without_a_gpu_nothing_is_measured(script: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(GPU / f"{script}.py"), "--out", str(tmp_path / "x.json")],
+        capture_output=True, text=True, env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    assert "no CUDA device" in done.stderr
+    assert not (tmp_path / "x.json").exists()
