@@ -25,6 +25,7 @@ _DOOR = {
     "compare": "genodiff.api.compare",
     "deletion_effect": "genodiff.api.effects",
     "demo": "genodiff.api.demo",
+    "dependencies": "genodiff.api.dependencies",
     "doctor": "genodiff.api.doctor",
     "embed": "genodiff.api.embed",
     "evaluate": "genodiff.api.evaluate",
@@ -33,6 +34,7 @@ _DOOR = {
     "finetune": "genodiff.api.finetune",
     "import_checkpoint": "genodiff.api.checkpoint",
     "insertion_effect": "genodiff.api.effects",
+    "ism": "genodiff.api.ism",
     "judge": "genodiff.api.judge",
     "list_recipes": "genodiff.api.data",
     "load": "genodiff.api.load",
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from genodiff.api.data import list_recipes as list_recipes
     from genodiff.api.data import train_tokenizer as train_tokenizer
     from genodiff.api.demo import demo as demo
+    from genodiff.api.dependencies import dependencies as dependencies
     from genodiff.api.doctor import doctor as doctor
     from genodiff.api.effects import deletion_effect as deletion_effect
     from genodiff.api.effects import insertion_effect as insertion_effect
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune
     from genodiff.api.finetuned import FinetunedModel as FinetunedModel
+    from genodiff.api.ism import ism as ism
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
     from genodiff.api.merge import merge as merge

@@ -30,6 +30,11 @@ class FinetunedModel(Model):
         return f"<genodiff.FinetunedModel {self.path}{labels}>"
 
     @property
+    def fitted(self) -> FittedModel:
+        """The model as inner functions take it."""
+        return self._fitted
+
+    @property
     def path(self) -> Path:
         """The unit's folder."""
         return self._fitted.folder

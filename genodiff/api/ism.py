@@ -1,0 +1,236 @@
+"""Saturation mutagenesis in a file: `genodiff.ism`."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from genodiff.api.machine import choose_device
+from genodiff.api.map_output import (
+    MapTarget,
+    check_map_options,
+    check_picture,
+    finish_map,
+    gather_rows,
+    identify_genome,
+)
+from genodiff.errors import UsageError
+from genodiff.io.target import is_stream
+from genodiff.scoring.map_format import find_map_format
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from genodiff.api.model import Model
+    from genodiff.finetuning.oracle import FittedOracle
+    from genodiff.scoring.map_files import SaturationMap
+    from genodiff.scoring.map_regions import MapRegion
+    from genodiff.scoring.variant_windows import Contigs
+
+_WORDS = {
+    None: "log p(base) − log p(reference), given all others",
+    "regression": "change of the predicted value",
+    "class": "change of the log-odds of {}",
+}
+
+
+def ism(
+    run: str | Path,
+    sequences: Any,
+    *,
+    out: str | Path,
+    bed: str | Path | None = None,
+    region: Sequence[str] = (),
+    label: str | None = None,
+    context: int | None = None,
+    unit: Literal["nats", "bits"] = "nats",
+    batch_size: int = 8,
+    device: str = "auto",
+    plan: bool = False,
+    fresh: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write the scores of every substitution of regions to `out`; what its sidecar says.
+
+    `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
+    inclusive) or `bed` say which part; without them each sequence is a region. `out` ends in .tsv,
+    .parquet, .npz, .svg or .html; "-" is a table on stdout.
+
+    A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
+    score --exact` gives for the same SNV. `context` is in bases (default: the trained length). With
+    a fine-tuned model it is the change of the log-odds of the class `label`, or of the value of a
+    regression, of the region by itself.
+
+    Rows are kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh`
+    starts anew. With `plan` nothing is computed, and evaluations are counted. `force` replaces a
+    file that genodiff did not write. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `MachineError`.
+    """
+    check_map_options(unit, context, batch_size)
+    target = MapTarget(str(out), find_map_format(out), fresh, force)
+    target.check((bed, sequences if isinstance(sequences, str | Path) else None))
+    device = choose_device(device)
+    from genodiff.api.load import load
+    from genodiff.scoring.map_regions import list_map_regions, open_contigs
+    from genodiff.scoring.saturation import LONGEST, count_saturation
+
+    began = time.monotonic()
+    with open_contigs(sequences) as genome:
+        regions = list_map_regions(genome, region, bed, longest=LONGEST)
+        check_picture(target.ending, regions)
+        model = load(run, device=device)
+        oracle = open_oracle(model, regions, label, context, batch_size)
+        evaluations = count_saturation(regions, oracle=oracle is not None)
+        sites = sum(len(one.letters) for one in regions)
+        if plan:
+            files = [target.path] if is_stream(target.path) else [target.path, f"{out}.json"]
+            return {
+                "regions": len(regions), "sites": sites, "evaluations": evaluations, "files": files
+            }  # fmt: skip
+
+        def rows(skip: int) -> Iterator[bytes]:
+            found = _score(model, oracle, genome, regions, context, batch_size, skip)
+            return (row.tobytes() for row in found)
+
+        about = {
+            "checkpoint": model.digest, "label": label,
+            "context": None if oracle else context or model.config.data.seq_len,
+        }  # fmt: skip
+        identity = identify_genome(genome)
+        request = {"ism": about, "genome": identity, "regions": [one[:4] for one in regions]}
+        kept = gather_rows(target, request, sites, rows, "sites")
+        maps = _split(regions, kept, unit, oracle)
+        score = describe_score(oracle, label)
+        told = {
+            **about, "score": score, "unit": find_unit(oracle, unit), "sites": sites,
+            "scored": sum(int((one.columns >= 0).sum()) for one in regions),
+            "evaluations": evaluations,
+        }  # fmt: skip
+        return finish_map(
+            target, lambda: _write(target, maps, told, str(run)), told, run=run,
+            sequences=sequences, genome=identity, regions=regions, device=device, began=began,
+        )  # fmt: skip
+
+
+def open_oracle(
+    model: Model,
+    regions: Sequence[MapRegion],
+    label: str | None,
+    context: int | None,
+    batch_size: int,
+) -> FittedOracle | None:
+    """The oracle of a fine-tuned model; None for a run, whose own score is taken.
+
+    Raises `UsageError` for options of the other kind of model.
+    """
+    from genodiff.api.finetuned import FinetunedModel
+    from genodiff.finetuning.oracle import FittedOracle
+    from genodiff.scoring.variant_scores import check_model
+
+    if not isinstance(model, FinetunedModel):
+        check_model(model.trained)
+        if label is not None:
+            raise UsageError("--label is of a fine-tuned model", fix="leave it out")
+        return None
+    if context is not None:
+        what = "a fine-tuned model reads the region by itself, without context"
+        raise UsageError(what, fix="leave --context out, and give a longer region")
+    oracle = FittedOracle(model.fitted, label, batch_size=batch_size)
+    oracle.check([len(one.letters) for one in regions])
+    return oracle
+
+
+def find_unit(oracle: FittedOracle | None, unit: str) -> str:
+    """The unit of the scores: of a regression that of its labels."""
+    return "label" if oracle is not None and oracle.is_regression else unit
+
+
+def describe_score(oracle: FittedOracle | None, label: str | None) -> str:
+    """What a score is, in words."""
+    if oracle is None:
+        return str(_WORDS[None])
+    return _WORDS["regression" if oracle.is_regression else "class"].format(label)
+
+
+def map_saturation(
+    model: Model,
+    sequences: Any,
+    *,
+    bed: str | Path | None,
+    region: Sequence[str],
+    label: str | None,
+    context: int | None,
+    unit: str,
+    batch_size: int,
+) -> list[SaturationMap]:
+    """What `genodiff.Model.ism` gives, for each region."""
+    check_map_options(unit, context, batch_size)
+    from genodiff.scoring.map_regions import list_map_regions, open_contigs
+    from genodiff.scoring.saturation import LONGEST
+
+    with open_contigs(sequences) as genome:
+        regions = list_map_regions(genome, region, bed, longest=LONGEST)
+        oracle = open_oracle(model, regions, label, context, batch_size)
+        rows = _score(model, oracle, genome, regions, context, batch_size, 0)
+        return _split(regions, [row.tobytes() for row in rows], unit, oracle)
+
+
+def _score(
+    model: Model,
+    oracle: FittedOracle | None,
+    genome: Contigs,
+    regions: Sequence[MapRegion],
+    context: int | None,
+    batch_size: int,
+    skip: int,
+) -> Iterator[NDArray[np.float64]]:
+    from genodiff.scoring.saturation import score_oracle, score_saturation
+
+    if oracle is not None:
+        return score_oracle(oracle, regions, skip=skip)
+    return score_saturation(
+        model.trained, genome, regions, context=context, batch_size=batch_size, skip=skip
+    )
+
+
+def _split(
+    regions: Sequence[MapRegion], rows: Sequence[bytes], unit: str, oracle: FittedOracle | None
+) -> list[SaturationMap]:
+    import numpy as np
+
+    from genodiff.scoring.map_files import SaturationMap
+
+    scores = np.frombuffer(b"".join(rows)).reshape(-1, 4)
+    scale = math.log(2) if find_unit(oracle, unit) == "bits" else 1.0
+    maps, at = [], 0
+    for one in regions:
+        n = len(one.letters)
+        maps.append(SaturationMap(one, scores[at : at + n].T / scale))
+        at += n
+    return maps
+
+
+def _write(
+    target: MapTarget, maps: Sequence[SaturationMap], told: dict[str, Any], run: str
+) -> None:
+    from genodiff.io import atomic
+    from genodiff.scoring.map_files import (
+        make_saturation_frame,
+        stack_saturation,
+        write_arrays,
+        write_frame,
+    )
+
+    if target.ending == ".npz":
+        write_arrays(target.path, stack_saturation(maps))
+    elif target.ending in (".tsv", ".parquet"):
+        write_frame(target.path, make_saturation_frame(maps))
+    else:
+        from genodiff.reports.ism_page import draw_ism_picture, render_ism_page
+
+        draw = draw_ism_picture if target.ending == ".svg" else render_ism_page
+        atomic.write_text(target.path, draw(maps, told, run))

@@ -1,0 +1,169 @@
+"""What `genodiff ism` and `genodiff dependencies` share: the request, its rows, and its files."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genodiff import __version__
+from genodiff.errors import UsageError
+from genodiff.io.target import check_target, describe_file, is_own_file, is_stream
+
+if TYPE_CHECKING:
+    from genodiff.scoring.map_regions import MapRegion
+    from genodiff.scoring.variant_windows import Contigs
+
+UNITS = ("nats", "bits")
+MOST_DRAWN = 20_000
+"""Bases of all regions of one page."""
+
+
+@dataclass(frozen=True)
+class MapTarget:
+    """Where a map goes, and what may be replaced there."""
+
+    path: str
+    ending: str
+    fresh: bool
+    force: bool
+
+    @property
+    def journal(self) -> Path:
+        """Where its rows are kept until it is there."""
+        return Path(f"{self.path}.partial")
+
+    def check(self, inputs: Iterable[str | Path | None]) -> None:
+        """Raises `UsageError` for a foreign file or an input, `MachineError` for no place."""
+        from genodiff.scoring.row_journal import read_map_request
+
+        given = list(inputs)
+
+        def ours(_: Path) -> bool:
+            return read_map_request(self.journal) is not None or is_own_file(self.path)
+
+        check_target(self.path, force=self.force, inputs=given, known=ours)
+        if not is_stream(self.path):
+            check_target(f"{self.path}.json", force=self.force, inputs=given)
+
+
+def check_map_options(unit: str, context: int | None, batch_size: int) -> None:
+    """Raises `UsageError` for options that cannot be meant, without importing torch."""
+    if unit not in UNITS:
+        raise UsageError(f"--unit {unit} is none of {', '.join(UNITS)}", fix="give one of these")
+    if context is not None and context < 2:
+        raise UsageError(f"--context {context} is no length", fix="give bases, 2 or more")
+    if batch_size < 1:
+        raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
+
+
+def check_picture(ending: str, regions: Sequence[MapRegion]) -> None:
+    """Raises `UsageError` for regions that one picture cannot hold."""
+    bases = sum(len(region.letters) for region in regions)
+    if ending == ".svg" and len(regions) > 1:
+        what = f"a .svg is of one region, and there are {len(regions):,}"
+        raise UsageError(what, fix="give one region, or --out x.html for all on one page")
+    if ending in (".svg", ".html") and bases > MOST_DRAWN:
+        what = f"{bases:,} bases are more than the {MOST_DRAWN:,} that a picture holds"
+        raise UsageError(what, fix="give fewer regions, or a .npz, .parquet or .tsv")
+
+
+def identify_genome(genome: Contigs) -> str:
+    """The sha256 of a FASTA file, or of sequences in memory."""
+    from genodiff.io.identity import sha256_json
+
+    known = getattr(genome, "sha256", None)
+    if isinstance(known, str):
+        return known
+    letters = {
+        name: genome.fetch(name, 0, n).decode("latin-1") for name, n in genome.contigs.items()
+    }
+    return sha256_json(letters)
+
+
+def gather_rows(
+    target: MapTarget,
+    request: Mapping[str, Any],
+    total: int,
+    rows: Callable[[int], Iterator[bytes]],
+    noun: str,
+) -> list[bytes]:
+    """All rows, those that a broken call kept included; the kept file stays for `finish_map`.
+
+    `rows` gives the rows after so many. Raises `UsageError` where OUT.partial is foreign.
+    """
+    from genodiff.io.identity import sha256_json
+    from genodiff.scoring.row_journal import RowJournal
+
+    with ExitStack() as stack:
+        folder = (
+            stack.enter_context(tempfile.TemporaryDirectory()) if is_stream(target.path) else ""
+        )
+        path = f"{folder}/rows" if folder else target.journal
+        journal = RowJournal(path, sha256_json({**request, "version": __version__}))
+        journal.check(fresh=target.fresh, force=target.force)
+        if target.fresh:
+            journal.start_anew()
+        stack.callback(journal.close)
+        for row in show_progress(rows(journal.kept), journal.kept, total, noun):
+            journal.append(row)
+        return list(journal.rows())
+
+
+def show_progress(rows: Iterator[bytes], kept: int, total: int, noun: str) -> Iterator[bytes]:
+    """`rows`, with a line of progress that says how long it will take."""
+    from genodiff.io.progress import ProgressDisplay, format_duration
+
+    done, first = kept, 0.0
+    with ProgressDisplay() as display:
+        for row in rows:
+            yield row
+            done += 1
+            text = f"mapped {done:,} of {total:,} {noun}"
+            if not first:  # all that is read and compiled before it is over by then
+                first = time.monotonic()
+            elif time.monotonic() > first:
+                pace = (done - kept - 1) / (time.monotonic() - first)
+                text += f" · {format_duration((total - done) / pace)} to go"
+            display.show(text, done, total)
+
+
+def finish_map(
+    target: MapTarget,
+    write: Callable[[], None],
+    told: Mapping[str, Any],
+    *,
+    run: str | Path,
+    sequences: Any,
+    genome: str,
+    regions: Sequence[MapRegion],
+    device: str,
+    began: float,
+) -> dict[str, Any]:
+    """Write the file and its sidecar, which is returned; the kept rows are removed."""
+    from genodiff.io import atomic
+    from genodiff.io.identity import stamp_time
+    from genodiff.io.sequences import is_file
+
+    write()
+    stream = is_stream(target.path)
+    summary = {
+        "genodiff": __version__, "out": target.path, "format": target.ending[1:],
+        "file": None if stream else describe_file(target.path), "model": str(run), **told,
+        "fasta": {"path": str(sequences) if is_file(sequences) else None, "sha256": genome},
+        "regions": [
+            {"name": one.name, "contig": one.contig, "start": one.start, "end": one.end}
+            for one in regions
+        ],
+        "device": device, "argv": sys.argv,
+        "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
+    }  # fmt: skip
+    if not stream:
+        atomic.write_json(f"{target.path}.json", summary)
+        target.journal.unlink(missing_ok=True)
+    return summary

@@ -1,0 +1,96 @@
+"""Saturation mutagenesis: every base of a region to every other, as table, arrays or picture.
+
+The score of a substitution is log p(base) - log p(reference), given all other bases: positive where
+the model finds the other base likelier. With a fine-tuned model it is the change of what the model
+predicts. The same command goes on where an interrupted one was.
+"""
+
+import json as json_module
+import logging
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from genodiff.api.ism import ism as write_map
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    Json,
+    ModelPath,
+    Plan,
+    stop_on_sigterm,
+)
+from genodiff.cli.map_flags import (
+    Fresh,
+    MapBed,
+    MapContext,
+    MapFasta,
+    MapRegions,
+    WindowBatch,
+    check_map_output,
+)
+from genodiff.io.progress import format_duration
+
+_log = logging.getLogger("genodiff")
+
+
+def ism(
+    *,
+    run: ModelPath,
+    fasta: MapFasta,
+    out: Annotated[
+        str,
+        OUTPUT,
+        Parameter(help=".tsv, .parquet, .npz, .svg or .html; - for a table on stdout."),
+    ],
+    region: MapRegions = None,
+    bed: MapBed = None,
+    label: Annotated[
+        str | None, Parameter(help="Of a fine-tuned classifier: the class whose log-odds change.")
+    ] = None,
+    context: MapContext = None,
+    unit: Annotated[Literal["nats", "bits"], Parameter(help="Unit of scores.")] = "nats",
+    batch_size: WindowBatch = 8,
+    fresh: Fresh = False,
+    json: Json = False,
+    plan: Plan = False,
+    force: Force = False,
+    common: Common = Common(),
+) -> None:
+    """Write the scores of all substitutions of regions."""
+    common.prepare()
+    check_map_output(out, json=json, plan=plan)
+    with stop_on_sigterm():
+        told = write_map(
+            run,
+            Path(fasta),  # a string of DNA letters would be a sequence
+            out=out,
+            bed=bed,
+            region=region or (),
+            label=label,
+            context=context,
+            unit=unit,
+            batch_size=batch_size,
+            device=common.device,
+            plan=plan,
+            fresh=fresh,
+            force=force,
+        )
+    if json:
+        print(json_module.dumps(told))
+    elif plan:
+        print("\n".join(f"{key:<11} {_say(value)}" for key, value in told.items()))
+    if not plan:
+        _log.info(
+            "%s: %s sites of %s, in %s",
+            out,
+            f"{told['scored']:,}",
+            f"{len(told['regions']):,} region{'s' * (len(told['regions']) > 1)}",
+            format_duration(told["seconds"]),
+        )
+
+
+def _say(value: object) -> str:
+    return " ".join(value) if isinstance(value, list) else f"{value:,}"

@@ -1,0 +1,61 @@
+"""The page of maps: pictures with a line that says what lies under the pointer."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from genodiff import __version__
+from genodiff.reports.template import render_template
+
+_TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}
+
+
+def encode_numbers(values: NDArray[Any]) -> str:
+    """The bytes of an array, as the page's script reads them."""
+    return base64.b64encode(values.tobytes()).decode()
+
+
+def render_map_page(
+    verb: str, run: str, told: Mapping[str, Any], sections: Sequence[Mapping[str, Any]]
+) -> str:
+    """A page with a picture for each region; nothing in it asks the network."""
+    facts = [
+        ("model", f"{run} ({told['checkpoint']})"),
+        ("score", f"{told['score']}, in {told['unit']}"),
+        ("evaluations of the network", f"{told['evaluations']:,}"),
+    ]
+    if told.get("context"):
+        facts.append(("bases of a window", f"{told['context']:,}"))
+    if told.get("label"):
+        facts.append(("class", str(told["label"])))
+    if told.get("every"):
+        facts.append(("targets masked together", f"every {told['every']} bases"))
+    company = told.get("company")
+    if company:
+        facts.append(
+            (
+                "what masks that are read together change",
+                f"{company['pairs']} pairs by themselves differ by {company['median']:.3g} nats in "
+                f"the middle and {company['worst']:.3g} at most; the strongest of them is "
+                f"{company['strongest']:.3g}",
+            )
+        )
+    numbers = {section["id"]: section["numbers"] for section in sections}
+    # "<" would end the script early
+    data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")
+    return render_template(
+        "map.html.jinja",
+        {
+            "version": __version__,
+            "verb": verb,
+            "title": _TITLES[verb],
+            "name": sections[0]["place"] if len(sections) == 1 else f"{len(sections)} regions",
+            "facts": facts,
+            "sections": sections,
+            "data": Markup(data),
+        },
+    )

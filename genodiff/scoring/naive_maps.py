@@ -1,0 +1,79 @@
+"""Maps as they are defined, one window at a time: the truth of the fast ones.
+
+Nothing is shared, batched or kept. `denoiser` is `(xt, sigma) -> logits`.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.scoring.spelling_pair import Ids
+
+Floats = NDArray[np.float64]
+
+
+def naive_saturation(
+    denoiser: Denoiser, diffusion: MaskedDiffusion, ids: Ids, complement: Ids | None = None
+) -> Floats:
+    """(L, K): log p(b | all but i) − log p(x_i | all but i) at each base of one window.
+
+    `complement` (ids by id) asks for both strands, whose logarithms are averaged.
+    """
+    found = np.full((len(ids), len(diffusion.targets)), np.nan)
+    for i, own in enumerate(ids.tolist()):
+        if own in diffusion.targets:
+            logs = _log_p(denoiser, diffusion, ids, i, complement)
+            found[i] = logs - logs[diffusion.targets.index(own)]
+    return found
+
+
+def naive_dependencies(
+    denoiser: Denoiser, diffusion: MaskedDiffusion, ids: Ids, complement: Ids | None = None
+) -> Floats:
+    """(L, L): the dependency of each target on each source, by a double loop over one window."""
+    length, targets = len(ids), diffusion.targets
+    found = np.full((length, length), np.nan)
+    for i in range(length):
+        for j in range(length):
+            if ids[i] not in targets or ids[j] not in targets:
+                continue
+            before = _log_odds(_log_p(denoiser, diffusion, ids, j, complement))
+            found[i, j] = 0.0
+            for letter in targets:
+                changed = ids.copy()
+                changed[i] = letter
+                after = _log_odds(_log_p(denoiser, diffusion, changed, j, complement))
+                found[i, j] = max(found[i, j], np.abs(after - before).max())
+    return found
+
+
+def _log_odds(logs: Floats) -> Floats:
+    """log p − log(1 − p) of one distribution, from logarithms that need not be normalised."""
+    p = np.exp(logs - logs.max())
+    p = p / p.sum()
+    odds: Floats = np.log(p) - np.log([p.sum() - one for one in p])
+    return odds
+
+
+def _log_p(
+    denoiser: Denoiser, diffusion: MaskedDiffusion, ids: Ids, at: int, complement: Ids | None
+) -> Floats:
+    """log p of each target at one place, given all other letters."""
+    given = _read(denoiser, diffusion, ids, at)
+    if complement is None:
+        return given
+    other = _read(denoiser, diffusion, complement[ids[::-1]], len(ids) - 1 - at)
+    turned = [diffusion.targets.index(int(complement[one])) for one in diffusion.targets]
+    return (given + other[turned]) / 2
+
+
+@torch.inference_mode()
+def _read(denoiser: Denoiser, diffusion: MaskedDiffusion, ids: Ids, at: int) -> Floats:
+    x0 = torch.from_numpy(ids.astype(np.int64))[None]
+    hidden = torch.zeros(x0.shape, dtype=torch.bool)
+    hidden[0, at] = True
+    sigma = diffusion.sigma(diffusion.schedule.inverse(1 - hidden.double().mean(1)))
+    logits = denoiser(diffusion.mask(x0, hidden), sigma)[0, at]
+    logs: Floats = diffusion.target_logits(logits).double().log_softmax(-1).numpy()
+    return logs
