@@ -101,7 +101,6 @@ def _draw_letters(one: PairMap, name: str) -> str:
         name=name,
         title=f"Logo of {one.region.label}",
         first=one.region.start + 1,
-        limits=(0.0, 2.0),
         column=_cell(one),
         height=_LOGO_HEIGHT,
     )

@@ -49,7 +49,7 @@ def encode_picture(values: NDArray[Any], limit: float) -> str:
         shown[where, :3] = colour
     shown[..., 3] = np.round(255 * np.where(known, share, _UNKNOWN_OPACITY))
     buffer = io.BytesIO()
-    imsave(buffer, shown, format="png", metadata={"Software": None})
+    imsave(buffer, shown, format="png", metadata={"Software": "genodiff"})
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 

@@ -96,7 +96,6 @@ def _draw_letters(one: SaturationMap, told: Mapping[str, Any], name: str) -> str
         name=name,
         title=f"Logo of {one.region.label}",
         first=one.region.start + 1,
-        limits=None if is_oracle else (0.0, 2.0),
         unit="mean effect" if is_oracle else "bits",
         column=_CELL,
         height=_LOGO_HEIGHT,
@@ -138,6 +137,6 @@ def _explain(told: Mapping[str, Any]) -> str:
         else "the chances that the model gives each base, all others being known, times information"
     )
     return (
-        f"Above: {above}. Below: {told['score']}, in {told['unit']}. Blue is above 0, orange below, "
-        "a dot is the reference, grey is N."
+        f"Above: {above}. Below: {told['score']}, in {told['unit']}. Blue is above 0, orange "
+        "below, a dot is the reference, grey is N."
     )

@@ -22,9 +22,9 @@ that is not A, C, G or T is neither source nor target, and its row and column ar
 a region share one window, with the region in its middle (`place_window`).
 
 By itself each pair takes an evaluation: 3 R (R − 1) + R for R bases (`every` None, or R at most).
-With `every` = k the targets k bases apart are masked together, which takes k (3 R + 1) + R or fewer.
-Those do not see one another, so it is an approximation, and `check_pairs` measures it. A source is
-never masked: in the group that it belongs to it stays visible, substituted or not.
+With `every` = k the targets k bases apart are masked together, which takes k (3 R + 1) + R, or
+fewer. Those do not see one another, so it is an approximation, and `check_pairs` measures it. A
+source is never masked: in the group that it belongs to it stays visible, substituted or not.
 """
 
 from collections.abc import Iterator, Sequence

@@ -155,8 +155,8 @@ def _pad(arrays: Sequence[Array], fill: float) -> Array:
     """All arrays in one, each axis as long as the longest."""
     shape = np.max([one.shape for one in arrays], axis=0)
     found = np.full((len(arrays), *shape), fill, arrays[0].dtype)
-    for number, one in enumerate(arrays):
-        found[(number, *map(slice, one.shape))] = one
+    for into, one in zip(found, arrays, strict=True):
+        into[tuple(slice(n) for n in one.shape)] = one
     return found
 
 

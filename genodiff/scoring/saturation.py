@@ -101,7 +101,7 @@ def score_oracle(
                 for place in places
                 for allele in list_substitutions(region, place)
             ]
-            found = iter(ask(changed) if changed else [])
+            found = iter(ask(changed).tolist() if changed else [])
             for place in places:
                 row = np.full(4, np.nan)
                 for allele in list_substitutions(region, place):

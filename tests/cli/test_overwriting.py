@@ -116,6 +116,16 @@ def _merge(run: Path, here: Path) -> Scene:
     return ["merge", "o.tsv", "-o", "whole.tsv"], here / "whole.tsv"
 
 
+def _ism(run: Path, here: Path) -> Scene:
+    (here / "in.fa").write_text(">a\nACGTACGT\n")
+    return ["ism", "--model", run, "--fasta", "in.fa", "-o", "o.npz"], here / "o.npz"
+
+
+def _dependencies(run: Path, here: Path) -> Scene:
+    (here / "in.fa").write_text(">a\nACGTAC\n")
+    return ["dependencies", "--model", run, "--fasta", "in.fa", "-o", "o.html"], here / "o.html"
+
+
 def _suite(name: str) -> Callable[[Path, Path], Scene]:
     def scene(run: Path, here: Path) -> Scene:
         return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
@@ -137,6 +147,8 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "predict": _predict,
     "score": _score,
     "merge": _merge,
+    "ism": _ism,
+    "dependencies": _dependencies,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},

@@ -67,7 +67,7 @@ def letters(length: int, seed: int = 0, unknown: tuple[int, ...] = ()) -> NDArra
 
 
 def pairwise_world(length: int, seed: int) -> tuple[World, NDArray[np.float64]]:
-    """log p(x) = sum of h_i(x_i) and of W_ij(x_i, x_j), up to a constant; W_ij[a, b] = W_ji[b, a]."""
+    """log p(x) = sum of h_i(x_i) and of W_ij(x_i, x_j), up to a constant; W_ij = W_ji turned."""
     rng = np.random.default_rng(seed)
     fields, couplings = rng.normal(size=(length, 4)), rng.normal(size=(length, length, 4, 4))
     couplings = couplings + couplings.transpose(1, 0, 3, 2)

@@ -1,0 +1,139 @@
+"""`genodiff ism` and `genodiff dependencies` from outside."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import genodiff
+from tests.commands import command
+
+LETTERS = "ACGTTGCANNGATTACAGGCCTATC" * 4
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\nGGATC\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(verb: str, run: Path, out: str, *more: object) -> list[object]:
+    return [verb, "--model", run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
+
+
+@pytest.mark.parametrize("verb", ["ism", "dependencies"])
+def test_every_format_has_the_same_numbers(
+    verb: str, run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ("--region", "chr1:5-13")
+    for ending in ("tsv", "parquet", "npz", "svg", "html"):
+        code, out, err = command(capsys, *words(verb, run, f"o.{ending}", *place))
+        assert (code, out) == (0, ""), err
+        assert not (case / f"o.{ending}.partial").exists()
+        told = json.loads((case / f"o.{ending}.json").read_text())
+        assert (told["scored"], told["regions"][0]["start"]) == (7, 4)
+    code, out, err = command(capsys, *words(verb, run, "-", *place))
+    assert (code, out) == (0, (case / "o.tsv").read_text()), err
+    frame, table = pl.read_parquet("o.parquet"), pl.read_csv("o.tsv", separator="\t")
+    arrays = np.load("o.npz")
+    assert frame.height == table.height == (21 if verb == "ism" else 42)
+    assert arrays["one_hot"][0].sum() == 7
+    value = "score" if verb == "ism" else "dependency"
+    assert table[value].to_numpy() == pytest.approx(frame[value].to_numpy(), abs=1e-6)
+    for row in frame.iter_rows(named=True):
+        if verb == "ism":
+            at = (0, "ACGT".index(row["alt"]), row["pos"] - 5)
+            assert LETTERS[row["pos"] - 1] == row["ref"]
+        else:
+            at = (0, row["source"] - 5, row["target"] - 5)
+            change = arrays["change"][0, at[1], "ACGT".index(row["alt"]), at[2]]
+            assert abs(change) == row["dependency"]
+            assert row["change"] == change
+        assert arrays[value][at] == row[value]
+    page = (case / "o.html").read_text()
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+    assert (case / "o.svg").read_text().startswith("<svg xmlns=")
+
+
+def test_a_broken_map_goes_on_to_the_same_bytes(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from genodiff.scoring.row_journal import RowJournal
+
+    append = RowJournal.append
+    for verb in ("ism", "dependencies"):
+        place = ("--region", "chr1:12-20")
+        assert command(capsys, *words(verb, run, "whole.npz", *place))[0] == 0
+
+        def stop(journal: RowJournal, row: bytes) -> None:
+            if journal.kept == 4:
+                raise KeyboardInterrupt
+            append(journal, row)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RowJournal, "append", stop)
+            code, _, err = command(capsys, *words(verb, run, "o.npz", *place))
+        assert code == 130, err
+        assert (case / "o.npz.partial").exists()
+        assert not (case / "o.npz").exists()
+        code, _, err = command(capsys, *words(verb, run, "o.npz", "--region", "chr1:1-9"))
+        assert (code, "another request" in err) == (2, True)
+        assert command(capsys, *words(verb, run, "o.npz", *place))[0] == 0
+        assert (case / "o.npz").read_bytes() == (case / "whole.npz").read_bytes()
+        assert not (case / "o.npz.partial").exists()
+        for name in ("o.npz", "o.npz.json", "whole.npz", "whole.npz.json"):
+            (case / name).unlink()
+
+
+def test_a_plan_counts_and_writes_nothing(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(case.iterdir())
+    code, out, err = command(capsys, *words("ism", run, "o.tsv", "--plan", "--json"))
+    assert code == 0, err
+    assert json.loads(out)["evaluations"] == 100 - 8 + 5
+    more = ("--plan", "--json", "--region", "chr2")
+    code, out, err = command(capsys, *words("dependencies", run, "o.tsv", *more))
+    assert code == 0, err
+    assert json.loads(out)["exact_evaluations"] == 5 + 3 * 5 * 4
+    assert sorted(case.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("verb", "out", "more", "said"),
+    [
+        ("ism", "o.vcf", (), "ends in none of"),
+        ("ism", "o.svg", (), "one region"),
+        ("ism", "o.tsv", ("--label", "x"), "fine-tuned"),
+        ("ism", "o.tsv", ("--region", "chr3:1-5"), "chr3"),
+        ("ism", "o.tsv", ("--context", 1), "context"),
+        ("dependencies", "o.tsv", ("--every", 1), "below 2"),
+        ("dependencies", "ref.fa", (), "ends in none of"),
+        ("dependencies", "-", ("--json",), "stdout"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    verb: str, out: str, more: tuple[object, ...], said: str, run: Path, case: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    code, printed, err = command(capsys, *words(verb, run, out, *more))
+    assert (code, printed, err.count("\n")) == (2, "", 1)
+    assert said in err
+
+
+def test_python_gives_the_arrays_of_the_file(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = genodiff.load(run, device="cpu")
+    assert command(capsys, *words("dependencies", run, "o.npz", "--region", "chr2"))[0] == 0
+    arrays = np.load("o.npz")
+    (found,) = model.dependencies(Path("ref.fa"), region=["chr2"])
+    assert np.array_equal(found.dependency, arrays["dependency"][0])
+    assert model.dependencies("GGATC").dependency.shape == (5, 5)
+    assert model.dependencies("GGATC", exact=True).dependency == pytest.approx(
+        found.dependency, abs=1e-5
+    )

@@ -1,0 +1,128 @@
+"""Saturation mutagenesis: against its definition, against `score --exact`, and of an oracle."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tiny_run import write_run
+
+import genodiff
+from genodiff.errors import UsageError
+from genodiff.scoring.map_regions import MapRegion, list_map_regions
+from genodiff.scoring.naive_maps import naive_saturation
+from genodiff.scoring.row_journal import RowJournal
+from genodiff.scoring.saturation import count_saturation, score_oracle
+from genodiff.scoring.variant_windows import HeldContigs
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def region(letters: str, start: int = 0) -> MapRegion:
+    return MapRegion("c", start, start + len(letters), "r", letters)
+
+
+def test_scores_are_those_of_score_exact_bit_for_bit(run: Path, tmp_path: Path) -> None:
+    letters = "ACGTTGCANNGATTACAGGCCTATC" * 4
+    fasta = tmp_path / "ref.fa"
+    fasta.write_text(f">chr1\n{letters.lower()}\n")
+    model = genodiff.load(run, device="cpu")
+    for place in ("chr1:1-12", "chr1:45-55", "chr1:95-100"):  # both edges, and N
+        (found,) = model.ism(fasta, region=[place])
+        first = int(place.split(":")[1].split("-")[0]) - 1
+        rows = [
+            ("chr1", first + i + 1, letters[first + i], alt)
+            for i in range(found.shape[1])
+            for alt in "ACGT"
+            if letters[first + i] != "N" and alt != letters[first + i]
+        ]
+        wanted = model.score_variants(rows, fasta=fasta, exact=True)["score"].to_list()
+        columns = [["ACGT".index(alt), pos - first - 1] for _, pos, _, alt in rows]
+        assert [float(found[row, at]) for row, at in columns] == wanted
+        unknown = [letters[first + i] == "N" for i in range(found.shape[1])]
+        assert np.isnan(found).all(0).tolist() == unknown
+
+
+def test_a_window_by_itself_has_the_scores_of_the_definition(run: Path) -> None:
+    model = genodiff.load(run, device="cpu")
+    for letters in ("A", "ACGTN", "GATTACA"):
+        ids = model.alphabet.encode(letters)
+        wanted = naive_saturation(model.network.backbone, model.trained.diffusion, ids)
+        found = model.ism(letters)
+        assert np.array_equal(np.isnan(found.T), np.isnan(wanted))
+        assert np.nan_to_num(found.T) == pytest.approx(np.nan_to_num(wanted), abs=1e-5)
+        bits = model.ism([letters], unit="bits")[0]
+        assert np.nan_to_num(bits) == pytest.approx(np.nan_to_num(found) / np.log(2), abs=1e-12)
+
+
+def count_gc(sequences: list[bytes]) -> NDArray[np.float64]:
+    return np.array([float(one.count(b"G") + 2 * one.count(b"C")) for one in sequences])
+
+
+def test_an_oracle_says_what_each_base_changes() -> None:
+    regions = [region("ACNT"), region("G")]
+    found = np.stack(list(score_oracle(count_gc, regions)))
+    weights = {"A": 0, "C": 2, "G": 1, "T": 0}
+    for row, letter in zip(found, "ACNTG", strict=True):
+        if letter == "N":
+            assert np.isnan(row).all()
+        else:
+            assert row.tolist() == [weights[base] - weights[letter] for base in "ACGT"]
+    for skip in range(6):
+        rest = list(score_oracle(count_gc, regions, skip=skip))
+        assert np.array_equal(np.array(rest).reshape(-1, 4), found[skip:], equal_nan=True)
+    assert count_saturation(regions) == 4
+    assert count_saturation(regions, oracle=True) == 3 * 3 + 1 + 3 + 1
+
+
+def test_regions_are_those_of_the_file_or_those_asked_for(tmp_path: Path) -> None:
+    genome = HeldContigs({"a": b"acgRtN", "b": b"GG"})
+    assert [one.letters for one in list_map_regions(genome, longest=6)] == ["ACGNTN", "GG"]
+    (one,) = list_map_regions(genome, ["a:2-4"], longest=6)
+    assert (one.start, one.end, one.letters, one.name) == (1, 4, "CGN", "a:2-4")
+    (tmp_path / "r.bed").write_text("b\t1\t2\tmine\n")
+    (one,) = list_map_regions(genome, bed=tmp_path / "r.bed", longest=6)
+    assert (one.name, one.letters) == ("mine", "G")
+    with pytest.raises(UsageError, match="more than 5"):
+        list_map_regions(genome, longest=5)
+    with pytest.raises(UsageError, match="exclude"):
+        list_map_regions(genome, ["a"], tmp_path / "r.bed", longest=6)
+
+
+def test_a_journal_keeps_whole_rows_alone(tmp_path: Path) -> None:
+    path = tmp_path / "o.partial"
+    journal = RowJournal(path, "one")
+    for row in (b"first", b"", b"third"):
+        journal.append(row)
+    journal.close()
+    whole = path.read_bytes()
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        again = RowJournal(path, "one")
+        assert list(again.rows()) == [b"first", b"", b"third"][: again.kept]
+    path.write_bytes(whole[:-1])
+    again = RowJournal(path, "one")
+    assert again.kept == 2
+    again.append(b"third")
+    again.close()
+    assert path.read_bytes() == whole
+    with pytest.raises(UsageError, match="another request"):
+        RowJournal(path, "other").check(fresh=False, force=False)
+    path.write_bytes(b"mine")
+    with pytest.raises(UsageError, match="did not write"):
+        RowJournal(path, "one").check(fresh=True, force=False)
