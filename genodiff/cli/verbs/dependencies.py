@@ -39,8 +39,8 @@ _log = logging.getLogger("genodiff")
 
 
 def dependencies(
-    *,
     run: ModelPath,
+    *,
     fasta: MapFasta,
     out: Annotated[
         str,

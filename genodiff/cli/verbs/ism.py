@@ -37,8 +37,8 @@ _log = logging.getLogger("genodiff")
 
 
 def ism(
-    *,
     run: ModelPath,
+    *,
     fasta: MapFasta,
     out: Annotated[
         str,
