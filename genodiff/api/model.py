@@ -329,6 +329,7 @@ class Model(ModelMaps):
         exact: bool = False,
         unit: Literal["nats", "bits"] = "nats",
         region: Sequence[str] = (),
+        background: int | str = "off",
         seed: int = 1,
         batch_size: int = 8,
     ) -> pl.DataFrame:
@@ -341,8 +342,9 @@ class Model(ModelMaps):
         base, chain for spans of up to 8, nelbo beyond. `se` is the standard error, in nats, that
         nelbo goes on to. `context` is in bases (default: the trained length); "2x" scores at double
         context as well, and flags what moves. `exact` gives every SNV an evaluation of its own.
-        `region` (chr1:1,000-2,000) takes the variants there alone. Raises `UsageError` for a model
-        of text, `DataError` for variants of another genome.
+        `region` (chr1:1,000-2,000) takes the variants there alone. `background`, "on" or a number,
+        ranks each score among so many random variants of the genome: percentile, z and phred.
+        Raises `UsageError` for a model of text, `DataError` for variants of another genome.
         """
         return make_score_frame(
             self._trained,
@@ -356,6 +358,7 @@ class Model(ModelMaps):
             region=region,
             seed=seed,
             batch_size=batch_size,
+            background=background,
         )
 
 

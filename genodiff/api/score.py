@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
+from genodiff.api.score_output import (
+    describe_plan,
+    fill_journal,
+    prepare_background,
+    write_output,
+)
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
 
@@ -67,6 +73,7 @@ def score(
     region: Sequence[str] = (),
     shard: str | None = None,
     allow_mismatches: bool = False,
+    background: int | str = "off",
     seed: int = 1,
     device: str = "auto",
     json: bool = False,
@@ -85,7 +92,9 @@ def score(
     The other settings are those of `genodiff.Model.score_variants`. With `shard`, "i/n", the i-th
     of n parts of the records is written, and `genodiff.merge` puts the parts together. Scores are
     kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh` starts
-    anew. With `plan` nothing is computed, and counts are returned.
+    anew. With `plan` nothing is computed, and counts are returned. `background`, a number of random
+    variants or "on", ranks each score among those of random variants of the genome, which are kept
+    in the cache folder.
 
     A file most of whose records do not fit the genome is refused. Where some do not, `out` is
     written whole, they are marked in it, and `DataError` is raised at the end, unless
@@ -96,11 +105,13 @@ def score(
     journal_path = Path(f"{target}.partial")
     from genodiff.io.faidx import Genome
     from genodiff.io.variant_source import open_variants
+    from genodiff.scoring.background import parse_background
     from genodiff.scoring.variant_journal import read_request
     from genodiff.scoring.variant_output import find_output_form, index_name
     from genodiff.scoring.variant_request import parse_shard
     from genodiff.scoring.variant_run import VariantRun
 
+    places = parse_background(background)
     part = None if shard is None else parse_shard(shard)
     inputs = (variants, fasta)
 
@@ -122,7 +133,7 @@ def score(
         if not allow_mismatches:
             work.refuse_other_genome()
         if plan:
-            return _describe_plan(work, target)
+            return describe_plan(work, target, method, places)
         from genodiff.api.load import load
 
         model = load(run, device=device)
@@ -130,10 +141,11 @@ def score(
             model, work, target, device=device, json=json, fresh=fresh, force=force,
             unit=unit, region=region, run=run, fasta=fasta, variants=variants,
             method=method, se=se, context=context, exact=exact, batch_size=batch_size, seed=seed,
+            places=places,
         )  # fmt: skip
         from genodiff.io.variant_check import explain_contradictions
 
-        own = work.survey_shard()
+        own = work.own_survey
         for line in own.describe():
             _log.warning("%s: %s", source.shown, line)
         fault = explain_contradictions(own, source.shown, genome)
@@ -171,15 +183,18 @@ def make_score_frame(
     region: Sequence[str],
     seed: int,
     batch_size: int,
+    background: int | str = "off",
 ) -> pl.DataFrame:
     """What `genodiff.Model.score_variants` gives."""
     check_score_options(method, unit, se, context, batch_size)
     from genodiff.io.faidx import Genome
+    from genodiff.scoring.background import parse_background
     from genodiff.scoring.scored_variants import score_records
     from genodiff.scoring.variant_output import make_frame
     from genodiff.scoring.variant_run import VariantRun
 
     options = _make_options(method, se, context, exact, batch_size, seed)
+    places = parse_background(background)
     with Genome(fasta) as genome, _open_any(variants) as source:
         work = VariantRun(source, genome, region, None)
         work.refuse_other_genome()
@@ -187,8 +202,10 @@ def make_score_frame(
         def ask(alleles: Iterable[Allele]) -> Iterator[ScoreFound]:
             return _score_alleles(model, genome, alleles, options)
 
+        drawn = None if places is None else prepare_background(work, model, options, places, ask)
         scores = score_records(work.records(), genome, ask)
-        return make_frame(zip(work.records(), scores, strict=True), genome, unit)
+        rows = zip(work.records(), scores, strict=True)
+        return make_frame(rows, genome, unit, drawn.rank if drawn else None)
 
 
 def _score_alleles(
@@ -253,6 +270,7 @@ def _write(
     exact: bool,
     batch_size: int,
     seed: int,
+    places: int | None,
 ) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
@@ -266,12 +284,17 @@ def _write(
         "method": method, "se": f"{se:g}", "seed": seed, "unit": unit,
         "context": context or trained.config.data.seq_len, "exact": str(exact).lower(),
     }  # fmt: skip
+    if places is not None:
+        about["background"] = places
     given = {"path": str(variants), "sha256": sha256_file(work.source.path)}
     whole = {**about, "genome": genome.sha256, "variants": given["sha256"], "region": list(region)}
-    asked = {key: value for key, value in whole.items() if key != "unit"}
+    asked = {key: value for key, value in whole.items() if key not in ("unit", "background")}
     request = sha256_json({**asked, "cut": list(work.cut)})
     ending = ".jsonl" if json and target == "-" else find_output_form(target, work.source.format)
-    form = OutputForm(ending, unit, about)
+
+    def ask(alleles: Iterable[Allele]) -> Iterator[ScoreFound]:
+        return _score_alleles(trained, genome, alleles, options)
+
     with ExitStack() as stack:
         stream = is_stream(target)
         folder = stack.enter_context(tempfile.TemporaryDirectory()) if stream else ""
@@ -284,8 +307,10 @@ def _write(
         if journal.kept:
             _log.info("%s: goes on after %s records", journal.path, f"{journal.kept:,}")
         stack.callback(journal.close)
-        _fill(work, journal, trained, options)
-        file, indexed = _write_output(work, journal, target, form)
+        fill_journal(work, journal, ask)
+        drawn = None if places is None else prepare_background(work, trained, options, places, ask)
+        form = OutputForm(ending, unit, about, drawn.rank if drawn else None)
+        file, indexed = write_output(work, journal, target, form)
         told = {
             "genodiff": __version__, "out": target, "format": ending[1:], "unit": unit,
             "model": str(run), "checkpoint": trained.digest,
@@ -293,6 +318,7 @@ def _write(
             "method": method, "se": se, "context": context, "exact": exact, "seed": seed,
             "region": list(region), "shard": list(work.shard) if work.shard else None,
             "cut": list(work.cut), "request": sha256_json(whole), **work.tally.describe(),
+            "background": drawn and {"n": places, "seed": seed, "classes": drawn.describe()},
             "indexed": indexed, "device": device, "argv": sys.argv,
             "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
         }  # fmt: skip
@@ -301,67 +327,3 @@ def _write(
             atomic.write_json(f"{target}.json", told)
             journal.remove()
     return told
-
-
-def _fill(work: VariantRun, journal: Any, trained: TrainedModel, options: ScoreOptions) -> None:
-    from genodiff.io.progress import ProgressDisplay, format_duration
-
-    total = len(work)
-    first: list[tuple[int, float]] = []  # the network is read and tried before the first record
-
-    def ask(alleles: Iterable[Allele]) -> Iterator[ScoreFound]:
-        return _score_alleles(trained, work.genome, alleles, options)
-
-    with ProgressDisplay() as display:
-
-        def tick(done: int) -> None:
-            now = time.monotonic()
-            text = f"scored {done:,} of {total:,} records"
-            if first and now > first[0][1]:
-                pace = (done - first[0][0]) / (now - first[0][1])
-                text += f" · {pace:,.1f}/s · {format_duration((total - done) / pace)} to go"
-            if not first:
-                first.append((done, now))
-            display.show(text, done, total)
-
-        if journal.kept < total:
-            work.fill(journal, ask, tick)
-
-
-def _write_output(
-    work: VariantRun, journal: Any, target: str, form: Any
-) -> tuple[dict[str, Any] | None, bool]:
-    """What a sidecar says of the file, None of a stream, and whether it has an index."""
-    from genodiff.scoring.variant_output import (
-        SortedWatch,
-        format_lines,
-        make_frame,
-        write_frame,
-        write_index,
-        write_lines,
-    )
-
-    if form.ending == ".parquet":
-        return write_frame(target, make_frame(work.scored(journal), work.genome, form.unit)), False
-    watch = SortedWatch()
-    scored = watch.watch(work.scored(journal))
-    lines = format_lines(scored, work.source.header, work.genome, form)
-    file = write_lines(target, lines, form.ending)
-    if file is None or not form.ending.endswith(".gz"):
-        return None if is_stream(target) else file, False
-    if not watch.sorted:
-        _log.warning("%s: no index, since the records are not sorted", target)
-        return file, False
-    write_index(target, max(work.genome.contigs.values()))
-    return file, True
-
-
-def _describe_plan(work: VariantRun, target: str) -> dict[str, Any]:
-    own = work.survey_shard()
-    return {
-        "records": own.records,
-        "alts": own.alleles,
-        "kinds": dict(sorted(own.kinds.items())),
-        "unscored": {reason.value: n for reason, n in sorted(own.reasons.items())},
-        "files": [target] if is_stream(target) else [target, f"{target}.json"],
-    }

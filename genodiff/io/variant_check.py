@@ -19,6 +19,8 @@ class VariantSurvey:
     alleles: int = 0
     """ALTs that can be scored."""
     kinds: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """By the bases of REF and of ALT that differ."""
     reasons: Counter[Unscorable] = field(default_factory=Counter)
     """Why ALTs cannot be scored."""
     first: dict[Unscorable, VariantRecord] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class VariantSurvey:
             if isinstance(one, Allele):
                 self.alleles += 1
                 self.kinds[one.kind] += 1
+                self.sizes[len(one.ref), len(one.alt)] += 1
                 continue
             self.reasons[one] += 1
             self.first.setdefault(one, record)

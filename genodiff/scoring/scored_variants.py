@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from genodiff.io.faidx import Genome
 from genodiff.io.variant_alignment import anchor_allele, judge_record
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
+from genodiff.scoring.background_ranks import Rank
 
 NATS_PER_BIT = 0.6931471805599453
 
@@ -33,6 +34,8 @@ class ScoreFound(Protocol):
 
 Score = Callable[[Iterable[Allele]], Iterator[ScoreFound]]
 """A score for each allele, in order."""
+FindRank = Callable[[Allele, float], Rank | None]
+"""Where the score of an allele, in nats, stands among those of random variants."""
 
 
 class AltScore(NamedTuple):
@@ -99,11 +102,16 @@ def _join(judged: list[Allele | Unscorable], found: Iterator[ScoreFound]) -> tup
 
 
 def describe_alts(
-    record: VariantRecord, scores: tuple[AltScore, ...], genome: Genome, unit: str
+    record: VariantRecord,
+    scores: tuple[AltScore, ...],
+    genome: Genome,
+    unit: str,
+    find_rank: FindRank | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each ALT, as tables have them. `score` and `se` are in `unit`, nats or bits.
 
-    `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling.
+    `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling. What
+    `find_rank` tells is null without it, and where there is no score.
     """
     rows = []
     judged = judge_record(record, genome)
@@ -113,6 +121,9 @@ def describe_alts(
             pos, ref, other = anchor_allele(one, genome)
             if (pos, ref, other) != (record.pos, record.ref.upper(), alt.upper()):
                 normal = f"{record.chrom}:{pos}:{ref}:{other}"
+        rank = None
+        if find_rank is not None and isinstance(one, Allele) and score.value is not None:
+            rank = find_rank(one, score.value)
         rows.append(
             {
                 "chrom": record.chrom,
@@ -127,6 +138,11 @@ def describe_alts(
                 "n_evaluations": score.evaluations,
                 "flags": list(score.flags),
                 "normal": normal,
+                "percentile": rank and rank.percentile,
+                "z": rank and rank.z,
+                "phred": rank and rank.phred,
+                "background": rank.stratum if rank else "",
+                "n_background": rank and rank.n,
             }
         )
     return rows

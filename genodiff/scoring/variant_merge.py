@@ -93,4 +93,17 @@ def join_tallies(shards: Sequence[ScoreShard]) -> dict[str, Any]:
     for shard in shards:
         unscored.update(shard.told["unscored"])
     sums = {key: sum(s.told[key] for s in shards) for key in ("records", "scored", "evaluations")}
-    return {**sums, "unscored": dict(sorted(unscored.items()))}
+    return {
+        **sums,
+        "unscored": dict(sorted(unscored.items())),
+        "background": _join_backgrounds(shards),
+    }
+
+
+def _join_backgrounds(shards: Sequence[ScoreShard]) -> dict[str, Any] | None:
+    """The random variants of all shards; each has those of its own records."""
+    told = [one.told.get("background") for one in shards]
+    if not told[0]:
+        return None
+    classes = {name: one for some in told if some for name, one in some["classes"].items()}
+    return {**told[0], "classes": dict(sorted(classes.items()))}

@@ -29,7 +29,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
-from genodiff.scoring.scored_variants import AltScore, describe_alts
+from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
 from genodiff.scoring.variant_vcf import format_line, format_number, make_header
 
 ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
@@ -37,15 +37,17 @@ SCHEMA: dict[str, Any] = {
     "chrom": pl.String, "pos": pl.Int64, "id": pl.String, "ref": pl.String, "alt": pl.String,
     "kind": pl.String, "method": pl.String, "score": pl.Float64, "se": pl.Float64,
     "n_evaluations": pl.Int64, "flags": pl.List(pl.String), "normal": pl.String,
+    "percentile": pl.Float64, "z": pl.Float64, "phred": pl.Float64, "background": pl.String,
+    "n_background": pl.Int64,
 }  # fmt: skip
 """Columns of the frame; `pos` counts from 1, and `score` is null where `flags` says why."""
 TSV_COLUMNS = (
-    "#Chrom", "Pos", "Ref", "Alt", "RawScore", "SE", "Method", "Evaluations", "Kind", "Flags",
-    "ID", "Normal",
+    "#Chrom", "Pos", "Ref", "Alt", "RawScore", "PHRED", "SE", "Method", "Evaluations", "Kind",
+    "Flags", "ID", "Normal", "Percentile", "Z", "Background", "BackgroundN",
 )  # fmt: skip
 _TSV_KEYS = (
-    "chrom", "pos", "ref", "alt", "score", "se", "method", "n_evaluations", "kind", "flags", "id",
-    "normal",
+    "chrom", "pos", "ref", "alt", "score", "phred", "se", "method", "n_evaluations", "kind",
+    "flags", "id", "normal", "percentile", "z", "background", "n_background",
 )  # fmt: skip
 _ROWS = 1 << 16
 _LARGEST_TBI = 1 << 29  # bases that a .tbi can hold
@@ -54,11 +56,15 @@ Scored = tuple[VariantRecord, tuple[AltScore, ...]]
 
 
 class OutputForm(NamedTuple):
-    """What is written: one of `ENDINGS`, in nats or bits, and what it comes from."""
+    """What is written: one of `ENDINGS`, in nats or bits, and what it comes from.
+
+    `find_rank` ranks scores among those of random variants, None without a background.
+    """
 
     ending: str
     unit: str
     about: Mapping[str, object]
+    find_rank: FindRank | None = None
 
 
 def find_output_form(out: str | Path, source: str) -> str:
@@ -84,22 +90,26 @@ def format_lines(
     """The lines of a text output, without their ends."""
     kind = form.ending.removesuffix(".gz")
     if kind == ".vcf":
-        yield from make_header(header, genome, form.about, form.unit)
+        yield from make_header(
+            header, genome, form.about, form.unit, ranked=form.find_rank is not None
+        )
         for record, scores in scored:
-            yield format_line(record, scores, genome, form.unit)
+            yield format_line(record, scores, genome, form.unit, form.find_rank)
         return
     if kind == ".tsv":
         said = ", ".join(f"{key} {value}" for key, value in form.about.items())
         yield f"## genodiff score: {said}"
         yield "\t".join(TSV_COLUMNS)
     for record, scores in scored:
-        for row in describe_alts(record, scores, genome, form.unit):
+        for row in describe_alts(record, scores, genome, form.unit, form.find_rank):
             yield json.dumps(row) if kind == ".jsonl" else _format_row(row)
 
 
-def make_frame(scored: Iterable[Scored], genome: Genome, unit: str) -> pl.DataFrame:
+def make_frame(
+    scored: Iterable[Scored], genome: Genome, unit: str, find_rank: FindRank | None = None
+) -> pl.DataFrame:
     """A row for each ALT, columns as `SCHEMA`."""
-    rows = (row for record, scores in scored for row in describe_alts(record, scores, genome, unit))
+    rows = (row for one in scored for row in describe_alts(*one, genome, unit, find_rank))
     parts = [pl.DataFrame(schema=SCHEMA)]
     while some := list(islice(rows, _ROWS)):
         parts.append(pl.DataFrame(some, schema=SCHEMA))

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -74,7 +75,8 @@ class VariantRun:
         """Its records, in the file's order."""
         return self._selection.choose_shard(self.source.records(), self.cut)
 
-    def survey_shard(self) -> VariantSurvey:
+    @cached_property
+    def own_survey(self) -> VariantSurvey:
         """Counts over its own records."""
         return self.survey if self.shard is None else survey_variants(self.records(), self.genome)
 

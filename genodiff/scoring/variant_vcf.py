@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Unscorable, VariantRecord
 from genodiff.io.vcf import COLUMNS, VcfHeader
-from genodiff.scoring.scored_variants import AltScore, describe_alts
+from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
 
 _PREFIX, _FILTER = "GD_", "gd_"
 _OURS = re.compile(r"##(?:(?:INFO=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")
@@ -27,18 +27,43 @@ _FIELDS = (
     ("GD_NORMAL", "String", "CHROM:POS:REF:ALT, trimmed and left-aligned, where it differs"),
 )
 _KEYS = ("score", "se", "method", "n_evaluations", "flags", "normal")
+_RANK_FIELDS = (
+    (
+        "GD_PCT",
+        "Float",
+        "percentile of GD_SCORE among random variants of GD_BG; low: ALT is less likely than most "
+        "of them; it says nothing of disease",
+    ),
+    ("GD_Z", "Float", "GD_SCORE minus the mean of those random variants, over their deviation"),
+    (
+        "GD_PHRED",
+        "Float",
+        "-10 log10 of the share of those random variants with as low a score, this one counted",
+    ),
+    ("GD_BG", "String", "random variants that it was compared with, the finest kind with enough"),
+    ("GD_BGN", "Integer", "how many random variants of this kind were scored"),
+)
+_RANK_KEYS = ("percentile", "z", "phred", "background", "n_background")
 
 
 def make_header(
-    header: VcfHeader | None, genome: Genome, about: Mapping[str, object], unit: str
+    header: VcfHeader | None,
+    genome: Genome,
+    about: Mapping[str, object],
+    unit: str,
+    *,
+    ranked: bool = False,
 ) -> list[str]:
-    """The lines before the records; `about` is what the scores come from."""
+    """The lines before the records; `about` is what the scores come from.
+
+    `ranked` adds the fields of a background.
+    """
     meta = [line for line in (header.meta if header else []) if not _OURS.match(line)]
     if header is None:
         meta = ["##fileformat=VCFv4.2"]
     if not any(line.startswith("##contig=") for line in meta):
         meta += [f"##contig=<ID={name},length={n}>" for name, n in genome.contigs.items()]
-    for name, kind, meaning in _FIELDS:
+    for name, kind, meaning in _FIELDS + (_RANK_FIELDS if ranked else ()):
         told = f"genodiff: {meaning.format(unit=unit)}"
         meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
     for reason in Unscorable:
@@ -50,7 +75,11 @@ def make_header(
 
 
 def format_line(
-    record: VariantRecord, scores: tuple[AltScore, ...], genome: Genome, unit: str
+    record: VariantRecord,
+    scores: tuple[AltScore, ...],
+    genome: Genome,
+    unit: str,
+    find_rank: FindRank | None = None,
 ) -> str:
     """One record with its scores."""
     qual, filters, info, *rest = record.rest or (".", ".", ".")
@@ -60,8 +89,8 @@ def format_line(
         kept += dict.fromkeys(f"{_FILTER}{score.flags[0]}" for score in scores)
     items = [one for one in info.split(";") if not one.startswith(_PREFIX) and one != "."]
     if record.alts:
-        rows = describe_alts(record, scores, genome, unit)
-        for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True):
+        rows = describe_alts(record, scores, genome, unit, find_rank)
+        for (name, _, _), key in zip(_FIELDS + _RANK_FIELDS, _KEYS + _RANK_KEYS, strict=True):
             values = [_format(row[key]) for row in rows]
             if any(value != "." for value in values):
                 items.append(f"{name}={','.join(values)}")

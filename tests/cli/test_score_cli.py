@@ -157,6 +157,52 @@ def test_a_shard_that_was_killed_goes_on_and_all_of_them_are_one_run(
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_background_ranks_scores_in_the_same_bytes_however_it_is_carried_out(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked = ("--background", 300)
+    (case / "ref.fa").write_text(FASTA + ">chr3\n" + "ACGGTTTAACCGTAGGCATA" * 40 + "\n")
+    for ending in (".vcf.gz", ".tsv", ".parquet"):
+        assert command(capsys, *words(run, f"o{ending}", *ranked))[0] == 0
+        for i in (1, 2, 3):
+            monkeypatch.setenv("GENODIFF_CACHE", str(case / f"cache{i}"))  # draws its own
+            more = ("--shard", f"{i}/3", "--batch-size", i, *ranked)
+            assert command(capsys, *words(run, f"s{i}{ending}", *more))[0] == 0
+        names = [f"s{i}{ending}" for i in (2, 1, 3)]
+        assert command(capsys, "merge", *names, "-o", f"m{ending}")[0] == 0
+        assert (case / f"m{ending}").read_bytes() == (case / f"o{ending}").read_bytes()
+        told = [json.loads((case / f"{x}{ending}.json").read_text()) for x in "om"]
+        assert told[0]["background"] == told[1]["background"]
+    assert told[0]["background"]["n"] == 300
+    assert sorted(told[0]["background"]["classes"]) == ["del1", "delins1/2", "ins1", "snv"]
+    assert told[0]["background"]["classes"]["snv"]["scores"] == 900
+    with pysam.VariantFile(str(case / "o.vcf.gz")) as found:
+        rows = list(found)
+        assert len(rows[0].info["GD_PCT"]) == 2
+        assert all(0 < x < 100 for x in rows[0].info["GD_PCT"])
+        assert rows[0].info["GD_BG"][0].endswith(("T>A]G", "A>T]G", "T>A", "snv"))
+        assert min(rows[0].info["GD_BGN"]) >= 100
+        assert "GD_PCT" not in rows[5].info
+        assert "background=300" in str(found.header)
+    frame = genodiff.load(run).score_variants("in.vcf", fasta="ref.fa", background=300)
+    assert frame["percentile"].null_count() == 3
+    line = next(row for row in (case / "o.tsv").read_text().splitlines() if row[:3] == "#Ch")
+    assert line.split("\t")[:6] == ["#Chrom", "Pos", "Ref", "Alt", "RawScore", "PHRED"]
+    # Without it nothing is drawn, and no column is filled
+    monkeypatch.setenv("GENODIFF_CACHE", str(case / "cache9"))
+    assert command(capsys, *words(run, "p.vcf", "--background", "off"))[0] == 0
+    assert "GD_PCT" not in (case / "p.vcf").read_text()
+    assert not list(case.glob("cache9/backgrounds/*"))
+    code, out, _ = command(capsys, *words(run, "p.vcf", "--plan", "--background", "on"))
+    assert (code, "background 10,000 del1, 2,500 delins1/2" in " ".join(out.split())) == (
+        0,
+        True,
+    ), out
+    code, _, err = command(capsys, *words(run, "p.vcf", "--background", "5"))
+    assert (code, "--background 5 is no number" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("quick")
 def test_merge_refuses_what_is_no_whole_set_of_shards(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,6 +67,13 @@ def score(
         bool, Parameter(negative="", help="Give every SNV an evaluation of its own.")
     ] = False,
     unit: Annotated[Literal["nats", "bits"], Parameter(help="Unit of scores.")] = "nats",
+    background: Annotated[
+        str,
+        Parameter(
+            help="Rank scores among random variants of the genome: off, on (10,000), or how many. "
+            "They cost evaluations once, and are kept (see --plan)."
+        ),
+    ] = "off",
     region: Annotated[
         list[str] | None,
         Parameter(
@@ -130,6 +137,7 @@ def score(
             batch_size=batch_size,
             region=region or (),
             shard=shard,
+            background=background,
             allow_mismatches=allow_mismatches,
             seed=common.seed,
             device=common.device,

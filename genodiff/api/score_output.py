@@ -1,0 +1,117 @@
+"""What `genodiff.score` does step by step: scores, random variants, the file, or the plan alone."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from genodiff.io.target import is_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from genodiff.io.variants import Allele
+    from genodiff.runs.model import TrainedModel
+    from genodiff.scoring.background import Background
+    from genodiff.scoring.scored_variants import ScoreFound
+    from genodiff.scoring.variant_run import VariantRun
+    from genodiff.scoring.variant_scores import ScoreOptions
+
+    Ask = Callable[[Iterable[Allele]], Iterator[ScoreFound]]
+
+_log = logging.getLogger("genodiff")
+
+
+def fill_journal(work: VariantRun, journal: Any, ask: Ask) -> None:
+    """Score what the journal does not hold yet."""
+    from genodiff.io.progress import ProgressDisplay, format_duration
+
+    total = len(work)
+    first: list[tuple[int, float]] = []  # the network is read and tried before the first record
+
+    with ProgressDisplay() as display:
+
+        def tick(done: int) -> None:
+            now = time.monotonic()
+            text = f"scored {done:,} of {total:,} records"
+            if first and now > first[0][1]:
+                pace = (done - first[0][0]) / (now - first[0][1])
+                text += f" · {pace:,.1f}/s · {format_duration((total - done) / pace)} to go"
+            if not first:
+                first.append((done, now))
+            display.show(text, done, total)
+
+        if journal.kept < total:
+            work.fill(journal, ask, tick)
+
+
+def write_output(
+    work: VariantRun, journal: Any, target: str, form: Any
+) -> tuple[dict[str, Any] | None, bool]:
+    """What a sidecar says of the file, None of a stream, and whether it has an index."""
+    from genodiff.scoring.variant_output import (
+        SortedWatch,
+        format_lines,
+        make_frame,
+        write_frame,
+        write_index,
+        write_lines,
+    )
+
+    if form.ending == ".parquet":
+        frame = make_frame(work.scored(journal), work.genome, form.unit, form.find_rank)
+        return write_frame(target, frame), False
+    watch = SortedWatch()
+    scored = watch.watch(work.scored(journal))
+    lines = format_lines(scored, work.source.header, work.genome, form)
+    file = write_lines(target, lines, form.ending)
+    if file is None or not form.ending.endswith(".gz"):
+        return None if is_stream(target) else file, False
+    if not watch.sorted:
+        _log.warning("%s: no index, since the records are not sorted", target)
+        return file, False
+    write_index(target, max(work.genome.contigs.values()))
+    return file, True
+
+
+def prepare_background(
+    work: VariantRun, model: TrainedModel, options: ScoreOptions, places: int, ask: Ask
+) -> Background:
+    """The random variants that the records of `work` are compared with."""
+    from genodiff.io.progress import ProgressDisplay
+    from genodiff.scoring.background import BackgroundRequest, draw_background, find_classes
+
+    settings = {
+        "model": model.digest, "se": options.se, "exact": options.exact,
+        "context": options.context or model.config.data.seq_len,
+    }  # fmt: skip
+    request = BackgroundRequest(places, options.seed, options.method, settings)
+    classes = find_classes(work.own_survey.sizes)
+    with ProgressDisplay() as display:
+
+        def tick(name: str, done: int, total: int) -> None:
+            display.show(f"scored {done:,} of {total:,} random {name}", done, total)
+
+        return draw_background(work.genome, work.genome.sha256, classes, request, ask, tick)
+
+
+def describe_plan(work: VariantRun, target: str, method: str, places: int | None) -> dict[str, Any]:
+    """What would be scored: counts, and the random variants of a background."""
+    own = work.own_survey
+    drawn: dict[str, Any] = {}
+    if places is not None:
+        from genodiff.scoring.background import BackgroundRequest, find_classes
+
+        request = BackgroundRequest(places, 0, method, {})
+        classes = find_classes(own.sizes)
+        drawn["background"] = {size.name: request.count(size) for size in classes}
+        drawn["background_evaluations"] = sum(request.cost(size) for size in classes)
+    return {
+        "records": own.records,
+        "alts": own.alleles,
+        "kinds": dict(sorted(own.kinds.items())),
+        "unscored": {reason.value: n for reason, n in sorted(own.reasons.items())},
+        **drawn,
+        "files": [target] if is_stream(target) else [target, f"{target}.json"],
+    }

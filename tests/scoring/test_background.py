@@ -1,0 +1,293 @@
+"""Random variants, their strata, and where a score stands among them."""
+
+import math
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, norm
+
+from genodiff.counter import Purpose, generator
+from genodiff.errors import UsageError
+from genodiff.io.cache import cache_dir
+from genodiff.io.variants import Allele
+from genodiff.scoring import background
+from genodiff.scoring.background import (
+    Background,
+    BackgroundRequest,
+    count_windows,
+    draw_background,
+    find_classes,
+    parse_background,
+)
+from genodiff.scoring.background_draws import VariantDraws
+from genodiff.scoring.background_ranks import (
+    LEAST,
+    RandomScore,
+    ScoreRanks,
+    describe_calibration,
+    rank_held_out,
+)
+from genodiff.scoring.background_strata import find_class, find_unit, list_strata
+from genodiff.scoring.variant_scores import AlleleScore
+from genodiff.scoring.variant_windows import HeldContigs
+
+SNV, DEL1, INS3, LONG = (find_class(*size) for size in ((1, 1), (1, 0), (0, 3), (12, 0)))
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path))
+
+
+def make_genome(seed: int = 1, length: int = 40_000) -> HeldContigs:
+    """Two contigs with N, lower case, and homopolymers."""
+    rng = np.random.default_rng(seed)
+    letters = np.frombuffer(b"ACGT", np.uint8)[rng.choice(4, length, p=[0.35, 0.15, 0.15, 0.35])]
+    text = bytearray(letters.tobytes())
+    for start in range(0, length - 50, 97):
+        text[start : start + start % 13] = b"A" * (start % 13)
+    text[500:600] = b"N" * 100
+    text[1000:2000] = bytes(text[1000:2000]).lower()
+    return HeldContigs({"a": bytes(text[: length // 4]), "b": bytes(text[length // 4 :])})
+
+
+def find_law(allele: Allele, genome: HeldContigs) -> tuple[float, float]:
+    """Mean and deviation of the made-up score of a variant: of its stratum alone."""
+    size = find_class(len(allele.ref), len(allele.alt))
+    assert size is not None
+    strata = list_strata(allele, size, genome)
+    name = strata[-2] if len(strata) > 1 else strata[-1]  # the mutation, or the kind of repeat
+    code = sum(map(ord, name)) % 7
+    longest = max(len(allele.ref), len(allele.alt)) if size.per_base else 1
+    return longest * (code - 3.0), longest * (0.3 + code / 4)
+
+
+def make_score(genome: HeldContigs, told: list[Allele] | None = None) -> Any:
+    """Scores by a known law, each a function of its allele alone."""
+
+    def score(alleles: Iterable[Allele]) -> Iterator[AlleleScore]:
+        for one in alleles:
+            if told is not None:
+                told.append(one)
+            mean, sd = find_law(one, genome)
+            key = zlib.crc32(f"{one.chrom} {one.start} {one.ref} {one.alt}".encode())
+            z = float(generator(1, Purpose.BASELINE, key).standard_normal())
+            yield AlleleScore(mean + sd * z, 0.0, None, "llr", 0, 1, 1)
+
+    return score
+
+
+REQUEST = BackgroundRequest(2000, 1, "auto", {"model": "m"})
+
+
+def draw(genome: HeldContigs, *sizes: Any, seed: int = 1, score: Any = None) -> Background:
+    request = REQUEST._replace(
+        seed=seed, n=40_000 // (1 if LONG in sizes else 4 if INS3 in sizes else 20)
+    )
+    return draw_background(genome, "g", sizes, request, score or make_score(genome))
+
+
+def test_percentiles_of_fresh_random_variants_are_uniform() -> None:
+    genome = make_genome()
+    for size in (SNV, DEL1, INS3, LONG):
+        assert size is not None
+        known = draw(genome, size)
+        score = make_score(genome)
+        found = []
+        for number in range(600):
+            for allele in VariantDraws(genome, size, 2).draw(number)[:1]:
+                value = next(score([allele])).value
+                rank = known.rank(allele, value)
+                assert rank is not None
+                found.append(rank.percentile / 100)
+                mean, sd = find_law(allele, genome)
+                if rank.n > 1000 and rank.stratum.startswith(("C>", "T>")):
+                    assert abs(norm.cdf((value - mean) / sd) - found[-1]) < 0.08
+                    assert rank.z == pytest.approx((value - mean) / sd, abs=0.25)
+        assert len(found) > 550
+        assert kstest(found, "uniform").pvalue > 0.005
+        assert 100 * min(found) < 2 < 98 < 100 * max(found)
+        held_out = rank_held_out(known.classes[size]) / 100
+        # Two halves of one sample: by chance 1 in 160 has more
+        assert kstest(held_out, "uniform").statistic < 1.73 * math.sqrt(2 / len(held_out))
+
+
+def test_matching_takes_out_what_the_kind_of_mutation_does() -> None:
+    """Within one mutation all are uniform, which they are not among all SNVs."""
+    genome = make_genome()
+    assert SNV is not None
+    known = draw(genome, SNV)
+    plain = ScoreRanks(one._replace(strata=["snv"]) for one in known.classes[SNV])
+    score, found, raw = make_score(genome), [], []
+    for number in range(900):
+        for allele in VariantDraws(genome, SNV, 3).draw(number):
+            if {allele.ref, allele.alt} == {"C", "T"} or {allele.ref, allele.alt} == {"G", "A"}:
+                value = next(score([allele])).value
+                rank, other = known.rank(allele, value), plain.rank(["snv"], value)
+                assert rank is not None
+                assert other is not None
+                found.append(rank.percentile / 100)
+                raw.append(other.percentile / 100)
+    assert kstest(found, "uniform").pvalue > 0.01
+    assert kstest(raw, "uniform").pvalue < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("allele", "strata"),
+    [
+        (Allele("c", 4, "C", "T"), ["AA[C>T]GT", "A[C>T]G", "C>T", "snv"]),
+        (Allele("c", 5, "G", "A"), ["AA[C>T]GT", "A[C>T]G", "C>T", "snv"]),  # the other strand
+        (Allele("c", 0, "C", "A"), ["C>A", "snv"]),  # where the contig begins
+        (Allele("c", 1, "A", "C"), ["T[T>G]G", "T>G", "snv"]),
+        (Allele("c", 9, "A", ""), ["del1:1x4-7", "del1:homopolymer", "del1"]),
+        (Allele("c", 4, "C", ""), ["del1:1x1", "del1:unique", "del1"]),
+        (Allele("c", 9, "", "AA"), ["ins2:1x4-7", "ins2:homopolymer", "ins2"]),
+        (Allele("c", 9, "", "AC"), ["ins2:2x0", "ins2:unique", "ins2"]),
+        (Allele("c", 17, "GTGT", ""), ["del4:2x2-3", "del4:repeat", "del4"]),
+        (Allele("c", 17, "GTGTGT", ""), ["del6:2x2-3", "del6:unique", "del6"]),
+        (Allele("c", 17, "", "GT" * 6), ["ins9-16:2x2-3", "ins9-16:repeat", "ins9-16"]),
+        (Allele("c", 2, "AAC", "GGG"), ["mnv3"]),
+        (Allele("c", 2, "AAC", "G"), ["delins3/1"]),
+    ],
+)
+def test_strata_go_from_the_finest_to_the_class(allele: Allele, strata: list[str]) -> None:
+    genome = HeldContigs({"c": b"CAAACGTTCAAAAACTCGTGTGTCC"})
+    size = find_class(len(allele.ref), len(allele.alt))
+    assert size is not None
+    assert list_strata(allele, size, genome) == strata
+
+
+def test_units_and_classes() -> None:
+    assert [find_unit(x) for x in ("A", "AAA", "ACAC", "ACA", "ACGACG")] == [
+        "A", "A", "AC", "ACA", "ACG",
+    ]  # fmt: skip
+    names = [find_class(*s).name for s in ((0, 9), (17, 0), (1024, 0), (1, 1), (8, 3), (20, 20))]  # type: ignore[union-attr]
+    assert names == ["ins9-16", "del17-32", "del513-1024", "snv", "delins8/3", "mnv17-32"]
+    assert find_class(1025, 0) is None
+    assert [x.name for x in find_classes([(1, 0), (1, 1), (10, 0), (11, 0), (2000, 1)])] == [
+        "del1", "del9-16", "snv",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 0), (0, 3), (2, 2), (3, 1), (0, 20), (30, 30)])
+def test_draws_have_their_class_and_fit_the_genome(sizes: tuple[int, int]) -> None:
+    genome, size = make_genome(), find_class(*sizes)
+    assert size is not None
+    draws = [VariantDraws(genome, size, 1).draw(number) for number in range(200)]
+    assert draws == [VariantDraws(genome, size, 1).draw(number) for number in range(200)]
+    assert draws != [VariantDraws(genome, size, 2).draw(number) for number in range(200)]
+    assert {len(some) for some in draws} == ({3} if sizes == (1, 1) else {1})
+    for one in (one for some in draws for one in some):
+        assert find_class(len(one.ref), len(one.alt)) == size
+        assert genome.fetch(one.chrom, one.start, one.end).decode().upper() == one.ref
+    places = [some[0].start / genome.contigs[some[0].chrom] for some in draws]
+    assert kstest(places, "uniform").pvalue > 1e-3
+    share = sum(some[0].chrom == "b" for some in draws) / len(draws)
+    assert abs(share - 0.75) < 0.12
+
+
+def test_a_genome_without_such_variants_gives_none() -> None:
+    genome = HeldContigs({"c": b"NNNNNNNN"})
+    assert SNV is not None
+    assert VariantDraws(genome, SNV, 1).draw(0) == []
+    few = REQUEST._replace(n=LEAST)
+    known = draw_background(genome, "g", [SNV], few, make_score(genome))
+    assert known.rank(Allele("c", 1, "A", "C"), 1.0) is None
+    assert known.describe()["snv"]["held_out"]["ks"] is None
+
+
+def test_a_stratum_with_too_few_falls_back_to_a_coarser_one() -> None:
+    scores = [RandomScore(i, ["fine", "coarse"], float(i)) for i in range(LEAST - 1)]
+    scores += [RandomScore(i, ["other", "coarse"], float(i)) for i in range(LEAST, 3 * LEAST)]
+    ranks = ScoreRanks(scores)
+    found = [ranks.rank([name, "coarse"], 5.0) for name in ("fine", "other", "none")]
+    assert [one and one.stratum for one in found] == ["coarse", "other", "coarse"]
+    assert [one and one.n for one in found] == [3 * LEAST - 1, 2 * LEAST, 3 * LEAST - 1]
+    assert ranks.rank(["none"], 5.0) is None
+
+
+def test_ranks_are_as_they_are_defined() -> None:
+    ranks = ScoreRanks(RandomScore(i, ["s"], float(i // 2)) for i in range(199))
+    low, tied = ranks.rank(["s"], -1.0), ranks.rank(["s"], 10.0)
+    assert low is not None
+    assert tied is not None
+    assert low.percentile == pytest.approx(100 * 0.5 / 200)
+    assert low.phred == pytest.approx(10 * math.log10(200))
+    assert tied.percentile == pytest.approx(100 * (20 + 1.5) / 200)
+    assert tied.phred == pytest.approx(-10 * math.log10(23 / 200))
+    flat = ScoreRanks(RandomScore(i, ["s"], 1.0) for i in range(199)).rank(["s"], 1.0)
+    assert flat is not None
+    assert (flat.z, flat.percentile) == (None, 50.0)
+    # an n-th of random variants has the PHRED of an n-th
+    share = np.mean([ranks.rank(["s"], i / 2).phred >= 10 for i in range(199)])  # type: ignore[union-attr]
+    assert 0.08 <= share <= 0.1
+
+
+def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(background, "PART", 700)
+    genome, told = make_genome(), list[Allele]()
+    assert SNV is not None
+    assert DEL1 is not None
+    first = draw(genome, SNV, DEL1, score=make_score(genome, told))
+    n = len(told)
+    again = draw(genome, DEL1, SNV, score=make_score(genome, told))
+    assert (again.classes, len(told)) == (first.classes, n)
+    parts = sorted(Path(cache_dir() / "backgrounds").glob("*.json"))
+    assert len(parts) == 6
+    parts[0].write_text(parts[0].read_text().replace('"a"', '"b"', 1))
+    parts[1].write_bytes(parts[1].read_bytes()[:-20])
+    repaired = draw(genome, SNV, DEL1, score=make_score(genome, told))
+    assert repaired.classes == first.classes
+    assert n < len(told) < 2 * n
+    draw(genome, SNV, seed=2, score=make_score(genome, told))
+    longer = REQUEST._replace(n=2100)  # its first parts are there: 1,400 places of 2,100
+    n = len(told)
+    draw_background(genome, "g", [SNV], longer, make_score(genome, told))
+    assert len(told) - n == 3 * 700
+
+
+def test_parts_do_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    genome = make_genome()
+    assert DEL1 is not None
+    whole = draw(genome, DEL1)
+    monkeypatch.setattr(background, "PART", 333)
+    assert draw(genome, DEL1).classes == whole.classes
+
+
+def test_costs_grow_with_the_windows_of_a_score() -> None:
+    windows = {
+        size: count_windows(find_class(*size), "auto")  # type: ignore[arg-type]
+        for size in ((1, 1), (1, 0), (2, 0), (3, 3), (2, 3), (8, 0), (50, 0))
+    }
+    assert windows == {
+        (1, 1): 1, (1, 0): 1, (2, 0): 3, (3, 3): 13, (2, 3): 10, (8, 0): 64, (50, 0): 104,
+    }  # fmt: skip
+    assert REQUEST.count(find_class(2, 0)) == 666  # type: ignore[arg-type]
+    assert REQUEST.count(find_class(50, 0)) == LEAST  # type: ignore[arg-type]
+
+
+def test_calibration_counts_every_held_out_variant() -> None:
+    rng = np.random.default_rng(1)
+    scores = [RandomScore(i, ["s"], x) for i, x in enumerate(rng.standard_normal(2000))]
+    told = describe_calibration(scores)
+    assert sum(told["held_out"]["bins"]) == told["held_out"]["n"] == 1000
+    assert told["held_out"]["ks"] < 0.08
+    assert told["quantiles"][50] == pytest.approx(0, abs=0.1)
+    shifted = [one._replace(value=one.value + 3 * (one.number % 2)) for one in scores]
+    assert describe_calibration(shifted)["held_out"]["ks"] > 0.5
+
+
+@pytest.mark.parametrize("text", ["none", "-5", "99", "1.5", "", "1e4"])
+def test_other_numbers_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--background"):
+        parse_background(text)
+
+
+def test_off_on_and_numbers() -> None:
+    assert [parse_background(x) for x in ("off", "on", "500", 500)] == [None, 10_000, 500, 500]
