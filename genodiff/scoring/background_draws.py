@@ -44,7 +44,8 @@ class VariantDraws:
         return []
 
     def _propose(self, rng: np.random.Generator) -> Iterator[Allele]:
-        n_ref, n_alt = _choose(rng, self.size.ref), _choose(rng, self.size.alt)
+        n_ref = _choose(rng, self.size.ref)
+        n_alt = n_ref if self.size.kind == "mnv" else _choose(rng, self.size.alt)
         contig, start = self._choose_place(rng)
         ref = self._read(contig, start, n_ref)
         if ref is None:
