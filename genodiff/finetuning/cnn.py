@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
+from genodiff.finetuning.fit import probabilities
 from genodiff.tasks.examples import Examples
 
 EPOCHS, BATCH, RATE = 10, 64, 1e-3
@@ -120,8 +121,8 @@ class CnnPredictor:
         z = encode_letters([s[: shape.max_length] for s in sequences], shape.length)
         with torch.no_grad():
             scores = [network(z[i : i + rows].long()) for i in range(0, len(z), rows)]
-        found = torch.cat([torch.zeros(0, shape.n_out), *scores])
-        return _answers(shape.kind, found).double().numpy() * shape.scale + shape.mean
+        found = torch.cat([torch.zeros(0, shape.n_out), *scores]).double()
+        return probabilities(shape.kind, found.numpy(), (shape.mean, shape.scale))
 
     @property
     def longest(self) -> int:
@@ -202,9 +203,3 @@ def _train_loss(kind: str, scores: Tensor, labels: Tensor, mean: float, scale: f
     if kind == "multilabel":
         return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
     return F.cross_entropy(scores, labels)
-
-
-def _answers(kind: str, scores: Tensor) -> Tensor:
-    if kind == "regression":
-        return scores[:, 0]
-    return scores.sigmoid() if kind == "multilabel" else scores.softmax(1)

@@ -21,6 +21,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
+from genodiff.finetuning.fit import probabilities
 from genodiff.settings import Settings
 from genodiff.tasks.examples import Examples
 
@@ -104,10 +105,8 @@ class MotifPredictor:
         with torch.no_grad():
             scores = [network.score(z[i : i + rows].long()) for i in range(0, len(z), rows)]
         found = torch.cat([torch.zeros(0, about["n_out"]), *scores]).double()
-        if about["kind"] == "regression":
-            return np.asarray(found[:, 0].numpy() * about["scale"] + about["mean"], np.float64)
-        answers = found.sigmoid() if about["kind"] == "multilabel" else found.softmax(1)
-        return np.asarray(answers.numpy(), np.float64)
+        scale = (about["mean"], about["scale"]) if about["kind"] == "regression" else (0.0, 1.0)
+        return probabilities(about["kind"], found.numpy(), scale)
 
     @property
     def longest(self) -> int:

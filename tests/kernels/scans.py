@@ -77,6 +77,6 @@ def differences(got: dict[str, Tensor], wanted: dict[str, Tensor]) -> dict[str, 
     """The relative error of each tensor, in norm."""
     assert got.keys() == wanted.keys()
     return {
-        name: float((got[name] - wanted[name]).norm() / wanted[name].norm().clamp(min=1e-30))
+        name: float((got[name] - wanted[name]).norm() / wanted[name].norm().clamp(min=1e-25))
         for name in wanted
     }

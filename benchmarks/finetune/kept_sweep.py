@@ -1,0 +1,39 @@
+"""A sweep without its weights, as one file in the tree: rows, choices and predictions.
+
+From it the tables, their intervals and their comparisons are made again on any machine, and a sweep
+that was cut off goes on elsewhere, since a unit that has its row is not run again.
+"""
+
+import tarfile
+from pathlib import Path
+
+WEIGHTS = ("model.safetensors", "state.safetensors", "validation.safetensors")
+"""What stays on the machine that fitted: weights, and what only a choice in progress needs."""
+
+
+def pack_sweep(sweep: Path, archive: Path) -> int:
+    """Write `archive` (.tar.xz), the same bytes for the same sweep; returns the number of files."""
+    paths = sorted(p for p in sweep.rglob("*") if p.is_file() and _is_kept(p, sweep))
+    part = archive.with_name(archive.name + ".part")
+    with tarfile.open(part, "w:xz", preset=9) as file:
+        for path in paths:
+            about = tarfile.TarInfo(path.relative_to(sweep).as_posix())
+            about.size, about.mode = path.stat().st_size, 0o644
+            with path.open("rb") as content:
+                file.addfile(about, content)
+    part.replace(archive)
+    return len(paths)
+
+
+def unpack_sweep(archive: Path, sweep: Path) -> None:
+    """Put the files of `archive` where `sweep` lacks them."""
+    with tarfile.open(archive) as file:
+        for about in file.getmembers():
+            if about.isfile() and not (sweep / about.name).exists():
+                file.extract(about, sweep, filter="data")
+
+
+def _is_kept(path: Path, sweep: Path) -> bool:
+    inside = path.relative_to(sweep)
+    hidden = any(part.startswith(".") for part in inside.parts)
+    return not hidden and path.name not in WEIGHTS and path.suffix not in (".html", ".part")
