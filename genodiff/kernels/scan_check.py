@@ -46,7 +46,9 @@ def _compare(scan: ScanFunction, device: str, dtypes: tuple[torch.dtype, ...]) -
             worst = max(errors, key=lambda error: (error != error, error))  # NaN is the worst
             if not worst < _TOLERANCES[dtype]:
                 kind = str(dtype).removeprefix("torch.")
-                return f"differs from the naive scan by {worst:.1e} on this machine, in {kind}"
+                what = f"differs from the naive scan by {worst:.1e} on this machine, in {kind}"
+                _log.warning("a scan on %s is not used: it %s", device, what)
+                return what
     return None
 
 

@@ -223,8 +223,8 @@ def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
         "platform": platform.platform(),
         "versions": {name: metadata.version(name) for name in packages},
         "git": find_git_revision(),
-        "device": torch.cuda.get_device_name()
-        if device == "cuda"
+        "device": torch.cuda.get_device_name(device)
+        if device.startswith("cuda")
         else platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
         "cpu": torch.backends.cpu.get_cpu_capability(),

@@ -99,6 +99,10 @@ def check_scans() -> tuple[list[Check], str | None]:
             checks.append(
                 Check("scan native", "warn", f"{standing}: {p.reason.split(':')[0]}; {lost}", BUILD)
             )
+        elif p.name == "triton" and not p.available and torch.cuda.is_available():
+            lost = "slower kernels run on this GPU instead"
+            fix = "see the traceback above, and report it"
+            checks.append(Check("scan triton", "warn", f"{standing}: {p.reason}; {lost}", fix))
         else:
             checks.append(Check(f"scan {p.name}", "ok", f"{standing}: {p.reason}"))
     return checks, f"{best.name}-{instruction_set()}" if best.name == "native" else best.name

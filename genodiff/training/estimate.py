@@ -107,9 +107,10 @@ def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device:
     The faster of two small steps counts, after one to warm up.
     """
     size = sum(p.numel() for p in backbone.parameters())
+    kind = torch.device(device).type
     probe = (
         _PROBE_BASES
-        if device == "cuda"
+        if kind == "cuda"
         else max(64, min(_PROBE_BASES, int(_PROBE_FLOP / (6 * size))))
     )
     length = min(config.data.seq_len, probe)
@@ -119,12 +120,12 @@ def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device:
     took = []
     for _ in range(3):
         began = time.perf_counter()
-        with torch.autocast(device, torch.bfloat16, enabled=config.train.precision == "bf16"):
+        with torch.autocast(kind, torch.bfloat16, enabled=config.train.precision == "bf16"):
             backbone(x).float().logsumexp(-1).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
-        if device == "cuda":
-            torch.cuda.synchronize()
+        if kind == "cuda":
+            torch.cuda.synchronize(device)
         took.append(time.perf_counter() - began)
     return min(took[1:]) / (rows * length)
 

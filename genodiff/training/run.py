@@ -271,7 +271,7 @@ def _fit(
         num_workers=workers,
         timeout=_TIMEOUT if workers else 0,
         worker_init_fn=_begin_worker,
-        pin_memory=device == "cuda",
+        pin_memory=device.startswith("cuda"),
     )
     trainer = _trainer(config, device, world, boundary)
     _log.info(
@@ -309,8 +309,8 @@ def _fit(
 
 def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -> pl.Trainer:
     return pl.Trainer(
-        accelerator="gpu" if device == "cuda" else "cpu",
-        devices=world.local,
+        accelerator="gpu" if device.startswith("cuda") else "cpu",
+        devices=choose_devices(device, world),
         num_nodes=world.size // world.local,
         strategy=DDPStrategy(timeout=timedelta(seconds=_TIMEOUT)) if world.size > 1 else "auto",
         plugins=[TorchElasticEnvironment() if world.size > 1 else LightningEnvironment()],
@@ -325,6 +325,12 @@ def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -
         enable_model_summary=False,
         use_distributed_sampler=False,
     )
+
+
+def choose_devices(device: str, world: World) -> int | list[int]:
+    """What Lightning computes on: the GPU that `device` names, else as many as processes here."""
+    number = device.partition(":")[2]
+    return [int(number)] if number and world.size == 1 else world.local
 
 
 def check_open_files(workers: int) -> None:
