@@ -1,0 +1,207 @@
+"""What a model says of each base of a genome given the others: p(A), p(C), p(G), p(T).
+
+    leave-one-out   each base masked alone: p(x_i | the rest of its window), one evaluation a base
+    every m         every m-th base of a tile masked together: m evaluations a tile. They do not see
+                    one another, so this is near to leave-one-out and not equal; `measure_company`
+                    says how near.
+
+A network that reads one strand is asked about both, and their logarithms are averaged; the result
+is made to sum to 1 again. So log p(alt) − log p(ref) of a base is what `genodiff score` gives for a
+substitution in the same window. The naive form is in `naive_tracks.py`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import Alphabet
+from genodiff.counter import Purpose, uniforms
+from genodiff.errors import DataError, UsageError
+from genodiff.scoring.masked_reader import Logs, MaskedReader
+from genodiff.scoring.spelling_pair import Ids
+from genodiff.scoring.track_tiles import LEAST_CONTEXT, TrackPiece, find_tile, place_tile
+from genodiff.scoring.variant_windows import Contigs
+
+Chances = NDArray[np.float32]
+"""(bases, 4): p(A), p(C), p(G), p(T); NaN where the reference has no base."""
+
+SITES = 64
+"""Bases at which `measure_company` compares the two."""
+_TRIES = 20  # places for each, before a genome of N is given up
+_SEED = 1
+_WINDOWS_HELD = 64  # windows that are read together, at least; more where the batch is larger
+
+
+class TrackRequest(NamedTuple):
+    """How bases are read: the context in bases, and every which base of a tile is masked at once
+    (None: each alone).
+    """
+
+    context: int
+    every: int | None = None
+
+    def check(self) -> None:
+        """Raises `UsageError` for settings that cannot be meant."""
+        if self.context < LEAST_CONTEXT:
+            what = f"--context {self.context} is below {LEAST_CONTEXT}"
+            raise UsageError(what, fix=f"give bases, {LEAST_CONTEXT} or more")
+        if self.every is not None and self.every < 2:
+            what = f"--every {self.every} is below 2"
+            raise UsageError(what, fix="give 2 or more; larger is more exact")
+
+    def step(self, piece: TrackPiece) -> int:
+        """The distance of two bases of this tile that are masked together."""
+        width = piece.last - piece.first
+        return width if self.every is None else min(self.every, width)
+
+
+class Company(NamedTuple):
+    """What masking every m-th base together changes, over a sample of bases.
+
+    `nats` is the largest change of a log-ratio of two letters at a base, `bits` that of its
+    information: median and worst.
+    """
+
+    sites: int
+    nats: tuple[float, float]
+    bits: tuple[float, float]
+
+
+class _PieceWindows(NamedTuple):
+    """The masked windows of one piece, and which rows of what is read go where."""
+
+    piece: TrackPiece
+    windows: list[Ids]
+    rows: list[NDArray[np.int64]]  # rows of each window's answer that are wanted
+    places: list[NDArray[np.int64]]  # and their bases, from the piece's start
+
+
+def read_pieces(
+    reader: MaskedReader,
+    genome: Contigs,
+    alphabet: Alphabet,
+    pieces: Iterable[TrackPiece],
+    request: TrackRequest,
+) -> Iterator[tuple[TrackPiece, Chances]]:
+    """Each piece with the chances of its bases, in order.
+
+    What a base is given does not depend on the other pieces, nor on the reader's batch size. Memory
+    holds the windows of a few pieces. Raises `DataError` for a letter that is no DNA.
+    """
+    held: list[_PieceWindows] = []
+    windows = 0
+    for piece in pieces:
+        held.append(_mask_piece(reader, genome, alphabet, piece, request))
+        windows += len(held[-1].windows)
+        if windows >= max(_WINDOWS_HELD, reader.batch_size):
+            yield from _answer(reader, held)
+            held, windows = [], 0
+    yield from _answer(reader, held)
+
+
+def encode_window(genome: Contigs, alphabet: Alphabet, contig: str, start: int, end: int) -> Ids:
+    """The ids of contig[start:end]. Raises `DataError` for a letter that is no DNA."""
+    letters = genome.fetch(contig, start, end)
+    try:
+        return alphabet.encode(letters)
+    except DataError as fault:
+        what = f"between {start + 1:,} and {end:,}: {fault.what}"
+        file = getattr(genome, "path", None)
+        raise DataError(what, file=file, record=contig, fix=fault.fix) from None
+
+
+def _mask_piece(
+    reader: MaskedReader, genome: Contigs, alphabet: Alphabet, piece: TrackPiece,
+    request: TrackRequest,
+) -> _PieceWindows:  # fmt: skip
+    start, end = place_tile(piece, request.context, genome.contigs[piece.contig])
+    ids = encode_window(genome, alphabet, piece.contig, start, end)
+    known, step = reader.are_targets(ids), request.step(piece)
+    found = _PieceWindows(piece, [], [], [])
+    for phase in range(step):
+        masked = np.arange(piece.first + phase, piece.last, step)
+        masked = masked[known[masked - start]]
+        (rows,) = ((piece.start <= masked) & (masked < piece.end)).nonzero()
+        if not len(rows):
+            continue
+        window = ids.copy()
+        window[masked - start] = reader.mask_id
+        found.windows.append(window)
+        found.rows.append(rows)
+        found.places.append(masked[rows] - piece.start)
+    return found
+
+
+def _answer(
+    reader: MaskedReader, held: Sequence[_PieceWindows]
+) -> Iterator[tuple[TrackPiece, Chances]]:
+    answers = iter(reader.read([window for one in held for window in one.windows]))
+    for one in held:
+        chances = np.full((one.piece.end - one.piece.start, 4), np.nan, np.float32)
+        for rows, places in zip(one.rows, one.places, strict=True):
+            chances[places] = _normalise(next(answers)[rows])
+        yield one.piece, chances
+
+
+def _normalise(logs: Logs) -> Logs:
+    """Probabilities of the average of two strands' logarithms."""
+    p: Logs = np.exp(logs - logs.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    return p
+
+
+def measure_company(
+    reader: MaskedReader,
+    genome: Contigs,
+    alphabet: Alphabet,
+    intervals: Sequence[tuple[str, int, int]],
+    request: TrackRequest,
+) -> Company | None:
+    """How far `request` is from leave-one-out, at random bases of the intervals.
+
+    The bases are drawn with a fixed seed. None where there is no base.
+    """
+    pieces = list(_draw_sites(reader, genome, alphabet, intervals, request.context))
+    if not pieces:
+        return None
+    alone, together = (
+        np.concatenate([p for _, p in read_pieces(reader, genome, alphabet, pieces, one)])
+        for one in (request._replace(every=None), request)
+    )
+    change = np.log(alone.astype(np.float64)) - np.log(together.astype(np.float64))
+    nats = np.ptp(change, axis=-1)
+    bits = np.abs(find_information(alone) - find_information(together))
+    return Company(
+        len(pieces),
+        (float(np.median(nats)), float(nats.max())),
+        (float(np.median(bits)), float(bits.max())),
+    )
+
+
+def find_information(chances: NDArray[np.floating]) -> NDArray[np.float64]:
+    """2 − H bits of each row of chances (..., 4); NaN stays NaN."""
+    p = chances.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(p > 0, p * np.log2(p), np.where(np.isnan(p), np.nan, 0.0))
+    found: NDArray[np.float64] = np.clip(2 + terms.sum(-1), 0, 2)
+    return found
+
+
+def _draw_sites(
+    reader: MaskedReader, genome: Contigs, alphabet: Alphabet,
+    intervals: Sequence[tuple[str, int, int]], context: int,
+) -> Iterator[TrackPiece]:  # fmt: skip
+    ends = np.cumsum([end - start for _, start, end in intervals])
+    for number in range(min(SITES, int(ends[-1])) if len(ends) else 0):
+        for u in uniforms(_SEED, Purpose.TRACK_SITE, number, _TRIES):
+            place = int(u * ends[-1])
+            which = int(np.searchsorted(ends, place, side="right"))
+            contig, start, _ = intervals[which]
+            site = start + place - int(ends[which - 1] if which else 0)
+            ids = encode_window(genome, alphabet, contig, site, site + 1)
+            if reader.are_targets(ids)[0]:
+                first, last = find_tile(genome.contigs[contig], context, site)
+                yield TrackPiece(contig, first, last, site, site + 1)
+                break
