@@ -274,9 +274,11 @@ def _write(
 ) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
+    from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.variant_journal import SUFFIX, VariantJournal
     from genodiff.scoring.variant_output import OutputForm, find_output_form
 
+    keep_freed_memory()
     options = _make_options(method, se, context, exact, batch_size, seed)
     trained, genome, began = model.trained, work.genome, time.monotonic()
     about = {

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Ask = Callable[[Iterable[Allele]], Iterator[ScoreFound]]
 
 _log = logging.getLogger("genodiff")
+_SHOWN_EVERY = 0.2  # seconds
 
 
 def fill_journal(work: VariantRun, journal: Any, ask: Ask) -> None:
@@ -31,9 +32,14 @@ def fill_journal(work: VariantRun, journal: Any, ask: Ask) -> None:
     first: list[tuple[int, float]] = []  # the network is read and tried before the first record
 
     with ProgressDisplay() as display:
+        shown = 0.0
 
         def tick(done: int) -> None:
+            nonlocal shown
             now = time.monotonic()
+            if now - shown < _SHOWN_EVERY and done < total:
+                return
+            shown = now
             text = f"scored {done:,} of {total:,} records"
             if first and now > first[0][1]:
                 pace = (done - first[0][0]) / (now - first[0][1])

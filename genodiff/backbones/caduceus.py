@@ -52,6 +52,10 @@ class Block(nn.Module):
     def forward(self, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
         return self.mixer(self.norm(residual, mirrored), mask, mirrored)
 
+    def read_at(self, residual: Float[Tensor, "B L D"], at: int) -> Float[Tensor, "B D"]:
+        """The residual stream after this block, at one position."""
+        return residual[:, at] + self.mixer.read_at(self.norm(residual), at)
+
 
 def _recomputed(block: nn.Module, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
     """The block's output; the backward pass keeps its input alone and computes it again.
@@ -144,6 +148,27 @@ class Caduceus(Backbone):
             return linear(hidden if rows is None else hidden[rows], head)
         logits = vote(linear(hidden, head), self.complement, lengths)
         return logits if rows is None else logits[rows]
+
+    def logits_at(self, xt: Int[Tensor, "B L"], at: int) -> Float[Tensor, "B {self.vocab_size}"]:
+        """The logits of position `at` of each row, as `forward` gives them up to float error.
+
+        The last block is computed only as far as it reaches that position.
+        """
+        last = self.blocks[-1]
+        assert isinstance(last, Block)
+        if not last.mixer.adds or self.settings.alternate_strands or self.residual_dtype:
+            return self(xt)[:, at]
+        residual = self._embed(xt, None)
+        for i in range(len(self.blocks) - 1):
+            residual, _ = self._step(i, residual, None, False)
+        strands = [(residual, at)]
+        if self.complement is not None:
+            given, other = residual.chunk(2)
+            strands = [(given, at), (other, xt.shape[1] - 1 - at)]
+        rows = torch.cat([last.read_at(strand, place) for strand, place in strands])
+        head = self.embedding if self.head is None else self.head
+        logits = linear(self.final_norm(rows)[:, None], head)
+        return (logits if self.complement is None else vote(logits, self.complement, None))[:, 0]
 
     def features(
         self,

@@ -151,7 +151,7 @@ class Mamba(nn.Module):
         """
         readings = [self.ahead.weights(), *([self.back.weights()] if self.bidirectional else [])]
         ways = [mirrored, not mirrored][: len(readings)]
-        if reader is None and ((self.tied and self.strategy == "add") or not self.bidirectional):
+        if reader is None and (self.adds or not self.bidirectional):
             w_in: Tensor = self.in_proj.weight
             w_out: Tensor = self.out_proj.weight
             b_out: Tensor | None = self.out_proj.bias
@@ -186,6 +186,30 @@ class Mamba(nn.Module):
             self.out_proj if self.tied else self.out_proj_back, y_back * F.silu(z_back), mirrored
         )
         return out + other if self.strategy == "add" else out * other
+
+    @property
+    def adds(self) -> bool:
+        """Whether two directions with shared projections are added."""
+        return self.bidirectional and self.tied and self.strategy == "add"
+
+    def read_at(self, h: Float[Tensor, "B L D"], at: int) -> Float[Tensor, "B D"]:
+        """`forward` at one position, where `adds`.
+
+        Each direction reads its own side of it: W_out is linear, so their sum is that of one call.
+        """
+        sides = (
+            (h[:, : at + 1], self.ahead, False, -1),
+            (h[:, at:], self.back, True, 0),
+        )
+        found = [
+            mixer(
+                side.contiguous(), self.in_proj.weight, self.in_proj.bias, self.out_proj.weight,
+                [direction.weights()], [reverse],
+            )[:, place]
+            for side, direction, reverse, place in sides
+        ]  # fmt: skip
+        out = found[0] + found[1]
+        return out if self.out_proj.bias is None else out + 2 * self.out_proj.bias
 
     def _project_in(
         self, proj: Projection | nn.Linear, h: Tensor, mask: Tensor | None, mirrored: bool

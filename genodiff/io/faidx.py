@@ -9,13 +9,23 @@ user wrote them, from the user's own file where it can be read in place.
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyfaidx
 
 from genodiff.errors import DataError
 from genodiff.io.fasta_index import ContigPlace, FastaIndex, open_index, stamp_file
 from genodiff.io.regions import suggest_contig
+
+_AHEAD = 1 << 14  # letters that a small request reads at once: neighbours are asked for next
+
+
+class _Stretch(NamedTuple):
+    """contig[start : start + len(letters)], as last read."""
+
+    contig: str
+    start: int
+    letters: bytes
 
 
 class Genome:
@@ -34,6 +44,7 @@ class Genome:
     def _open(self) -> None:
         self._kept = ExitStack()
         self._pid = os.getpid()
+        self._held = _Stretch("", 0, b"")
         try:
             with open_index(self.path, self._kept) as index:
                 self._faidx, self._stamp = _open_faidx(self.path, index)
@@ -62,13 +73,18 @@ class Genome:
             raise DataError(what, file=self.path, fix="give a range within the contig")
         if start == end:
             return b""
-        letters: str = self._faidx.fetch(contig, start + 1, end)
-        if (
-            len(letters) != end - start
-            or stamp_file(os.fstat(self._faidx.file.fileno()))[:2] != self._stamp[:2]
-        ):
+        held = self._held  # one value, replaced as a whole: threads may race for it
+        known = held.contig == contig and held.start <= start
+        if not known or end > held.start + len(held.letters):
+            last = max(end, min(start + _AHEAD, length))
+            letters: str = self._faidx.fetch(contig, start + 1, last)
+            held = _Stretch(contig, start, letters.encode("latin-1"))
+            if len(held.letters) != last - start:
+                raise self._changed()
+            self._held = held if last - start <= _AHEAD else self._held
+        if stamp_file(os.fstat(self._faidx.file.fileno()))[:2] != self._stamp[:2]:
             raise self._changed()
-        return letters.encode("latin-1")
+        return held.letters[start - held.start : end - held.start]
 
     def _changed(self) -> DataError:
         fix = "restore the old file, or start again"

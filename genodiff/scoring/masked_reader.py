@@ -76,14 +76,14 @@ class MaskedReader:
         """
         none = np.zeros((0, len(self.diffusion.targets)))
         known = {window.tobytes(): window for window in windows if (window == self.mask_id).any()}
-        by_length: dict[int, list[bytes]] = {}
+        alike: dict[tuple[int, int], list[bytes]] = {}
         for content, window in known.items():
-            by_length.setdefault(len(window), []).append(content)
+            alike.setdefault((len(window), self._find_only_mask(window)), []).append(content)
         found: dict[bytes, Logs] = {}
-        for length in sorted(by_length):
+        for (length, _), contents in sorted(alike.items()):
             rows = max(1, min(self.batch_size, _MOST_BASES // length))
-            for first in range(0, len(by_length[length]), rows):
-                some = by_length[length][first : first + rows]
+            for first in range(0, len(contents), rows):
+                some = contents[first : first + rows]
                 group = np.stack([known[content] for content in some])
                 found.update(zip(some, self._read_group(group), strict=True))
         self.evaluations += len(known)
@@ -99,12 +99,29 @@ class MaskedReader:
     def _evaluate(self, group: Ids) -> list[Logs]:
         xt = torch.from_numpy(np.ascontiguousarray(group).astype(np.int64)).to(self.device)
         masked = group == self.mask_id
-        logits = self.denoiser(xt, self._sigma(masked).to(self.device))
-        chosen = logits[torch.from_numpy(masked).to(logits.device)]
+        chosen = self._ask(xt, masked)
         logs: Logs = self.diffusion.target_logits(chosen).double().log_softmax(-1).cpu().numpy()
         if not np.isfinite(logs).all():
             raise GenodiffError("the network's values are not finite", fix="use another checkpoint")
         return np.split(logs, np.cumsum(masked.sum(1))[:-1])
+
+    def _find_only_mask(self, window: Ids) -> int:
+        """Where a window has its one mask; -1 where it has several."""
+        at = int(window.tobytes().find(self.mask_id))
+        return at if window.tobytes().find(self.mask_id, at + 1) < 0 else -1
+
+    def _ask(self, xt: Tensor, masked: NDArray[np.bool_]) -> Tensor:
+        """The logits (M, V) of all masks, row after row; no more is computed than they need."""
+        at = int(masked[0].argmax())
+        logits_at = getattr(self.denoiser, "logits_at", None)
+        if logits_at is not None and masked[:, at].all() and masked.sum() == len(masked):
+            found: Tensor = logits_at(xt, at)
+            return found
+        sigma, rows = self._sigma(masked).to(self.device), torch.from_numpy(masked).to(self.device)
+        if getattr(self.denoiser, "selects_rows", False):
+            found = self.denoiser(xt, sigma, rows=rows)  # type: ignore[call-arg]
+            return found
+        return self.denoiser(xt, sigma)[rows]
 
     def _sigma(self, masked: NDArray[np.bool_]) -> Tensor:
         """What the network is told of the noise: that of the time with this share of masks."""

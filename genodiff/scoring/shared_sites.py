@@ -6,13 +6,15 @@ with the same remainder share this evaluation. Which bases are masked depends on
 contig alone, never on the variants of a file: so a score has the same bits in any order, shard and
 company.
 
-Bases that are masked together do not see one another. `measure_spacing` scores sites of the genome
-in these windows alone and in company, and takes the smallest spacing at which none differs by more
-than `TOLERANCE`. A site is also not in the middle of its window: it has at least a quarter of the
-context on either side. `--exact` gives each site a window of its own, with the site in the middle.
+Bases that are masked together do not see one another, and a site is not in the middle of its
+window: it has at least a quarter of the context on either side. `measure_spacing` scores sites of
+the genome as they are defined, each in the middle of a window of its own, and in shared windows. It
+takes the smallest spacing at which none of them differs by more than half of `TOLERANCE`. `--exact`
+gives every site its own window.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +23,13 @@ from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
 from genodiff.io.variants import Allele
 from genodiff.scoring.masked_reader import Logs, MaskedReader
-from genodiff.scoring.span_scores import Estimate, Steps, mask_where
+from genodiff.scoring.span_scores import mask_where
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import Contigs, place_window
 
 TOLERANCE = 1e-3
-"""Nats that the company of other sites may move a score by."""
+"""Nats by which sharing may move a score. The measured sites must stay within half of it, since
+other sites may move more."""
 SITES = 32
 """Sites of the genome that a spacing is measured at."""
 _SHARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # sites of a tile that share an evaluation
@@ -50,6 +53,55 @@ class SharedWindow(NamedTuple):
     end: int
     window: Ids
     place: int
+
+
+class SharedScores:
+    """Scores of substitutions from shared windows; each window is cut once and read once."""
+
+    def __init__(
+        self, genome: Contigs, alphabet: Alphabet, reader: MaskedReader, context: int, spacing: int
+    ) -> None:
+        self._genome, self._alphabet, self._reader = genome, alphabet, reader
+        self._context, self._spacing, self._core = context, spacing, max(1, context // 2)
+        self._windows: dict[tuple[str, int, int], SharedWindow] = {}
+        self._masks: dict[tuple[str, int, int], list[int]] = {}
+        self._logs: dict[tuple[str, int, int], Logs] = {}
+
+    def __len__(self) -> int:
+        return len(self._windows)
+
+    def prepare(self, allele: Allele) -> SharedWindow:
+        """The window of a substitution, which the next `read` reads."""
+        key = self._key(allele)
+        window = self._windows.get(key)
+        if window is None:
+            window = share_window(
+                self._genome, self._alphabet, self._reader, allele.chrom, allele.start,
+                self._context, self._spacing,
+            )  # fmt: skip
+            self._windows[key] = window
+            self._masks[key] = np.flatnonzero(window.window == self._reader.mask_id).tolist()
+        return window
+
+    def read(self) -> None:
+        """Read all windows that were prepared."""
+        logs = self._reader.read([one.window for one in self._windows.values()])
+        self._logs = dict(zip(self._windows, logs, strict=True))
+
+    def score(self, allele: Allele) -> float:
+        """log p(alt) − log p(ref) of a prepared substitution, after `read`."""
+        key = self._key(allele)
+        place = bisect_left(self._masks[key], allele.start - self._windows[key].start)
+        ids = allele_ids(self._alphabet, allele)
+        return compare_bases(self._reader, self._logs[key][place], *ids)
+
+    def clear(self) -> None:
+        """Forget the windows."""
+        self._windows, self._masks, self._logs = {}, {}, {}
+
+    def _key(self, allele: Allele) -> tuple[str, int, int]:
+        tile, place = divmod(allele.start, self._core)
+        return allele.chrom, tile, place % self._spacing
 
 
 def share_window(
@@ -76,12 +128,6 @@ def share_window(
     )
 
 
-def score_shared(reader: MaskedReader, shared: SharedWindow, ref: int, alt: int) -> Steps:
-    """The score of a substitution of the id `ref` by `alt`, from its shared window."""
-    (logs,) = yield [shared.window]
-    return Estimate(compare_bases(reader, logs[shared.place], ref, alt), 0.0, windows=1)
-
-
 def compare_bases(reader: MaskedReader, logs: Logs, ref: int, alt: int) -> float:
     """log p(alt) − log p(ref) of one masked base."""
     columns = reader.columns(np.array([ref, alt], np.uint8))
@@ -91,7 +137,7 @@ def compare_bases(reader: MaskedReader, logs: Logs, ref: int, alt: int) -> float
 def measure_spacing(
     reader: MaskedReader, alphabet: Alphabet, genome: Contigs, context: int
 ) -> Spacing | None:
-    """The smallest spacing whose company moves no score by `TOLERANCE`, None where there is none.
+    """The smallest spacing that moves no score by half of `TOLERANCE`, None where there is none.
 
     A score is the log-ratio of any two bases. The sites are drawn from the genome with a fixed
     seed, so every run finds the same.
@@ -100,6 +146,7 @@ def measure_spacing(
     sites = list(draw_sites(reader, alphabet, genome, SITES))
     if not sites:
         return None
+    alone = [logs[0] for logs in reader.read(_cut_alone(reader, alphabet, genome, context, sites))]
 
     def read(spacing: int) -> list[Logs]:
         shared = [
@@ -109,15 +156,28 @@ def measure_spacing(
         logs = reader.read([one.window for one in shared])
         return [some[one.place] for some, one in zip(logs, shared, strict=True)]
 
-    alone, found = read(max(1, core)), None
+    found = None
     for spacing in [core // share for share in _SHARES if core // share > 1]:
         moved = [
             float(np.ptp(one - other)) for one, other in zip(alone, read(spacing), strict=True)
         ]
-        if max(moved) > TOLERANCE:
+        if max(moved) > TOLERANCE / 2:
             break
         found = Spacing(spacing, float(np.median(moved)), max(moved), len(moved))
     return found
+
+
+def _cut_alone(
+    reader: MaskedReader, alphabet: Alphabet, genome: Contigs, context: int,
+    sites: Sequence[tuple[str, int]],
+) -> list[Ids]:  # fmt: skip
+    """The window of each site as it is defined: the site in the middle, nothing else masked."""
+    windows = []
+    for contig, site in sites:
+        start, end = place_window(site, site + 1, 1, context, genome.contigs[contig])
+        ids = alphabet.encode(genome.fetch(contig, start, end))
+        windows.append(mask_where(reader, ids, np.arange(start, end) == site))
+    return windows
 
 
 def draw_sites(

@@ -22,16 +22,16 @@ from genodiff.errors import UsageError
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
-from genodiff.scoring.shared_sites import (
-    Spacing,
-    allele_ids,
-    measure_spacing,
-    score_shared,
-    share_window,
-)
+from genodiff.scoring.shared_sites import SharedScores, Spacing, measure_spacing
 from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
-from genodiff.scoring.variant_windows import Contigs, CutWindow, UnscorableError, cut_window
+from genodiff.scoring.variant_windows import (
+    Contigs,
+    CutWindow,
+    UnscorableError,
+    check_alleles,
+    cut_window,
+)
 from genodiff.scoring.window_scores import score_nelbo
 
 Item = Allele | Sequence[Allele]
@@ -43,7 +43,8 @@ LONGEST_CHAIN = 8
 MOVED = 0.1
 """A score moves with its context if it changes by this share of its size, or of 1 nat."""
 
-_SITES_HELD, _SPANS_HELD = 4096, 64  # scores that are computed together
+_HELD = 1 << 14  # scores that are computed together: in all,
+_SITES_HELD, _SPANS_HELD = 4096, 64  # of one window each (shared ones count once), and of more
 _BYTES_HELD = 1 << 26  # of windows that are held at once
 _WINDOWS = 128  # of one score, at most, at one time
 
@@ -98,6 +99,15 @@ class AlleleScore(NamedTuple):
     evaluations: int  # windows that the value rests on; a shared one counts for each
     note: str = ""
     doubled: float | None = None  # the value at double context
+
+
+class _SharedJob(NamedTuple):
+    """One substitution whose window is shared."""
+
+    allele: Allele
+    method: str
+    start: int
+    end: int
 
 
 class _ScoreJob(NamedTuple):
@@ -180,6 +190,9 @@ def find_spacing(
     return _SPACINGS[known]
 
 
+_Held = _ScoreJob | _SharedJob | AlleleScore
+
+
 class Scorer:
     """Scores alleles of a genome with one reader; `spacing` None gives each site its own window."""
 
@@ -194,59 +207,73 @@ class Scorer:
     ) -> None:
         self.reader, self.alphabet, self.genome = reader, alphabet, genome
         self.options, self.context, self.spacing = options, context, spacing
+        self._shared = None
+        if spacing is not None and options.method != "nelbo":
+            self._shared = SharedScores(genome, alphabet, reader, context, spacing.bases)
 
     def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
         """A score for each, in their order."""
-        held: list[_ScoreJob | AlleleScore] = []
-        spans = 0
+        held: list[_Held] = []
+        spans, sites = 0, 0
         for one in alleles:
             held.append(self._start([one] if isinstance(one, Allele) else list(one)))
-            spans += isinstance(held[-1], _ScoreJob) and not held[-1].light
-            if spans == self._spans_held or len(held) == _SITES_HELD:
+            if isinstance(held[-1], _ScoreJob):
+                spans, sites = spans + (not held[-1].light), sites + held[-1].light
+            windows = sites + (0 if self._shared is None else len(self._shared))
+            if spans == self._spans_held or windows >= self._sites_held or len(held) == _HELD:
                 yield from self._finish(held)
-                held, spans = [], 0
+                held, spans, sites = [], 0, 0
         yield from self._finish(held)
+
+    @property
+    def _sites_held(self) -> int:
+        return max(1, min(_SITES_HELD, _BYTES_HELD // self.context))
 
     @property
     def _spans_held(self) -> int:
         return max(1, min(_SPANS_HELD, _BYTES_HELD // (_WINDOWS * self.context)))
 
-    def _start(self, alleles: list[Allele]) -> "_ScoreJob | AlleleScore":
+    def _start(self, alleles: list[Allele]) -> "_Held":
         try:
             if not alleles:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
+            if self._shared is not None and len(alleles) == 1 and alleles[0].kind == "snv":
+                return self._start_shared(self._shared, alleles[0])
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)
         except UnscorableError as fault:
             return AlleleScore(None, None, None, self.options.method, 0, 0, 0, fault.reason)
         method = choose_method(cut.pair, self.options.method)
-        if self.spacing is None or cut.pair.widths != (1, 1) or method == "nelbo":
-            return _ScoreJob(
-                start_score(self.reader, cut.pair, self.options),
-                method,
-                cut.start,
-                cut.end,
-                method == "llr",
-            )
-        shared = share_window(
-            self.genome, self.alphabet, self.reader, cut.contig, alleles[0].start, self.context,
-            self.spacing.bases,
-        )  # fmt: skip
-        steps = score_shared(self.reader, shared, *allele_ids(self.alphabet, alleles[0]))
-        return _ScoreJob(steps, method, shared.start, shared.end, True)
+        steps = start_score(self.reader, cut.pair, self.options)
+        return _ScoreJob(steps, method, cut.start, cut.end, method == "llr")
+
+    def _start_shared(self, shared: SharedScores, allele: Allele) -> _SharedJob:
+        check_alleles(self.genome, [allele])
+        if allele.ref == allele.alt:
+            raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
+        method = "llr" if self.options.method == "auto" else self.options.method
+        window = shared.prepare(allele)
+        return _SharedJob(allele, method, window.start, window.end)
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
         if np.array_equal(cut.pair.ref, cut.pair.alt):
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
 
-    def _finish(self, held: list["_ScoreJob | AlleleScore"]) -> Iterator[AlleleScore]:
+    def _finish(self, held: list["_Held"]) -> Iterator[AlleleScore]:
+        if self._shared is not None:
+            self._shared.read()
         estimates = run_together(
             [one.steps for one in held if isinstance(one, _ScoreJob)], self.reader
         )
         for one in held:
             if isinstance(one, AlleleScore):
                 yield one
+                continue
+            if isinstance(one, _SharedJob):
+                assert self._shared is not None
+                value = self._shared.score(one.allele)
+                yield AlleleScore(value, 0.0, (value, value), one.method, one.start, one.end, 1)
                 continue
             found = next(estimates)
             wanted = self.options.se
@@ -255,6 +282,8 @@ class Scorer:
                 found.value, found.se, found.ci95, one.method, one.start, one.end, found.windows,
                 note,
             )  # fmt: skip
+        if self._shared is not None:
+            self._shared.clear()
 
 
 def run_together(jobs: Sequence[Steps], reader: MaskedReader) -> Iterator[Estimate]:

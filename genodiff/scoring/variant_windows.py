@@ -119,10 +119,7 @@ def cut_window(
     for one in some:
         parts.append(WindowPart.same(letters[at - start : one.start - start]))
         at = one.start + len(one.ref)
-        ref = letters[one.start - start : at - start]
-        if ref.upper() != one.ref.encode():
-            what = f"the reference has {ref.decode('latin-1')}, not {one.ref}"
-            raise UnscorableError("ref_mismatch", what, _OTHER_GENOME)
+        _compare_reference(letters[one.start - start : at - start], one)
         parts.append(WindowPart(one.ref.encode(), one.alt.encode(), True))
     parts.append(WindowPart.same(letters[at - start :]))
     return CutWindow(contig, start, end, join_parts(parts, alphabet.encode))
@@ -138,6 +135,19 @@ def join_parts(parts: Sequence[WindowPart], encode: Callable[[bytes], Ids]) -> S
         np.repeat(differs, [len(one.ref) for one in parts]),
         np.repeat(differs, [len(one.alt) for one in parts]),
     )
+
+
+def check_alleles(genome: Contigs, some: Sequence[Allele]) -> None:
+    """Raises `UnscorableError` as `cut_window` does; `some` are in the order of the contig."""
+    _check(genome, some)
+    for one in some:
+        _compare_reference(genome.fetch(one.chrom, one.start, one.end), one)
+
+
+def _compare_reference(there: bytes, allele: Allele) -> None:
+    if there.upper() != allele.ref.encode():
+        what = f"the reference has {there.decode('latin-1')}, not {allele.ref}"
+        raise UnscorableError("ref_mismatch", what, _OTHER_GENOME)
 
 
 def _check(genome: Contigs, some: Sequence[Allele]) -> None:
