@@ -14,7 +14,7 @@ gives every site its own window.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -55,33 +55,43 @@ class SharedWindow(NamedTuple):
     place: int
 
 
-class SharedScores:
-    """Scores of substitutions from shared windows; each window is cut once and read once."""
+class _SiteWindow(NamedTuple):
+    """A window that is read for one site or several; `turned` says that it is the other strand."""
+
+    start: int
+    end: int
+    window: Ids
+    masks: list[int]
+    turned: bool = False
+
+
+class SiteScores:
+    """Scores of substitutions, all of one site from one evaluation, each window cut and read once.
+
+    With a `spacing`, sites share windows. Without, each is in the middle of a window of its own,
+    which is read on the strand whose bytes come first: so a variant and the same variant of the
+    other strand have the same bits.
+    """
 
     def __init__(
-        self, genome: Contigs, alphabet: Alphabet, reader: MaskedReader, context: int, spacing: int
-    ) -> None:
+        self, genome: Contigs, alphabet: Alphabet, reader: MaskedReader, context: int,
+        spacing: int | None = None,
+    ) -> None:  # fmt: skip
         self._genome, self._alphabet, self._reader = genome, alphabet, reader
         self._context, self._spacing, self._core = context, spacing, max(1, context // 2)
-        self._windows: dict[tuple[str, int, int], SharedWindow] = {}
-        self._masks: dict[tuple[str, int, int], list[int]] = {}
+        self._windows: dict[tuple[str, int, int], _SiteWindow] = {}
         self._logs: dict[tuple[str, int, int], Logs] = {}
 
     def __len__(self) -> int:
         return len(self._windows)
 
-    def prepare(self, allele: Allele) -> SharedWindow:
-        """The window of a substitution, which the next `read` reads."""
+    def prepare(self, allele: Allele) -> tuple[int, int]:
+        """Start and end of the window of a substitution, which the next `read` reads."""
         key = self._key(allele)
-        window = self._windows.get(key)
-        if window is None:
-            window = share_window(
-                self._genome, self._alphabet, self._reader, allele.chrom, allele.start,
-                self._context, self._spacing,
-            )  # fmt: skip
-            self._windows[key] = window
-            self._masks[key] = np.flatnonzero(window.window == self._reader.mask_id).tolist()
-        return window
+        found = self._windows.get(key)
+        if found is None:
+            found = self._windows[key] = self._cut(allele)
+        return found.start, found.end
 
     def read(self) -> None:
         """Read all windows that were prepared."""
@@ -91,17 +101,48 @@ class SharedScores:
     def score(self, allele: Allele) -> float:
         """log p(alt) − log p(ref) of a prepared substitution, after `read`."""
         key = self._key(allele)
-        place = bisect_left(self._masks[key], allele.start - self._windows[key].start)
-        ids = allele_ids(self._alphabet, allele)
+        found, ids = self._windows[key], np.array(allele_ids(self._alphabet, allele), np.uint8)
+        if found.turned:
+            assert self._reader.complement is not None
+            return compare_bases(self._reader, self._logs[key][0], *self._reader.complement[ids])
+        place = bisect_left(found.masks, allele.start - found.start)
         return compare_bases(self._reader, self._logs[key][place], *ids)
 
     def clear(self) -> None:
         """Forget the windows."""
-        self._windows, self._masks, self._logs = {}, {}, {}
+        self._windows, self._logs = {}, {}
 
     def _key(self, allele: Allele) -> tuple[str, int, int]:
+        if self._spacing is None:
+            return allele.chrom, allele.start, 0
         tile, place = divmod(allele.start, self._core)
         return allele.chrom, tile, place % self._spacing
+
+    def _cut(self, allele: Allele) -> _SiteWindow:
+        genome, alphabet, reader = self._genome, self._alphabet, self._reader
+        if self._spacing is not None:
+            shared = share_window(
+                genome, alphabet, reader, allele.chrom, allele.start, self._context, self._spacing
+            )
+            masks = np.flatnonzero(shared.window == reader.mask_id).tolist()
+            return _SiteWindow(shared.start, shared.end, shared.window, masks)
+        start, end, window = cut_site(
+            genome, alphabet, reader, allele.chrom, allele.start, self._context
+        )
+        if reader.complement is not None:
+            other = np.ascontiguousarray(reader.complement[window[::-1]])
+            if other.tobytes() < window.tobytes():
+                return _SiteWindow(start, end, other, [end - 1 - allele.start], True)
+        return _SiteWindow(start, end, window, [allele.start - start])
+
+
+def cut_site(
+    genome: Contigs, alphabet: Alphabet, reader: MaskedReader, contig: str, site: int, context: int
+) -> tuple[int, int, Ids]:
+    """Start, end and ids of the window with `site` in the middle, which alone is masked."""
+    start, end = place_window(site, site + 1, 1, context, genome.contigs[contig])
+    ids = alphabet.encode(genome.fetch(contig, start, end))
+    return start, end, mask_where(reader, ids, np.arange(start, end) == site)
 
 
 def share_window(
@@ -146,7 +187,8 @@ def measure_spacing(
     sites = list(draw_sites(reader, alphabet, genome, SITES))
     if not sites:
         return None
-    alone = [logs[0] for logs in reader.read(_cut_alone(reader, alphabet, genome, context, sites))]
+    windows = [cut_site(genome, alphabet, reader, *site, context)[2] for site in sites]
+    alone = [logs[0] for logs in reader.read(windows)]
 
     def read(spacing: int) -> list[Logs]:
         shared = [
@@ -165,19 +207,6 @@ def measure_spacing(
             break
         found = Spacing(spacing, float(np.median(moved)), max(moved), len(moved))
     return found
-
-
-def _cut_alone(
-    reader: MaskedReader, alphabet: Alphabet, genome: Contigs, context: int,
-    sites: Sequence[tuple[str, int]],
-) -> list[Ids]:  # fmt: skip
-    """The window of each site as it is defined: the site in the middle, nothing else masked."""
-    windows = []
-    for contig, site in sites:
-        start, end = place_window(site, site + 1, 1, context, genome.contigs[contig])
-        ids = alphabet.encode(genome.fetch(contig, start, end))
-        windows.append(mask_where(reader, ids, np.arange(start, end) == site))
-    return windows
 
 
 def draw_sites(

@@ -22,7 +22,7 @@ from genodiff.errors import UsageError
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
-from genodiff.scoring.shared_sites import SharedScores, Spacing, measure_spacing
+from genodiff.scoring.shared_sites import SiteScores, Spacing, measure_spacing
 from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
 from genodiff.scoring.variant_windows import (
@@ -43,7 +43,7 @@ LONGEST_CHAIN = 8
 MOVED = 0.1
 """A score moves with its context if it changes by this share of its size, or of 1 nat."""
 
-_HELD = 1 << 14  # scores that are computed together: in all,
+_HELD = 4096  # scores that are computed together: in all,
 _SITES_HELD, _SPANS_HELD = 4096, 64  # of one window each (shared ones count once), and of more
 _BYTES_HELD = 1 << 26  # of windows that are held at once
 _WINDOWS = 128  # of one score, at most, at one time
@@ -101,8 +101,8 @@ class AlleleScore(NamedTuple):
     doubled: float | None = None  # the value at double context
 
 
-class _SharedJob(NamedTuple):
-    """One substitution whose window is shared."""
+class _SiteJob(NamedTuple):
+    """One substitution, whose window other ones read too."""
 
     allele: Allele
     method: str
@@ -190,7 +190,7 @@ def find_spacing(
     return _SPACINGS[known]
 
 
-_Held = _ScoreJob | _SharedJob | AlleleScore
+_Held = _ScoreJob | _SiteJob | AlleleScore
 
 
 class Scorer:
@@ -207,9 +207,10 @@ class Scorer:
     ) -> None:
         self.reader, self.alphabet, self.genome = reader, alphabet, genome
         self.options, self.context, self.spacing = options, context, spacing
-        self._shared = None
-        if spacing is not None and options.method != "nelbo":
-            self._shared = SharedScores(genome, alphabet, reader, context, spacing.bases)
+        self._sites = None
+        if options.method != "nelbo":
+            apart = None if spacing is None else spacing.bases
+            self._sites = SiteScores(genome, alphabet, reader, context, apart)
 
     def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
         """A score for each, in their order."""
@@ -219,7 +220,7 @@ class Scorer:
             held.append(self._start([one] if isinstance(one, Allele) else list(one)))
             if isinstance(held[-1], _ScoreJob):
                 spans, sites = spans + (not held[-1].light), sites + held[-1].light
-            windows = sites + (0 if self._shared is None else len(self._shared))
+            windows = sites + (0 if self._sites is None else len(self._sites))
             if spans == self._spans_held or windows >= self._sites_held or len(held) == _HELD:
                 yield from self._finish(held)
                 held, spans, sites = [], 0, 0
@@ -237,8 +238,8 @@ class Scorer:
         try:
             if not alleles:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
-            if self._shared is not None and len(alleles) == 1 and alleles[0].kind == "snv":
-                return self._start_shared(self._shared, alleles[0])
+            if self._sites is not None and len(alleles) == 1 and alleles[0].kind == "snv":
+                return self._start_site(self._sites, alleles[0])
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)
         except UnscorableError as fault:
@@ -247,13 +248,12 @@ class Scorer:
         steps = start_score(self.reader, cut.pair, self.options)
         return _ScoreJob(steps, method, cut.start, cut.end, method == "llr")
 
-    def _start_shared(self, shared: SharedScores, allele: Allele) -> _SharedJob:
+    def _start_site(self, sites: SiteScores, allele: Allele) -> _SiteJob:
         check_alleles(self.genome, [allele])
         if allele.ref == allele.alt:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
         method = "llr" if self.options.method == "auto" else self.options.method
-        window = shared.prepare(allele)
-        return _SharedJob(allele, method, window.start, window.end)
+        return _SiteJob(allele, method, *sites.prepare(allele))
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
@@ -261,8 +261,8 @@ class Scorer:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
 
     def _finish(self, held: list["_Held"]) -> Iterator[AlleleScore]:
-        if self._shared is not None:
-            self._shared.read()
+        if self._sites is not None:
+            self._sites.read()
         estimates = run_together(
             [one.steps for one in held if isinstance(one, _ScoreJob)], self.reader
         )
@@ -270,9 +270,9 @@ class Scorer:
             if isinstance(one, AlleleScore):
                 yield one
                 continue
-            if isinstance(one, _SharedJob):
-                assert self._shared is not None
-                value = self._shared.score(one.allele)
+            if isinstance(one, _SiteJob):
+                assert self._sites is not None
+                value = self._sites.score(one.allele)
                 yield AlleleScore(value, 0.0, (value, value), one.method, one.start, one.end, 1)
                 continue
             found = next(estimates)
@@ -282,8 +282,8 @@ class Scorer:
                 found.value, found.se, found.ci95, one.method, one.start, one.end, found.windows,
                 note,
             )  # fmt: skip
-        if self._shared is not None:
-            self._shared.clear()
+        if self._sites is not None:
+            self._sites.clear()
 
 
 def run_together(jobs: Sequence[Steps], reader: MaskedReader) -> Iterator[Estimate]:
