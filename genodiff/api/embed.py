@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
+from genodiff.errors import UsageError
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
 from genodiff.scoring.embedding_format import find_embedding_format
+from genodiff.scoring.variant_request import Shard, parse_shard
 
 if TYPE_CHECKING:
     from genodiff.io.progress import ProgressDisplay
-    from genodiff.scoring.embed import Window
+    from genodiff.scoring.embed import Array, Window
 
 Pool = Literal["mean", "max", "center", "none"]
 Strand = Literal["average", "forward", "both"]
@@ -35,8 +39,10 @@ def embed(
     pool: Pool = "mean",
     strand: Strand = "average",
     batch_size: int = 32,
+    shard: str | None = None,
     device: str = "auto",
     plan: bool = False,
+    fresh: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write the embeddings of windows to `out`, streamed; what was written, as plain values.
@@ -48,11 +54,14 @@ def embed(
     those of `genodiff.Model.embed`, which gives arrays in memory.
 
     `out` ends in .npz, .parquet or .zarr; OUT.json beside it says where it comes from, and that is
-    what is returned. Values do not depend on the batch size. With `plan` nothing is computed or
-    written, and windows, bases, shape and bytes are returned. `force` replaces a file that genodiff
-    did not write. Raises `UsageError`, `DataError`,
+    what is returned. With `shard`, "i/n", the i-th of n parts of the windows is written, and
+    `genodiff.merge` puts the parts together. Of a file, what is done is kept in OUT.partial, and
+    the same call goes on after it; `fresh` starts anew. Values do not depend on the batch size.
+    With `plan` nothing is computed or written, and windows, bases, shape and bytes are returned.
+    `force` replaces a file that genodiff did not write. Raises `UsageError`, `DataError`,
     `CheckpointError`, `MachineError`.
     """
+    part = None if shard is None else parse_shard(shard)
     out = Path(out)
     kind = find_embedding_format(out)
     inputs = (bed, sequences if isinstance(sequences, str | Path) else None)
@@ -64,11 +73,14 @@ def embed(
     device = choose_device(device)
     from genodiff.api.load import load
     from genodiff.io import atomic
-    from genodiff.io.identity import stamp_time
+    from genodiff.io.identity import sha256_json, stamp_time
     from genodiff.io.progress import ProgressDisplay
+    from genodiff.io.sequences import is_file
+    from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.embed import cut_windows, make_reading
     from genodiff.scoring.embed import embed as embeddings
     from genodiff.scoring.embedding_files import write_embeddings
+    from genodiff.scoring.row_journal import SUFFIX, RowJournal
 
     model = load(run, device=device)
     step = model.step  # refused here of a fine-tuned model, before anything is written
@@ -77,32 +89,90 @@ def embed(
     how = make_reading(network, model.alphabet, layers, pool, strand)
     shape = how.shape(network.d_out, network.paired)
     began = time.monotonic()
-    windows = cut_windows(
-        sequences, bed=bed, regions=regions, features=features, window=window, stride=stride
-    )
+
+    def cut_all() -> Iterator[Window]:
+        return cut_windows(
+            sequences, bed=bed, regions=regions, features=features, window=window, stride=stride
+        )
+
+    cut = None if part is None else _cut_shard(cut_all, part, sequences)
+
+    def windows() -> Iterator[Window]:
+        return cut_all() if cut is None else islice(cut_all(), *cut)
+
     if plan:
-        return _count_windows(windows, how.pool, shape, out)
-    if kind == ".zarr":
-        set_aside(out)
-    with ProgressDisplay() as display:
-        tick = _ticker(display)
-        found = embeddings(network, model.alphabet, windows, how, batch_size=batch_size, tick=tick)
+        return _count_windows(windows(), how.pool, shape, out)
+    files = {"fasta": _identity(sequences), "bed": None if bed is None else _identity(Path(bed))}
+    request = {
+        "checkpoint": model.digest, "regions": list(regions), "features": list(features),
+        "window": window, "stride": stride, "layers": list(how.layers), "pool": pool,
+        "strand": strand, "format": kind[1:], "version": __version__,
+        **{name: one and one["sha256"] for name, one in files.items()},
+    }  # fmt: skip
+    keep_freed_memory()
+    with ExitStack() as stack:
+        tick = _ticker(stack.enter_context(ProgressDisplay()))
+
+        def read(some: Iterable[Window]) -> Iterator[tuple[Window, Array]]:
+            return embeddings(network, model.alphabet, some, how, batch_size=batch_size, tick=tick)
+
+        journal = None
+        if is_file(sequences) and str(sequences) != "-":
+            journal = RowJournal(f"{out}{SUFFIX}", sha256_json({**request, "cut": cut}))
+            journal.check(fresh=fresh, force=force)
+            if fresh:
+                journal.start_anew()
+            stack.callback(journal.close)
+            for _, row in read(islice(windows(), journal.kept, None)):
+                journal.append(row.tobytes())
+            found = _read_journal(windows(), journal.rows(), shape, pool == "none")
+        else:
+            found = read(windows())
+        if kind == ".zarr":
+            set_aside(out)
         written = write_embeddings(out, found, how, shape)
     summary = {
         "out": str(out), "format": kind[1:], "windows": written.windows, "bases": written.bases,
         "shape": list(written.shape),
         "axes": how.axes(), "layers": list(how.layers), "pool": pool, "strand": strand,
         "run": str(run), "checkpoint": model.digest,
-        "step": step, "fasta": _identity(sequences),
-        "bed": None if bed is None else _identity(Path(bed)), "regions": list(regions) or None,
+        "step": step, **files, "regions": list(regions) or None,
         "features": list(features) or None,
-        "window": window, "stride": stride, "genodiff": __version__, "device": _name_of(device),
+        "window": window, "stride": stride, "shard": None if part is None else list(part),
+        "cut": cut and list(cut), "request": sha256_json(request),
+        "genodiff": __version__, "device": _name_of(device),
         "argv": sys.argv,
         "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
         **({} if kind == ".zarr" else {"file": describe_file(out)}),
     }  # fmt: skip
     atomic.write_json(f"{out}.json", summary)
+    if journal is not None:
+        journal.remove()
     return summary
+
+
+def _cut_shard(
+    windows: Callable[[], Iterator[Window]], part: Shard, sequences: Any
+) -> tuple[int, int]:
+    """First and last + 1 of a shard's windows. Raises `UsageError` where it has none."""
+    if str(sequences) == "-":
+        raise UsageError("--shard needs a file, not a stream", fix="give the file itself")
+    n = sum(1 for _ in windows())
+    first, last = part.cut(n)
+    if first == last:
+        what = f"--shard {part.number}/{part.of} has none of {n:,} windows"
+        raise UsageError(what, fix="give fewer shards")
+    return first, last
+
+
+def _read_journal(
+    windows: Iterator[Window], rows: Iterator[bytes], shape: tuple[int, ...], unpooled: bool
+) -> Iterator[tuple[Window, Array]]:
+    import numpy as np
+
+    for window, row in zip(windows, rows, strict=True):
+        numbers = np.frombuffer(row, np.float32)
+        yield window, numbers.reshape(*((len(window.letters),) if unpooled else ()), *shape)
 
 
 def _ticker(display: ProgressDisplay) -> Callable[[int, int], None]:

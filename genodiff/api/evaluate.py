@@ -42,7 +42,10 @@ def evaluate(
     device: str = "auto",
     offline: bool = False,
     keep: bool = True,
+    shard: str | None = None,
+    out: str | Path | None = None,
     plan: bool = False,
+    fresh: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
     """Bits per base (of text: per byte) of a split, with interval and baselines, as plain values.
@@ -54,9 +57,11 @@ def evaluate(
     scored; `split="all"` scores every base, beside lines of the run's own train split.
     `t_steps` are numbers of sampling steps, few ones too, whose bounds are measured with masks of
     their own. `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file
-    there that holds no JSON object is replaced with `force` only. With `plan` nothing is scored,
-    and what it would take is returned. Raises `UsageError`, `DataError`, `CheckpointError`,
-    `MachineError`.
+    there that holds no JSON object is replaced with `force` only. With `shard`, "i/n", the draws of
+    the i-th of n parts of the windows are written to `out`, and `genodiff.merge` makes the whole
+    evaluation of them; what is done is kept in OUT.partial, and `fresh` starts anew. With `plan`
+    nothing is scored, and what it would take is returned. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`.
     """
     options: dict[str, Any] = {
         "fasta": _path(fasta), "bed": _path(bed), "text": _path(text), "repeats": repeats,
@@ -75,6 +80,8 @@ def evaluate(
             EvalOptions(split=split, **request).check(known)
     for file in (fasta, bed, text):
         check_input(file)
+    if shard is None and out is not None:
+        raise UsageError("--out is for --shard", fix="leave it out; RUN/eval.json is written")
     model = _open(run, device)
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
@@ -86,6 +93,14 @@ def evaluate(
     from genodiff.scoring.evaluation import plan_evaluation
     from genodiff.scoring.evaluation_file import EVAL, write_evaluation
 
+    if shard is not None and not plan:
+        from genodiff.api.eval_shard import write_eval_shard
+
+        if len(requests) > 1:
+            raise UsageError("--shard takes one recipe", fix="evaluate each by itself")
+        return write_eval_shard(
+            model, EvalOptions(split=split, **requests[0]), shard, out, fresh=fresh, force=force
+        )
     if plan:
         return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
     keep = keep and not is_published(model.run)

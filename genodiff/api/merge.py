@@ -1,26 +1,31 @@
-"""Shards of scored variants put together: `genodiff.merge`."""
+"""Shards of scores, embeddings or an evaluation put together: `genodiff.merge`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genodiff import __version__
 from genodiff.errors import UsageError
-from genodiff.io.target import check_target, is_stream
+from genodiff.io.target import check_new_folder, check_target, describe_file, is_stream, set_aside
+
+if TYPE_CHECKING:
+    from genodiff.scoring.variant_merge import ScoreShard
 
 
 def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False) -> dict[str, Any]:
-    """Write the outputs of `genodiff score --shard i/n` as one file; what its sidecar says.
+    """Write the shards of `score`, `embed` or `eval` as one file; what its sidecar says.
 
     `out` has the bytes of a run without shards. `shards` may stand in any order; each has its
-    sidecar beside it. "-" is stdout, for text. Raises `DataError` where one is missing, of another
-    request, or was changed; `UsageError`, `MachineError`.
+    sidecar beside it. "-" is stdout, for text. Of an evaluation `out` is JSON, it is added to
+    RUN/eval.json too, and it is what is returned. Raises `DataError` where one is missing, of
+    another request, or was changed; `UsageError`, `MachineError`.
     """
     target = str(out)
-    check_target(target, force=force, inputs=shards)
+    if not target.endswith(".zarr"):
+        check_target(target, force=force, inputs=shards)
     if not is_stream(target):
         check_target(f"{target}.json", force=force, inputs=shards)
     from genodiff.io import atomic
@@ -41,6 +46,12 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
     )
 
     parts = open_shards(shards)
+    if "holds" in parts[0].told:
+        from genodiff.api.eval_shard import merge_evaluation
+
+        return merge_evaluation(parts, target)
+    if "axes" in parts[0].told:
+        return _merge_embeddings(parts, target, force)
     kind = parts[0].kind
     ending = f".{kind}" if target == "-" else find_output_form(target, "vcf")
     if ending.removesuffix(".gz") != f".{kind}" or (target == "-" and kind == "parquet"):
@@ -66,3 +77,29 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
         told["file"] = file
         atomic.write_json(f"{target}.json", told)
     return told
+
+
+def _merge_embeddings(parts: list[ScoreShard], target: str, force: bool) -> dict[str, Any]:
+    from genodiff.io import atomic
+    from genodiff.io.identity import stamp_time
+    from genodiff.scoring.embedding_format import find_embedding_format
+    from genodiff.scoring.embedding_merge import join_embeddings
+
+    told, out = parts[0].told, Path(target)
+    kind = find_embedding_format(out)
+    if kind != f".{told['format']}":
+        what = f"the shards are {told['format']}, and the output is {kind}"
+        raise UsageError(what, file=target, fix=f"give a name that ends in .{told['format']}")
+    if kind == ".zarr":
+        check_new_folder(out, force=force)
+        set_aside(out)
+    written = join_embeddings(out, [one.path for one in parts], told, told["format"])
+    summary = {
+        **told, "genodiff": __version__, "out": target, "windows": written.windows,
+        "bases": sum(one.told["bases"] for one in parts), "shape": list(written.shape),
+        "shard": None, "cut": None, "shards": [one.path for one in parts], "argv": sys.argv,
+        "seconds": round(sum(one.told["seconds"] for one in parts), 3), "created": stamp_time(),
+        **({} if kind == ".zarr" else {"file": describe_file(out)}),
+    }  # fmt: skip
+    atomic.write_json(f"{target}.json", summary)
+    return summary

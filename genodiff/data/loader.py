@@ -185,12 +185,14 @@ class EvalBatches:
         return self.repeats * -(-len(self.windows) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        n = len(self.windows)
         for repeat in range(self.repeats):
-            for first in range(0, n, self.batch_size):
-                yield self._batch(repeat, np.arange(first, min(first + self.batch_size, n)))
+            for number in range(len(self) // self.repeats):
+                yield self.batch(repeat, number)
 
-    def _batch(self, repeat: int, window: NDArray[np.int64]) -> Batch:
+    def batch(self, repeat: int, number: int) -> Batch:
+        """The batch of one repeat with this number."""
+        first = number * self.batch_size
+        window = np.arange(first, min(first + self.batch_size, len(self.windows)))
         windows, index = self.windows, (self.drawn + repeat) * len(self.windows) + window
         lengths = windows.length[window]
         return _batch(

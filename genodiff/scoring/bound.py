@@ -1,7 +1,7 @@
 """The bound of windows: upper bounds on −log p of each, with their tokens, by repeat."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,31 @@ class Bound(NamedTuple):
     """(windows,): windows of one number had their masks counted together; None: each has its own"""
 
 
+class WindowDraws(NamedTuple):
+    """What was drawn of windows: the bound's `drawn`, its `tokens`, and masked shares."""
+
+    nats: Floats  # (2, repeats, windows)
+    tokens: Floats  # (2, windows)
+    rate: Floats  # (repeats, windows)
+
+    @classmethod
+    def empty(cls, repeats: int, windows: int) -> "WindowDraws":
+        """Of no draws yet."""
+        return cls(
+            np.zeros((2, repeats, windows)), np.zeros((2, windows)), np.zeros((repeats, windows))
+        )
+
+    def put(self, repeat: int, windows: slice | NDArray[np.int64], found: Sequence[Floats]) -> None:
+        """Put in what `measure_batch` found."""
+        self.nats[0, repeat, windows], self.nats[1, repeat, windows] = found[0], found[1]
+        self.tokens[0, windows], self.tokens[1, windows] = found[2], found[3]
+        self.rate[repeat, windows] = found[4]
+
+    def bound(self, objective: Objective) -> Bound:
+        """The bound. Raises `GenodiffError` where it is not finite."""
+        return make_bound(self.nats, self.tokens, self.rate if objective.curve else None)
+
+
 @torch.no_grad()
 def measure_bound(
     objective: Objective,
@@ -49,17 +74,14 @@ def measure_bound(
 ) -> Bound:
     """The bound of every window of `batches`, once for each of its repeats."""
     n = len(batches.windows)
-    nats, tokens = np.zeros((2, batches.repeats, n)), np.zeros((2, n))
-    rate = np.zeros((batches.repeats, n))
+    draws = WindowDraws.empty(batches.repeats, n)
     for done, batch in enumerate(batches, 1):
-        repeat, window = np.divmod(batch.index.numpy(), n)
-        upper, soft, share = _batch_bound(objective, denoiser, batch, device)
-        nats[0, repeat, window], nats[1, repeat, window], rate[repeat, window] = upper, soft, share
-        tokens[0, window] = (batch.maskable & ~batch.soft).sum(-1).numpy()
-        tokens[1, window] = (batch.maskable & batch.soft).sum(-1).numpy()
+        repeat, window = divmod(int(batch.index[0]), n)
+        found = measure_batch(objective, denoiser, batch, device)
+        draws.put(repeat, slice(window, window + len(batch.index)), found)
         if progress is not None:
             progress(done, len(batches))
-    return make_bound(nats, tokens, rate if objective.curve else None)
+    return draws.bound(objective)
 
 
 def make_bound(
@@ -74,13 +96,19 @@ def make_bound(
     return Bound(nats, tokens, rate, drawn, shared)
 
 
-def _batch_bound(
+def measure_batch(
     objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
-) -> tuple[Floats, Floats, Floats]:
+) -> list[Floats]:
+    """Of each window: nats and tokens of upper case and of soft-masked bases, and masked share.
+
+    They are in the order upper nats, soft nats, upper tokens, soft tokens, share.
+    """
     found, soft = objective.bound(*make_inputs(batch, denoiser, device)), batch.soft.to(device)
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
-    return upper.cpu().numpy(), of_soft.cpu().numpy(), found.rate.cpu().numpy()
+    tokens = [(batch.maskable & of).sum(-1) for of in (~batch.soft, batch.soft)]
+    columns = (upper, of_soft, *tokens, found.rate)
+    return [column.cpu().numpy().astype(np.float64) for column in columns]
 
 
 def time_window(model: TrainedModel, windows: Windows, batch_size: int) -> float:

@@ -103,7 +103,7 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Progress, choose_windows, measure_bound
+from genodiff.scoring.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import (
     describe_request,
@@ -122,9 +122,14 @@ log = logging.getLogger("genodiff")
 
 
 def evaluate_dna(
-    model: TrainedModel, options: EvalOptions, progress: Progress | None = None
+    model: TrainedModel,
+    options: EvalOptions,
+    progress: Progress | None = None,
+    draws: WindowDraws | None = None,
 ) -> dict[str, Any]:
     """The bound of `model` on a split, beside what is known of the same bases: see the module.
+
+    `draws` are those of shards, in place of drawing here.
 
     Raises `DataError` where nothing is left to score, `UsageError` for a context that the network
     cannot have.
@@ -139,7 +144,9 @@ def evaluate_dna(
     assert isinstance(recipe, Recipe)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
-    if options.context == "contig" and isinstance(backbone, Caduceus):
+    if draws is not None:
+        bound = draws.bound(model.objective)
+    elif options.context == "contig" and isinstance(backbone, Caduceus):
         bound = measure_contig_bound(
             model.diffusion,
             partial(stream, backbone),

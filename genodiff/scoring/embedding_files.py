@@ -54,6 +54,14 @@ def write_embeddings(
 
     Raises `MachineError`, `DataError`.
     """
+    kept = ((Kept(*one[:4], len(one.letters)), array) for one, array in found)
+    return write_kept(path, kept, how, shape)
+
+
+def write_kept(
+    path: Path, found: Iterable[tuple[Kept, Array]], how: Reading, shape: tuple[int, ...]
+) -> Written:
+    """The same of windows without their letters."""
     writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[
         find_embedding_format(path)
     ]
@@ -68,9 +76,9 @@ def write_embeddings(
     return Written(len(windows), sum(w.bases for w in windows), written)
 
 
-def _counted(found: Iterable[tuple[Window, Array]], windows: list[Kept]) -> Iterable[Array]:
+def _counted(found: Iterable[tuple[Kept, Array]], windows: list[Kept]) -> Iterable[Array]:
     for window, array in found:
-        windows.append(Kept(*window[:4], len(window.letters)))
+        windows.append(window)
         yield array
 
 
@@ -111,16 +119,21 @@ def _write_npz(
             atomic.open_atomic(path) as file,
             zipfile.ZipFile(file, "w", allowZip64=True) as archive,
         ):
-            with archive.open("embeddings.npy", "w", force_zip64=True) as member:
+            with archive.open(_member("embeddings"), "w", force_zip64=True) as member:
                 np.lib.format.write_array_header_2_0(
                     member, {"descr": "<f4", "fortran_order": False, "shape": full}
                 )
                 spool.seek(0)
                 shutil.copyfileobj(spool, member, _COPY)
             for name, column in _columns(windows, unpooled).items():
-                with archive.open(f"{name}.npy", "w") as member:
+                with archive.open(_member(name), "w") as member:
                     np.lib.format.write_array(_as_file(member), column, allow_pickle=False)
     return full
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """A member without the time of day: the same embeddings are the same bytes."""
+    return zipfile.ZipInfo(f"{name}.npy")
 
 
 def _as_file(member: IO[bytes]) -> Any:
@@ -137,7 +150,7 @@ def _write_parquet(
 ) -> tuple[int, ...]:
     """Parts of bounded size, which polars then joins into one file as a stream."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = _names(how)
+    names = name_columns(how)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
         held: list[Array] = []
         size = parts = n = 0
@@ -163,7 +176,7 @@ def _write_parquet(
     return (n, *shape)
 
 
-def _names(how: Reading) -> list[str]:
+def name_columns(how: Reading) -> list[str]:
     """A column for each (strand, layer), in the order of the axes."""
     strands = ["forward", "reverse"] if how.strand == "both" else [""]
     layers = [f"layer{layer}" for layer in how.layers] if len(how.layers) > 1 else [""]

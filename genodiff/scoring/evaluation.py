@@ -7,7 +7,7 @@ text_evaluation.py. How results are kept stands in evaluation_file.py.
 from typing import Any
 
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Progress, time_window
+from genodiff.scoring.bound import Progress, WindowDraws, time_window
 from genodiff.scoring.dna_evaluation import evaluate_dna
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
@@ -18,18 +18,24 @@ _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}
 
 
 def evaluate(
-    model: TrainedModel, split: str = "test", *, progress: Progress | None = None, **options: Any
+    model: TrainedModel,
+    split: str = "test",
+    *,
+    progress: Progress | None = None,
+    draws: WindowDraws | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
     """The evaluation of `model` on a split, as plain values. `options` are those of `EvalOptions`.
 
-    It depends on the seed, the split and the numbers of windows and repeats, but not on the batch
-    size (up to float32 error). Raises `DataError` where the data are missing or have no usable
+    `draws` are those of all shards, in place of drawing here. The result depends on the seed, the
+    split and the numbers of windows and repeats, but not on the batch size (up to float32 error).
+    Raises `DataError` where the data are missing or have no usable
     window, `UsageError` for options that cannot be meant.
     """
     chosen = EvalOptions(split=split, **options)
     domain = model.alphabet.domain
     chosen.check(domain)
-    return _EVALUATORS[domain](model, chosen, progress)
+    return _EVALUATORS[domain](model, chosen, progress, draws)
 
 
 def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:

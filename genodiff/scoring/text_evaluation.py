@@ -39,7 +39,7 @@ from genodiff.data.text_windows import PackedWindows, PaddedWindows
 from genodiff.domain import TEXT
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring import ngram
-from genodiff.scoring.bound import Progress, choose_windows, measure_bound
+from genodiff.scoring.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.scoring.eval_data import describe_request, describe_work, open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.interval import BITS, ratio
@@ -54,9 +54,14 @@ Floats = NDArray[np.float64]
 
 
 def evaluate_text(
-    model: TrainedModel, options: EvalOptions, progress: Progress | None = None
+    model: TrainedModel,
+    options: EvalOptions,
+    progress: Progress | None = None,
+    draws: WindowDraws | None = None,
 ) -> dict[str, Any]:
     """The figure of `model` on a split of text, beside n-grams on the same tokens: see the module.
+
+    `draws` are those of shards, in place of drawing here.
 
     Raises `DataError`.
     """
@@ -70,8 +75,11 @@ def evaluate_text(
     windows = choose_windows(model, data.windows, options)
     assert isinstance(windows, PackedWindows | PaddedWindows)
     log.info("scoring %d of %d windows of the split %s", len(windows), data.total, options.split)
-    batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
-    found = measure_bound(model.objective, model.backbone, batches, device, progress)
+    if draws is not None:
+        found = draws.bound(model.objective)
+    else:
+        batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
+        found = measure_bound(model.objective, model.backbone, batches, device, progress)
     tokens, size = found.tokens.sum(0), windows.bytes()
     nats = found.nats.sum(0).mean(0)
     per_token, per_byte = ratio(nats, tokens), ratio(nats, size)

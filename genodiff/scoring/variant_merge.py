@@ -37,7 +37,7 @@ def open_shards(paths: Sequence[str | Path]) -> list[ScoreShard]:
     """
     shards = [_open_shard(str(path)) for path in paths]
     if not shards:
-        raise UsageError("no shards", fix="give the outputs of genodiff score --shard i/n")
+        raise UsageError("no shards", fix="give the outputs of --shard i/n")
     first = shards[0]
     for one in shards[1:]:
         for key, what in (("request", "request"), ("format", "format")):
@@ -59,10 +59,12 @@ def _open_shard(path: str) -> ScoreShard:
     told = read_json_object(f"{path}.json")
     shard = told.get("shard")
     if not isinstance(shard, list) or "request" not in told or "format" not in told:
-        what = "is no shard of scores" if Path(path).exists() else "no such file"
-        raise DataError(what, file=path, fix="give outputs of genodiff score --shard i/n")
-    if not is_own_file(path):
-        raise DataError("was changed since it was written", file=path, fix="score it again")
+        what = "is no shard" if Path(path).exists() else "no such file"
+        raise DataError(
+            what, file=path, fix="give outputs of genodiff score, embed or eval --shard i/n"
+        )
+    if not Path(path).is_dir() and not is_own_file(path):
+        raise DataError("was changed since it was written", file=path, fix="make it again")
     return ScoreShard(path, told)
 
 

@@ -84,6 +84,12 @@ def embed(
             help="Windows at a time: changes the speed, not the figures.",
         ),
     ] = 32,
+    shard: Annotated[
+        str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
+    ] = None,
+    fresh: Annotated[
+        bool, Parameter(negative="", help="Do not go on after what is kept in OUT.partial.")
+    ] = False,
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
     force: Force = False,
@@ -106,7 +112,9 @@ def embed(
             strand=strand,
             batch_size=batch_size,
             device=common.device,
+            shard=shard,
             plan=plan,
+            fresh=fresh,
             force=force,
         )
     if json:

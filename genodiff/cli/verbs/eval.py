@@ -1,6 +1,7 @@
 """Bits per base with its confidence interval, beside Markov baselines."""
 
 import json as json_module
+import logging
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -8,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.api.evaluate import evaluate
-from genodiff.cli.common import Common, Force, Json, ModelPath, Plan, stop_on_sigterm
+from genodiff.cli.common import OUTPUT, Common, Force, Json, ModelPath, Plan, stop_on_sigterm
 from genodiff.cli.evaluation_tables import draw_suite, draw_tables
 from genodiff.domain import DOMAINS
 from genodiff.errors import Interrupted
 from genodiff.io.progress import format_duration
 
+_log = logging.getLogger("genodiff")
 _NARROWEST = 110  # columns where stdout is no terminal
 
 
@@ -80,6 +82,16 @@ def eval(
     domain: Annotated[
         Literal["dna", "text"] | None, Parameter(help="What the run is expected to hold.")
     ] = None,
+    shard: Annotated[
+        str | None,
+        Parameter(help="i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins."),
+    ] = None,
+    out: Annotated[
+        str | None, OUTPUT, Parameter(help="With --shard: the .npy file to write.")
+    ] = None,
+    fresh: Annotated[
+        bool, Parameter(negative="", help="With --shard: do not go on after OUT.partial.")
+    ] = False,
     json: Json = False,
     plan: Plan = False,
     force: Force = False,
@@ -109,10 +121,15 @@ def eval(
                 domain=domain,
                 device=common.device,
                 offline=common.offline,
+                shard=shard,
+                out=out,
                 plan=plan,
+                fresh=fresh,
                 force=force,
             )
     except Interrupted as stop:
+        if shard is not None:
+            raise
         what = f"{stop.what}; eval.json keeps finished evaluations only"
         fix = "run it again, or give --max-minutes for fewer windows"
         raise Interrupted(what, stop.signum, fix=fix) from None
@@ -120,6 +137,8 @@ def eval(
         print(json_module.dumps(found, allow_nan=False))
     elif plan:
         _print_plan(found)
+    elif shard is not None:
+        _log.info("%s: draws of %s windows", out, f"{found['windows']:,}")
     elif "suite" in found:
         _print([draw_suite(list(found["suite"].values()))])
     else:

@@ -1,4 +1,8 @@
-"""Put the outputs of `genodiff score --shard i/n` together: the bytes of a run without shards."""
+"""Put the outputs of `--shard i/n` together: the bytes of a run without shards.
+
+They are of `genodiff score`, `embed` or `eval`. An evaluation is written as JSON, and added to
+RUN/eval.json.
+"""
 
 import json as json_module
 import logging
@@ -33,4 +37,5 @@ def merge(
         told = merge_shards(shards or [], out=out, force=force)
     if json:
         print(json_module.dumps(told))
-    _log.info("%s: %s records of %d shards", out, f"{told['records']:,}", len(told["shards"]))
+    noun = "records" if "records" in told else "windows"
+    _log.info("%s: %s %s of %d shards", out, f"{told[noun]:,}", noun, len(shards or []))

@@ -1,0 +1,112 @@
+"""Shards of an evaluation: `genodiff.evaluate(..., shard="i/n")`, and merging them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genodiff import __version__
+from genodiff.errors import DataError, UsageError
+from genodiff.io.target import check_target, is_own_file
+from genodiff.scoring.variant_request import parse_shard
+
+if TYPE_CHECKING:
+    from genodiff.runs.model import TrainedModel
+    from genodiff.scoring.eval_options import EvalOptions
+    from genodiff.scoring.variant_merge import ScoreShard
+
+_log = logging.getLogger("genodiff")
+
+
+def write_eval_shard(
+    model: TrainedModel,
+    options: EvalOptions,
+    shard: str,
+    out: str | Path | None,
+    *,
+    fresh: bool,
+    force: bool,
+) -> dict[str, Any]:
+    """Write the draws of one shard to `out`, which ends in .npy; what its sidecar says.
+
+    Raises `UsageError`, `MachineError`.
+    """
+    part, target = parse_shard(shard), str(out or "")
+    if not target.endswith(".npy"):
+        what = f"{target} does not end in .npy" if target else "--shard needs --out FILE.npy"
+        raise UsageError(what, fix="give the name of a .npy file")
+    from genodiff.io import atomic
+    from genodiff.io.identity import sha256_json, stamp_time
+    from genodiff.io.progress import ProgressDisplay
+    from genodiff.kernels.allocator import keep_freed_memory
+    from genodiff.scoring.eval_shards import HOLDS, measure_shard, plan_shard, write_draws
+    from genodiff.scoring.row_journal import SUFFIX, RowJournal, read_map_request
+
+    path = Path(f"{target}{SUFFIX}")
+
+    def ours(_: Path) -> bool:
+        return read_map_request(path) is not None or is_own_file(target)
+
+    check_target(target, force=force, known=ours)
+    check_target(f"{target}.json", force=force)
+    began, plan = time.monotonic(), plan_shard(model, options, part)
+    keep_freed_memory()
+    key = {"request": plan.request, "shard": list(part), "version": __version__}
+    journal = RowJournal(path, sha256_json(key))
+    journal.check(fresh=fresh, force=force)
+    if fresh:
+        journal.start_anew()
+    with ExitStack() as stack:
+        stack.callback(journal.close)
+        display = stack.enter_context(ProgressDisplay())
+        if journal.kept:
+            _log.info("%s: goes on after %s batches", path, f"{journal.kept:,}")
+        draws = measure_shard(model, plan, journal, display.show_batches)
+    told = {
+        "genodiff": __version__, "holds": HOLDS, "out": target, "format": "npy",
+        "run": str(model.run), "checkpoint": model.digest, "options": asdict(options),
+        "shard": list(part), "cut": [plan.windows.start, plan.windows.stop],
+        "windows": len(plan.windows), "request": plan.request, "argv": sys.argv,
+        "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
+        "file": write_draws(target, draws),
+    }  # fmt: skip
+    atomic.write_json(f"{target}.json", told)
+    journal.remove()
+    return told
+
+
+def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
+    """The evaluation of all shards, written to `target` and added to RUN/eval.json.
+
+    Raises `DataError` where the run is not the one that the shards are of.
+    """
+    from genodiff.api.load import load
+    from genodiff.hub.source import is_published
+    from genodiff.io import atomic
+    from genodiff.scoring.eval_shards import read_draws
+    from genodiff.scoring.evaluation import evaluate
+    from genodiff.scoring.evaluation_file import write_evaluation
+
+    told = parts[0].told
+    model = load(told["run"], device="cpu").trained
+    if model.digest != told["checkpoint"]:
+        what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
+        raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")
+    options = dict(told["options"])
+    draws = read_draws([one.path for one in parts])
+    found = evaluate(model, options.pop("split"), draws=draws, **options)
+    found["seconds"] = round(sum(one.told["seconds"] for one in parts), 3)
+    if target == "-":
+        import json
+
+        print(json.dumps(found, allow_nan=False))
+    else:
+        atomic.write_json(target, found)
+    if not is_published(model.run):
+        _log.info("%s: %s", model.run / "eval.json", write_evaluation(model.run, found))
+    return found

@@ -1,0 +1,75 @@
+"""The Snakemake workflow of benchmarks/cluster, run with local cores."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_run import genome_text, write_run
+
+import genodiff
+
+SNAKEFILE = Path(__file__).resolve().parents[2] / "benchmarks/cluster/Snakefile"
+
+
+def test_every_command_of_the_workflow_is_understood() -> None:
+    """Its flags are those of the verbs; without snakemake this is all that can be told."""
+    text = SNAKEFILE.read_text()
+    for verb in ("score", "embed", "eval", "merge"):
+        helped = subprocess.run(
+            [sys.executable, "-m", "genodiff", verb, "--help"],
+            capture_output=True, text=True, check=True,
+            env={**os.environ, "COLUMNS": "200"},
+        ).stdout  # fmt: skip
+        blocks = [part for part in text.split("shell:") if f'"genodiff {verb} ' in part[:60]]
+        assert blocks
+        for block in blocks:
+            command = " ".join(line.strip() for line in block.strip().splitlines()[:3])
+            for flag in {word.strip('"') for word in command.split() if word.startswith("--")}:
+                assert flag in helped, (verb, flag)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("snakemake") is None, reason="snakemake is not installed")
+def test_the_workflow_gives_the_bytes_of_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    run = write_run(tmp_path / "run")
+    Path("ref.fa").write_text(genome_text(seed=5))
+    letters = "".join(genome_text(seed=5).split(">")[1].split("\n")[1:])
+    name = genome_text(seed=5).split("\n")[0][1:].split()[0]
+    rows = [
+        f"{name}\t{i + 1}\t.\t{letters[i].upper()}\t{'A' if letters[i].upper() != 'A' else 'C'}"
+        "\t.\t.\t.\n"
+        for i in range(100, 140)
+        if letters[i].upper() in "ACGT"
+    ]
+    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    Path("in.vcf").write_text(head + "".join(rows))
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "genodiff").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m genodiff "$@"\n')
+    (bin_folder / "genodiff").chmod(0o755)
+    settings = {"model": run, "fasta": "ref.fa", "variants": "in.vcf", "windows": 64,
+                "evaluate": "true", "shards": 2, "batch_size": 2}  # fmt: skip
+    subprocess.run(
+        ["snakemake", "-s", str(SNAKEFILE), "--cores", "2", "--config",
+         *(f"{key}={value}" for key, value in settings.items())],
+        check=True, env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    genodiff.score(run, "in.vcf", fasta="ref.fa", out="whole.vcf")
+    genodiff.embed(run, Path("ref.fa"), out="whole.npz", window=64)
+    whole = genodiff.evaluate(run, batch_size=2)
+    assert Path("results/scored.vcf").read_bytes() == Path("whole.vcf").read_bytes()
+    assert Path("results/embeddings.npz").read_bytes() == Path("whole.npz").read_bytes()
+    with np.load("whole.npz") as held:
+        assert held["embeddings"].shape[0] > 2
+    merged = json.loads(Path("results/evaluation.json").read_text())
+    for key in ("bits_per_base", "ci95_bits", "tokens", "nelbo_nats_total", "contigs"):
+        assert merged[key] == whole[key]

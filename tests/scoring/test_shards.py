@@ -1,0 +1,190 @@
+"""Shards of embeddings and evaluations: merged they are one run, byte for byte."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import tiny_networks
+import torch
+from tiny_run import genome_text, write_run
+
+import genodiff
+from genodiff.errors import DataError, UsageError
+
+MOVING = ("seconds", "created", "device")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture
+def fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Records of different lengths, so that batches of a shard are padded otherwise."""
+    monkeypatch.chdir(tmp_path)
+    letters = "".join(genome_text(seed=3).split("\n")[1:])[:4000]
+    cuts = np.cumsum([0, 7, 64, 1, 130, 33, 64, 65, 200, 12, 99, 64, 3])
+    rows = [f">r{i}\n{letters[a:b]}\n" for i, (a, b) in enumerate(pairwise(cuts))]
+    (tmp_path / "in.fa").write_text("".join(rows))
+    return tmp_path / "in.fa"
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+@pytest.mark.parametrize("pool", ["mean", "none"])
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_merged_embeddings_are_those_of_one_run(
+    run: Path, fasta: Path, ending: str, pool: Any, n: int
+) -> None:
+    options: dict[str, Any] = {"pool": pool, "strand": "both", "layer": (0, -1)}
+    whole = genodiff.embed(run, fasta, out=f"whole.{ending}", **options)
+    names = [f"s{i}.{ending}" for i in range(1, n + 1)]
+    for i, name in enumerate(names, 1):
+        genodiff.embed(run, fasta, out=name, shard=f"{i}/{n}", batch_size=i, **options)
+    merged = genodiff.merge(names[::-1], out=f"merged.{ending}")
+    assert Path(f"merged.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
+    for key in ("windows", "bases", "shape", "request", "shard", "checkpoint", "file"):
+        assert merged[key] == whole[key]
+
+
+def test_merged_zarr_holds_what_one_run_writes(run: Path, fasta: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    genodiff.embed(run, fasta, out="whole.zarr", pool="none")
+    for i in (1, 2):
+        genodiff.embed(run, fasta, out=f"s{i}.zarr", pool="none", shard=f"{i}/2")
+    genodiff.merge(["s2.zarr", "s1.zarr"], out="merged.zarr")
+    one, other = (zarr.open_group(f"{name}.zarr", mode="r") for name in ("whole", "merged"))
+    assert dict(one.attrs) == dict(other.attrs)
+    for name in one.array_keys():
+        assert np.array_equal(one[name][:], other[name][:])
+
+
+def test_embedding_goes_on_after_what_is_kept(
+    run: Path, fasta: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from genodiff.scoring import embed as room
+
+    genodiff.embed(run, fasta, out="whole.npz")
+    inner, batches = room._embed_batch, []
+
+    def die(*given: Any) -> Any:
+        batches.append(given[2])
+        if len(batches) == 3:
+            raise KeyboardInterrupt
+        return inner(*given)
+
+    monkeypatch.setattr(room, "_HELD_WINDOWS", 4)
+    monkeypatch.setattr(room, "_embed_batch", die)
+    with pytest.raises(KeyboardInterrupt):
+        genodiff.embed(run, fasta, out="o.npz")
+    assert not Path("o.npz").exists()
+    assert Path("o.npz.partial").exists()
+    with pytest.raises(UsageError, match="another request"):
+        genodiff.embed(run, fasta, out="o.npz", pool="max")
+    genodiff.embed(run, fasta, out="o.npz")
+    # The eight windows of the first two batches are not computed again
+    assert sum(len(group) for group in batches[3:]) == 4
+    assert Path("o.npz").read_bytes() == Path("whole.npz").read_bytes()
+    assert not Path("o.npz.partial").exists()
+
+
+@pytest.mark.parametrize(("n", "repeats"), [(1, 1), (3, 2), (5, 1)])
+def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, repeats: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = {"repeats": repeats, "batch_size": 2, "seed": 4}
+    whole = genodiff.evaluate(run, **options)
+    kept = json.loads((run / "eval.json").read_text())
+    names = [f"s{i}.npy" for i in range(1, n + 1)]
+    for i, name in enumerate(names, 1):
+        genodiff.evaluate(run, shard=f"{i}/{n}", out=name, **options)
+    assert json.loads((run / "eval.json").read_text()) == kept
+    merged = genodiff.merge(names[::-1], out="merged.json")
+    assert json.loads(Path("merged.json").read_text()) == merged
+    assert {k: v for k, v in merged.items() if k not in MOVING} == {
+        k: v for k, v in whole.items() if k not in MOVING
+    }
+    assert merged in json.loads((run / "eval.json").read_text()).values()
+
+
+def test_a_shard_of_an_evaluation_goes_on_after_what_is_kept(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from genodiff.scoring import eval_shards as room
+
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = {"batch_size": 2, "shard": "1/2", "out": "s1.npy"}
+    genodiff.evaluate(run, **{**options, "out": "whole.npy"})
+    inner, measured = room.measure_batch, []
+
+    def die(*given: Any) -> Any:
+        measured.append(given)
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        return inner(*given)
+
+    monkeypatch.setattr(room, "measure_batch", die)
+    with pytest.raises(KeyboardInterrupt):
+        genodiff.evaluate(run, **options)
+    assert not Path("s1.npy").exists()
+    before = len(measured)
+    genodiff.evaluate(run, **options)
+    assert Path("s1.npy").read_bytes() == Path("whole.npy").read_bytes()
+    batches = json.loads(Path("s1.npy.json").read_text())["windows"] / 2
+    assert len(measured) - before == batches - 1
+
+
+def test_what_is_no_shard_is_one_line(run: Path, fasta: Path) -> None:
+    genodiff.embed(run, fasta, out="s1.npz", shard="1/2")
+    genodiff.embed(run, fasta, out="s2.npz", shard="2/2", pool="max")
+    genodiff.evaluate(run, shard="1/2", out="e1.npy", batch_size=2)
+    with pytest.raises(DataError, match="shards 2 of 2 are missing"):
+        genodiff.merge(["s1.npz"], out="m.npz")
+    with pytest.raises(DataError, match="of another request"):
+        genodiff.merge(["s1.npz", "s2.npz"], out="m.npz")
+    with pytest.raises(DataError, match="of another request"):
+        genodiff.merge(["s1.npz", "e1.npy"], out="m.npz")
+    with pytest.raises(UsageError, match="none of 12 windows"):
+        genodiff.embed(run, fasta, out="s.npz", shard="1/99")
+    with pytest.raises(UsageError, match="no batch of"):
+        genodiff.evaluate(run, shard="1/99", out="e.npy")
+    for more in ({"t_steps": [10]}, {"context": "contig"}, {"max_minutes": 1.0}):
+        with pytest.raises(UsageError, match="exclude each other"):
+            genodiff.evaluate(run, shard="1/2", out="e.npy", **more)
+    with pytest.raises(UsageError, match=r"\.npy"):
+        genodiff.evaluate(run, shard="1/2", out="e.json")
+    with pytest.raises(UsageError, match="--out is for --shard"):
+        genodiff.evaluate(run, out="e.npy")
+    data = bytearray(Path("s1.npz").read_bytes())
+    data[-1] ^= 1
+    Path("s1.npz").write_bytes(data)
+    genodiff.embed(run, fasta, out="s2.npz", shard="2/2", force=True)
+    with pytest.raises(DataError, match="was changed"):
+        genodiff.merge(["s1.npz", "s2.npz"], out="m.npz")
+
+
+@pytest.mark.parametrize("strands", ["paired", "single"])
+@pytest.mark.parametrize(("length", "at"), [(1, 0), (2, 0), (2, 1), (5, 2), (64, 31), (33, 32)])
+def test_logits_at_one_position_are_those_of_all(strands: str, length: int, at: int) -> None:
+    network = tiny_networks.network(strands=strands)
+    xt = torch.from_numpy(np.random.default_rng(length).integers(7, 11, (3, length)))
+    xt[:, at] = 3
+    with torch.inference_mode():
+        found, whole = network.logits_at(xt, at), network(xt)[:, at]
+    assert torch.allclose(found, whole, atol=1e-5, rtol=1e-5)
+    assert not torch.equal(found[0], found[1]) or length < 5
+
+
+def test_all_shards_are_read_in_order(run: Path, fasta: Path) -> None:
+    """The names of records say whether a merge keeps them."""
+    for i in (1, 2, 3):
+        genodiff.embed(run, fasta, out=f"p{i}.parquet", shard=f"{i}/3")
+    genodiff.merge(["p2.parquet", "p3.parquet", "p1.parquet"], out="m.parquet")
+    assert pl.read_parquet("m.parquet")["contig"].to_list() == [f"r{i}" for i in range(12)]
