@@ -13,7 +13,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = ("scan", "step", "data", "sample")
-ASKED = {"memory": [["--preset", "caduceus-ph-7.7m"], ["--preset", "caduceus-ps-7.7m"]]}
+ASKED: dict[str, list[list[str]]] = {
+    "memory": [["--preset", "caduceus-ph-7.7m"], ["--preset", "caduceus-ps-7.7m"]],
+    "variants": [],  # needs trained runs: python benchmarks/speed/variants.py ... >> results.jsonl
+}
 
 
 def main() -> None:

@@ -206,6 +206,34 @@ def test_shared_scores_save_evaluations_and_stay_near(model: TrainedModel, genom
     assert not np.array_equal(alone, shared)
 
 
+@pytest.mark.parametrize("where", [0, 1, 900, 5999 - 1])
+def test_sites_that_are_read_together_score_as_the_definition(
+    model: TrainedModel, genome: Genome, where: int
+) -> None:
+    """Also at the edges of a contig, alone and in company: one window on each strand."""
+    ref = genome.fetch("c1", where, where + 1).decode().upper()
+    alleles = [Allele("c1", where, ref, alt) for alt in "ACGT" if alt != ref]
+    scorer = Scorer(open_reader(model), DNA, genome, ScoreOptions(), SEQ_LEN)
+    together = [one.value for one in scorer.score([*alleles, *make_alleles(genome, 3)])]
+    assert scorer.reader.evaluations <= 1 + 3 * 15
+    for allele, value in zip(alleles, together, strict=False):
+        (alone,) = Scorer(open_reader(model), DNA, genome, ScoreOptions(), SEQ_LEN).score([allele])
+        assert alone.value == value
+        pair = cut_window(genome, DNA, [allele], SEQ_LEN).pair
+        xt = torch.from_numpy(np.where(pair.ref_span, DNA.mask_id, pair.ref).astype(np.int64))
+        complement = torch.tensor(DNA.complement)
+        ids = [int(one[pair.ref_span][0]) for one in (pair.ref, pair.alt)]
+        at = int(np.flatnonzero(pair.ref_span)[0])
+        with torch.inference_mode():
+            given = model.backbone(xt[None])[0, at]
+            other = model.backbone(complement[xt.flip(0)][None])[0, len(xt) - 1 - at]
+        naive = given[ids[1]] - given[ids[0]]
+        if not model.backbone.paired:
+            turned = other[complement[ids]]
+            naive = (naive + turned[1] - turned[0]) / 2
+        assert value == pytest.approx(float(naive), abs=1e-6)
+
+
 def test_a_spacing_is_taken_where_company_says_nothing(genome: Genome) -> None:
     def make_denoiser(reach: int) -> Any:
         """Logits that hear what is masked within `reach` bases."""
