@@ -322,7 +322,9 @@ def test_a_text_run_is_fine_tuned_beside_scratch_and_baselines(
     words += ["--epochs", 8, "--lr", 3e-3, "--max-train", 50, "--out", tmp_path / "out", "--json"]
     code, out, err = finetuned(home, *words, capsys=capsys)
     assert code == 0, err
-    rows = [json.loads(line) for line in out.splitlines()]
+    told = [json.loads(line) for line in out.splitlines()]
+    rows = [row for row in told if not row.get("ensemble")]
+    assert sorted(r["model"] for r in told if r.get("ensemble")) == ["mine", "scratch"]
     assert [(r["model"], r["seed"]) for r in rows] == [
         (name, seed)
         for name in ("bow-lr", "char-lr", "length-tree", "majority", "mine", "scratch")
