@@ -60,7 +60,10 @@ def main() -> None:
     }
     for name, alleles in make_sets(genome, a.sites, context).items():
         found[name] = compare(model, genome, alleles, context, spacing, a.rounds)
-    show({**found, "rounds": a.rounds, "seed": 1, **provenance()}, a.json)
+    told = provenance()
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    told["command"] = " ".join(["python", "benchmarks/speed/variants.py", *words])
+    show({**found, "rounds": a.rounds, "seed": 1, **told}, a.json)
 
 
 def compare(
