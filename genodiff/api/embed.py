@@ -74,13 +74,14 @@ def embed(
     from genodiff.api.load import load
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_json, stamp_time
+    from genodiff.io.partial_output import SUFFIX
     from genodiff.io.progress import ProgressDisplay
     from genodiff.io.sequences import is_file
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.embed import cut_windows, make_reading
     from genodiff.scoring.embed import embed as embeddings
     from genodiff.scoring.embedding_files import write_embeddings
-    from genodiff.scoring.row_journal import SUFFIX, RowJournal
+    from genodiff.scoring.row_journal import RowJournal
 
     model = load(run, device=device)
     step = model.step  # refused here of a fine-tuned model, before anything is written

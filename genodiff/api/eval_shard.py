@@ -42,15 +42,16 @@ def write_eval_shard(
         raise UsageError(what, fix="give the name of a .npy file")
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_json, stamp_time
+    from genodiff.io.partial_output import SUFFIX
     from genodiff.io.progress import ProgressDisplay
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.eval_shards import HOLDS, measure_shard, plan_shard, write_draws
-    from genodiff.scoring.row_journal import SUFFIX, RowJournal, read_map_request
+    from genodiff.scoring.row_journal import RowJournal
 
     path = Path(f"{target}{SUFFIX}")
 
     def ours(_: Path) -> bool:
-        return read_map_request(path) is not None or is_own_file(target)
+        return RowJournal.read_request(path) is not None or is_own_file(target)
 
     check_target(target, force=force, known=ours)
     check_target(f"{target}.json", force=force)

@@ -40,12 +40,12 @@ class MapTarget:
 
     def check(self, inputs: Iterable[str | Path | None]) -> None:
         """Raises `UsageError` for a foreign file or an input, `MachineError` for no place."""
-        from genodiff.scoring.row_journal import read_map_request
+        from genodiff.scoring.row_journal import RowJournal
 
         given = list(inputs)
 
         def ours(_: Path) -> bool:
-            return read_map_request(self.journal) is not None or is_own_file(self.path)
+            return RowJournal.read_request(self.journal) is not None or is_own_file(self.path)
 
         check_target(self.path, force=self.force, inputs=given, known=ours)
         if not is_stream(self.path):

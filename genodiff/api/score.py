@@ -106,7 +106,7 @@ def score(
     from genodiff.io.faidx import Genome
     from genodiff.io.variant_source import open_variants
     from genodiff.scoring.background import parse_background
-    from genodiff.scoring.variant_journal import read_request
+    from genodiff.scoring.variant_journal import VariantJournal
     from genodiff.scoring.variant_output import find_output_form, index_name
     from genodiff.scoring.variant_request import parse_shard
     from genodiff.scoring.variant_run import VariantRun
@@ -116,7 +116,7 @@ def score(
     inputs = (variants, fasta)
 
     def ours(_: Path) -> bool:
-        return read_request(journal_path) is not None or is_own_file(target)
+        return VariantJournal.read_request(journal_path) is not None or is_own_file(target)
 
     check_target(target, force=force, inputs=inputs, known=ours)
     if not is_stream(target):
@@ -274,8 +274,9 @@ def _write(
 ) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
+    from genodiff.io.partial_output import SUFFIX
     from genodiff.kernels.allocator import keep_freed_memory
-    from genodiff.scoring.variant_journal import SUFFIX, VariantJournal
+    from genodiff.scoring.variant_journal import VariantJournal
     from genodiff.scoring.variant_output import OutputForm, find_output_form
 
     keep_freed_memory()

@@ -1,11 +1,23 @@
-"""The flags of verbs that map regions: `ism` and `dependencies`."""
+"""What verbs that map regions share, `ism` and `dependencies`: flags, and what they print."""
 
-from typing import Annotated
+import json as json_module
+import logging
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import convert_whole_number
+from genodiff.cli.common import OUTPUT, convert_whole_number
 from genodiff.errors import UsageError
+from genodiff.io.progress import format_duration
+
+_log = logging.getLogger("genodiff")
+
+MapOutput = Annotated[
+    str,
+    OUTPUT,
+    Parameter(help=".tsv, .parquet, .npz, .svg or .html; - for a table on stdout."),
+]
 
 MapFasta = Annotated[
     str, Parameter(help="FASTA file; each record is a region unless --region or --bed says so.")
@@ -45,3 +57,24 @@ def check_map_output(out: str, *, json: bool, plan: bool) -> None:
         raise UsageError(f"--out needs the name of a file, not {out!r}", fix="write ./-name")
     if json and out == "-" and not plan:
         raise UsageError("--json and the table both go to stdout", fix="give --out FILE")
+
+
+def print_map(
+    told: Mapping[str, Any], out: str, noun: str, *, json: bool, plan: bool, evaluations: bool
+) -> None:
+    """Print what was told of a map, or of its plan; `noun` is what its scored bases are called."""
+    if json:
+        print(json_module.dumps(told))
+    elif plan:
+        width = max(map(len, told))
+        print("\n".join(f"{key:<{width}} {_say(value)}" for key, value in told.items()))
+    if plan:
+        return
+    regions = f"{len(told['regions']):,} region{'s' * (len(told['regions']) > 1)}"
+    parts = [f"{told['scored']:,} {noun} of {regions}"]
+    parts += [f"{told['evaluations']:,} evaluations"] if evaluations else []
+    _log.info("%s: %s, in %s", out, ", ".join(parts), format_duration(told["seconds"]))
+
+
+def _say(value: Any) -> str:
+    return " ".join(value) if isinstance(value, list) else f"{value:,}"

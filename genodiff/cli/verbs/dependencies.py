@@ -5,8 +5,6 @@ masked, by putting another base at i. The map of a region of up to 1,024 bases i
 a picture. The same command goes on where an interrupted one was.
 """
 
-import json as json_module
-import logging
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +13,6 @@ from cyclopts import Parameter
 from genodiff.api.dependencies import EVERY
 from genodiff.api.dependencies import dependencies as write_map
 from genodiff.cli.common import (
-    OUTPUT,
     Common,
     Force,
     Json,
@@ -29,24 +26,19 @@ from genodiff.cli.map_flags import (
     MapBed,
     MapContext,
     MapFasta,
+    MapOutput,
     MapRegions,
     WindowBatch,
     check_map_output,
+    print_map,
 )
-from genodiff.io.progress import format_duration
-
-_log = logging.getLogger("genodiff")
 
 
 def dependencies(
     run: ModelPath,
     *,
     fasta: MapFasta,
-    out: Annotated[
-        str,
-        OUTPUT,
-        Parameter(help=".tsv, .parquet, .npz, .svg or .html; - for a table on stdout."),
-    ],
+    out: MapOutput,
     region: MapRegions = None,
     bed: MapBed = None,
     every: Annotated[
@@ -88,20 +80,4 @@ def dependencies(
             fresh=fresh,
             force=force,
         )
-    if json:
-        print(json_module.dumps(told))
-    elif plan:
-        print("\n".join(f"{key:<17} {_say(value)}" for key, value in told.items()))
-    if not plan:
-        _log.info(
-            "%s: %s bases of %s, %s evaluations, in %s",
-            out,
-            f"{told['scored']:,}",
-            f"{len(told['regions']):,} region{'s' * (len(told['regions']) > 1)}",
-            f"{told['evaluations']:,}",
-            format_duration(told["seconds"]),
-        )
-
-
-def _say(value: object) -> str:
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"
+    print_map(told, out, "bases", json=json, plan=plan, evaluations=True)

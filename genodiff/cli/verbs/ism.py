@@ -5,8 +5,6 @@ the model finds the other base likelier. With a fine-tuned model it is the chang
 predicts. The same command goes on where an interrupted one was.
 """
 
-import json as json_module
-import logging
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +12,6 @@ from cyclopts import Parameter
 
 from genodiff.api.ism import ism as write_map
 from genodiff.cli.common import (
-    OUTPUT,
     Common,
     Force,
     Json,
@@ -27,24 +24,19 @@ from genodiff.cli.map_flags import (
     MapBed,
     MapContext,
     MapFasta,
+    MapOutput,
     MapRegions,
     WindowBatch,
     check_map_output,
+    print_map,
 )
-from genodiff.io.progress import format_duration
-
-_log = logging.getLogger("genodiff")
 
 
 def ism(
     run: ModelPath,
     *,
     fasta: MapFasta,
-    out: Annotated[
-        str,
-        OUTPUT,
-        Parameter(help=".tsv, .parquet, .npz, .svg or .html; - for a table on stdout."),
-    ],
+    out: MapOutput,
     region: MapRegions = None,
     bed: MapBed = None,
     label: Annotated[
@@ -78,19 +70,4 @@ def ism(
             fresh=fresh,
             force=force,
         )
-    if json:
-        print(json_module.dumps(told))
-    elif plan:
-        print("\n".join(f"{key:<11} {_say(value)}" for key, value in told.items()))
-    if not plan:
-        _log.info(
-            "%s: %s sites of %s, in %s",
-            out,
-            f"{told['scored']:,}",
-            f"{len(told['regions']):,} region{'s' * (len(told['regions']) > 1)}",
-            format_duration(told["seconds"]),
-        )
-
-
-def _say(value: object) -> str:
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"
+    print_map(told, out, "sites", json=json, plan=plan, evaluations=False)
