@@ -1,18 +1,15 @@
 """What the benchmarks of whole commands share: running genodiff, telling of a run without this
-machine's folders, paired differences.
+machine's folders.
 """
 
 import json
 import platform
 import shlex
-import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from scipy import stats
 
 
 def genodiff(*words: object, capture: bool = False) -> str:
@@ -49,17 +46,6 @@ def nameless(text: str, places: Mapping[str, Path | None]) -> str:
     for place in sorted(found, key=len, reverse=True):
         text = text.replace(place, found[place])
     return text
-
-
-def paired(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float, int] | None:
-    """Mean of one − other over the seeds that both have, the half width of its 95 % interval
-    (Student's t), and the seeds.
-    """
-    gaps = [one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())]
-    if len(gaps) < 2:
-        return None
-    half = float(stats.t.ppf(0.975, len(gaps) - 1)) * statistics.stdev(gaps) / len(gaps) ** 0.5
-    return statistics.fmean(gaps), half, len(gaps)
 
 
 def last_session(run: Path) -> dict[str, Any]:

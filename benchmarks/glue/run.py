@@ -22,16 +22,22 @@ makes RESULTS.md again. Published settings: see benchmarks/gpu/QUEUE.md.
 import argparse
 import gzip
 import json
+import math
 import shlex
 import statistics
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import genodiff, nameless, paired  # noqa: E402
+from commands import genodiff, nameless  # noqa: E402
+
+from genodiff.statistics.comparisons import JudgedDifference, judge_differences, show_p  # noqa: E402
+from genodiff.statistics.seeds import estimate_difference  # noqa: E402
 
 ENCODERS = {
     "mlm": "MLM, all tokens",
@@ -286,15 +292,21 @@ def bounds(out: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def difference(rows: list[dict[str, Any]], task: str) -> tuple[float, float, int] | None:
-    """Mean of mlm-mdlm − mlm over seeds, the half width of its 95 % interval (Student's t), and the
-    seeds.
-    """
-    of = {
-        name: {r["seed"]: r["value"] for r in rows if (r["task"], r["model"]) == (task, name)}
-        for name in QUESTION
-    }
-    return paired(*of.values())
+def differences(rows: list[dict[str, Any]]) -> list[JudgedDifference]:
+    """mlm-mdlm − mlm on each task, with an interval over seeds alone and Holm over the tasks."""
+    pairs = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        one, other = (
+            {r["seed"]: r["value"] for r in rows if (r["task"], r["model"]) == (task, name)}
+            for name in QUESTION
+        )
+        seeds = sorted(one.keys() & other.keys())
+        if len(seeds) < 2:
+            continue
+        a, b = (np.array([values[seed] for seed in seeds]) for values in (one, other))
+        no_units = np.zeros((2 * len(seeds),) * 2)
+        pairs.append((task, QUESTION[1], estimate_difference(a, b, no_units, 1, paired=True)))
+    return judge_differences(pairs)
 
 
 def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) -> list[str]:
@@ -343,15 +355,18 @@ def page(out: Path, rows: list[dict[str, Any]], sessions: list[dict[str, Any]]) 
         "In brackets the number of seeds; the bound's interval is over windows of the test split.",
         "",
     ]
-    for task in tasks:
-        gap = difference(rows, task)
-        if gap is not None:
-            mean, half, n = gap
-            verdict = "within noise" if abs(mean) <= half else "beyond noise"
-            lines.append(
-                f"- {task}: mlm-mdlm − mlm = {mean:+.4f} ± {half:.4f} (95 % interval of the "
-                f"mean over {n} seeds): {verdict}."
-            )
+    lines += ["| task | mlm-mdlm − mlm | p | Holm p | verdict |", "|---|---|---|---|---|"]
+    for gap in differences(rows):
+        low, high = gap.estimate.ci95 or (math.nan, math.nan)
+        lines.append(
+            f"| {gap.a} | {gap.estimate.value:+.4f} [{low:+.4f}, {high:+.4f}] "
+            f"| {show_p(gap.estimate.p)} | {show_p(gap.p_holm)} | {gap.describe()} |"
+        )
+    lines += [
+        "",
+        "Mean over seeds and its 95 % t interval, over fine-tuning seeds alone: the test part and "
+        "the pretrained networks are taken as fixed. Holm's correction is over these rows.",
+    ]
     findings = HERE / "FINDINGS.md"
     lines += ["", *(findings.read_text(encoding="utf-8").splitlines() if findings.exists() else [])]
     lines += ["", PUBLISHED, "", "## How", ""]
