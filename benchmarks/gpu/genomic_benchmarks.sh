@@ -1,6 +1,6 @@
 #!/bin/sh
 # The official table, on a machine with a network and a GPU: pretrain on hg38, then nine tasks, five seeds, the paper's settings, by the
-# official split and without its leaks. Every line goes on where it stopped. First what it takes: sh benchmarks/genomic_benchmarks/gpu.sh plan
+# official split and without its leaks. Every line goes on where it stopped. First what it takes: sh benchmarks/gpu/genomic_benchmarks.sh plan
 set -e
 out=${OUT:-runs/genomic-benchmarks-official}
 jobs=${JOBS:-4}
