@@ -21,7 +21,8 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     diffusion/test_objectives.py diffusion/test_schedule.py finetuning/test_baselines.py \
     generate/test_infill.py hf/test_hf_tokenizer.py hub/test_caduceus_names.py \
     io/test_atomic.py io/test_bed.py \
-    kernels/test_conv.py kernels/test_norm.py reports/test_comparison.py reports/test_figures.py \
+    kernels/test_conv.py kernels/test_norm.py memory/test_copying.py reports/test_comparison.py \
+    reports/test_figures.py \
     runs/test_checkpoint.py runs/test_config.py scoring/test_interval.py scoring/test_markov.py \
     scoring/test_steps.py statistics/test_comparisons.py studies/test_compare.py \
     tasks/test_metrics_of_tasks.py \

@@ -13,7 +13,7 @@ FLOOR = {
     "errors": -1, "__init__": -1,
     "alphabet": 0, "vocabulary": 0, "settings": 0, "counter": 0, "registry": 0, "domain": 0,
     "io": 0, "statistics": 0, "kernels": 0,
-    "diffusion": 1, "backbones": 1, "data": 1,
+    "diffusion": 1, "backbones": 1, "data": 1, "memory": 1,
     "runs": 2,
     "training": 3, "tasks": 3,
     "finetuning": 4, "generate": 4, "scoring": 4, "hub": 4,

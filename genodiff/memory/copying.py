@@ -1,0 +1,159 @@
+"""The hidden Markov model of a window that may copy the training genome.
+
+A window's place i is in the background, or copies the text: locus d (a diagonal: place i copies
+place d + i) at divergence class e, with eps_e = divergence[e] and q_e = share[e]. There are N loci:
+every base of the text, on both strands.
+
+    background → (d, e)      start · q_e / N        (d, e) → background   end
+    (d, e) → (d + δ, e)      shift · g(δ)           (d, e) → (d, e)       1 − end − shift
+    g(δ) = 1 / (2 H |δ|),  1 ≤ |δ| ≤ 32,  H = 1 + 1/2 + ... + 1/32
+
+A visible base costs eps_e / 3 where it differs from its source and 1 − eps_e where it does not,
+relative to the evidence (`memory/evidence.py`), which is what it costs in the background. A place
+of the text that is no base cannot be copied. The chain is in detailed balance, so forward–backward
+gives the same for both strands.
+
+Only paths through the given diagonals are summed over. With all diagonals this is the whole model;
+with those that a search found, the others' share is left out.
+
+What comes out: w0_i, the chance of the background at place i, and copy_ia, the chance that i copies
+and its base is a. w0_i + Σ_a copy_ia = 1.
+
+This file is the definition, in float64. `native/recall.py` has it in C.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.memory.evidence import Floats
+from genodiff.memory.numbers import REACH, MemoryNumbers
+from genodiff.memory.text import NONE, PAD, Codes, MemoryText, turn_codes
+
+Places = NDArray[np.int64]
+
+_HUGE = 1e200
+
+
+class SeenWindow(NamedTuple):
+    """One window as the model sees it.
+
+    `codes` (L,): visible bases, 4 where there is none. `evidence` (L,). `without`: the interval of
+    the text, start and end, that counts as if it were not there. `n_loci`: N.
+    """
+
+    codes: Codes
+    evidence: Floats
+    without: tuple[int, int]
+    n_loci: int
+
+
+def list_all_diagonals(text: MemoryText, length: int) -> tuple[Places, Places]:
+    """Every diagonal on which a window of `length` meets the text, on each strand."""
+    every = np.arange(1 - length, text.size, dtype=np.int64)
+    return every, every
+
+
+def read_sources(
+    text: MemoryText, length: int, diagonals: tuple[Places, Places], without: tuple[int, int]
+) -> Codes:
+    """(L, D): the base that each place would copy on each diagonal, first those of strand 0.
+
+    A diagonal of strand 1 is one of the window's reverse complement. What is no base is 4.
+    """
+    parts = []
+    for strand, offsets in enumerate(diagonals):
+        at = offsets[:, None] + np.arange(length)
+        codes = text.codes[np.clip(at + PAD, 0, len(text.codes) - 1)]
+        codes = np.where((at >= without[0]) & (at < without[1]), np.uint8(NONE), codes)
+        parts.append(turn_codes(codes) if strand else codes)
+    return np.ascontiguousarray(np.concatenate(parts).T)
+
+
+def list_shifts(diagonals: tuple[Places, Places]) -> Floats:
+    """(D, D): g of the distance of two diagonals of the same strand, 0 beyond the reach."""
+    strand = np.concatenate([np.full(len(d), s) for s, d in enumerate(diagonals)])
+    offset = np.concatenate(diagonals)
+    far = np.abs(offset[:, None] - offset)
+    scale = 2 * (1 / np.arange(1, REACH + 1)).sum()
+    near = (far > 0) & (far <= REACH) & (strand[:, None] == strand)
+    return np.where(near, 1 / (scale * np.maximum(far, 1)), 0.0)
+
+
+def emit(window: SeenWindow, sources: Codes, numbers: MemoryNumbers) -> Floats:
+    """(L, E, D): the likelihood of each place in each copying state, relative to the background."""
+    eps = np.array(numbers.divergence)[:, None]
+    x, s = window.codes[:, None, None], sources[:, None, :]
+    seen = np.where(s == x, 1 - eps, eps / 3) / window.evidence[:, None, None]
+    return np.where(s == NONE, 0.0, np.where(x == NONE, 1.0, seen))
+
+
+def recall_window(
+    text: MemoryText, window: SeenWindow, diagonals: tuple[Places, Places], numbers: MemoryNumbers
+) -> tuple[Floats, Floats]:
+    """w0 (L,) and copy (L, 4) of one window, by forward–backward over the given diagonals."""
+    length, n = len(window.codes), sum(map(len, diagonals))
+    if not n or not window.n_loci:
+        return np.ones(length), np.zeros((length, 4))
+    sources = read_sources(text, length, diagonals, window.without)
+    shifts = numbers.shift * list_shifts(diagonals)
+    emission = emit(window, sources, numbers)
+    rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
+    # Before the window the chain is in its steady state.
+    whole = numbers.start + numbers.end
+    background, copying = numbers.end / whole, np.broadcast_to(rate / whole, emission.shape[1:])
+    forward: list[tuple[float, Floats]] = []
+    for i in range(length):
+        if i:
+            old, copying = background, copying.copy()
+            background = (1 - numbers.start) * old + numbers.end * copying.sum()
+            copying = numbers.stay * copying + copying @ shifts + rate * old
+        copying = copying * emission[i]
+        total = background + copying.sum()
+        background, copying = background / total, copying / total
+        forward.append((background, copying))
+    w0, copy = np.ones(length), np.zeros((length, 4))
+    eps = np.array(numbers.divergence)[:, None]
+    after, behind = 1.0, np.ones_like(copying)
+    for i in reversed(range(length)):
+        background, copying = forward[i]
+        weight = copying * behind
+        total = background * after + weight.sum()
+        w0[i] = background * after / total
+        for base in range(4):
+            chance = np.where(sources[i] == base, 1 - eps, eps / 3)
+            copy[i, base] = (weight * chance).sum() / total
+        passed = behind * emission[i]
+        old = after
+        after = (1 - numbers.start) * old + (rate * passed).sum()
+        behind = numbers.stay * passed + passed @ shifts + numbers.end * old
+        top = max(after, float(behind.max()))
+        after, behind = after / top, behind / top
+    return w0, copy
+
+
+def weigh_diagonals(
+    text: MemoryText, window: SeenWindow, diagonals: tuple[Places, Places], numbers: MemoryNumbers
+) -> Floats:
+    """ln of the odds that a window copies from each diagonal alone, against the background.
+
+    The odds are Σ over segments of start · q_e / N · likelihood · end. Diagonals of strand 0 first.
+    """
+    n = sum(map(len, diagonals))
+    if not n or not window.n_loci:
+        return np.full(n, -np.inf)
+    sources = read_sources(text, len(window.codes), diagonals, window.without)
+    emission = emit(window, sources, numbers)
+    rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
+    states, total, scale = np.zeros(emission.shape[1:]), np.zeros(n), np.zeros(n)
+    entry = np.ones(n)  # 1, in units of the scale
+    for at in emission:
+        states = (numbers.stay * states + rate * entry) * at
+        total = total + numbers.end * states.sum(0)
+        large = total > _HUGE
+        for each in (states, total, entry):
+            each[..., large] /= _HUGE
+        scale[large] += np.log(_HUGE)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(total) + scale)

@@ -1,0 +1,86 @@
+"""What a short Markov chain says of the visible bases: against it, copies are judged.
+
+With x_V the visible bases of a window, f_i = p(x_i | visible bases before i) and b_i = p(x_i |
+visible bases after i), masked bases summed over,
+
+    evidence_i = sqrt(f_i b_i)
+
+The product over a window is p(x_V), as each of Π f_i and Π b_i is. Unlike f_i alone, evidence_i is
+the same on both strands, because the chain counts both. At a hidden place it is 1.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.memory.text import NONE, Codes, turn_codes
+
+ORDER = 4
+_CHUNK = 1 << 20
+
+Floats = NDArray[np.float64]
+
+
+class Chain:
+    """A Markov chain of both strands: `next[c, a]`, the chance of base a after context c, and
+    `first[c]`, the chance of context c. A context is a base-4 number, its last base the last digit.
+    """
+
+    def __init__(self, counts: Floats) -> None:
+        """`counts`: (4^order, 4), of both strands."""
+        counts = np.asarray(counts, np.float64) + 1
+        self.next: Floats = counts / counts.sum(1, keepdims=True)
+        self.first: Floats = counts.sum(1) / counts.sum()
+        self.order = round(np.log2(len(counts)) / 2)
+
+
+def count_words(codes: Codes, order: int) -> Floats:
+    """(4^order, 4): how often each base follows each context, on both strands of `codes`."""
+    k = order + 1
+    forward = np.zeros(4**k, np.int64)
+    for first in range(0, max(len(codes) - k + 1, 0), _CHUNK):
+        words, whole = pack_words(codes[first : first + _CHUNK + k - 1], k)
+        forward += np.bincount(words[whole], minlength=4**k)
+    digits = np.arange(4**k)[:, None] // 4 ** np.arange(k) % 4  # the last base first
+    turned = ((3 - digits) * 4 ** np.arange(k)[::-1]).sum(1)
+    return (forward + forward[turned]).reshape(-1, 4).astype(np.float64)
+
+
+def pack_words(codes: Codes, k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The base-4 numbers of the n − k + 1 words of k bases, and which hold bases only."""
+    n = max(len(codes) - k + 1, 0)
+    words = np.zeros(n, np.int64)
+    whole = np.ones(n, np.bool_)
+    for j in range(k):
+        words = words * 4 + (codes[j : j + n] & 3)
+        whole &= codes[j : j + n] < NONE
+    return words, whole
+
+
+def measure_evidence(windows: Codes, chain: Chain) -> Floats:
+    """(B, L) of windows (B, L): see the module. The loop over places; in C, `native/recall.py`."""
+    return np.stack(
+        [
+            np.sqrt(_filter(x, chain) * _filter(turn_codes(x), chain)[::-1])
+            for x in np.atleast_2d(windows)
+        ]
+    ).reshape(windows.shape)
+
+
+def _filter(x: Iterable[int], chain: Chain) -> Floats:
+    """p(x_i | visible bases before i) at visible places, else 1."""
+    states = chain.first
+    found = []
+    for base in x:
+        joint = states[:, None] * chain.next
+        if base < NONE:
+            chance = float(joint[:, base].sum())
+            joint[:, np.arange(4) != base] = 0
+            found.append(chance)
+            joint /= chance
+        else:
+            joint /= joint.sum()
+            found.append(1.0)
+        states = joint.reshape(4, -1, 4).sum(0).reshape(-1)
+    return np.array(found)

@@ -1,0 +1,121 @@
+"""A memory: the training genome as text, table and numbers, and what it says of masked windows.
+
+`Memory.find` gives the diagonals that a window may copy, `Memory.recall` what they say of each
+place. The store is part of the model that uses a memory.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, recall_window
+from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.search import Effort, KmerTable, find_diagonals
+from genodiff.memory.table import build_table, choose_k
+from genodiff.memory.text import MOST_WINDOW, PAD, Codes, MemoryText, join_stretches, turn_codes
+
+NOWHERE = (0, 0)
+"""An interval without a place."""
+
+Intervals = Sequence[tuple[int, int]]
+
+
+class Recalled(NamedTuple):
+    """What a memory says: `background` (B, L), the weight of the denoiser, and `copy` (B, L, 4),
+    the weight of each base. At each place they sum to 1.
+    """
+
+    background: Floats
+    copy: Floats
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Text, table, the chain that copies are judged against, and the fitted numbers."""
+
+    text: MemoryText
+    table: KmerTable
+    chain: Chain
+    numbers: MemoryNumbers = field(default_factory=MemoryNumbers)
+    effort: Effort = field(default_factory=Effort)
+
+    @classmethod
+    def build(
+        cls,
+        stretches: Iterable[tuple[str, int, Any]],
+        *,
+        k: int | None = None,
+        order: int = ORDER,
+        numbers: MemoryNumbers | None = None,
+    ) -> Self:
+        """The memory of stretches, each its contig, its start there and its codes.
+
+        `k`: of the table, by default from the number of bases. `order`: of the chain. Raises
+        `DataError` where the text is too long.
+        """
+        text = join_stretches(stretches)
+        chain = Chain(count_words(text.codes[PAD : PAD + text.size], order))
+        table = build_table(text, k or choose_k(text.n_bases))
+        return cls(text, table, chain, numbers or MemoryNumbers())
+
+    def with_numbers(self, numbers: MemoryNumbers) -> "Memory":
+        """The same memory with other numbers."""
+        return replace(self, numbers=numbers)
+
+    def with_effort(self, effort: Effort) -> "Memory":
+        """The same memory, searched with another effort."""
+        return replace(self, effort=effort)
+
+    def exclude(self, contig: str, start: int, end: int) -> tuple[int, int]:
+        """The interval of the text to leave out for a window of the training genome.
+
+        It has the window's own bases and its length on either side, on both strands.
+        """
+        length = end - start
+        return self.text.find_interval(contig, start - length, end + length)
+
+    def prepare(self, windows: Codes, without: Intervals | None = None) -> list[SeenWindow]:
+        """Windows (B, L) of codes, 4 where no base is visible, as the model sees them.
+
+        `without`: for each window an interval of the text that counts as if it were not there.
+        Raises `ValueError` for a window that is too long, or for another number of intervals.
+        """
+        if windows.shape[1] > MOST_WINDOW:
+            raise ValueError(f"a memory reads windows of at most {MOST_WINDOW:,} bases")
+        if without is not None and len(without) != len(windows):
+            raise ValueError(f"{len(without)} intervals for {len(windows)} windows")
+        evidence = measure_evidence(windows, self.chain)
+        left_out = without or [NOWHERE] * len(windows)
+        return [
+            SeenWindow(codes, known, (a, b), 2 * (self.text.n_bases - self.text.count_bases(a, b)))
+            for codes, known, (a, b) in zip(windows, evidence, left_out, strict=True)
+        ]
+
+    def find(self, window: SeenWindow) -> tuple[Places, Places]:
+        """The diagonals that a window may copy, of each strand."""
+        turned = window._replace(
+            codes=turn_codes(window.codes), evidence=np.ascontiguousarray(window.evidence[::-1])
+        )
+        first, second = (
+            find_diagonals(self.text, self.table, one, self.numbers, self.effort)
+            for one in (window, turned)
+        )
+        return first, second
+
+    def recall(
+        self, windows: Codes, without: Intervals | None = None, *, every: bool = False
+    ) -> Recalled:
+        """What the memory says of windows (B, L) of codes, 4 where no base is visible.
+
+        With `every`, all diagonals of both strands are summed over: the truth, for small texts.
+        """
+        background = np.ones(windows.shape)
+        copy: NDArray[np.float64] = np.zeros((*windows.shape, 4))
+        for i, window in enumerate(self.prepare(windows, without)):
+            found = list_all_diagonals(self.text, len(window.codes)) if every else self.find(window)
+            background[i], copy[i] = recall_window(self.text, window, found, self.numbers)
+        return Recalled(background, copy)

@@ -1,0 +1,80 @@
+"""The ten numbers of a memory, and how they are kept.
+
+They describe how likely a window is to copy the training genome, and how faithfully. They are
+fitted on the valid split (`memory/fitting.py`). The defaults were fitted on yeast's chrXVI.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import model_validator
+
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.settings import Settings
+
+REACH = 32
+"""A copy goes on at another diagonal by an insertion or deletion of at most so many bases."""
+
+_FILE = "numbers.json"
+_TOLERANCE = 1e-6
+
+
+class MemoryNumbers(Settings):
+    """Chances per base, and the classes of divergence.
+
+    `start`: a copy begins. `end`: it ends. `shift`: an insertion or deletion. `divergence`: the
+    share of bases in which a copy differs from its source, by class. `share`: how often a copy is
+    of each class; the shares sum to 1.
+    """
+
+    start: float = 2.3e-4
+    end: float = 1.8e-3
+    shift: float = 2e-3
+    divergence: tuple[float, ...] = (0.001, 0.02, 0.14, 0.306)
+    share: tuple[float, ...] = (0.0231, 0.0370, 0.0555, 0.8844)
+
+    @model_validator(mode="after")
+    def _check_ranges(self) -> Self:
+        if not all(0 < x < 1 for x in (self.start, self.end, *self.divergence)):
+            raise ValueError("chances and divergences lie between 0 and 1")
+        if self.shift < 0 or self.end + self.shift >= 1:
+            raise ValueError("shift is not negative, and less than 1 - end")
+        if len(self.divergence) != len(self.share) or not self.divergence:
+            raise ValueError("each class has a divergence and a share")
+        if max(self.divergence) >= 0.75 or abs(sum(self.share) - 1) > _TOLERANCE:
+            raise ValueError("divergences are below 0.75, and shares sum to 1")
+        if min(self.share) <= 0:
+            raise ValueError("each share is above 0")
+        return self
+
+    @property
+    def stay(self) -> float:
+        """The chance that a copy goes on with the next base of its source."""
+        return 1 - self.end - self.shift
+
+
+def write_numbers(folder: str | Path, numbers: MemoryNumbers, fitted_on: dict[str, Any]) -> None:
+    """Keep fitted numbers in the folder of a memory, beside what they were fitted on.
+
+    Raises `MachineError` where they cannot be written.
+    """
+    told = {"numbers": numbers.model_dump(mode="json"), "fitted_on": fitted_on}
+    atomic.write_json(Path(folder) / _FILE, told)
+
+
+def read_numbers(folder: str | Path) -> MemoryNumbers:
+    """The numbers that are kept in a folder; where there are none, the defaults.
+
+    Raises `DataError` where the file is damaged.
+    """
+    path = Path(folder) / _FILE
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))["numbers"]
+    except FileNotFoundError:
+        return MemoryNumbers()
+    except (OSError, ValueError, KeyError, TypeError):
+        fix = "remove the file, and fit the numbers again"
+        raise DataError("does not hold the numbers of a memory", file=path, fix=fix) from None
+    return MemoryNumbers.parse(told, file=path, error=DataError)

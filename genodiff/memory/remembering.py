@@ -1,0 +1,52 @@
+"""A denoiser that remembers: its distribution is mixed with what a memory would copy.
+
+    p'(a at i | xt) = w0_i · p(a at i | xt) + copy_ia
+
+p is the denoiser's own distribution over A, C, G, T. What calls it knows nothing of the memory.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from genodiff.alphabet import DNA
+from genodiff.memory.memory import Intervals, Memory
+from genodiff.memory.text import NONE
+
+Denoiser = Callable[..., Tensor]
+
+
+def remembering(
+    denoiser: Denoiser,
+    memory: Memory,
+    *,
+    without: Intervals | None = None,
+    targets: Sequence[int] = DNA.targets,
+    mask_id: int = DNA.mask_id,
+) -> Denoiser:
+    """`denoiser` with `memory`: (xt (B, L), sigma) → logits (B, L, V).
+
+    The logits change at masked places where the memory has something to say, and only in the
+    columns of `targets` (ids of A, C, G, T), whose total chance stays. All others keep their bits.
+    `without`: for each row of a batch the interval of the memory's text to leave out
+    (`Memory.exclude`). Raises `ValueError` for another number of rows.
+    """
+    columns = torch.tensor(list(targets))
+    code_of = np.full(256, NONE, np.uint8)
+    code_of[list(targets)] = range(4)
+
+    def remember(xt: Tensor, *more: Tensor) -> Tensor:
+        logits = denoiser(xt, *more)
+        recalled = memory.recall(code_of[xt.cpu().numpy()], without)
+        background, copy = (torch.from_numpy(x).to(logits.device) for x in recalled)
+        changes = (xt == mask_id) & (background < 1)
+        at = columns.to(logits.device)
+        mine = logits[..., at].double()
+        total = mine.logsumexp(-1, keepdim=True)
+        mixed = (background[..., None] * (mine - total).exp() + copy).log() + total
+        new = logits.index_copy(-1, at, mixed.to(logits.dtype))
+        return torch.where(changes[..., None], new, logits)
+
+    return remember

@@ -1,0 +1,188 @@
+"""Which diagonals of the text a window may copy: all of them scored, or those that seeds find.
+
+A diagonal of strand 0 is a number d: place i of the window stands over place d + i of the text. On
+strand 1 the window's reverse complement takes the window's place, and all is done in the same way.
+So the search gives the same diagonals for both strands of a window, turned.
+
+Score. Informative places are visible and not already foretold by the evidence (FORETOLD). The
+window is cut into lanes of 16, 32 or 64 bases: the fewer are informative, the longer. A lane counts
+11 for a match and 11 − 32 for a mismatch (eighths of a nat, about 5 % divergence), and a diagonal
+has the score of its best run of lanes. A second score, 9 and 9 − 18 in lanes of 64 less PENALTY,
+finds copies of about 25 % divergence; the larger of the two stands.
+
+Seeds. Every word of k places with at least `LEAST_SEEN` informative ones is looked up in the table
+of k-mers, its other places being wild cards: the words with the fewest wild cards first, and among
+equals in an order that spreads over the window. This goes on until the effort is spent.
+
+Of all scored diagonals the `most` best are kept on each strand. They are weighed exactly
+(`copying.weigh_diagonals`), and those with odds below `least_odds` are dropped. Around the best,
+diagonals an insertion or deletion away are added.
+
+This file is the definition, in NumPy. `native/recall.py` has it in C, with the same diagonals.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.memory.copying import Places, SeenWindow, weigh_diagonals
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.text import NONE, PAD, Codes, MemoryText
+
+FORETOLD = 0.55
+"""A visible base of at least this evidence tells nothing of where the window is from."""
+THRESHOLD = 104
+"""Least score of a diagonal: 13 nats."""
+PENALTY = 8
+LEAST_SEEN = 3
+CAP = 4000
+"""Of a k-mer that stands at more places, only so many are tried, at equal distances."""
+VERIFY = 4
+"""Work of scoring a diagonal, in look-ups."""
+CENTRES = 12
+INDELS = (1, 2, 3, 4, 5, 6, 9, 12)
+LANE = 16
+_NEAR, _FAR = (11, 32), (9, 18)
+_DENSE, _SPARSE = 0.45, 0.17
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to search: diagonals scored on a strand (None: every one), diagonals kept on a
+    strand, the most wild cards of a seed, the least odds (ln) of a diagonal that is kept.
+    """
+
+    scored: int | None = 25_000
+    most: int = 64
+    wild: int = 8
+    least_odds: float = -5.0
+
+
+class KmerTable(NamedTuple):
+    """Where each k-mer of the text stands: `at[start[w]:start[w + 1]]`, ascending, for word w."""
+
+    k: int
+    start: NDArray[np.uint32]
+    at: NDArray[np.uint32]
+
+
+def find_informative(window: SeenWindow) -> NDArray[np.bool_]:
+    """(L,): which places tell where the window is from."""
+    return (window.codes < NONE) & (window.evidence < FORETOLD)
+
+
+def choose_lane(informative: int, length: int) -> int:
+    """Bases of a lane, by the share of informative places."""
+    if informative > _DENSE * length:
+        return LANE
+    return 2 * LANE if informative > _SPARSE * length else 4 * LANE
+
+
+def find_diagonals(
+    text: MemoryText,
+    table: KmerTable | None,
+    window: SeenWindow,
+    numbers: MemoryNumbers,
+    effort: Effort,
+) -> Places:
+    """The diagonals of strand 0, ascending. With the turned window, those of strand 1."""
+    tells = find_informative(window)
+    if effort.scored is None:
+        tried = np.arange(1 - len(window.codes), text.size, dtype=np.int64)
+    else:
+        assert table is not None
+        tried = seek(table, text.size, window.codes, tells, effort)
+    scores = score_diagonals(text, window, tells, tried)
+    best = np.lexsort((tried, -scores))
+    best = best[scores[best] >= THRESHOLD][: effort.most]
+    kept = np.sort(tried[best])
+    odds = weigh_diagonals(text, window, (kept, kept[:0]), numbers)
+    kept, odds = kept[odds >= effort.least_odds], odds[odds >= effort.least_odds]
+    centres = kept[np.lexsort((kept, -odds))][:CENTRES]
+    centres = centres[np.isin(centres, kept[odds >= 0])]
+    steps = np.array([*INDELS, *(-d for d in INDELS)])
+    near = (centres[:, None] + steps).ravel()
+    near = near[(near > -len(window.codes)) & (near < text.size)]
+    return np.union1d(kept, near)
+
+
+def score_diagonals(
+    text: MemoryText, window: SeenWindow, tells: NDArray[np.bool_], diagonals: Places
+) -> NDArray[np.int64]:
+    """The score of each diagonal, in eighths of a nat; places `without` count as mismatches."""
+    length = len(window.codes)
+    size = choose_lane(int(tells.sum()), length)
+    scores = np.zeros(len(diagonals), np.int64)
+    chunk = max(1, _CHUNK // length)
+    for first in range(0, len(diagonals), chunk):
+        d = diagonals[first : first + chunk]
+        at = d[:, None] + np.arange(length)
+        absent = (at >= window.without[0]) & (at < window.without[1])
+        misses = ((text.codes[at + PAD] != window.codes) | absent) & tells
+        for shift in range(8):  # the lanes of a diagonal begin with a byte of the text
+            rows = np.flatnonzero(d % 8 == shift)
+            near = _score_lanes(misses[rows], tells, shift, size, _NEAR)
+            far = _score_lanes(misses[rows], tells, shift, 4 * LANE, _FAR) - PENALTY
+            scores[first + rows] = np.maximum(near, far)
+    return scores
+
+
+def _score_lanes(
+    misses: NDArray[np.bool_],
+    tells: NDArray[np.bool_],
+    shift: int,
+    size: int,
+    pay: tuple[int, int],
+) -> NDArray[np.int64]:
+    """The best run of lanes of each row; lanes of `size` bases, the first `shift` bases shorter."""
+    edges = np.append(0, np.arange(size - shift, len(tells), size))
+    seen = np.add.reduceat(tells.astype(np.int64), edges)
+    missed = np.add.reduceat(misses.astype(np.int64), edges, axis=1)
+    best = run = np.zeros(len(misses), np.int64)
+    for value in (pay[0] * seen - pay[1] * missed).T:
+        run = np.maximum(run + value, 0)
+        best = np.maximum(best, run)
+    return best
+
+
+def order_seeds(tells: NDArray[np.bool_], k: int, wild: int) -> tuple[Places, Places]:
+    """The first places of the words to look up, in their order, and how many places of each tell
+    something.
+    """
+    n = max(len(tells) - k + 1, 0)
+    before = np.concatenate(([0], np.cumsum(tells)))
+    seen = (before[k:] - before[:n]) if n else np.zeros(0, np.int64)
+    spread = ((np.arange(n, dtype=np.uint64) * np.uint64(2654435761)) & np.uint64(0xFFFFFFFF)) >> 8
+    chosen = np.flatnonzero((seen >= LEAST_SEEN) & (k - seen <= wild))
+    place = np.lexsort((chosen, spread[chosen].astype(np.int64) & 0xFFFF, -seen[chosen]))
+    return chosen[place], seen[chosen[place]]
+
+
+def seek(
+    table: KmerTable, size: int, codes: Codes, tells: NDArray[np.bool_], effort: Effort
+) -> Places:
+    """The diagonals that seeds find, each once, ascending, until the effort is spent."""
+    assert effort.scored is not None
+    left, found, k = VERIFY * effort.scored, set[int](), table.k
+    for place in order_seeds(tells, k, effort.wild)[0].tolist():
+        told = tells[place : place + k]
+        base = int((np.where(told, codes[place : place + k], 0) * 4 ** np.arange(k)[::-1]).sum())
+        open_places = 2 * (k - 1 - np.flatnonzero(~told))
+        for choice in range(4 ** len(open_places)):
+            word = base
+            for j, bits in enumerate(open_places.tolist()):
+                word |= (choice >> (2 * j) & 3) << bits
+            first, last = int(table.start[word]), int(table.start[word + 1])
+            step = -(-(last - first) // CAP) or 1
+            for hit in table.at[first:last:step].tolist():
+                left -= 1
+                if (d := hit - place) not in found:
+                    found.add(d)
+                    left -= VERIFY
+            left -= 1
+            if left <= 0:
+                return np.array(sorted(found), np.int64)
+    return np.array(sorted(found), np.int64)

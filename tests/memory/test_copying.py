@@ -1,0 +1,221 @@
+"""The model of copies against sums over all of its paths, written independently."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from genomes import draw_bases, hide
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genodiff.memory.copying import SeenWindow, list_all_diagonals, recall_window, weigh_diagonals
+from genodiff.memory.evidence import Chain, count_words, measure_evidence
+from genodiff.memory.memory import NOWHERE, Memory
+from genodiff.memory.numbers import REACH, MemoryNumbers
+from genodiff.memory.text import NONE, Codes, join_stretches, turn_codes
+
+LENGTH = 12
+NUMBERS = MemoryNumbers(start=0.2, end=0.1, shift=0.0, divergence=(0.02, 0.3), share=(0.4, 0.6))
+TRAIN = [
+    ("one", 0, draw_bases(90, 1)),
+    ("two", 7, draw_bases(70, 2)),
+    ("two", 90, draw_bases(40, 3)),
+]
+
+
+@pytest.fixture(scope="module")
+def memory() -> Memory:
+    return Memory.build(TRAIN, k=4, order=2, numbers=NUMBERS)
+
+
+def list_loci(codes: Codes, length: int) -> Iterator[list[int]]:
+    """What a window would copy at every diagonal of the text, on both strands."""
+    text = [*([NONE] * length), *codes.tolist(), *([NONE] * length)]
+    for start in range(1, len(text) - length):
+        there = text[start : start + length]
+        yield there
+        yield [3 - c if c < 4 else c for c in there[::-1]]
+
+
+def spell_text() -> Codes:
+    return np.concatenate([np.append(c, NONE) for _, _, c in TRAIN]).astype(np.uint8)
+
+
+class Runs:
+    """All 2^L ways to be in the background (0) or copying (1), and what each is made of."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.strings = np.array(list(itertools.product((0, 1), repeat=length)))
+        runs = list(itertools.combinations(range(length + 1), 2))
+        self.runs = {run: i for i, run in enumerate(runs)}
+        self.made_of = np.zeros((len(self.strings), len(runs)))
+        self.fixed = np.zeros(len(self.strings))
+        for row, string in enumerate(self.strings.tolist()):
+            at = 0
+            weight = np.log(NUMBERS.end / (NUMBERS.start + NUMBERS.end)) if not string[0] else 0.0
+            for copying, places in itertools.groupby(string):
+                end = at + len(list(places))
+                if copying:
+                    self.made_of[row, self.runs[at, end]] += 1
+                    weight += np.log(NUMBERS.end) if end < length else 0.0
+                else:
+                    weight += (end - at - 1) * np.log(1 - NUMBERS.start)
+                at = end
+            self.fixed[row] = weight
+
+    def sum_paths(self, emissions: np.ndarray, rates: np.ndarray) -> np.ndarray:
+        """The weight of every string; `emissions` (states, L)."""
+        chances = np.zeros(len(self.runs))
+        for (a, b), i in self.runs.items():
+            entry = rates if a else rates / (NUMBERS.start + NUMBERS.end)
+            within = (1 - NUMBERS.end) ** (b - a - 1)
+            chances[i] = (entry * within * emissions[:, a:b].prod(1)).sum()
+        return np.asarray(np.exp(self.fixed + self.made_of @ np.log(chances)))
+
+
+def enumerate_window(codes: Codes, evidence: np.ndarray, runs: Runs) -> tuple[np.ndarray, ...]:
+    """w0 and copy by summing over all strings, at hidden places with each base put there."""
+    loci = np.array(list(list_loci(spell_text(), len(codes))))
+    n = 2 * sum(len(c) for _, _, c in TRAIN)
+    eps = np.repeat(NUMBERS.divergence, len(loci))[:, None]
+    rates = NUMBERS.start * np.repeat(NUMBERS.share, len(loci)) / n
+    loci = np.tile(loci, (len(NUMBERS.share), 1))
+    emissions = np.where(loci == codes, 1 - eps, eps / 3) / evidence
+    emissions = np.where(codes == NONE, 1.0, emissions)
+    emissions[loci == NONE] = 0
+    weights = runs.sum_paths(emissions, rates)
+    w0 = np.array([weights[runs.strings[:, i] == 0].sum() for i in range(len(codes))])
+    copy = np.zeros((len(codes), 4))
+    for i, base in itertools.product(np.flatnonzero(codes == NONE), range(4)):
+        put = emissions.copy()
+        put[:, i] *= np.where(loci[:, i] == base, 1 - eps[:, 0], eps[:, 0] / 3)
+        copy[i, base] = runs.sum_paths(put, rates)[runs.strings[:, i] == 1].sum()
+    return w0 / weights.sum(), copy / weights.sum()
+
+
+@pytest.mark.parametrize(
+    "pattern", [0, 2**LENGTH - 1, 0b101010101010, 0b000000111111, 0b110011001100, 1]
+)
+def test_with_all_diagonals_it_is_the_sum_over_all_paths(memory: Memory, pattern: int) -> None:
+    check_patterns(memory, [pattern])
+
+
+@pytest.mark.slow
+def test_the_sum_over_all_paths_at_every_visible_pattern(memory: Memory) -> None:
+    check_patterns(memory, range(0, 2**LENGTH))
+
+
+def check_patterns(memory: Memory, patterns: "range | list[int]") -> None:
+    runs, clean = Runs(LENGTH), TRAIN[0][2][30 : 30 + LENGTH].copy()
+    clean[5] = (clean[5] + 1) % 4
+    for pattern in patterns:
+        shown = (pattern >> np.arange(LENGTH)) & 1 == 1
+        codes = np.where(shown, clean, NONE).astype(np.uint8)
+        (window,) = memory.prepare(codes[None])
+        found = memory.recall(codes[None], every=True)
+        w0, copy = enumerate_window(codes, window.evidence, runs)
+        np.testing.assert_allclose(found.background[0], w0, atol=1e-12)
+        np.testing.assert_allclose(found.copy[0][~shown], copy[~shown], atol=1e-12)
+        np.testing.assert_allclose(found.background + found.copy.sum(-1), 1, atol=1e-12)
+
+
+def test_insertions_and_deletions_by_all_sequences_of_states() -> None:
+    text = join_stretches([("c", 0, np.array([0, 1, 2, 2, 3], np.uint8))])
+    numbers = NUMBERS.model_copy(update={"shift": 0.2})
+    codes = np.array([0, NONE, 2, 3], np.uint8)
+    evidence = np.array([0.3, 1.0, 0.2, 0.25])
+    window = SeenWindow(codes, evidence, NOWHERE, 10)
+    w0, copy = recall_window(text, window, list_all_diagonals(text, 4), numbers)
+
+    states: list[tuple[int, int, float, float]] = []  # strand, diagonal, divergence, share
+    for strand, d in itertools.product((0, 1), range(-3, 6)):
+        states += [(strand, d, e, q) for e, q in zip((0.02, 0.3), (0.4, 0.6), strict=True)]
+    size, harmonic = len(states) + 1, sum(1 / j for j in range(1, REACH + 1))
+    steps = np.zeros((size, size))
+    steps[0, 0] = 0.8
+    letters = [0, 1, 2, 2, 3]
+    for i, (strand, d, e, q) in enumerate(states, 1):
+        steps[0, i], steps[i, 0], steps[i, i] = 0.2 * q / 10, 0.1, 0.7
+        for j, (other, far, divergence, _) in enumerate(states, 1):
+            if strand == other and e == divergence and d != far:
+                steps[i, j] = 0.2 / (2 * harmonic * abs(d - far))
+    emit = np.ones((4, size))
+    shows = np.full((4, size), NONE)
+    for i, (strand, d, e, _) in enumerate(states, 1):
+        for place in range(4):
+            at = d + (3 - place if strand else place)
+            there = letters[at] if 0 <= at < 5 else NONE
+            shows[place, i] = 3 - there if strand and there < 4 else there
+            if there == NONE:
+                emit[place, i] = 0
+            elif codes[place] < 4:
+                emit[place, i] = (1 - e if shows[place, i] == codes[place] else e / 3) / evidence[
+                    place
+                ]
+    first = np.array([1 / 3, *(2 / 3 * q / 10 for *_, q in states)])
+    weight = np.einsum(
+        "a,a,ab,b,bc,c,cd,d->abcd", first, emit[0], steps, emit[1], steps, emit[2], steps, emit[3]
+    )
+    total = weight.sum()
+    np.testing.assert_allclose(w0[1], weight[:, 0].sum() / total, rtol=1e-10)
+    np.testing.assert_allclose(w0[3], weight[..., 0].sum() / total, rtol=1e-10)
+    at = weight.sum((0, 2, 3)) / total
+    for base in range(4):
+        says = [1 - e if shows[1, i] == base else e / 3 for i, (*_, e, _) in enumerate(states, 1)]
+        np.testing.assert_allclose(copy[1, base], (at[1:] * says).sum(), rtol=1e-10)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 30))
+def test_both_strands_say_the_same(seed: int, length: int) -> None:
+    numbers = NUMBERS.model_copy(update={"shift": 0.1})
+    memory = Memory.build(
+        [("c", 0, hide(draw_bases(60, seed), 0.05, seed))], k=4, order=2, numbers=numbers
+    )
+    x = hide(draw_bases(length, seed + 1), 0.4, seed + 2)
+    there = memory.recall(x[None], every=True)
+    back = memory.recall(turn_codes(x)[None], every=True)
+    np.testing.assert_allclose(back.background[0, ::-1], there.background[0], atol=1e-12)
+    np.testing.assert_allclose(back.copy[0, ::-1, ::-1], there.copy[0], atol=1e-12)
+
+
+def test_the_evidence_of_the_chain_is_a_sum_over_the_hidden_bases() -> None:
+    chain = Chain(count_words(draw_bases(500, 4), 2))
+    x = np.array([1, NONE, 2, 0, NONE, NONE, 3, 3], np.uint8)
+
+    def sum_over(codes: Codes) -> float:
+        total = 0.0
+        for hidden in itertools.product(range(4), repeat=int((codes == NONE).sum())):
+            full = codes.copy()
+            full[codes == NONE] = hidden
+            for before in itertools.product(range(4), repeat=2):
+                all_ = [*before, *full.tolist()]
+                p = chain.first[before[0] * 4 + before[1]]
+                for i in range(2, len(all_)):
+                    p *= chain.next[all_[i - 2] * 4 + all_[i - 1], all_[i]]
+                total += p
+        return total
+
+    def chances(codes: Codes) -> np.ndarray:
+        """p(x_i | visible bases before i)."""
+        parts = [sum_over(codes[:n]) for n in range(len(codes) + 1)]
+        return np.array(parts[1:]) / np.array(parts[:-1])
+
+    expected = np.sqrt(chances(x) * chances(turn_codes(x))[::-1])
+    np.testing.assert_allclose(measure_evidence(x[None], chain)[0], expected, rtol=1e-10)
+    turned = measure_evidence(turn_codes(x)[None], chain)[0]
+    np.testing.assert_array_equal(turned[::-1], measure_evidence(x[None], chain)[0])
+
+
+def test_the_odds_of_a_diagonal_are_a_sum_over_its_segments(memory: Memory) -> None:
+    numbers = MemoryNumbers(start=1e-3, end=0.01, shift=0.02, divergence=(0.01,), share=(1.0,))
+    window = memory.prepare(TRAIN[0][2][20:44][None])[0]
+    diagonal = (np.array([20]), np.array([], np.int64))
+    odds = weigh_diagonals(memory.text, window, diagonal, numbers)
+    total = sum(
+        float(np.prod(0.99 / window.evidence[a:b])) * 0.97 ** (b - a - 1)
+        for a, b in itertools.combinations(range(25), 2)
+    )
+    assert odds[0] == pytest.approx(np.log(1e-3 * 0.01 / window.n_loci * total), rel=1e-9)

@@ -1,0 +1,190 @@
+"""What a memory must and must not do to a denoiser, whatever its search."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from genomes import draw_bases, hide, mutate
+from torch import Tensor
+
+from genodiff.alphabet import DNA
+from genodiff.errors import DataError
+from genodiff.memory.memory import Memory
+from genodiff.memory.numbers import MemoryNumbers, read_numbers, write_numbers
+from genodiff.memory.remembering import remembering
+from genodiff.memory.search import Effort
+from genodiff.memory.text import MOST_WINDOW, NONE, Codes, turn_codes
+
+LENGTH = 256
+EXHAUSTIVE = Effort(scored=None)
+GENOME = draw_bases(20_000, 5)
+IDS = np.array([*DNA.targets, DNA.mask_id])
+
+
+@pytest.fixture(scope="module")
+def memory() -> Memory:
+    return Memory.build([("one", 0, GENOME[:12_000]), ("two", 100, GENOME[12_000:])])
+
+
+def invent_logits(xt: Tensor, *_: Tensor) -> Tensor:
+    """A denoiser: logits that depend on the batch's shape alone."""
+    return torch.randn(*xt.shape, DNA.padded_size, generator=torch.Generator().manual_seed(1))
+
+
+def to_ids(codes: Codes) -> Tensor:
+    return torch.from_numpy(IDS[codes])
+
+
+def count_bits(memory: Memory | None, clean: Codes, codes: Codes, **more: object) -> float:
+    """Bits of the hidden bases under a denoiser that says 1/4, with the memory."""
+
+    def know_nothing(xt: Tensor) -> Tensor:
+        return torch.zeros(*xt.shape, DNA.padded_size)
+
+    denoiser = know_nothing if memory is None else remembering(know_nothing, memory, **more)
+    logp = denoiser(to_ids(codes[None]))[0][:, list(DNA.targets)].log_softmax(-1)
+    hidden = torch.from_numpy(codes == NONE)
+    truth = torch.from_numpy(clean.astype(np.int64))
+    return float(-logp[torch.arange(len(clean)), truth][hidden].mean() / np.log(2))
+
+
+@pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_diverged_copy_is_remembered_on_either_strand(
+    memory: Memory, effort: Effort, turned: bool
+) -> None:
+    memory = memory.with_effort(effort)
+    x = mutate(GENOME[3000 : 3000 + LENGTH], 0.05, 6)
+    x = np.delete(np.insert(x, 100, [0, 1, 2]), range(200, 203))  # an insertion and a deletion
+    x = turn_codes(x) if turned else x
+    assert count_bits(memory, x, hide(x, 0.5, 7)) < 0.7
+    assert count_bits(memory, x, hide(x, 0.75, 7)) < 1.0
+
+
+def test_an_empty_memory_leaves_every_bit() -> None:
+    xt = to_ids(hide(draw_bases(LENGTH, 1), 0.5, 1)[None])
+    for stretches in ([], [("c", 0, np.full(300, NONE, np.uint8))]):
+        memory = Memory.build(stretches)
+        for effort in (Effort(), EXHAUSTIVE):
+            wrapped = remembering(invent_logits, memory.with_effort(effort))
+            assert torch.equal(wrapped(xt), invent_logits(xt))
+        assert (
+            memory.recall(hide(draw_bases(20, 1), 0.5, 1)[None], every=True).background.min() == 1
+        )
+
+
+def test_a_memory_of_something_else_says_nothing(memory: Memory) -> None:
+    """Of a window that the genome does not hold: |Δ| ≤ .001 bits, by index and exhaustively."""
+    for seed, share in ((11, 0.05), (12, 0.5), (13, 0.95)):
+        x = draw_bases(LENGTH, seed)
+        codes = hide(x, share, seed)
+        plain = count_bits(None, x, codes)
+        for effort in (Effort(), EXHAUSTIVE):
+            assert abs(count_bits(memory.with_effort(effort), x, codes) - plain) < 1e-3
+
+
+def test_only_masked_places_and_only_bases_change(memory: Memory) -> None:
+    x = GENOME[500 : 500 + LENGTH].copy()
+    xt = to_ids(hide(x, 0.5, 3)[None])
+    xt[0, 7], xt[0, 8] = DNA.pad_id, DNA.tokens.index("N")
+    found, plain = remembering(invent_logits, memory)(xt), invent_logits(xt)
+    masked = xt == DNA.mask_id
+    assert torch.equal(found[~masked], plain[~masked])
+    others = [i for i in range(DNA.padded_size) if i not in DNA.targets]
+    assert torch.equal(found[..., others], plain[..., others])
+    assert (found[masked] != plain[masked]).any(-1).float().mean() > 0.9
+    torch.testing.assert_close(
+        found[..., list(DNA.targets)].logsumexp(-1), plain[..., list(DNA.targets)].logsumexp(-1)
+    )
+
+
+@pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
+def test_both_strands_say_the_same(memory: Memory, effort: Effort) -> None:
+    memory = memory.with_effort(effort)
+    for share in (0.1, 0.6, 0.9):
+        x = hide(mutate(GENOME[7000 : 7000 + LENGTH], 0.1, 8), share, 9)
+        there, back = memory.recall(x[None]), memory.recall(turn_codes(x)[None])
+        assert there.background.min() < 0.5
+        assert np.abs(back.background[0, ::-1] - there.background[0]).max() < 1e-9
+        assert np.abs(back.copy[0, ::-1, ::-1] - there.copy[0]).max() < 1e-9
+
+
+def test_a_window_does_not_depend_on_its_company(memory: Memory) -> None:
+    rows = [hide(GENOME[a : a + LENGTH], 0.5, a) for a in (0, 400, 9000)]
+    together = memory.recall(np.stack(rows))
+    for i, row in enumerate(rows):
+        alone = memory.recall(row[None])
+        assert np.array_equal(alone.background[0], together.background[i])
+        assert np.array_equal(alone.copy[0], together.copy[i])
+
+
+@pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
+@pytest.mark.parametrize("turned", [False, True])
+def test_its_own_locus_left_out_is_as_if_it_were_not_there(effort: Effort, turned: bool) -> None:
+    """Planted as a contig of its own, on either strand; the chain is the same for both."""
+    x = mutate(GENOME[3000 : 3000 + LENGTH], 0.2, 4)
+    planted = turn_codes(x) if turned else x
+    parts = [("one", 0, GENOME[:9000]), ("two", 0, GENOME[9000:])]
+    bare = Memory.build(parts, k=7).with_effort(effort)
+    full = replace(Memory.build([parts[0], ("own", 0, planted), parts[1]], k=7), chain=bare.chain)
+    full = full.with_effort(effort)
+    codes = hide(x, 0.5, 2)
+    without = full.text.find_interval("own", 0, LENGTH)
+    assert without == (9001, 9001 + LENGTH)
+    expected, found = bare.recall(codes[None]), full.recall(codes[None], [without])
+    np.testing.assert_allclose(found.background, expected.background, atol=1e-12)
+    np.testing.assert_allclose(found.copy, expected.copy, atol=1e-12)
+    leaking = full.recall(codes[None])
+    assert np.abs(leaking.copy - expected.copy).max() > 0.3
+
+
+def test_the_bases_under_the_mask_are_never_read() -> None:
+    """The window's own locus has other bases where the window is masked: the same bits."""
+    x = GENOME[3000 : 3000 + LENGTH]
+    codes = hide(x, 0.5, 2)
+    scrambled = GENOME.copy()
+    scrambled[3000 : 3000 + LENGTH] = np.where(codes == NONE, draw_bases(LENGTH, 9), x)
+    # A second copy elsewhere, so that there is something to remember.
+    both = [np.concatenate([g, mutate(x, 0.1, 3)]) for g in (GENOME, scrambled)]
+    first = Memory.build([("c", 0, both[0])])
+    second = replace(Memory.build([("c", 0, both[1])]), chain=first.chain)
+    without = [first.exclude("c", 3000, 3000 + LENGTH)]
+    there, back = first.recall(codes[None], without), second.recall(codes[None], without)
+    assert there.background.min() < 0.5
+    assert np.array_equal(there.background, back.background)
+    assert np.array_equal(there.copy, back.copy)
+
+
+def test_the_neighbourhood_of_a_window_is_left_out_with_it(memory: Memory) -> None:
+    assert memory.exclude("one", 500, 700) == (300, 900)
+    assert memory.exclude("two", 110, 210) == (12_001, 12_001 + 210)  # its contig begins there
+    assert memory.exclude("three", 0, 100) == (0, 0)
+    assert memory.text.locate(12_001) == ("two", 100)
+
+
+def test_windows_that_cannot_be_read_are_refused(memory: Memory) -> None:
+    with pytest.raises(ValueError, match="at most"):
+        memory.recall(np.zeros((1, MOST_WINDOW + 1), np.uint8))
+    with pytest.raises(ValueError, match="1 intervals for 2 windows"):
+        memory.recall(np.zeros((2, 10), np.uint8), [(0, 0)])
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 63])
+def test_short_windows(memory: Memory, length: int) -> None:
+    x = hide(GENOME[:length], 0.3, 1)
+    found = memory.recall(x[None])
+    np.testing.assert_allclose(found.background + found.copy.sum(-1), 1, atol=1e-12)
+
+
+def test_numbers_are_kept_and_checked(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    assert read_numbers(tmp_path) == MemoryNumbers()
+    numbers = MemoryNumbers(start=0.1, divergence=(0.1, 0.2), share=(0.5, 0.5))
+    write_numbers(tmp_path, numbers, {"split": "valid"})
+    assert read_numbers(tmp_path) == numbers
+    (tmp_path / "numbers.json").write_text("{}")
+    with pytest.raises(DataError, match="does not hold"):
+        read_numbers(tmp_path)
+    for wrong in ({"start": 0.0}, {"share": (0.5, 0.6)}, {"end": 0.999}, {"divergence": (0.9,)}):
+        with pytest.raises(ValueError):
+            MemoryNumbers(**{"divergence": (0.1, 0.2), "share": (0.5, 0.5), **wrong})
