@@ -86,20 +86,20 @@ def prepare_background(
 ) -> Background:
     """The random variants that the records of `work` are compared with."""
     from genodiff.io.progress import ProgressDisplay
-    from genodiff.scoring.background import BackgroundRequest, draw_background, find_classes
+    from genodiff.scoring.background import BackgroundRequest, draw_background, find_kinds
 
     settings = {
         "model": model.digest, "se": options.se, "exact": options.exact,
         "context": options.context or model.config.data.seq_len,
     }  # fmt: skip
     request = BackgroundRequest(places, options.seed, options.method, settings)
-    classes = find_classes(work.own_survey.sizes)
+    kinds = find_kinds(work.alleles(), work.genome)
     with ProgressDisplay() as display:
 
         def tick(name: str, done: int, total: int) -> None:
             display.show(f"scored {done:,} of {total:,} random {name}", done, total)
 
-        return draw_background(work.genome, work.genome.sha256, classes, request, ask, tick)
+        return draw_background(work.genome, work.genome.sha256, kinds, request, ask, tick)
 
 
 def describe_plan(work: VariantRun, target: str, method: str, places: int | None) -> dict[str, Any]:

@@ -4,13 +4,17 @@
 more windows to score, so of its class there are fewer: N divided by those windows, but at least
 `LEAST`. Only the classes that a file has are drawn.
 
-A cached part holds `PART` draws. Its name is a digest of all that the scores depend on: the model,
-the genome, the class, how variants are scored, the seed and the numbers of the draws.
+Of the kinds within a class (`background_strata`) those that the file has get `least` scores each,
+from further draws if need be (`background_rare`).
+
+A cached part holds `PART` draws, or a rare kind. Its name is a digest of all that the scores depend
+on: the model, the genome, the class, how variants are scored, the seed and the numbers of the
+draws.
 """
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,11 +28,13 @@ from genodiff.io.variants import Allele
 from genodiff.scoring.background_draws import VariantDraws
 from genodiff.scoring.background_ranks import (
     LEAST,
+    LEAST_OF_GROUP,
     RandomScore,
     Rank,
     ScoreRanks,
     describe_calibration,
 )
+from genodiff.scoring.background_rare import MOST_DRAWS, RareSearch
 from genodiff.scoring.background_strata import SizeClass, find_class, list_strata, scale_score
 from genodiff.scoring.scored_variants import Score
 from genodiff.scoring.variant_windows import Contigs
@@ -36,10 +42,12 @@ from genodiff.scoring.variant_windows import Contigs
 DEFAULT = 10_000
 """Places of SNVs that `--background on` draws."""
 PART = 1000
-_VERSION = 1  # of the draws: another number, and nothing that is cached is used
+_VERSION = 2  # of the draws: another number, and nothing that is cached is used
 _LONGEST_CHAIN, _ORDERS, _NELBO = 8, 8, 104
 _log = logging.getLogger("genodiff")
 
+Row = list[Any]
+"""Number of the draw, contig, start, REF, ALT, score in nats."""
 Tick = Callable[[str, int, int], None]
 """Told the class, how many of its variants are drawn and scored, and how many there will be."""
 
@@ -56,18 +64,35 @@ class BackgroundRequest(NamedTuple):
         """How many variants of a class are drawn (of SNVs, places)."""
         return max(LEAST, self.n // count_windows(size, self.method))
 
+    def least(self, size: SizeClass) -> int:
+        """How many scores a kind within a class needs to be compared with."""
+        share = self.n // (10 * count_windows(size, self.method))
+        return min(LEAST, max(LEAST_OF_GROUP, share))
+
     def cost(self, size: SizeClass) -> int:
         """About how many windows the network reads for a class; with nelbo, at least."""
         return self.count(size) * count_windows(size, self.method)
 
 
 class Background:
-    """The random variants of those classes that a file needs."""
+    """The random variants of those classes that a file needs.
 
-    def __init__(self, genome: Contigs, classes: Mapping[SizeClass, list[RandomScore]]) -> None:
-        self._genome = genome
-        self.classes = classes
-        self._ranks = {size: ScoreRanks(scores) for size, scores in classes.items()}
+    `more` holds, by class, what was drawn of rare groups.
+    """
+
+    def __init__(
+        self,
+        genome: Contigs,
+        classes: Mapping[SizeClass, list[RandomScore]],
+        request: BackgroundRequest,
+        more: Mapping[SizeClass, Mapping[str, list[float]]] | None = None,
+    ) -> None:
+        self._genome, self._request = genome, request
+        self.classes, self.more = classes, more or {}
+        self._ranks = {
+            size: ScoreRanks(scores, request.least(size), self.more.get(size))
+            for size, scores in classes.items()
+        }
 
     def rank(self, allele: Allele, value: float) -> Rank | None:
         """The rank of an allele's score in nats, None where there is too little to compare with."""
@@ -83,7 +108,11 @@ class Background:
             size.name: {
                 "scores": len(scores),
                 "per_base": size.per_base,
-                **describe_calibration(scores),
+                **describe_calibration(scores, self._request.least(size)),
+                "rare": {
+                    group: self._ranks[size].count(group)
+                    for group in sorted(self.more.get(size, ()))
+                },
             }
             for size, scores in sorted(self.classes.items())
         }
@@ -114,6 +143,20 @@ def count_windows(size: SizeClass, method: str) -> int:
     return sum(min(2**m - 1, _ORDERS * m) for m in (ref, alt)) - (ref == alt)
 
 
+Kinds = Mapping[SizeClass, Collection[tuple[str, ...]]]
+"""The classes that a file has, and the strata of its variants in each."""
+
+
+def find_kinds(alleles: Iterable[Allele], genome: Contigs) -> dict[SizeClass, set[tuple[str, ...]]]:
+    """The kinds of these variants, classes in order."""
+    found: dict[SizeClass, set[tuple[str, ...]]] = {}
+    for one in alleles:
+        size = find_class(len(one.ref), len(one.alt))
+        if size is not None:
+            found.setdefault(size, set()).add(tuple(list_strata(one, size, genome)))
+    return dict(sorted(found.items()))
+
+
 def find_classes(sizes: Iterable[tuple[int, int]]) -> list[SizeClass]:
     """The classes of variants with these numbers of bases of REF and ALT, in order."""
     return sorted({size for one in sizes if (size := find_class(*one)) is not None})
@@ -122,7 +165,7 @@ def find_classes(sizes: Iterable[tuple[int, int]]) -> list[SizeClass]:
 def draw_background(
     genome: Contigs,
     genome_hash: str,
-    classes: Iterable[SizeClass],
+    kinds: Kinds,
     request: BackgroundRequest,
     score: Score,
     tick: Tick | None = None,
@@ -132,15 +175,17 @@ def draw_background(
     Raises `MachineError` where the cache cannot be written.
     """
     found: dict[SizeClass, list[RandomScore]] = {}
-    for size in classes:
+    more: dict[SizeClass, dict[str, list[float]]] = {}
+    for size in kinds:
         draws, total = VariantDraws(genome, size, request.seed), request.count(size)
+        given = {
+            "version": _VERSION, "genome": genome_hash, "class": size.name, "seed": request.seed,
+        }  # fmt: skip
+        scored = {**given, **request.settings, "method": request.method}
         held: list[RandomScore] = []
         for first in range(0, total, PART):
             numbers = range(first, min(first + PART, total))
-            key = {
-                **request.settings, "version": _VERSION, "genome": genome_hash, "class": size.name,
-                "method": request.method, "seed": request.seed, "draws": [first, numbers.stop],
-            }  # fmt: skip
+            key = {**scored, "draws": [first, numbers.stop]}
             rows = _open_part(key, partial(_score_part, draws, numbers, score))
             for number, chrom, start, ref, alt, value in rows:
                 allele = Allele(chrom, start, ref, alt)
@@ -151,15 +196,57 @@ def draw_background(
         if len(held) < total:
             _log.warning("background: %s of %s have %s", size.name, f"{total:,}", f"{len(held):,}")
         found[size] = held
-    return Background(genome, found)
+        least = request.least(size)
+        asked = {"places": total, "least": least}
+        more[size] = _add_rare(
+            draws, ScoreRanks(held, least), kinds[size], {**given, **asked}, {**scored, **asked},
+            score, tick,
+        )  # fmt: skip
+    return Background(genome, found, request, more)
 
 
-Row = list[Any]
-"""Number of the draw, contig, start, REF, ALT, score in nats."""
+def _add_rare(
+    draws: VariantDraws,
+    ranks: ScoreRanks,
+    strata: Iterable[Sequence[str]],
+    given: Mapping[str, Any],
+    scored: Mapping[str, Any],
+    score: Score,
+    tick: Tick | None,
+) -> dict[str, list[float]]:
+    """Scores of further random variants, for each group of `strata` that has too few."""
+    size, least = draws.size, given["least"]
+    groups = {group for some in strata if (group := ranks.find_group(some)) is not None}
+    groups.discard(size.name)  # of the class itself all are drawn already
+    wanted = {
+        group: least - ranks.count(group) for group in sorted(groups) if ranks.count(group) < least
+    }
+
+    def look(done: int, total: int) -> None:
+        if tick is not None:
+            tick(f"{size.name}, looking for rare kinds", done, total)
+
+    search = RareSearch(draws, ranks.find_group, wanted, given["places"], look)
+    found = {}
+    for group in wanted:
+        told = {"rare": group, "most": MOST_DRAWS}
+        members = _open_part({**given, **told}, partial(_list_members, search, group))
+        alleles = [Allele(*row) for row in members]
+        rows = _open_part({**scored, **told}, partial(_score_rows, enumerate(alleles), score))
+        found[group] = [scale_score(Allele(*row[1:5]), size, row[5]) for row in rows]
+    return found
+
+
+def _list_members(search: RareSearch, group: str) -> list[Row]:
+    return [[one.chrom, one.start, one.ref, one.alt] for one in search.find(group)]
 
 
 def _score_part(draws: VariantDraws, numbers: range, score: Score) -> list[Row]:
-    drawn = [(number, one) for number in numbers for one in draws.draw(number)]
+    return _score_rows(((number, one) for number in numbers for one in draws.draw(number)), score)
+
+
+def _score_rows(numbered: Iterable[tuple[int, Allele]], score: Score) -> list[Row]:
+    drawn = list(numbered)
     scores = score(one for _, one in drawn)
     return [
         [number, one.chrom, one.start, one.ref, one.alt, found.value]

@@ -1,10 +1,13 @@
-"""Which random variants a variant is compared with: its class, and ever coarser strata within it.
+"""Which random variants a variant is compared with: its class, and its strata within it.
 
     class        kind and lengths: snv, mnv2, ins1, del9-16, delins2/3
-    strata       from the finest to the class itself
-      snv        AA[C>T]GT, A[C>T]G, C>T, snv: on the strand where REF is C or T
-      ins, del   del1:1x4-7, del1:homopolymer, del1: a unit of 1 base, there 4 to 7 times
+    strata       from the finest to the coarsest that it may be compared within
+      snv        AA[C>T]GT, A[C>T]G: on the strand where REF is C or T
+      ins, del   del1:1x4-7: a unit of 1 base, there 4 to 7 times
       others     the class alone
+
+Nothing coarser is used: an insertion into a run of 20 bases is no random member of the insertions
+into runs of any length, and its percentile among them would be wrong.
 
 Lengths up to 8 are classes of their own. Longer ones share a class up to the next power of two, and
 scores are then compared per base of the longer spelling.
@@ -21,7 +24,7 @@ _EXACT = 8
 _FLANK = 2  # bases on either side of an SNV that its finest stratum knows
 _LONGEST_UNIT = 6
 _MOST_COPIES = 16
-_COPIES = ((0, 0), (1, 1), (2, 3), (4, 7), (8, 15))
+_COPIES = ((0, 0), (1, 1), (2, 3), (4, 7), (8, 11), (12, 15))
 
 Lengths = tuple[int, int]
 """Shortest and longest length of a class, in bases."""
@@ -63,14 +66,14 @@ def scale_score(allele: Allele, size: SizeClass, value: float) -> float:
 
 
 def list_strata(allele: Allele, size: SizeClass, genome: Contigs) -> list[str]:
-    """The strata of a variant, from the finest to its class.
+    """The strata of a variant, from the finest.
 
-    The finest of an SNV are left out where a contig ends or a neighbour is no A, C, G or T.
+    An SNV has none where a contig ends beside it, or a neighbour is no A, C, G or T.
     """
     if allele.kind == "snv":
-        return [*_list_contexts(allele, genome), size.name]
+        return list(_list_contexts(allele, genome))
     if allele.kind in ("ins", "del"):
-        return [*_list_repeats(allele, size, genome), size.name]
+        return [_find_repeat(allele, size, genome)]
     return [size.name]
 
 
@@ -83,13 +86,13 @@ def _list_contexts(allele: Allele, genome: Contigs) -> Iterator[str]:
     if ref in "AG":
         left, right = _turn(right), _turn(left)
         ref, alt = _turn(ref), _turn(alt)
-    for n in range(_FLANK, -1, -1):
-        near = left[len(left) - n :] if n else ""
+    for n in range(_FLANK, 0, -1):
+        near = left[-n:]
         if len(near) == len(right[:n]) == n and BASES.issuperset(near + right[:n]):
-            yield f"{near}[{ref}>{alt}]{right[:n]}" if n else f"{ref}>{alt}"
+            yield f"{near}[{ref}>{alt}]{right[:n]}"
 
 
-def _list_repeats(allele: Allele, size: SizeClass, genome: Contigs) -> Iterator[str]:
+def _find_repeat(allele: Allele, size: SizeClass, genome: Contigs) -> str:
     letters = allele.ref or allele.alt
     unit = find_unit(letters)
     reach = max(len(letters), _MOST_COPIES * len(unit))
@@ -102,10 +105,7 @@ def _list_repeats(allele: Allele, size: SizeClass, genome: Contigs) -> Iterator[
     low, high = next((some for some in _COPIES if some[0] <= copies <= some[1]), (_MOST_COPIES, 0))
     times = f"{low}+" if not high and low else _name((low, high))
     known = str(len(unit)) if len(unit) <= _LONGEST_UNIT else f"{_LONGEST_UNIT + 1}+"
-    yield f"{size.name}:{known}x{times}"
-    repeated = copies * len(unit) > len(allele.ref)
-    kind = "unique" if not repeated else "homopolymer" if len(unit) == 1 else "repeat"
-    yield f"{size.name}:{kind}"
+    return f"{size.name}:{known}x{times}"
 
 
 def _turn(letters: str) -> str:

@@ -10,6 +10,8 @@ from genodiff.io.variant_alignment import anchor_allele, judge_record
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
 from genodiff.scoring.background_ranks import Rank
 
+TOO_RARE = "too_rare"
+"""Of a score without percentile: the genome has too few variants of its kind."""
 NATS_PER_BIT = 0.6931471805599453
 
 
@@ -111,7 +113,8 @@ def describe_alts(
     """A row for each ALT, as tables have them. `score` and `se` are in `unit`, nats or bits.
 
     `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling. What
-    `find_rank` tells is null without it, and where there is no score.
+    `find_rank` tells is null without it, and where there is no score; where it tells nothing of a
+    score, `flags` has `TOO_RARE`.
     """
     rows = []
     judged = judge_record(record, genome)
@@ -121,9 +124,10 @@ def describe_alts(
             pos, ref, other = anchor_allele(one, genome)
             if (pos, ref, other) != (record.pos, record.ref.upper(), alt.upper()):
                 normal = f"{record.chrom}:{pos}:{ref}:{other}"
-        rank = None
+        rank, flags = None, list(score.flags)
         if find_rank is not None and isinstance(one, Allele) and score.value is not None:
             rank = find_rank(one, score.value)
+            flags += [] if rank else [TOO_RARE]
         rows.append(
             {
                 "chrom": record.chrom,
@@ -136,7 +140,7 @@ def describe_alts(
                 "score": convert_unit(score.value, unit),
                 "se": convert_unit(score.se, unit),
                 "n_evaluations": score.evaluations,
-                "flags": list(score.flags),
+                "flags": flags,
                 "normal": normal,
                 "percentile": rank and rank.percentile,
                 "z": rank and rank.z,

@@ -107,5 +107,11 @@ def _join_backgrounds(shards: Sequence[ScoreShard]) -> dict[str, Any] | None:
     told = [one.told.get("background") for one in shards]
     if not told[0]:
         return None
-    classes = {name: one for some in told if some for name, one in some["classes"].items()}
+    classes: dict[str, Any] = {}
+    for name, one in (
+        (name, one) for some in told if some for name, one in some["classes"].items()
+    ):
+        known = classes.setdefault(name, one)
+        rare = {**known.get("rare", {}), **one.get("rare", {})}
+        classes[name] = {**known, "rare": dict(sorted(rare.items()))}
     return {**told[0], "classes": dict(sorted(classes.items()))}

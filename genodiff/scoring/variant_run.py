@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Any
 
 from genodiff.io.faidx import Genome
+from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variant_check import VariantSurvey, explain_contradictions, survey_variants
 from genodiff.io.variant_source import VariantSource
-from genodiff.io.variants import VariantRecord
+from genodiff.io.variants import Allele, VariantRecord
 from genodiff.scoring.scored_variants import AltScore, Score, score_records
 from genodiff.scoring.variant_journal import VariantJournal
 from genodiff.scoring.variant_request import RecordSelection, Shard
@@ -74,6 +75,11 @@ class VariantRun:
     def records(self) -> Iterator[VariantRecord]:
         """Its records, in the file's order."""
         return self._selection.choose_shard(self.source.records(), self.cut)
+
+    def alleles(self) -> Iterator[Allele]:
+        """Each ALT that can be scored, in the file's order."""
+        for record in self.records():
+            yield from (x for x in judge_record(record, self.genome) if isinstance(x, Allele))
 
     @cached_property
     def own_survey(self) -> VariantSurvey:

@@ -40,7 +40,7 @@ _RANK_FIELDS = (
         "Float",
         "-10 log10 of the share of those random variants with as low a score, this one counted",
     ),
-    ("GD_BG", "String", "random variants that it was compared with, the finest kind with enough"),
+    ("GD_BG", "String", "kind of the random variants that it was compared with"),
     ("GD_BGN", "Integer", "how many random variants of this kind were scored"),
 )
 _RANK_KEYS = ("percentile", "z", "phred", "background", "n_background")
