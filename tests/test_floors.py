@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
 FLOOR = {
     "errors": -1, "__init__": -1,
     "alphabet": 0, "vocabulary": 0, "settings": 0, "counter": 0, "registry": 0, "domain": 0,
-    "io": 0, "statistics": 0, "kernels": 0,
+    "io": 0, "statistics": 0, "constraints": 0, "kernels": 0,
     "diffusion": 1, "backbones": 1, "data": 1, "memory": 1,
     "runs": 2,
     "training": 3, "tasks": 3,
@@ -23,7 +23,10 @@ FLOOR = {
     "cli": 8,
 }  # fmt: skip
 # The ground floor: its rooms may import one another, but not torch.
-GROUND = {"alphabet", "vocabulary", "settings", "counter", "registry", "domain", "io", "statistics"}
+GROUND = {
+    "alphabet", "vocabulary", "settings", "counter", "registry", "domain", "io", "statistics",
+    "constraints",
+}  # fmt: skip
 OPTIONAL = {
     "tokenizers", "triton", "zarr", "optuna", "pysam",
     "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda",

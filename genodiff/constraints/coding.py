@@ -1,0 +1,231 @@
+"""Constraints on reading frames: the protein kept, no stop codon.
+
+A codon is three positions, which may lie in different exons. Its automaton keeps the bases that it
+has read of the codon it is in, also across an intron: 21 states at most.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from Bio.Data.CodonTable import unambiguous_dna_by_id
+
+from genodiff.constraints.automaton import DEAD, Automaton, States
+from genodiff.constraints.constraint import SingleConstraint
+from genodiff.constraints.space import BASES, OTHER, DesignSpace, Mask
+from genodiff.errors import DataError, UsageError, did_you_mean
+
+Codon = tuple[int, int, int]
+"""Positions of the letters of a codon, from left to right whatever the strand."""
+Intervals = tuple[tuple[int, int], ...]
+
+
+def check_table(table: int) -> None:
+    """Raises `UsageError` where NCBI has no genetic code of that number."""
+    if table not in unambiguous_dna_by_id:
+        known = [str(number) for number in unambiguous_dna_by_id]
+        raise UsageError(f"no genetic code {table}; {did_you_mean(str(table), known)}")
+
+
+def read_codon(codon: str, table: int) -> tuple[str, bool]:
+    """(amino acid or "", whether it is a stop). Some codes have codons that are both."""
+    code = unambiguous_dna_by_id[table]
+    return code.forward_table.get(codon, ""), codon in code.stop_codons
+
+
+class CodonAutomaton(Automaton):
+    """Each codon is one of those that its row of `allowed` (n, 4, 4, 4) marks, left to right.
+
+    State 0 has read nothing of a codon, 1 … 4 its first base, 5 … 20 its first two.
+    """
+
+    size = 21
+
+    def __init__(self, codons: Sequence[Codon], allowed: Mask) -> None:
+        self.first, self.last = codons[0][0], codons[-1][2] + 1
+        self._place = {at: (i, turn) for i, three in enumerate(codons) for turn, at in
+                       enumerate(three)}  # fmt: skip
+        self._allowed = allowed
+        self._second: Mask = np.any(allowed, axis=3)
+        self._first: Mask = np.any(allowed, axis=(2, 3))
+
+    def step(self, position: int, states: States) -> States:
+        if position not in self._place:
+            return np.repeat(states[:, None], 5, 1)
+        number, turn = self._place[position]
+        found = np.full((len(states), 5), DEAD, np.int64)
+        bases = np.arange(OTHER)
+        if turn == 0:
+            found[:, :OTHER] = np.where(self._first[number], bases + 1, DEAD)
+        elif turn == 1:
+            before = states - 1
+            found[:, :OTHER] = np.where(
+                self._second[number][before], 5 + 4 * before[:, None] + bases, DEAD
+            )
+        else:
+            one, two = np.divmod(states - 5, 4)
+            found[:, :OTHER] = np.where(self._allowed[number][one, two], 0, DEAD)
+        return found
+
+
+@dataclass(frozen=True)
+class KeepProtein(SingleConstraint):
+    """The frame codes for the same amino acids as before, or for `protein` where one is given.
+
+    `exons` are intervals of the contig, from left to right; () is the judged interval. `strand` is
+    1 or −1. `table` is NCBI's number of the genetic code. A first codon that is a start codon stays
+    as it is with `keep_start`. `protein` is written as Biopython writes it, with * for a stop.
+    """
+
+    exons: Intervals = ()
+    strand: int = 1
+    table: int = 1
+    protein: str | None = None
+    keep_start: bool = True
+
+    def __post_init__(self) -> None:
+        check_frame(self.exons, self.strand, self.table)
+        if self.protein is not None and self.exons and len(self.protein) * 3 != _size(self.exons):
+            raise UsageError(
+                f"a protein of {len(self.protein)} amino acids in a frame of "
+                f"{_size(self.exons)} bases",
+                fix="give three bases for each",
+            )
+
+    def automata(self, space: DesignSpace) -> list[Automaton]:
+        codons, numbers = find_codons(space, self.exons, self.strand)
+        if self.protein is not None and not self.exons and len(self.protein) != len(codons):
+            raise UsageError(
+                f"a protein of {len(self.protein)} amino acids for {len(codons)} codons",
+                fix="give three bases for each",
+            )
+
+        def allow(three: Codon, number: int) -> Callable[[str], bool]:
+            text = "".join(BASES[s] if s < OTHER else "N" for s in space.symbols[list(three)])
+            codon = text if self.strand == 1 else _turn(text)
+            if self.protein is not None:
+                wanted = self.protein[number].upper()
+                return lambda c: _codes(c, wanted, self.table)
+            if "N" in codon:
+                raise DataError(
+                    f"codon {codon} at position {three[0] + space.offset + 1} has no amino acid "
+                    "that could be kept",
+                    fix="give the protein, or a frame of A, C, G and T",
+                )
+            starts = unambiguous_dna_by_id[self.table].start_codons
+            if not number and self.keep_start and codon in starts:
+                return lambda c: c == codon
+            found = read_codon(codon, self.table)
+            return lambda c: read_codon(c, self.table) == found
+
+        return make_frame(space, codons, numbers, self.strand, allow)
+
+    @property
+    def reach(self) -> int:
+        return 2
+
+    def __str__(self) -> str:
+        what = "protein kept" if self.protein is None else "protein given"
+        return f"{what}{_name_frame(self.exons, self.strand)}"
+
+
+@dataclass(frozen=True)
+class NoStop(SingleConstraint):
+    """No stop codon in the frame; exons, strand and table as of `KeepProtein`."""
+
+    exons: Intervals = ()
+    strand: int = 1
+    table: int = 1
+
+    def __post_init__(self) -> None:
+        check_frame(self.exons, self.strand, self.table)
+
+    def automata(self, space: DesignSpace) -> list[Automaton]:
+        stops = unambiguous_dna_by_id[self.table].stop_codons
+        codons, numbers = find_codons(space, self.exons, self.strand)
+        return make_frame(space, codons, numbers, self.strand, lambda *_: lambda c: c not in stops)
+
+    @property
+    def reach(self) -> int:
+        return 2
+
+    def __str__(self) -> str:
+        return f"no stop codon{_name_frame(self.exons, self.strand)}"
+
+
+def check_frame(exons: Intervals, strand: int, table: int) -> None:
+    """Raises `UsageError` for exons that are no reading frame."""
+    check_table(table)
+    if strand not in (1, -1):
+        raise UsageError(f"strand {strand}", fix="give 1 or -1")
+    before = 0
+    for start, end in exons:
+        if not before <= start < end:
+            raise UsageError("exons overlap, are empty or not in order", fix="sort them")
+        before = end
+    if _size(exons) % 3:
+        raise UsageError(
+            f"a reading frame of {_size(exons)} bases, which is no multiple of three",
+            fix="give whole codons",
+        )
+
+
+def find_codons(space: DesignSpace, exons: Intervals, strand: int) -> tuple[list[Codon], list[int]]:
+    """The codons of a frame that lie within the letters, and their numbers in the protein.
+
+    Raises `UsageError` where the judged interval is to be the frame and is no multiple of three.
+    """
+    inside = exons or ((space.start + space.offset, space.end + space.offset),)
+    if _size(inside) % 3:
+        raise UsageError(
+            f"a reading frame of {_size(inside)} bases, which is no multiple of three",
+            fix="give whole codons",
+        )
+    places = np.concatenate([np.arange(start, end) for start, end in inside]) - space.offset
+    threes = places.reshape(-1, 3)
+    within = (threes[:, 0] >= 0) & (threes[:, 2] < len(space.letters))
+    numbers = np.arange(len(threes))[:: 1 if strand == 1 else -1]
+    codons = [(int(a), int(b), int(c)) for a, b, c in threes[within]]
+    return codons, numbers[within].tolist()
+
+
+def make_frame(
+    space: DesignSpace,
+    codons: Sequence[Codon],
+    numbers: Sequence[int],
+    strand: int,
+    allow: Callable[[Codon, int], Callable[[str], bool]],
+) -> list[Automaton]:
+    """The automaton of the codons that hold a free position: none where no codon does."""
+    chosen: list[Codon] = []
+    rows: list[Mask] = []
+    for three, number in zip(codons, numbers, strict=True):
+        if not space.free[list(three)].any():
+            continue
+        good = allow(three, number)
+        row = np.zeros((4, 4, 4), bool)
+        for i, a in enumerate(BASES):
+            for j, b in enumerate(BASES):
+                for k, c in enumerate(BASES):
+                    row[i, j, k] = good(a + b + c if strand == 1 else _turn(a + b + c))
+        chosen.append(three)
+        rows.append(row)
+    return [CodonAutomaton(chosen, np.stack(rows))] if chosen else []
+
+
+def _codes(codon: str, wanted: str, table: int) -> bool:
+    amino, stop = read_codon(codon, table)
+    return stop if wanted == "*" else wanted == "X" or amino == wanted
+
+
+def _turn(text: str) -> str:
+    return text.translate(str.maketrans("ACGTN", "TGCAN"))[::-1]
+
+
+def _size(exons: Intervals) -> int:
+    return sum(end - start for start, end in exons)
+
+
+def _name_frame(exons: Intervals, strand: int) -> str:
+    where = ",".join(f"{start + 1}-{end}" for start, end in exons)
+    return f"{' of ' + where if where else ''}{' on the other strand' if strand == -1 else ''}"

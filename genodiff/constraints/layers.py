@@ -1,0 +1,169 @@
+"""The product of automata, built as far as it can be reached, and minimised.
+
+Layer f belongs to the f-th free position: `moves[f]` (S_f, 4) is the state of the next layer after
+each base, −1 where no completion satisfies everything. Kept positions are folded into the moves, so
+every state lies on a path to the end. States with the same future are one state. So the layers are
+the smallest deterministic automaton of the satisfying completions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.constraints.automaton import DEAD, Automaton, States
+from genodiff.constraints.constraint import Constraint
+from genodiff.constraints.space import OTHER, DesignSpace
+from genodiff.errors import UsageError
+
+MOST_STATES = 1 << 23
+"""States of a product before it is minimised, all positions together: 128 MB."""
+Table = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """The satisfying completions of a space, which are one at least."""
+
+    moves: tuple[Table, ...]
+    positions: NDArray[np.int64]
+    """The free positions (F,) of the space."""
+
+    @property
+    def states(self) -> int:
+        """How many states there are, of all layers."""
+        return sum(map(len, self.moves))
+
+
+def compile_constraints(
+    constraints: Constraint | Sequence[Constraint],
+    space: DesignSpace,
+    *,
+    most_states: int = MOST_STATES,
+) -> Layers | None:
+    """The layers of what satisfies all constraints; None where nothing does.
+
+    Raises `UsageError` where the product has more than `most_states` states, with its size so far.
+    """
+    return _minimise(list(_explore(_open(constraints, space), space, most_states)), space)
+
+
+def is_feasible(
+    constraints: Constraint | Sequence[Constraint],
+    space: DesignSpace,
+    *,
+    most_states: int = MOST_STATES,
+) -> bool:
+    """Whether some completion satisfies all constraints. Raises as `compile_constraints` does."""
+    n = 1
+    for table in _explore(_open(constraints, space), space, most_states):
+        n = int((table >= 0).sum())
+    return n > 0
+
+
+def _open(constraints: Constraint | Sequence[Constraint], space: DesignSpace) -> list[Automaton]:
+    some = [constraints] if isinstance(constraints, Constraint) else constraints
+    return [automaton for one in some for automaton in one.automata(space)]
+
+
+def _explore(automata: list[Automaton], space: DesignSpace, most: int):  # type: ignore[no-untyped-def]
+    """The moves of each position, kept or free, until no state is left: (S, symbols) tables."""
+    columns: dict[int, States] = {}
+    n, total = 1, 0
+    enter: dict[int, list[int]] = {}
+    for number, automaton in enumerate(automata):
+        if automaton.first < automaton.last:
+            enter.setdefault(automaton.first, []).append(number)
+        elif not automaton.accept(np.array([automaton.start])).all():
+            yield np.full((1, 1), DEAD, np.int32)
+            return
+    for position, symbol in enumerate(space.symbols.tolist()):
+        for number in enter.get(position, ()):
+            columns[number] = np.full(n, automata[number].start, np.int64)
+        options = list(range(OTHER)) if space.free[position] else [symbol]
+        after: dict[int, States] = {}
+        alive = np.ones(n * len(options), bool)
+        for number, states in columns.items():
+            found = automata[number].step(position, states)[:, options].ravel()
+            alive &= found >= 0
+            after[number] = found
+        for number in [i for i in after if automata[i].last == position + 1]:
+            found = after.pop(number)
+            alive &= automata[number].accept(np.maximum(found, 0))
+        kept = np.flatnonzero(alive)
+        after = {number: found[kept] for number, found in after.items()}
+        first, ids = _merge(list(after.values()), [automata[i].size for i in after], len(kept))
+        table = np.full(n * len(options), DEAD, np.int32)
+        table[kept] = ids
+        columns = {number: found[first] for number, found in after.items()}
+        n = len(first)
+        total += n
+        if total > most:
+            raise UsageError(
+                f"the constraints together need more than {most:,} states (at base "
+                f"{position + 1} of {len(space.letters)}, {n:,} for this base alone)",
+                fix="design shorter regions, or leave out GC windows (or give them a larger step), "
+                "repeats or edits",
+            )
+        yield table.reshape(-1, len(options))
+        if not n:
+            return
+
+
+def _merge(
+    columns: list[States], sizes: list[int], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the columns, each once: (a first row of each kind, the kind of each row)."""
+    if not n:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    key, bound = np.zeros(n, np.int64), 1
+    for column, size in zip(columns, sizes, strict=True):
+        if bound * size > 1 << 62:
+            _, key = np.unique(key, return_inverse=True)
+            bound = int(key.max()) + 1
+        key = key * size + column
+        bound *= size
+    if bound <= 4 * n + 4096:  # a table is faster than sorting
+        place = np.full(bound, -1, np.int64)
+        place[key[::-1]] = np.arange(n)[::-1]
+        used = np.flatnonzero(place >= 0)
+        first = place[used]
+        place[used] = np.arange(len(used))
+        return first, place[key]
+    _, first, ids = np.unique(key, return_index=True, return_inverse=True)
+    return first, ids
+
+
+def _minimise(tables: list[Table], space: DesignSpace) -> Layers | None:
+    if tables and not (tables[-1] >= 0).any():
+        return None
+    moves: list[Table] = []
+    left = len(tables)
+    # What a state of the layer on the right has become: its number, or −1.
+    number = np.zeros(1, np.int32)
+    while left:
+        left -= 1
+        table = tables.pop()
+        rows = np.where(table >= 0, number[table], DEAD).astype(np.int32)
+        if not space.free[left]:
+            number = rows[:, 0]
+            continue
+        alive = np.flatnonzero((rows >= 0).any(1))
+        # Two 64-bit numbers to a row.
+        pairs = np.ascontiguousarray(rows[alive]).view(np.int64)
+        first, ids = _merge_pairs(pairs)
+        moves.append(np.ascontiguousarray(rows[alive[first]]))
+        number = np.full(len(rows), DEAD, np.int32)
+        number[alive] = ids
+    if number[0] < 0:
+        return None
+    return Layers(tuple(reversed(moves)), space.positions)
+
+
+def _merge_pairs(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    _, left = np.unique(pairs[:, 0], return_inverse=True)
+    _, right = np.unique(pairs[:, 1], return_inverse=True)
+    key = left.astype(np.int64) * (int(right.max()) + 1) + right
+    _, first, ids = np.unique(key, return_index=True, return_inverse=True)
+    return first, ids

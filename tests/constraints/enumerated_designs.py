@@ -1,0 +1,60 @@
+"""All 4^n sequences, judged by the checker that shares no code with automata."""
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from genodiff.constraints.check import find_violations
+from genodiff.constraints.constraint import AllOf, Constraint
+from genodiff.constraints.layers import Layers
+from genodiff.constraints.space import DesignSpace
+
+
+def enumerate_designs(rules: Constraint, space: DesignSpace) -> list[str]:
+    """Every completion of the free positions that violates nothing."""
+    before = space.letters.decode()
+    found = []
+    for some in product("ACGT", repeat=int(space.free.sum())):
+        letters = list(before)
+        for at, base in zip(space.positions, some, strict=True):
+            letters[at] = base
+        text = "".join(letters)
+        if not find_violations(rules, text, before, space.start, space.end, space.offset):
+            found.append(text)
+    return found
+
+
+def list_accepted(layers: Layers, space: DesignSpace) -> list[str]:
+    """Every completion that is a path through the layers, in the same order."""
+    paths = [("", 0)]
+    for moves in layers.moves:
+        paths = [
+            (text + base, int(moves[state, symbol]))
+            for text, state in paths
+            for symbol, base in enumerate("ACGT")
+            if moves[state, symbol] >= 0
+        ]
+    found = []
+    for text, _ in paths:
+        letters = list(space.letters.decode())
+        for at, base in zip(space.positions, text, strict=True):
+            letters[at] = base
+        found.append("".join(letters))
+    return found
+
+
+def weigh(designs: Sequence[str], space: DesignSpace, logp: np.ndarray) -> np.ndarray:
+    """q of each design: the product of the free bases' probabilities, normalised."""
+    total = np.array(
+        [
+            sum(logp[f, "ACGT".index(text[at])] for f, at in enumerate(space.positions))
+            for text in designs
+        ]
+    )
+    weights = np.exp(total - total.max())
+    return weights / weights.sum()
+
+
+def join(*rules: Constraint) -> AllOf:
+    return AllOf(tuple(rules))

@@ -1,0 +1,232 @@
+"""Automata, marginals and draws against enumeration of every completion."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
+from genodiff.constraints.chain import (
+    _draw_by_logs,
+    _draw_scaled,
+    draw_bases,
+    find_marginals,
+)
+from genodiff.constraints.check import find_violations
+from genodiff.constraints.coding import KeepProtein, NoStop
+from genodiff.constraints.composition import GcContent
+from genodiff.constraints.conflict import find_conflict
+from genodiff.constraints.constraint import AllOf, Constraint
+from genodiff.constraints.layers import compile_constraints, is_feasible
+from genodiff.constraints.space import DesignSpace, free_space
+from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
+from tests.constraints.enumerated_designs import enumerate_designs, list_accepted, weigh
+
+
+def mixed_space() -> DesignSpace:
+    """Six free bases among kept ones, one of them an N, in the middle of a contig."""
+    letters = b"TGAATGCANTTcGAATA"
+    free = np.zeros(len(letters), bool)
+    free[[4, 5, 6, 7, 9, 11]] = True
+    return DesignSpace(letters, free, 4, 12, offset=100)
+
+
+KINDS: dict[str, Constraint] = {
+    "avoid": Avoid(("GAA", "TTN")),
+    "avoid one strand": Avoid(("GAATT", "CC"), both=False),
+    "avoid in a span": Avoid(("AR",), span=(106, 110)),
+    "require": Require(("TRC",)),
+    "require one strand": Require(("CA",), both=False),
+    "enzymes": AvoidSites(("EcoRI", "TaqI")),
+    "run": MaxRun(2),
+    "repeats": NoRepeats(2, ("ATG", "CAT", "GGG")),
+    "gc": GcContent(0.4, 0.6),
+    "gc windows": GcContent(0.25, 0.75, window=4),
+    "gc steps": GcContent(0.25, 0.5, window=5, step=2),
+    "protein": KeepProtein(((103, 106), (111, 114))),
+    "protein on the other strand": KeepProtein(((103, 106),), strand=-1),
+    "protein given": KeepProtein(((104, 107),), protein="L", table=4),
+    "stop": NoStop(((104, 107), (111, 114)), strand=-1),
+    "keep": KeepBases((106, 110)),
+    "pattern": FitPattern("RYNN", at=104),
+    "edits": MaxEdits(2),
+}
+
+OF_THE_MIXED_SPACE = {
+    "avoid in a span", "protein", "protein on the other strand", "protein given", "stop", "keep",
+    "pattern",
+}  # fmt: skip
+"""Their intervals are not in the other space."""
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("make", [mixed_space, lambda: free_space(5)], ids=["mixed", "free"])
+def test_each_constraint_accepts_what_enumeration_does(name: str, make: object) -> None:
+    space: DesignSpace = make()  # type: ignore[operator]
+    rule = KINDS[name]
+    if not space.offset and name in OF_THE_MIXED_SPACE:
+        return
+    wanted = enumerate_designs(rule, space)
+    layers = compile_constraints(rule, space)
+    assert is_feasible(rule, space) == bool(wanted)
+    assert (list_accepted(layers, space) if layers else []) == wanted
+    if space.offset:  # here each has something to forbid
+        assert 0 < len(wanted) < 4 ** int(space.free.sum())
+
+
+RULES = st.one_of(
+    st.builds(
+        Avoid,
+        st.lists(st.text("ACGTRYN", min_size=2, max_size=4), min_size=1, max_size=3).map(tuple),
+        st.booleans(),
+    ),
+    st.builds(
+        Require, st.lists(st.text("ACGTS", min_size=1, max_size=3), min_size=1, max_size=2)
+        .map(tuple), st.booleans(),
+    ),
+    st.builds(MaxRun, st.integers(1, 3)),
+    st.builds(lambda a, b, w, s: GcContent(min(a, b), max(a, b), w, min(s, w)),
+              st.floats(0, 1), st.floats(0, 1), st.integers(1, 8), st.integers(1, 8)),
+    st.builds(MaxEdits, st.integers(0, 5)),
+    st.builds(KeepProtein, st.sampled_from([((0, 6),), ((1, 3), (5, 9))]),
+              st.sampled_from([1, -1])),
+    st.builds(NoStop, st.sampled_from([((0, 9),), ((2, 8),)]), st.sampled_from([1, -1]),
+              st.sampled_from([1, 2, 27])),
+    st.builds(FitPattern, st.text("ACGTRYWSN", min_size=1, max_size=6)),
+    st.builds(lambda a, n: KeepBases((a, a + n)), st.integers(0, 8), st.integers(1, 3)),
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(RULES, min_size=1, max_size=4),
+    st.text("ACGT", min_size=10, max_size=10),
+    st.sets(st.integers(0, 9), min_size=0, max_size=4),
+    st.integers(0, 3),
+    st.integers(0, 2**32),
+)
+def test_mixes_accept_what_enumeration_does_and_have_its_marginals(
+    rules: list[Constraint], letters: str, places: set[int], start: int, seed: int
+) -> None:
+    free = np.isin(np.arange(10), sorted(places))
+    space = DesignSpace(letters.encode(), free, start, 10)
+    both = AllOf(tuple(rules))
+    wanted = enumerate_designs(both, space)
+    layers = compile_constraints(both, space)
+    assert (layers is not None) == bool(wanted) == is_feasible(rules, space)
+    if layers is None:
+        part = find_conflict(both, space)
+        assert part
+        assert not enumerate_designs(AllOf(tuple(part)), space)
+        for i in range(len(part)):  # without any one, the others can be met
+            assert enumerate_designs(AllOf((*part[:i], *part[i + 1 :])), space)
+        return
+    assert list_accepted(layers, space) == wanted
+    logp = np.random.default_rng(seed).normal(0, 3, (len(space.positions), 4))
+    weights = weigh(wanted, space, logp)
+    found = find_marginals(layers, logp)
+    for f, at in enumerate(space.positions):
+        for symbol, base in enumerate("ACGT"):
+            exact = sum(w for w, text in zip(weights, wanted, strict=True) if text[at] == base)
+            assert abs(found[f, symbol] - exact) < 1e-9
+
+
+@cache
+def designs_of_the_world() -> list[str]:
+    return enumerate_designs(WORLD, free_space(8))
+
+
+WORLD = Avoid(("GA", "CCT")) & Require(("ACR",)) & MaxRun(3) & GcContent(0.25, 0.75, 4)
+
+
+@pytest.mark.parametrize("lowest", [-2.0, -400.0], ids=["scaled", "logarithms"])
+def test_bases_of_one_step_are_drawn_from_the_exact_joint_law(lowest: float) -> None:
+    space = free_space(8)
+    layers = compile_constraints(WORLD, space)
+    assert layers is not None
+    rng = np.random.default_rng(5)
+    shifted = rng.normal(0, 1, (8, 4))
+    shifted[3] = [0, -1, -0.5, lowest]
+    assert (_draw_scaled(layers, np.exp(shifted), shifted[:, 0] < 9, rng.random(8)) is None) == (
+        lowest < -300
+    )
+    due = np.isin(np.arange(8), [1, 3, 4, 6])
+    designs = designs_of_the_world()
+    weights = weigh(designs, space, shifted)
+    law: dict[str, float] = {}
+    for text, weight in zip(designs, weights, strict=True):
+        key = "".join(text[i] for i in np.flatnonzero(due))
+        law[key] = law.get(key, 0) + weight
+    n = 2000
+    seen = dict.fromkeys(law, 0)
+    for u in rng.random((n, 8)):
+        drawn = draw_bases(layers, shifted, due, u)
+        seen["".join("ACGT"[s] for s in drawn.symbols)] += 1  # a KeyError is a forbidden design
+    keys = sorted(law, key=law.__getitem__)
+    rare = [k for k in keys if law[k] * n < 5]
+    common = [k for k in keys if law[k] * n >= 5]
+    observed = [sum(seen[k] for k in rare), *(seen[k] for k in common)]
+    expected = [n * sum(law[k] for k in rare), *(n * law[k] for k in common)]
+    if expected[0] < 5:
+        observed[1] += observed.pop(0)
+        expected[1] += expected.pop(0)
+    assert len(expected) > 5
+    assert chisquare(observed, np.array(expected) * n / sum(expected)).pvalue > 0.01
+
+
+def test_step_by_step_no_draw_leads_into_a_dead_end() -> None:
+    space = free_space(8)
+    layers = compile_constraints(WORLD, space)
+    assert layers is not None
+    rng = np.random.default_rng(7)
+    allowed = set(designs_of_the_world())
+    for _ in range(60):
+        known = np.full(8, -1)
+        order = rng.permutation(8)
+        for some in (order[:3], order[3:4], order[4:7], order[7:]):
+            logp = rng.normal(0, 30, (8, 4))  # another network each time, and a stubborn one
+            for f in np.flatnonzero(known >= 0):
+                logp[f] = np.where(np.arange(4) == known[f], 0, -np.inf)
+            due = np.isin(np.arange(8), some)
+            known[due] = draw_bases(layers, logp, due, rng.random(8)).symbols
+        assert "".join("ACGT"[s] for s in known) in allowed
+
+
+def test_the_two_ways_to_draw_agree_on_every_uniform() -> None:
+    space = free_space(30)
+    layers = compile_constraints(Avoid(("GAATTC", "TATA", "NCG")) & MaxRun(2), space)
+    assert layers is not None
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        logp, u, due = rng.normal(0, 4, (30, 4)), rng.random(30), rng.random(30) < 0.5
+        one = _draw_scaled(layers, np.exp(logp), due, u)
+        other = _draw_by_logs(layers, logp, due, u)
+        assert one is not None
+        assert one.symbols.tolist() == other.symbols.tolist()
+        assert one.margin == pytest.approx(other.margin, abs=1e-9)
+
+
+def test_a_kept_site_is_a_conflict_of_that_rule_alone() -> None:
+    text = b"ACGAATTCGTA"
+    space = DesignSpace(text, np.isin(np.arange(11), [0, 10]), 0, 11)
+    rules = MaxRun(5) & AvoidSites(("EcoRI", "BamHI")) & GcContent(0, 1)
+    assert find_conflict(rules, space) == [AvoidSites(("EcoRI", "BamHI"))]
+    assert find_violations(rules, text.decode(), text.decode(), 0, 11)
+    # It does not touch what is judged.
+    aside = DesignSpace(text, np.isin(np.arange(11), [10]), 9, 11)
+    assert find_conflict(rules, aside) == []
+
+
+def test_nothing_free_and_nothing_there() -> None:
+    assert compile_constraints(AllOf(), free_space(0)) is not None
+    assert compile_constraints(Require(("A",)), free_space(0)) is None
+    assert find_conflict(Require(("A",)), free_space(0)) == [Require(("A",))]
+    space = DesignSpace(b"ACGT", np.zeros(4, bool), 0, 4)
+    layers = compile_constraints(Avoid(("TTT",)), space)
+    assert layers is not None
+    assert layers.states == 0
+    drawn = draw_bases(layers, np.zeros((0, 4)), np.zeros(0, bool), np.zeros(0))
+    assert len(drawn.symbols) == 0
