@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 7  # as in native.c
+ABI = 8  # as in native.c
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
@@ -55,6 +55,15 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     ),
     "norm": (_structure("x w gy eps scale y dx part", "rows D"), ()),
     "mixing": (_structure("train fit text nats", "n_train n_fit n seed grow"), ()),
+    "recall": (
+        _structure(
+            "planes start at codes without loci next first divergence share chances evidence "
+            "background copy diagonals counts",
+            "batch L size plane_bytes k order scored most wild",
+        ),
+        (),
+    ),
+    "kmers": (_structure("codes start at", "n k pieces"), ()),
     "gate": (
         _structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"),
         ("y", "z", "g", "out", "gy", "dz"),

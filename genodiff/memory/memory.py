@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from genodiff.kernels.library import is_loaded
 from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, recall_window
 from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
+from genodiff.memory.fast import Asked, build_table_in_c, can_recall, recall_in_c
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort, KmerTable, find_diagonals
 from genodiff.memory.table import build_table, choose_k
@@ -59,7 +60,8 @@ class Memory:
         """
         text = join_stretches(stretches)
         chain = Chain(count_words(text.codes[PAD : PAD + text.size], order))
-        table = build_table(text, k or choose_k(text.n_bases))
+        make_table = build_table_in_c if is_loaded() else build_table
+        table = make_table(text, k or choose_k(text.n_bases))
         return cls(text, table, chain, numbers or MemoryNumbers())
 
     def with_numbers(self, numbers: MemoryNumbers) -> "Memory":
@@ -84,16 +86,18 @@ class Memory:
         `without`: for each window an interval of the text that counts as if it were not there.
         Raises `ValueError` for a window that is too long, or for another number of intervals.
         """
-        if windows.shape[1] > MOST_WINDOW:
-            raise ValueError(f"a memory reads windows of at most {MOST_WINDOW:,} bases")
-        if without is not None and len(without) != len(windows):
-            raise ValueError(f"{len(without)} intervals for {len(windows)} windows")
+        left_out = self._check(windows, without)
         evidence = measure_evidence(windows, self.chain)
-        left_out = without or [NOWHERE] * len(windows)
         return [
-            SeenWindow(codes, known, (a, b), 2 * (self.text.n_bases - self.text.count_bases(a, b)))
+            SeenWindow(codes, known, (a, b), self._count_loci(a, b))
             for codes, known, (a, b) in zip(windows, evidence, left_out, strict=True)
         ]
+
+    def find_all(
+        self, windows: Codes, without: Intervals | None = None
+    ) -> list[tuple[Places, Places]]:
+        """The diagonals that each window may copy, of each strand."""
+        return self._recall(windows, without)[1]
 
     def find(self, window: SeenWindow) -> tuple[Places, Places]:
         """The diagonals that a window may copy, of each strand."""
@@ -113,9 +117,49 @@ class Memory:
 
         With `every`, all diagonals of both strands are summed over: the truth, for small texts.
         """
-        background = np.ones(windows.shape)
-        copy: NDArray[np.float64] = np.zeros((*windows.shape, 4))
-        for i, window in enumerate(self.prepare(windows, without)):
-            found = list_all_diagonals(self.text, len(window.codes)) if every else self.find(window)
-            background[i], copy[i] = recall_window(self.text, window, found, self.numbers)
+        if every:
+            prepared = self.prepare(windows, without)
+            all_ = list_all_diagonals(self.text, windows.shape[1])
+            return self._sum_paths(prepared, [all_] * len(prepared))
+        return self._recall(windows, without)[0]
+
+    def recall_slowly(self, windows: Codes, without: Intervals | None = None) -> Recalled:
+        """As `recall`, in NumPy: the definition, and what runs without a C library."""
+        prepared = self.prepare(windows, without)
+        return self._sum_paths(prepared, [self.find(window) for window in prepared])
+
+    def _recall(
+        self, windows: Codes, without: Intervals | None
+    ) -> tuple[Recalled, list[tuple[Places, Places]]]:
+        if can_recall(self.chain, self.numbers):
+            left_out = self._check(windows, without)
+            loci = [self._count_loci(a, b) for a, b in left_out]
+            asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
+            background, copy, found = recall_in_c(asked, windows, left_out, loci)
+            return Recalled(background, copy), found
+        prepared = self.prepare(windows, without)
+        found = [self.find(window) for window in prepared]
+        return self._sum_paths(prepared, found), found
+
+    def _sum_paths(
+        self, prepared: Sequence[SeenWindow], found: Sequence[tuple[Places, Places]]
+    ) -> Recalled:
+        parts = [
+            recall_window(self.text, window, diagonals, self.numbers)
+            for window, diagonals in zip(prepared, found, strict=True)
+        ]
+        length = len(prepared[0].codes) if prepared else 0
+        background, copy = np.ones((len(parts), length)), np.zeros((len(parts), length, 4))
+        for i, (w0, copied) in enumerate(parts):
+            background[i], copy[i] = w0, copied
         return Recalled(background, copy)
+
+    def _check(self, windows: Codes, without: Intervals | None) -> Intervals:
+        if windows.shape[1] > MOST_WINDOW:
+            raise ValueError(f"a memory reads windows of at most {MOST_WINDOW:,} bases")
+        if without is not None and len(without) != len(windows):
+            raise ValueError(f"{len(without)} intervals for {len(windows)} windows")
+        return without or [NOWHERE] * len(windows)
+
+    def _count_loci(self, start: int, end: int) -> int:
+        return 2 * (self.text.n_bases - self.text.count_bases(start, end))

@@ -88,6 +88,25 @@ typedef struct {
     int64_t n_train, n_fit, n, seed, grow;
 } mixing_args;
 
+typedef struct {
+    const uint8_t *planes; /* three, of plane_bytes each */
+    const uint32_t *start, *at;
+    const uint8_t *codes;          /* (batch, L) */
+    const int64_t *without, *loci; /* (batch, 2) and (batch) */
+    const double *next, *first, *divergence, *share;
+    const double *chances; /* start, end, shift, least odds */
+    double *evidence, *background, *copy;
+    int64_t *diagonals, *counts; /* (batch, 2, most + 192) and (batch, 2) */
+    int64_t batch, L, size, plane_bytes, k, order;
+    int64_t scored, most, wild; /* scored: -1 for every diagonal */
+} recall_args;
+
+typedef struct {
+    const uint8_t *codes;
+    uint32_t *start, *at;
+    int64_t n, k, pieces;
+} kmers_args;
+
 #include "vector.h"
 #include "tasks.h"
 #include "scan.h"
@@ -98,10 +117,13 @@ typedef struct {
 #include "norm.h"
 #include "linear.h"
 #include "mixing.h"
+#include "recall.h"
+#include "recall_seek.h"
+#include "recall_copy.h"
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 7; }
+int genodiff_abi(void) { return 8; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
@@ -110,6 +132,8 @@ int genodiff_gate_size(void) { return (int)sizeof(gate_args); }
 int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
 int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 int genodiff_mixing_size(void) { return (int)sizeof(mixing_args); }
+int genodiff_recall_size(void) { return (int)sizeof(recall_args); }
+int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
 
 /* Run tasks on the threads of this OpenMP from now on; null: on POSIX threads. */
 void genodiff_use_openmp(parallel *given) { openmp = given; }
@@ -134,6 +158,15 @@ int genodiff_linear(const linear_args *s, int backward, int threads) {
 int genodiff_mixing(const mixing_args *s, int backward, int threads) {
     (void)backward, (void)threads;
     return mixing_run(s);
+}
+
+int genodiff_recall(const recall_args *s, int backward, int threads) {
+    (void)backward;
+    return recall_run(s, threads);
+}
+/* "Backward", the places of words are filled in; before, the words are counted. */
+int genodiff_kmers(const kmers_args *s, int backward, int threads) {
+    return kmers_run(s, backward, threads);
 }
 
 /* n rounds of CHAINS independent multiply-adds of W numbers: what one core can do, for benchmarks.

@@ -1,0 +1,232 @@
+/* The search of a memory for the diagonals that a window may copy; `memory/search.py` has the
+   definition. Scores are in eighths of a nat. */
+
+/* The best run of lanes of `size` bases. */
+static int64_t best_run(const strand *w, int shift, const uint64_t *counts, int64_t size, int hit,
+                        int miss) {
+    const int16_t *seen = w->lanes[shift];
+    const lane_u *missed = (const lane_u *)counts;
+    int64_t best = 0, run = 0, each = size / 16, lanes = w->words * 4;
+    for (int64_t lane = 0; lane < lanes; lane += each) {
+        int64_t value = 0;
+        for (int64_t i = lane; i < lane + each; i++) value += hit * seen[i] - miss * missed[i];
+        run = run + value > 0 ? run + value : 0;
+        best = run > best ? run : best;
+    }
+    return best;
+}
+
+/* The score of diagonal d, or 0 where it is below `least`, which is positive. */
+static int64_t diagonal_score(const recall_args *s, const strand *w, const int64_t *without,
+                              int64_t d, int64_t least, uint64_t *counts) {
+    int64_t at = d + PAD_BASES, shift = at & 7, words = w->words;
+    const uint8_t *high = s->planes + (at >> 3), *low = high + s->plane_bytes,
+                  *base = low + s->plane_bytes;
+    const uint64_t *x_high = w->high[shift], *x_low = w->low[shift], *seen = w->seen[shift];
+    if (without[0] < without[1] && d + s->L > without[0] && d < without[1]) {
+        for (int64_t i = 0; i < words; i++) {
+            uint64_t absent = 0;
+            for (int bit = 0; bit < 64; bit++) {
+                int64_t place = d - shift + 64 * i + bit;
+                absent |= (uint64_t)(place >= without[0] && place < without[1]) << bit;
+            }
+            counts[i] = ((((const word_u *)high)[i] ^ x_high[i]) |
+                         (((const word_u *)low)[i] ^ x_low[i]) | ~((const word_u *)base)[i] |
+                         absent) & seen[i];
+        }
+    } else
+        for (int64_t i = 0; i < words; i++)
+            counts[i] = ((((const word_u *)high)[i] ^ x_high[i]) |
+                         (((const word_u *)low)[i] ^ x_low[i]) | ~((const word_u *)base)[i]) &
+                        seen[i];
+    for (int64_t i = 0; i < words; i++) { /* the bits of each 16 */
+        uint64_t v = counts[i];
+        v -= (v >> 1) & 0x5555555555555555u;
+        v = (v & 0x3333333333333333u) + ((v >> 2) & 0x3333333333333333u);
+        v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+        counts[i] = (v + (v >> 8)) & 0x00ff00ff00ff00ffu;
+    }
+    /* The sum of what is positive is at least the best run. Lanes of 16 bound the longer ones. */
+    const int16_t *lanes = w->lanes[shift];
+    const lane_u *missed = (const lane_u *)counts;
+    int32_t near = 0, far = 0;
+    for (int64_t i = 0; i < words * 4; i++) {
+        int16_t a = (int16_t)(11 * lanes[i] - 32 * missed[i]);
+        near += a > 0 ? a : 0;
+    }
+    for (int64_t i = 0; i < words; i++) {
+        int32_t b = 0;
+        for (int j = 0; j < 4; j++) b += 9 * lanes[4 * i + j] - 18 * missed[4 * i + j];
+        far += b > 0 ? b : 0;
+    }
+    int64_t score = 0, other;
+    if (near >= least) score = best_run(w, shift, counts, w->lane, 11, 32);
+    if (far - PENALTY >= least && (other = best_run(w, shift, counts, 64, 9, 18) - PENALTY) > score)
+        score = other;
+    return score >= least ? score : 0;
+}
+
+/* Whether a is kept rather than b: the higher score, then the lower diagonal. */
+static inline int diagonal_before(scored_diagonal a, scored_diagonal b) {
+    return a.score > b.score || (a.score == b.score && a.at < b.at);
+}
+/* A heap of the best `most`, the worst of them first. */
+static void heap_add(scored_diagonal *heap, int64_t *n, int64_t most, scored_diagonal new) {
+    if (*n < most) {
+        int64_t i = (*n)++;
+        for (; i && diagonal_before(heap[(i - 1) / 2], new); i = (i - 1) / 2)
+            heap[i] = heap[(i - 1) / 2];
+        heap[i] = new;
+    } else if (most && diagonal_before(new, heap[0])) {
+        int64_t i = 0;
+        for (int64_t child; (child = 2 * i + 1) < most; i = child) {
+            if (child + 1 < most && diagonal_before(heap[child], heap[child + 1])) child++;
+            if (!diagonal_before(new, heap[child])) break;
+            heap[i] = heap[child];
+        }
+        heap[i] = new;
+    }
+}
+
+typedef struct {
+    const recall_args *s;
+    const strand *w;
+    const int64_t *without;
+    recall_space *o;
+    int64_t n; /* in the heap */
+} seeker;
+
+static void seeker_try(seeker *k, int64_t d) {
+    scored_diagonal *heap = k->o->heap;
+    int64_t least = k->n == k->s->most && k->n ? heap[0].score : THRESHOLD;
+    int64_t score = diagonal_score(k->s, k->w, k->without, d, least, k->o->counts);
+    if (score) heap_add(heap, &k->n, k->s->most, (scored_diagonal){score, d});
+}
+
+/* Whether the diagonal is met for the first time. */
+static int seeker_meets(seeker *k, int64_t d, uint64_t slots) {
+    uint64_t key = (uint64_t)(d + k->s->L), *table = k->o->table; /* above 0 */
+    uint64_t at = (key * 0x9E3779B97F4A7C15u) >> 20;
+    for (;; at++) {
+        at &= slots - 1;
+        if (table[at] == key) return 0;
+        if (!table[at]) {
+            table[at] = key;
+            return 1;
+        }
+    }
+}
+
+static int compare_places(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The words to look up, in their order: as sortable numbers with the place in the lowest bits. */
+static int64_t list_seeds(const recall_args *s, const strand *w, int64_t *seeds) {
+    int64_t n = 0, seen = 0;
+    for (int64_t i = 0; i < s->L; i++) {
+        seen += w->tells[i] - (i >= s->k ? w->tells[i - s->k] : 0);
+        int64_t place = i - s->k + 1;
+        if (place < 0 || seen < LEAST_SEEN || s->k - seen > s->wild) continue;
+        int64_t spread = ((uint32_t)place * 2654435761u >> 8) & 0xffff;
+        seeds[n++] = (s->k - seen) << 40 | spread << 20 | place;
+    }
+    qsort(seeds, n, sizeof(int64_t), compare_places);
+    return n;
+}
+
+static void seek_seeds(seeker *k) {
+    const recall_args *s = k->s;
+    const strand *w = k->w;
+    int64_t n = list_seeds(s, w, k->o->seeds), left = VERIFY * s->scored,
+            slots = table_slots(s);
+    memset(k->o->table, 0, slots * 8);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = k->o->seeds[i] & 0xfffff;
+        int bits[32], wild = 0;
+        uint32_t base = 0;
+        for (int j = 0; j < s->k; j++) {
+            base <<= 2;
+            if (w->tells[place + j]) base |= w->codes[place + j];
+            else bits[wild++] = 2 * (int)(s->k - 1 - j);
+        }
+        for (uint32_t choice = 0; choice < (uint32_t)1 << (2 * wild); choice++) {
+            uint32_t word = base;
+            for (int j = 0; j < wild; j++) word |= (choice >> (2 * j) & 3) << bits[j];
+            int64_t first = s->start[word], last = s->start[word + 1],
+                    step = (last - first + HIT_CAP - 1) / HIT_CAP;
+            for (int64_t hit = first; hit < last; hit += step) {
+                int64_t d = s->at[hit] - place;
+                left--;
+                if (!seeker_meets(k, d, slots)) continue;
+                left -= VERIFY;
+                seeker_try(k, d);
+            }
+            if (--left <= 0) return;
+        }
+    }
+}
+
+/* ln of the odds of one diagonal alone: `copying.weigh_diagonals`. */
+static double diagonal_odds(const recall_args *s, const strand *w, const int64_t *without,
+                            const vd *hit, const vd *miss, vd rate, int64_t d) {
+    double total = 0, scale = 0, entry = 1, stay = 1 - s->chances[1] - s->chances[2];
+    vd states = {0};
+    for (int64_t i = 0; i < s->L; i++) {
+        int64_t place = d + i, at = place + PAD_BASES, byte = at >> 3;
+        int bit = at & 7, is = s->planes[2 * s->plane_bytes + byte] >> bit & 1;
+        states = states * stay + rate * entry;
+        if (!is || (place >= without[0] && place < without[1])) states *= 0;
+        else if (w->codes[i] < 4) {
+            int base = (s->planes[byte] >> bit & 1) * 2 | (s->planes[s->plane_bytes + byte] >> bit & 1);
+            states *= (base == w->codes[i] ? *hit : *miss) / w->evidence[i];
+        }
+        double sum = 0;
+        for (int e = 0; e < KINDS_OF_COPY; e++) sum += states[e];
+        total += s->chances[1] * sum;
+        if (total > 1e200) states /= 1e200, total /= 1e200, entry /= 1e200, scale += log(1e200);
+    }
+    return log(total) + scale;
+}
+
+/* The diagonals of one strand, ascending, into `out`; returns how many. */
+static int64_t find_diagonals(const recall_args *s, recall_space *o, int number,
+                              const int64_t *without, int64_t loci, int64_t *out) {
+    static const int step[INDELS] = {1, 2, 3, 4, 5, 6, 9, 12};
+    seeker k = {s, o->strands + number, without, o, 0};
+    if (s->scored >= 0) seek_seeds(&k);
+    else
+        for (int64_t d = 1 - s->L; d < s->size; d++) seeker_try(&k, d);
+    vd hit, miss, rate;
+    for (int e = 0; e < KINDS_OF_COPY; e++) {
+        hit[e] = 1 - s->divergence[e], miss[e] = s->divergence[e] / 3;
+        rate[e] = s->chances[0] * s->share[e] / loci;
+    }
+    int64_t n = 0, all;
+    for (int64_t i = 0; i < k.n; i++) {
+        double odds = diagonal_odds(s, k.w, without, &hit, &miss, rate, o->heap[i].at);
+        if (odds < s->chances[3]) continue;
+        o->odds[n] = odds, out[n++] = o->heap[i].at;
+    }
+    all = n;
+    /* Around the best (ties: the lower diagonal), an insertion or deletion away. */
+    for (int centre = 0; centre < CENTRES; centre++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < n; i++)
+            if (o->odds[i] >= 0 && (best < 0 || o->odds[i] > o->odds[best] ||
+                                    (o->odds[i] == o->odds[best] && out[i] < out[best])))
+                best = i;
+        if (best < 0) break;
+        o->odds[best] = -1;
+        for (int j = 0; j < 2 * INDELS; j++) {
+            int64_t d = out[best] + (j < INDELS ? step[j] : -step[j - INDELS]);
+            if (d > -s->L && d < s->size) out[all++] = d;
+        }
+    }
+    qsort(out, all, sizeof(int64_t), compare_places);
+    n = 0;
+    for (int64_t i = 0; i < all; i++)
+        if (!n || out[i] != out[n - 1]) out[n++] = out[i];
+    return n;
+}

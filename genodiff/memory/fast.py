@@ -1,0 +1,74 @@
+"""A memory's table and recall in C (`kernels/native/recall*.h`), a thread to a window."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.recall import CLASSES, fill_table, recall
+from genodiff.memory.copying import Places
+from genodiff.memory.evidence import Chain, Floats
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.search import Effort, KmerTable
+from genodiff.memory.text import NONE, PAD, Codes, MemoryText
+
+
+class Asked(NamedTuple):
+    """What a recall depends on, beside the windows."""
+
+    text: MemoryText
+    table: KmerTable
+    chain: Chain
+    numbers: MemoryNumbers
+    effort: Effort
+
+
+def can_recall(chain: Chain, numbers: MemoryNumbers) -> bool:
+    """Whether the library is here and takes this chain and these classes."""
+    return is_loaded() and chain.order >= 1 and len(numbers.divergence) <= CLASSES
+
+
+def build_table_in_c(text: MemoryText, k: int) -> KmerTable:
+    """As `table.build_table`."""
+    return KmerTable(k, *fill_table(text.codes[PAD : PAD + text.size], k))
+
+
+def recall_in_c(
+    asked: Asked, windows: Codes, without: Sequence[tuple[int, int]], loci: Sequence[int]
+) -> tuple[Floats, Floats, list[tuple[Places, Places]]]:
+    """background (B, L), copy (B, L, 4) and the diagonals of each window. Raises `MemoryError`."""
+    text, table, chain, numbers, effort = asked
+    if not windows.size:
+        shape = windows.shape
+        return np.ones(shape), np.zeros((*shape, 4)), [_no_places() for _ in windows]
+    unused = CLASSES - len(numbers.divergence)
+    arrays: dict[str, NDArray[Any]] = {
+        "planes": text.planes,
+        "start": table.start,
+        "at": table.at,
+        "codes": np.minimum(windows, NONE).astype(np.uint8),
+        "without": np.array(without, np.int64),
+        "loci": np.array(loci, np.int64),
+        "next": chain.next,
+        "first": chain.first,
+        "divergence": np.array([*numbers.divergence, *[0.5] * unused]),
+        "share": np.array([*numbers.share, *[0.0] * unused]),
+        "chances": np.array([numbers.start, numbers.end, numbers.shift, effort.least_odds]),
+    }
+    _, background, copy, found = recall(
+        arrays,
+        most=effort.most,
+        size=text.size,
+        plane_bytes=text.planes.shape[1],
+        k=table.k,
+        order=chain.order,
+        scored=-1 if effort.scored is None else effort.scored,
+        wild=effort.wild,
+    )
+    return background, copy, found
+
+
+def _no_places() -> tuple[Places, Places]:
+    return np.zeros(0, np.int64), np.zeros(0, np.int64)
