@@ -15,6 +15,7 @@ alone.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -68,11 +69,20 @@ class SamplerOptions:
 class Sampler:
     """A registered sampler with what must be known of it before it runs."""
 
-    draw: Callable[[MaskedDiffusion, Denoiser, Int[Tensor, "B L"], SamplerOptions], Sampled]
+    draw: Callable[..., Sampled]  # (diffusion, denoiser, xt (B, L), options, its own settings)
     fits: tuple[Kind, ...]  # the networks that it can use
-    evaluations: Callable[[int, Float[Tensor, " S"]], float]
-    """Expected evaluations of the network for n masks, given `revealed_share` after each step."""
+    evaluations: Callable[..., float]
+    """Expected evaluations of the network for n masks, given `revealed_share` after each step and
+    the sampler's own settings."""
     uses_steps: bool  # else it takes as many steps as there are evaluations
+    remasks: bool = False  # may evaluate more often than there are masks, at most `steps` times
+    judges_tokens: bool = False  # its order looks at drawn tokens: not the denoiser's law
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """The names of its own settings, with what they are unless given."""
+        given = list(signature(self.draw).parameters.values())[4:]
+        return {one.name: one.default for one in given}
 
 
 Draws = TypeVar("Draws", bound=Callable[..., Sampled])
@@ -82,13 +92,19 @@ def sampler(
     name: str,
     *,
     fits: tuple[Kind, ...],
-    evaluations: Callable[[int, Float[Tensor, " S"]], float],
+    evaluations: Callable[..., float],
     uses_steps: bool = True,
+    remasks: bool = False,
+    judges_tokens: bool = False,
 ) -> Callable[[Draws], Draws]:
-    """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest."""
+    """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest.
+
+    Its arguments after `options` are its own settings: numbers, each with a default.
+    """
 
     def register(draw: Draws) -> Draws:
-        SAMPLERS.add(name, Sampler(draw, fits, evaluations, uses_steps))
+        made = Sampler(draw, fits, evaluations, uses_steps, remasks, judges_tokens)
+        SAMPLERS.add(name, made)
         return draw
 
     return register
