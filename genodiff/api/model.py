@@ -1,6 +1,6 @@
 """A loaded model and what it does: `genodiff.Model`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -144,6 +144,7 @@ class Model(ModelMaps):
         length: int | None = None,
         seed: int = 1,
         sampler: str | None = None,
+        sampler_options: Mapping[str, float] | None = None,
         steps: int | None = None,
         temperature: float = 1.0,
         top_p: float = 1.0,
@@ -156,14 +157,16 @@ class Model(ModelMaps):
         """`n` new sequences as strings, those that `genodiff sample` writes with the same settings.
 
         `length` is in bases, of text in tokens, and may exceed the trained length, its default.
-        `sampler` None is the objective's own. `steps` None is 256 a window. `temperature` 0 takes
+        `sampler` None is the objective's own; `sampler_options` are its own settings.
+        `steps` None is 256 a window. `temperature` 0 takes
         the likeliest base; `top_p` draws among the likeliest that hold this much probability.
         `stride` is how many new bases a window adds beyond the trained length. Only A, C, G and T
         come out unless `allow_n`. `prompt` is how each text begins. Record i depends on (`seed`, i)
         alone: `batch_size` changes the speed only. With `records`, each is a `SampledSequence`.
         Raises `UsageError` for settings that contradict one another.
         """
-        how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size)
+        options = dict(sampler_options or {})
+        how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size, options)
         tokenizer = None if self.alphabet.domain == "dna" else self.tokenizer
         found = sample_sequences(
             self._trained, tokenizer, n, how, length=length, prompt=prompt, seed=seed
@@ -176,6 +179,7 @@ class Model(ModelMaps):
         *,
         seed: int = 1,
         sampler: str | None = None,
+        sampler_options: Mapping[str, float] | None = None,
         steps: int | None = None,
         temperature: float = 1.0,
         top_p: float = 1.0,
@@ -190,7 +194,8 @@ class Model(ModelMaps):
         `genodiff sample --template` writes. Of text, gaps are `[[20]]`: 20 tokens. The settings are
         those of `sample`. With `records`, each is a `SampledSequence`.
         """
-        how = Sampling(sampler, steps, temperature, top_p, stride, False, batch_size)
+        options = dict(sampler_options or {})
+        how = Sampling(sampler, steps, temperature, top_p, stride, False, batch_size, options)
         if self.alphabet.domain == "dna":
             given = read_records(sequences, extra=_MARK)
             templates = [Template(one.name, one.description, one.sequence) for one in given]

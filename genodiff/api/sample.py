@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,6 +48,7 @@ def sample(
     only_filled: bool = False,
     prompt: str | None = None,
     sampler: str | None = None,
+    sampler_options: Mapping[str, float] | None = None,
     steps: int | None = None,
     temperature: float = 1.0,
     top_p: float = 1.0,
@@ -80,7 +81,8 @@ def sample(
     Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
     """
     check_sampler(sampler)
-    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size)
+    options = dict(sampler_options or {})
+    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size, options)
     require_positive("--n", n)
     require_positive("--length", length)
     target, partly = str(out), bed is not None or bool(region)

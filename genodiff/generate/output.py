@@ -122,6 +122,7 @@ def finish_samples(
         {
             "seed": seed,
             "sampler": how.sampler,
+            **({"sampler_options": dict(how.options)} if how.options else {}),
             "steps": count_steps(how),
             "temperature": how.temperature,
             "top_p": how.top_p,
@@ -165,6 +166,5 @@ def describe_draw(how: Sampling, nfe: int) -> str:
         "allow_n": how.allow_n,
     }
     usual = Sampling()
-    return said + "".join(
-        f" {name}={value}" for name, value in fine.items() if value != getattr(usual, name)
-    )
+    given = {name: value for name, value in fine.items() if value != getattr(usual, name)}
+    return said + "".join(f" {name}={value}" for name, value in {**given, **how.options}.items())

@@ -13,8 +13,9 @@ Texts longer than the trained window W are filled in rounds (`generate.infill.pl
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -75,6 +76,7 @@ def sample(
     stride: int | None = None,
     allow_n: bool = False,
     batch_size: int | None = None,
+    options: Mapping[str, float] | None = None,
     tick: Callable[[int], None] | None = None,
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.
@@ -86,7 +88,7 @@ def sample(
     require_positive("number of sequences", n)
     require_positive("length", length)
     size = choose_batch_size(model, length) if batch_size is None else batch_size
-    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size)
+    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size, options or {})
     drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
     return infill(model, drafts, how=how, seed=seed, tick=tick)
 
@@ -162,7 +164,7 @@ def measure_planned_workload(
     """What filling gaps takes, of texts whose windows (start, end) are known."""
     how = choose_sampler(how, model.objective)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
-    expected = SAMPLERS[str(how.sampler)].evaluations
+    expected = partial(SAMPLERS[str(how.sampler)].evaluations, **how.options)
     records = bases = windows = 0
     evaluations = 0.0
     for text, windows_of_text in planned:
@@ -227,7 +229,7 @@ class _Filler:
     ) -> None:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
         self.diffusion: MaskedDiffusion = model.diffusion
-        self.draw = model.objective.samplers[str(how.sampler)].draw
+        self.draw = partial(model.objective.samplers[str(how.sampler)].draw, **how.options)
         if how.allow_n:
             extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
             self.diffusion = replace(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -35,7 +36,8 @@ class Sampling:
     `sampler` None means the objective's own first. `steps` None means 256 per window; evaluations
     never exceed the number of masks, whatever the steps. `temperature` 0 takes the likeliest base.
     `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
-    means as many windows as keep the device busy; it changes the speed only.
+    means as many windows as keep the device busy; it changes the speed only. `options` are the
+    sampler's own settings by name; those that are not given are its defaults.
     """
 
     sampler: str | None = None
@@ -45,6 +47,7 @@ class Sampling:
     stride: int | None = None
     allow_n: bool = False
     batch_size: int | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.sampler is not None and self.sampler not in SAMPLERS.list_names():
@@ -66,6 +69,11 @@ class Sampling:
                 f"steps {self.steps:,} are more than {MOST_STEPS:,}",
                 fix="give as many as there are bases",
             )
+        for name, value in self.options.items():
+            if not math.isfinite(value):
+                raise UsageError(
+                    f"{name} = {value} is not a finite number", fix="give a number such as 0.1"
+                )
         require_positive("stride", self.stride)
         require_positive("batch size", self.batch_size)
 
@@ -74,12 +82,17 @@ def choose_sampler(how: Sampling | None, objective: Objective) -> Sampling:
     """`how` with its sampler named. Raises `UsageError` for one that does not fit the objective."""
     how, known = how or Sampling(), objective.samplers
     if how.sampler is None:
-        return replace(how, sampler=next(iter(known)))
+        how = replace(how, sampler=next(iter(known)))
     if how.sampler not in known:
         raise UsageError(
             f"sampler '{how.sampler}' does not go with objective {objective.name}",
             fix=f"choose {', '.join(known)}",
         )
+    own = list(known[str(how.sampler)].settings)
+    for name in how.options:
+        if name not in own:
+            fix = did_you_mean(name, own) if own else "leave --sampler-option out"
+            raise UsageError(f"sampler '{how.sampler}' has no setting '{name}'", fix=fix)
     return how
 
 

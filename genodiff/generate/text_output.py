@@ -213,6 +213,7 @@ def write_texts(
             "domain": TEXT.name,
             "seed": seed,
             "sampler": how.sampler,
+            **({"sampler_options": dict(how.options)} if how.options else {}),
             "steps": count_steps(how),
             "temperature": how.temperature,
             "top_p": how.top_p,

@@ -26,6 +26,18 @@ def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
     return "auto" if tokens[0].value == "auto" else convert_whole_number(kind, tokens)
 
 
+def _read_options(given: Sequence[str]) -> dict[str, float]:
+    found = {}
+    for one in given:
+        name, _, value = one.partition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            what = f"--sampler-option {one!r} is not NAME=NUMBER"
+            raise UsageError(what, fix="write it as eta=0.1") from None
+    return found
+
+
 def sample(
     run: OptionalModelPath = None,
     *,
@@ -78,6 +90,14 @@ def sample(
     prompt: Annotated[str | None, Parameter(help="Of text: how each sample begins.")] = None,
     sampler: Annotated[
         str | None, Parameter(help=f"{', '.join(list_samplers())} [the objective's own].")
+    ] = None,
+    sampler_option: Annotated[
+        list[str] | None,
+        Parameter(
+            name=["--sampler-option"],
+            help="A setting of the sampler, as eta=0.1; may be given several times.",
+            negative="",
+        ),
     ] = None,
     steps: Annotated[
         int | Literal["auto"],
@@ -161,6 +181,7 @@ def sample(
             only_filled=only_filled,
             prompt=prompt,
             sampler=sampler,
+            sampler_options=_read_options(sampler_option or ()),
             steps=None if steps == "auto" else steps,
             temperature=temperature,
             top_p=top_p,

@@ -1,0 +1,58 @@
+"""`--sampler-option`: settings of a sampler, from the command line to header and sidecar."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from genodiff.io.fasta import read_fasta
+from tests.cli.conftest import Command
+
+
+def test_a_setting_reaches_the_sampler_its_header_and_the_sidecar(
+    run: Path, sample: Command, here: Path
+) -> None:
+    words = ["--checkpoint", run, "--n", 3, "--length", 40, "--sampler", "entropy-bounded"]
+    for name, bound in (("one.fa", 0), ("all.fa", 1000)):
+        code, _, err = sample(*words, "--fasta", name, "--sampler-option", f"bound={bound}")
+        assert code == 0, err
+    one, every = (json.loads((here / f"{name}.fa.json").read_text()) for name in ("one", "all"))
+    assert [entry["nfe"] for entry in one["records"]] == [40] * 3
+    assert [entry["nfe"] for entry in every["records"]] == [1] * 3
+    assert every["sampler_options"] == {"bound": 1000.0}
+    assert "bound=1000.0" in next(iter(read_fasta(here / "all.fa"))).description
+
+
+@pytest.mark.parametrize(
+    ("sampler", "given", "said"),
+    [
+        ("remdm-cap", "etta=0.1", "eta"),
+        ("ancestral", "eta=0.1", "leave --sampler-option out"),
+        ("remdm-cap", "eta=2", "between 0 and 1"),
+        ("remdm-cap", "eta", "NAME=NUMBER"),
+        ("remdm-cap", "eta=much", "NAME=NUMBER"),
+        ("entropy-bounded", "bound=inf", "finite"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
+    run: Path, sample: Command, here: Path, sampler: str, given: str, said: str
+) -> None:
+    words = ["--checkpoint", run, "--fasta", "out.fa", "--n", 1, "--length", 20]
+    code, _, err = sample(*words, "--sampler", sampler, "--sampler-option", given)
+    assert code == 2
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("sampler", ["remdm-cap", "remdm-loop", "p2", "strand-symmetric"])
+def test_the_bytes_do_not_depend_on_the_batch_size(
+    run: Path, sample: Command, here: Path, sampler: str
+) -> None:
+    words = ["--checkpoint", run, "--n", 6, "--length", 70, "--steps", 8, "--sampler", sampler]
+    found = []
+    for size in (1, 4):
+        code, _, err = sample(*words, "--fasta", f"{size}.fa", "--batch-size", size)
+        assert code == 0, err
+        found.append((here / f"{size}.fa").read_bytes())
+    assert found[0] == found[1]
