@@ -47,6 +47,7 @@ _DOOR = {
     "score_variants": "genodiff.api.score",
     "scorecard": "genodiff.api.scorecard",
     "substitution_effect": "genodiff.api.effects",
+    "tracks": "genodiff.api.tracks",
     "train": "genodiff.api.train",
     "train_tokenizer": "genodiff.api.data",
 }
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from genodiff.api.score import score as score
     from genodiff.api.score import score_variants as score_variants
     from genodiff.api.scorecard import scorecard as scorecard
+    from genodiff.api.tracks import tracks as tracks
     from genodiff.api.train import train as train
 
 

@@ -28,7 +28,7 @@ GROUND = {
     "constraints",
 }  # fmt: skip
 OPTIONAL = {
-    "tokenizers", "triton", "zarr", "optuna", "pysam",
+    "tokenizers", "triton", "zarr", "optuna", "pyBigWig", "pysam",
     "mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda",
     "tensorboard", "wandb",
 }  # fmt: skip

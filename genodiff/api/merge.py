@@ -9,21 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 from genodiff import __version__
 from genodiff.errors import UsageError
-from genodiff.io.target import check_new_folder, check_target, describe_file, is_stream, set_aside
+from genodiff.io.target import (
+    check_new_folder,
+    check_target,
+    describe_file,
+    is_stream,
+    read_json_object,
+    set_aside,
+)
+from genodiff.scoring.track_format import HOLDS
 
 if TYPE_CHECKING:
     from genodiff.scoring.variant_merge import ScoreShard
 
 
 def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False) -> dict[str, Any]:
-    """Write the shards of `score`, `embed` or `eval` as one file; what its sidecar says.
+    """Write the shards of `score`, `embed`, `eval` or `tracks` as one; what its sidecar says.
 
     `out` has the bytes of a run without shards. `shards` may stand in any order; each has its
     sidecar beside it. "-" is stdout, for text. Of an evaluation `out` is JSON, it is added to
-    RUN/eval.json too, and it is what is returned. Raises `DataError` where one is missing, of
-    another request, or was changed; `UsageError`, `MachineError`.
+    RUN/eval.json too, and it is what is returned. Of tracks it is a folder. Raises
+    `DataError` where one is missing, of another request, or was changed; `UsageError`,
+    `MachineError`.
     """
     target = str(out)
+    if _are_tracks(shards):
+        from genodiff.api.track_output import merge_tracks
+        from genodiff.scoring.variant_merge import open_shards
+
+        return merge_tracks(open_shards(shards), target, force=force)
     if not target.endswith(".zarr"):
         check_target(target, force=force, inputs=shards)
     if not is_stream(target):
@@ -77,6 +91,11 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
         told["file"] = file
         atomic.write_json(f"{target}.json", told)
     return told
+
+
+def _are_tracks(shards: Sequence[str | Path]) -> bool:
+    """Whether the first shard is one of `genodiff tracks`."""
+    return any(read_json_object(f"{one}.json").get("holds") == HOLDS for one in shards[:1])
 
 
 def _merge_embeddings(parts: list[ScoreShard], target: str, force: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The maps of a model in memory: `m.ism` and `m.dependencies`."""
+"""The maps of a model in memory: `m.ism`, `m.dependencies` and `m.tracks`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from genodiff.api.sequences import is_single
 
 if TYPE_CHECKING:
     from genodiff.scoring.map_files import PairMap
+    from genodiff.scoring.track_values import BaseTracks
 
 
 class ModelMaps:
-    """What `genodiff ism` and `genodiff dependencies` write, as arrays."""
+    """What `genodiff ism`, `genodiff dependencies` and `genodiff tracks` write, as arrays."""
 
     def ism(
         self,
@@ -75,6 +76,35 @@ class ModelMaps:
         found: list[PairMap] = map_dependencies(
             self, sequences, bed=bed, region=region, every=every, exact=exact,  # type: ignore[arg-type]
             context=context, unit=unit, batch_size=batch_size,
+        )  # fmt: skip
+        single = is_single(sequences, b"") and bed is None and not region
+        return found[0] if single else found
+
+    def tracks(
+        self,
+        sequences: Any,
+        *,
+        bed: str | Path | None = None,
+        region: Sequence[str] = (),
+        every: int | None = None,
+        context: int | None = None,
+        batch_size: int = 8,
+    ) -> Any:
+        """What the model says of each base of a sequence given all others.
+
+        The tracks of L bases have `p` (L, 4), float32, the chances of A, C, G and T; `logo` (L, 4),
+        the heights p times information; and `entropy`, `information` and `surprisal` (L,), in bits.
+        `letters` are those of the reference. N has NaN.
+
+        Each base is masked by itself: L evaluations. `every=m` masks every m-th base of a tile at
+        once, which is quicker and not exact. One sequence gives one object, several a list; regions
+        as in `ism`. Raises `UsageError` for a model of text.
+        """
+        from genodiff.api.tracks import map_tracks
+
+        found: list[BaseTracks] = map_tracks(
+            self, sequences, bed=bed, region=region, every=every,  # type: ignore[arg-type]
+            context=context, batch_size=batch_size,
         )  # fmt: skip
         single = is_single(sequences, b"") and bed is None and not region
         return found[0] if single else found

@@ -141,13 +141,13 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
 
 @contextmanager
 def atomic_directory(
-    path: str | Path, *, exist_ok: bool = False, aside: bool = False
+    path: str | Path, *, exist_ok: bool = False, aside: bool = False, replace: bool = False
 ) -> Iterator[Path]:
     """A folder to fill: named `path`, synced, when the block ends well, removed when it raises.
 
     Where `path` already exists, the error is `MachineError`; with `exist_ok` the older folder stays
     and the new one is dropped, which is right where the name is a fingerprint of the content. With
-    `aside` the older one is renamed.
+    `aside` the older one is renamed; with `replace` it is removed when the new one is there.
     """
     target = Path(os.path.realpath(path))
     temporary = _temporary(target)
@@ -174,10 +174,12 @@ def atomic_directory(
             crash_point()
             # os.rename would put a new folder over an old empty one; to the caller that is the same
             # as no folder.
-            if aside:
-                set_aside(target)
+            old = set_aside(target) if aside or replace else None
             os.rename(temporary, target)
             _sync_folder(target.parent)
+            if replace and old is not None:
+                crash_point()
+                shutil.rmtree(old, ignore_errors=True)
         except OSError as fault:
             if fault.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and os.path.lexists(
                 target

@@ -31,6 +31,7 @@ _OPTIONAL = {
     "wandb": "train --logger wandb",
     "transformers": "genodiff.hf",
     "pysam": "genodiff score: BCF, and indexes of .vcf.gz",
+    "pyBigWig": "genodiff tracks: bigWig",
     "mamba-ssm": "the published CUDA scan",
     "causal-conv1d": "its CUDA convolution",
 }

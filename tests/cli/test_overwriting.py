@@ -126,6 +126,12 @@ def _dependencies(run: Path, here: Path) -> Scene:
     return ["dependencies", "--model", run, "--fasta", "in.fa", "-o", "o.html"], here / "o.html"
 
 
+def _tracks(run: Path, here: Path) -> Scene:
+    (here / "in.fa").write_text(">a\nACGTAC\n")
+    words = ["tracks", "--model", run, "--fasta", "in.fa", "-o", "mine", "--threads", 1]
+    return words, here / "mine" / "hub.txt"
+
+
 def _suite(name: str) -> Callable[[Path, Path], Scene]:
     def scene(run: Path, here: Path) -> Scene:
         return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
@@ -149,6 +155,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "merge": _merge,
     "ism": _ism,
     "dependencies": _dependencies,
+    "tracks": _tracks,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},

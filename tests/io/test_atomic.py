@@ -249,3 +249,16 @@ def test_the_first_fault_is_the_one_that_is_told() -> None:
 
     with pytest.raises(RuntimeError, match="first"):
         two_faults()
+
+
+def test_a_replaced_folder_goes_when_the_new_one_is_there(tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    for number in (1, 2):
+        with atomic.atomic_directory(out, replace=True) as folder:
+            (folder / f"{number}").touch()
+            assert out.exists() == (number == 2)
+    assert [one.name for one in out.iterdir()] == ["2"]
+    with pytest.raises(ZeroDivisionError), atomic.atomic_directory(out, replace=True):
+        raise ZeroDivisionError
+    assert [one.name for one in tmp_path.iterdir()] == ["o"]
+    assert [one.name for one in out.iterdir()] == ["2"]

@@ -1,7 +1,7 @@
 """Put the outputs of `--shard i/n` together: the bytes of a run without shards.
 
-They are of `genodiff score`, `embed` or `eval`. An evaluation is written as JSON, and added to
-RUN/eval.json.
+They are of `genodiff score`, `embed`, `eval` or `tracks`. An evaluation is written as JSON, and
+added to RUN/eval.json. Tracks become a folder.
 """
 
 import json as json_module
@@ -23,7 +23,9 @@ def merge(
     ] = None,
     *,
     out: Annotated[
-        str, OUTPUT, Parameter(help="File to write, of the shards' format; - for stdout.")
+        str,
+        OUTPUT,
+        Parameter(help="File to write, of the shards' format, - for stdout; of tracks a folder."),
     ],
     json: Json = False,
     force: Force = False,
@@ -37,5 +39,5 @@ def merge(
         told = merge_shards(shards or [], out=out, force=force)
     if json:
         print(json_module.dumps(told))
-    noun = "records" if "records" in told else "windows"
+    noun = next(one for one in ("records", "windows", "bases") if one in told)
     _log.info("%s: %s %s of %d shards", out, f"{told[noun]:,}", noun, len(shards or []))

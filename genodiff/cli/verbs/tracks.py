@@ -1,0 +1,126 @@
+"""Tracks of a genome: what a model says of each base, as bigWig, track hub, table or page.
+
+They are p(A), p(C), p(G) and p(T) given all other bases, a logo, entropy, information, and the
+surprisal of the reference. A base that was not read, or is N, has no value. The same command goes
+on where an interrupted one was.
+"""
+
+import json as json_module
+import logging
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from genodiff.api.tracks import NO_EMAIL
+from genodiff.api.tracks import tracks as write_tracks
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    Json,
+    ModelPath,
+    Plan,
+    convert_whole_number,
+    stop_on_sigterm,
+)
+from genodiff.cli.map_flags import Fresh, MapBed, MapContext, MapRegions, WindowBatch
+from genodiff.io.progress import format_duration
+
+_log = logging.getLogger("genodiff")
+
+
+def tracks(
+    run: ModelPath,
+    *,
+    fasta: Annotated[
+        str, Parameter(help="FASTA file; all of it is read unless --region or --bed says so.")
+    ],
+    out: Annotated[
+        str, OUTPUT, Parameter(help="Folder to write; with --shard a .npy file of the part.")
+    ],
+    region: MapRegions = None,
+    bed: MapBed = None,
+    format: Annotated[
+        list[Literal["bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "html"]] | None,
+        Parameter(
+            help="bigwig comes with a track hub; may be given several times [bigwig, and html up "
+            "to 100,000 bases].",
+            negative="",
+        ),
+    ] = None,
+    every: Annotated[
+        int | None,
+        Parameter(
+            converter=convert_whole_number,
+            help="Mask bases so far apart at once: quicker, not exact (default: each by itself).",
+        ),
+    ] = None,
+    context: MapContext = None,
+    genome: Annotated[
+        str | None,
+        Parameter(
+            help="UCSC's name of the genome, such as hg38, for the hub (default: the hub brings "
+            "the sequence)."
+        ),
+    ] = None,
+    email: Annotated[str, Parameter(help="Address that stands in the hub.")] = NO_EMAIL,
+    batch_size: WindowBatch = 8,
+    shard: Annotated[
+        str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
+    ] = None,
+    fresh: Fresh = False,
+    json: Json = False,
+    plan: Plan = False,
+    force: Force = False,
+    common: Common = Common(),
+) -> None:
+    """Write the tracks of a genome, or of regions of it."""
+    common.prepare()
+    with stop_on_sigterm():
+        told = write_tracks(
+            run,
+            Path(fasta),  # a string of DNA letters would be a sequence
+            out=out,
+            bed=bed,
+            region=region or (),
+            formats=format,
+            every=every,
+            context=context,
+            genome=genome,
+            email=email,
+            batch_size=batch_size,
+            shard=shard,
+            device=common.device,
+            plan=plan,
+            fresh=fresh,
+            force=force,
+        )
+    if json:
+        print(json_module.dumps(told))
+    elif plan:
+        width = max(map(len, told))
+        print("\n".join(f"{key:<{width}} {_say(value)}" for key, value in told.items()))
+    if not plan:
+        _log.info("%s: %s", out, describe_tracks(told))
+
+
+def describe_tracks(told: dict[str, Any]) -> str:
+    """What was written, in a line."""
+    spans = len(told["intervals"])
+    parts = [f"{told['bases']:,} bases of {spans:,} interval{'s' * (spans > 1)}"]
+    if "read" in told:
+        parts.append(f"{told['read']:,} read")
+        parts.append(f"{told['mean_information_bits']:.4f} bits of information a base")
+    company = told.get("company")
+    if company:
+        median, worst = company["bits"]
+        parts.append(
+            f"--every {told['every']} moves information by {median:.2g} bits (median, at most "
+            f"{worst:.2g} at {company['sites']} bases)"
+        )
+    return ", ".join([*parts, f"in {format_duration(told['seconds'])}"])
+
+
+def _say(value: Any) -> str:
+    return " ".join(value) if isinstance(value, list) else f"{value:,}"

@@ -1,0 +1,70 @@
+"""The page of tracks: a region as logo, information, entropy and surprisal, to move about in.
+
+The page draws on canvases from the chances that it holds, so that any part can be seen at any size.
+It asks the network for nothing.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from genodiff import __version__
+from genodiff.reports.logo import GLYPHS
+from genodiff.reports.map_page import encode_numbers
+from genodiff.reports.template import render_template
+from genodiff.scoring.track_values import BaseTracks
+
+
+def render_track_page(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> str:
+    """A page of all `regions`; `told` is what the sidecar says of the model and how it read."""
+    data = {
+        "glyphs": GLYPHS,
+        "regions": [
+            {
+                "contig": one.contig,
+                "start": one.start + 1,
+                "letters": one.letters,
+                "p": encode_numbers(np.ascontiguousarray(one.p, "<f4")),
+            }
+            for one in regions
+        ],
+    }
+    # "<" would end the script early
+    text = json.dumps(data).replace("<", "\\u003c")
+    return render_template(
+        "tracks.html.jinja",
+        {
+            "version": __version__,
+            "name": _label(regions[0]) if len(regions) == 1 else f"{len(regions):,} regions",
+            "labels": [_label(one) for one in regions],
+            "facts": _list_facts(regions, told),
+            "data": Markup(text),
+        },
+    )
+
+
+def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[tuple[str, str]]:
+    bases = sum(len(one.letters) for one in regions)
+    every = told.get("every")
+    facts = [
+        ("model", f"{told['model']} ({told['checkpoint']})"),
+        ("bases", f"{bases:,}, of which {sum(int(one.known.sum()) for one in regions):,} read"),
+        ("bases of a window", f"{told['context']:,}"),
+        ("masked", f"every {every} bases at once" if every else "each base by itself"),
+    ]
+    company = told.get("company")
+    if company:
+        (median, worst), sites = company["bits"], company["sites"]
+        text = (
+            f"at {sites} bases information moves by {median:.3g} bits in the middle and "
+            f"{worst:.3g} at most"
+        )
+        facts.append(("what masking several at once changes", text))
+    return facts
+
+
+def _label(one: BaseTracks) -> str:
+    return f"{one.contig}:{one.start + 1:,}-{one.end:,}"

@@ -1,0 +1,262 @@
+"""`genodiff tracks` from outside."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import genodiff
+from genodiff.scoring.row_journal import RowJournal
+from tests.commands import command
+from tests.hub_check import check_hub
+
+LETTERS = "ACGTTGCANNGATTACAGGCCTATC" * 6
+PLACES = ("--region", "chr1:5-20", "--region", "chr1:90-140", "--region", "chr2")
+FORMATS = ("bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "html")
+ALL = tuple(word for one in FORMATS for word in ("--format", one))
+Caps = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\nGGATC\n>n\nNNNNNN\n")
+    (tmp_path / "empty.bed").write_text("# nothing\n")
+    (tmp_path / "far.bed").write_text("chr1\t10\t2000\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(run: Path, out: str, *more: object) -> list[object]:
+    return ["tracks", run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
+
+
+def read_folder(folder: Path) -> dict[str, bytes]:
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.name != "tracks.json"}
+
+
+def test_a_folder_has_all_formats_a_hub_and_its_provenance(
+    run: Path, case: Path, capsys: Caps
+) -> None:
+    code, out, err = command(capsys, *words(run, "o", *PLACES, *ALL, "--json"))
+    assert code == 0, err
+    told = json.loads(out)
+    assert told == json.loads((case / "o" / "tracks.json").read_text())
+    assert told["intervals"] == [["chr1", 4, 20], ["chr1", 89, 140], ["chr2", 0, 5]]
+    assert (told["bases"], told["read"]) == (72, 72 - LETTERS[4:20].count("N")
+                                             - LETTERS[89:140].count("N"))  # fmt: skip
+    assert {*told["files"], "tracks.json"} == {one.name for one in (case / "o").iterdir()}
+    assert not (case / "o.partial").exists()
+    check_hub(case / "o")
+    model = genodiff.load(run, device="cpu")
+    arrays = np.load(case / "o" / "tracks.npz")
+    found = model.tracks(Path("ref.fa"), region=["chr1:5-20", "chr1:90-140", "chr2"])
+    assert np.array_equal(np.concatenate([one.p for one in found]), arrays["p"], equal_nan=True)
+    one = model.tracks("GGATC")
+    assert one.p.tobytes() == found[2].p.tobytes()
+    assert one.letters == "GGATC"
+    page = (case / "o" / "tracks.html").read_text()
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_what_was_read_is_what_ism_scores(run: Path, case: Path) -> None:
+    """A contig that fits into one window is read in the same window by both."""
+    model = genodiff.load(run, device="cpu")
+    letters = "GGATCATTAC"
+    logs = np.log(model.tracks(letters).p.astype(np.float64).T)
+    column = ["ACGT".index(one) for one in letters]
+    wanted = logs - logs[column, range(len(letters))]
+    assert model.ism(letters) == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_same_command_again_replaces_its_own_folder_and_no_other(
+    run: Path, case: Path, capsys: Caps
+) -> None:
+    place = ("--region", "chr2", "--format", "npz")
+    assert command(capsys, *words(run, "o", *place))[0] == 0
+    first = read_folder(case / "o")
+    assert command(capsys, *words(run, "o", *place))[0] == 0
+    assert read_folder(case / "o") == first
+    assert not (case / "o.1").exists()
+    (case / "o" / "notes.txt").write_text("mine")
+    code, _, err = command(capsys, *words(run, "o", *place))
+    assert (code, err.count("\n"), "--force" in err) == (2, 1, True)
+    assert command(capsys, *words(run, "o", *place, "--force"))[0] == 0
+    assert (case / "o.1" / "notes.txt").read_text() == "mine"
+    assert read_folder(case / "o") == first
+
+
+def stop_after(number: int, patch: pytest.MonkeyPatch) -> None:
+    append = RowJournal.append
+
+    def stop(journal: RowJournal, row: bytes) -> None:
+        if journal.kept == number:
+            raise KeyboardInterrupt
+        append(journal, row)
+
+    patch.setattr(RowJournal, "append", stop)
+
+
+def test_a_broken_run_goes_on_to_the_same_bytes(
+    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command(capsys, *words(run, "whole", *PLACES, *ALL))[0] == 0
+    with monkeypatch.context() as patch:
+        stop_after(2, patch)
+        code, _, err = command(capsys, *words(run, "o", *PLACES, *ALL))
+    assert code == 130, err
+    assert not (case / "o").exists()
+    with (case / "o.partial").open("ab") as file:
+        file.write(b"a torn row")
+    code, _, err = command(capsys, *words(run, "o", "--region", "chr2"))
+    assert (code, "another request" in err) == (2, True)
+    read = []
+    with monkeypatch.context() as patch:
+        append = RowJournal.append
+        patch.setattr(
+            RowJournal, "append", lambda self, row: (read.append(row), append(self, row))[1]
+        )
+        code, _, err = command(capsys, *words(run, "o", *PLACES, *ALL))
+    assert (code, "goes on after 2 pieces" in err) == (0, True), err
+    whole = json.loads((case / "whole" / "tracks.json").read_text())
+    assert sum(map(len, read)) < 16 * whole["bases"]
+    assert read_folder(case / "o") == read_folder(case / "whole")
+    assert not (case / "o.partial").exists()
+
+
+def test_shards_in_any_order_are_the_bytes_of_one_run(
+    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = (*PLACES, *ALL, "--every", 4, "--context", 32)
+    assert command(capsys, *words(run, "whole", *more))[0] == 0
+    for number in (1, 2, 3):
+        out = f"p{number}.npy"
+        if number == 2:
+            with monkeypatch.context() as patch:
+                stop_after(1, patch)
+                assert command(capsys, *words(run, out, *more, "--shard", "2/3"))[0] == 130
+            assert not (case / out).exists()
+        code, _, err = command(capsys, *words(run, out, *more, "--shard", f"{number}/3"))
+        assert code == 0, err
+    code, out, err = command(capsys, "merge", "p3.npy", "p1.npy", "p2.npy", "-o", "o", "--json")
+    assert code == 0, err
+    assert read_folder(case / "o") == read_folder(case / "whole")
+    told = json.loads(out)
+    assert told["company"] == json.loads((case / "whole" / "tracks.json").read_text())["company"]
+    assert told["company"]["sites"] > 0
+    for given, said in (
+        (("p1.npy", "p2.npy"), "missing"),
+        (("p1.npy", "p1.npy", "p2.npy"), "missing"),
+    ):
+        code, _, err = command(capsys, "merge", *given, "-o", "o2")
+        assert (code, err.count("\n"), said in err) == (3, 1, True)
+    three = ("p1.npy", "p2.npy", "p3.npy")
+    (case / "o" / "notes.txt").write_text("mine")
+    assert command(capsys, "merge", *three, "-o", "o")[0] == 2
+    with (case / "ref.fa").open("a") as file:
+        file.write(">more\nA\n")
+    code, _, err = command(capsys, "merge", *three, "-o", "o2")
+    assert (code, "not the genome" in err) == (3, True)
+    np.save("p2.npy", np.zeros((3, 4), np.float32))
+    assert command(capsys, "merge", *three, "-o", "o2")[0] == 3
+    assert not (case / "o2").exists()
+
+
+def test_the_hub_of_a_named_genome_brings_no_sequence(run: Path, case: Path, capsys: Caps) -> None:
+    more = ("--region", "chr2", "--genome", "sacCer3", "--email", "me@lab.org")
+    assert command(capsys, *words(run, "o", *more))[0] == 0
+    check_hub(case / "o")
+    assert (case / "o" / "genomes.txt").read_text() == "genome sacCer3\ntrackDb trackDb.txt\n"
+    assert "email me@lab.org\n" in (case / "o" / "hub.txt").read_text()
+    assert not list((case / "o").glob("*.2bit"))
+
+
+def test_a_plan_counts_and_writes_nothing(run: Path, case: Path, capsys: Caps) -> None:
+    before = sorted(case.iterdir())
+    code, out, err = command(capsys, *words(run, "o", "--plan", "--json"))
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["bases"], told["evaluations"]) == (161, 161)
+    assert told["journal_bytes"] == 16 * 161
+    assert command(capsys, *words(run, "o", "--plan"))[0] == 0
+    code, out, _ = command(capsys, *words(run, "o", "--plan", "--json", "--every", 8))
+    assert json.loads(out)["evaluations"] < 161
+    assert sorted(case.iterdir()) == before
+    assert command(capsys, *words(run, "o"))[0] == 0
+    assert sorted(told["files"]) == sorted(f"o/{one.name}" for one in (case / "o").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("out", "more", "code", "said"),
+    [
+        ("o", ("--region", "chr3:1-5"), 2, "chr3"),
+        ("o", ("--region", "chr1:100-900"), 2, "past the end"),
+        ("o", ("--region", "n"), 3, "A, C, G or T"),
+        ("o", ("--bed", "empty.bed"), 3, "empty.bed"),
+        ("o", ("--bed", "far.bed"), 3, "line 1"),
+        ("o", ("--bed", "far.bed", "--region", "chr1"), 2, "exclude"),
+        ("o", ("--every", 1), 2, "below 2"),
+        ("o", ("--context", 4), 2, "below 8"),
+        ("o", ("--genome", "my genome"), 2, "--genome"),
+        ("o", ("--email", "nobody"), 2, "--email"),
+        ("o", ("--shard", "4/3"), 2, "--shard"),
+        ("o", ("--shard", "1/3"), 2, ".npy"),
+        ("o.npy", ("--region", "chr2", "--shard", "1/9"), 2, "none of 1"),
+        ("o.bw", (), 2, "folder"),
+        ("-", (), 2, "folder"),
+        ("ref.fa", (), 2, "--force"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    out: str, more: tuple[object, ...], code: int, said: str, run: Path, case: Path, capsys: Caps
+) -> None:
+    before = {one: one.read_bytes() for one in case.iterdir()}
+    found, printed, err = command(capsys, *words(run, out, *more, "-q"))
+    assert (found, printed, err.count("\n")) == (code, "", 1), err
+    assert said in err
+    assert {one: one.read_bytes() for one in case.iterdir()} == before
+
+
+def test_without_pybigwig_a_line_says_what_to_install(
+    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyBigWig", None)
+    place = ("--region", "chr2")
+    code, _, err = command(capsys, *words(run, "o", *place))
+    assert (code, err.count("\n")) == (5, 1)
+    assert "genodiff[tracks]" in err
+    assert not (case / "o").exists()
+    assert not (case / "o.partial").exists()
+    assert command(capsys, *words(run, "o", *place, "--format", "bedgraph"))[0] == 0
+
+
+def test_a_model_of_text_is_refused(text_run: Path, case: Path, capsys: Caps) -> None:
+    code, _, err = command(capsys, *words(text_run, "o"))
+    assert (code, err.count("\n"), "DNA" in err) == (2, 1, True)
+
+
+def test_a_folder_is_whole_or_not_there(
+    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from genodiff.scoring import track_files
+
+    place = ("--region", "chr2", "--format", "npz")
+    assert command(capsys, *words(run, "o", *place))[0] == 0
+    first = read_folder(case / "o")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(track_files, "write_npz", fail)
+        code, _, err = command(capsys, *words(run, "o", *place))
+    assert (code, "No space left" in err) == (5, True)
+    assert read_folder(case / "o") == first
+    assert (case / "o.partial").exists()
+    shutil.rmtree(case / "o")
+    code, _, err = command(capsys, *words(run, "o", *place))
+    assert (code, "goes on" in err) == (0, True)
+    assert read_folder(case / "o") == first
