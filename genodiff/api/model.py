@@ -335,6 +335,7 @@ class Model(ModelMaps):
         unit: Literal["nats", "bits"] = "nats",
         region: Sequence[str] = (),
         background: int | str = "off",
+        haplotypes: bool = False,
         seed: int = 1,
         batch_size: int = 8,
     ) -> pl.DataFrame:
@@ -349,6 +350,8 @@ class Model(ModelMaps):
         context as well, and flags what moves. `exact` gives every SNV an evaluation of its own.
         `region` (chr1:1,000-2,000) takes the variants there alone. `background`, "on" or a number,
         ranks each score among so many random variants of the genome: percentile, z and phred.
+        `haplotypes` scores the phased variants of one copy (GT, PS) together too: the column of
+        this name has a row for each copy that carries the ALT.
         Raises `UsageError` for a model of text, `DataError` for variants of another genome.
         """
         return make_score_frame(
@@ -364,6 +367,7 @@ class Model(ModelMaps):
             seed=seed,
             batch_size=batch_size,
             background=background,
+            haplotypes=haplotypes,
         )
 
 

@@ -6,6 +6,7 @@ import logging
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from genodiff.scoring.scored_variants import ScoreFound
     from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import ScoreOptions
+
+    Variants = Allele | Sequence[Allele]
 
 Method = Literal["auto", "llr", "chain", "nelbo"]
 Unit = Literal["nats", "bits"]
@@ -74,6 +77,7 @@ def score(
     shard: str | None = None,
     allow_mismatches: bool = False,
     background: int | str = "off",
+    haplotypes: bool = False,
     seed: int = 1,
     device: str = "auto",
     json: bool = False,
@@ -94,7 +98,7 @@ def score(
     kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh` starts
     anew. With `plan` nothing is computed, and counts are returned. `background`, a number of random
     variants or "on", ranks each score among those of random variants of the genome, which are kept
-    in the cache folder.
+    in the cache folder. `haplotypes` scores the phased variants of one copy (GT, PS) together too.
 
     A file most of whose records do not fit the genome is refused. Where some do not, `out` is
     written whole, they are marked in it, and `DataError` is raised at the end, unless
@@ -132,16 +136,21 @@ def score(
         work = VariantRun(source, genome, region, part)
         if not allow_mismatches:
             work.refuse_other_genome()
-        if plan:
-            return describe_plan(work, target, method, places)
+        if haplotypes:
+            work.require_samples()
         from genodiff.api.load import load
 
+        if plan:
+            joint = None
+            if haplotypes:  # how far they reach follows from the window
+                joint = _ask_haplotypes(work, load(run).trained, context, method)
+            return describe_plan(work, target, method, places, joint)
         model = load(run, device=device)
         told = _write(
             model, work, target, device=device, json=json, fresh=fresh, force=force,
             unit=unit, region=region, run=run, fasta=fasta, variants=variants,
             method=method, se=se, context=context, exact=exact, batch_size=batch_size, seed=seed,
-            places=places,
+            places=places, haplotypes=haplotypes,
         )  # fmt: skip
         from genodiff.io.variant_check import explain_contradictions
 
@@ -184,12 +193,13 @@ def make_score_frame(
     seed: int,
     batch_size: int,
     background: int | str = "off",
+    haplotypes: bool = False,
 ) -> pl.DataFrame:
     """What `genodiff.Model.score_variants` gives."""
     check_score_options(method, unit, se, context, batch_size)
     from genodiff.io.faidx import Genome
     from genodiff.scoring.background import parse_background
-    from genodiff.scoring.scored_variants import score_records
+    from genodiff.scoring.scored_variants import AltScore, score_records
     from genodiff.scoring.variant_output import make_frame
     from genodiff.scoring.variant_run import VariantRun
 
@@ -198,18 +208,30 @@ def make_score_frame(
     with Genome(fasta) as genome, _open_any(variants) as source:
         work = VariantRun(source, genome, region, None)
         work.refuse_other_genome()
+        if haplotypes:
+            _ask_haplotypes(work, model, context, method)
 
-        def ask(alleles: Iterable[Allele]) -> Iterator[ScoreFound]:
+        def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
             return _score_alleles(model, genome, alleles, options)
 
         drawn = None if places is None else prepare_background(work, model, options, places, ask)
-        scores = score_records(work.records(), genome, ask)
-        rows = zip(work.records(), scores, strict=True)
-        return make_frame(rows, genome, unit, drawn.rank if drawn else None)
+        own = score_records(work.records(), genome, ask)
+        joint = (AltScore.of(one) for one in ask(work.joint_alleles()))
+        rows = work.join_scores(own, joint)
+        return make_frame(rows, genome, unit, drawn.rank if drawn else None, work.samples)
+
+
+def _ask_haplotypes(
+    work: VariantRun, model: TrainedModel, context: int | str | None, method: str
+) -> tuple[Counter[str], int]:
+    from genodiff.scoring.haplotype_scores import find_span
+
+    width = model.config.data.seq_len if context in (None, _TWICE) else int(context)
+    return work.ask_haplotypes(find_span(width), method)
 
 
 def _score_alleles(
-    model: TrainedModel, genome: Genome, alleles: Iterable[Allele], options: ScoreOptions
+    model: TrainedModel, genome: Genome, alleles: Iterable[Variants], options: ScoreOptions
 ) -> Iterator[ScoreFound]:
     from genodiff.scoring.variant_scores import score_alleles
 
@@ -271,6 +293,7 @@ def _write(
     batch_size: int,
     seed: int,
     places: int | None,
+    haplotypes: bool,
 ) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
@@ -289,13 +312,16 @@ def _write(
     }  # fmt: skip
     if places is not None:
         about["background"] = places
+    if haplotypes:
+        _ask_haplotypes(work, trained, context, method)
+        about["haplotypes"] = work.span
     given = {"path": str(variants), "sha256": sha256_file(work.source.path)}
     whole = {**about, "genome": genome.sha256, "variants": given["sha256"], "region": list(region)}
     asked = {key: value for key, value in whole.items() if key not in ("unit", "background")}
     request = sha256_json({**asked, "cut": list(work.cut)})
     ending = ".jsonl" if json and target == "-" else find_output_form(target, work.source.format)
 
-    def ask(alleles: Iterable[Allele]) -> Iterator[ScoreFound]:
+    def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
         return _score_alleles(trained, genome, alleles, options)
 
     with ExitStack() as stack:
@@ -312,7 +338,8 @@ def _write(
         stack.callback(journal.close)
         fill_journal(work, journal, ask)
         drawn = None if places is None else prepare_background(work, trained, options, places, ask)
-        form = OutputForm(ending, unit, about, drawn.rank if drawn else None)
+        rank = drawn.rank if drawn else None
+        form = OutputForm(ending, unit, about, rank, work.samples)
         file, indexed = write_output(work, journal, target, form)
         told = {
             "genodiff": __version__, "out": target, "format": ending[1:], "unit": unit,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from genodiff.io.target import is_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections import Counter
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import ScoreOptions
 
-    Ask = Callable[[Iterable[Allele]], Iterator[ScoreFound]]
+    Ask = Callable[[Iterable[Allele | Sequence[Allele]]], Iterator[ScoreFound]]
 
 _log = logging.getLogger("genodiff")
 _SHOWN_EVERY = 0.2  # seconds
@@ -28,7 +29,8 @@ def fill_journal(work: VariantRun, journal: Any, ask: Ask) -> None:
     """Score what the journal does not hold yet."""
     from genodiff.io.progress import ProgressDisplay, format_duration
 
-    total = len(work)
+    total = len(work) + work.joint
+    things = "records and haplotypes" if work.joint else "records"
     first: list[tuple[int, float]] = []  # the network is read and tried before the first record
 
     with ProgressDisplay() as display:
@@ -40,7 +42,7 @@ def fill_journal(work: VariantRun, journal: Any, ask: Ask) -> None:
             if now - shown < _SHOWN_EVERY and done < total:
                 return
             shown = now
-            text = f"scored {done:,} of {total:,} records"
+            text = f"scored {done:,} of {total:,} {things}"
             if first and now > first[0][1]:
                 pace = (done - first[0][0]) / (now - first[0][1])
                 text += f" · {pace:,.1f}/s · {format_duration((total - done) / pace)} to go"
@@ -66,7 +68,8 @@ def write_output(
     )
 
     if form.ending == ".parquet":
-        frame = make_frame(work.scored(journal), work.genome, form.unit, form.find_rank)
+        rows = work.scored(journal)
+        frame = make_frame(rows, work.genome, form.unit, form.find_rank, form.samples)
         return write_frame(target, frame), False
     watch = SortedWatch()
     scored = watch.watch(work.scored(journal))
@@ -102,10 +105,22 @@ def prepare_background(
         return draw_background(work.genome, work.genome.sha256, kinds, request, ask, tick)
 
 
-def describe_plan(work: VariantRun, target: str, method: str, places: int | None) -> dict[str, Any]:
-    """What would be scored: counts, and the random variants of a background."""
+def describe_plan(
+    work: VariantRun,
+    target: str,
+    method: str,
+    places: int | None,
+    joint: tuple[Counter[str], int] | None = None,
+) -> dict[str, Any]:
+    """What would be scored: counts, and the random variants of a background.
+
+    `joint` are the haplotypes of several variants by method, and about how many windows they take.
+    """
     own = work.own_survey
     drawn: dict[str, Any] = {}
+    if joint is not None:
+        drawn["haplotypes"] = dict(sorted(joint[0].items()))
+        drawn["haplotype_evaluations"] = joint[1]
     if places is not None:
         from genodiff.scoring.background import BackgroundRequest, find_classes
 

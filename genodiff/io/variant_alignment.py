@@ -17,17 +17,20 @@ Fetch = Callable[[int, int], str]
 """Upper-case letters of start..end (0-based, half-open) of one contig."""
 
 
+def trim_ends(ref: str, alt: str) -> tuple[int, int]:
+    """How many letters both begin with and both end with; what could be either is an end."""
+    shorter, tail, lead = min(len(ref), len(alt)), 0, 0
+    while tail < shorter and ref[-1 - tail] == alt[-1 - tail]:
+        tail += 1
+    while lead < shorter - tail and ref[lead] == alt[lead]:
+        lead += 1
+    return lead, tail
+
+
 def align_left(start: int, ref: str, alt: str, fetch: Fetch) -> tuple[int, str, str]:
     """(start, ref, alt) without common ends, an insertion or deletion moved to the left."""
-    cut = 0
-    while cut < min(len(ref), len(alt)) and ref[-1 - cut] == alt[-1 - cut]:
-        cut += 1
-    if cut:
-        ref, alt = ref[:-cut], alt[:-cut]
-    lead = 0
-    while lead < min(len(ref), len(alt)) and ref[lead] == alt[lead]:
-        lead += 1
-    start, ref, alt = start + lead, ref[lead:], alt[lead:]
+    lead, tail = trim_ends(ref, alt)
+    start, ref, alt = start + lead, ref[lead : len(ref) - tail], alt[lead : len(alt) - tail]
     if ref and alt:
         return start, ref, alt
     moving = ref or alt

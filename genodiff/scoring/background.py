@@ -132,15 +132,20 @@ def parse_background(text: str | int) -> int | None:
 
 def count_windows(size: SizeClass, method: str) -> int:
     """About how many windows one score of a class takes; those of an SNV's place are shared."""
-    ref, alt = size.ref[1], size.alt[1]
+    method, windows = count_span_windows(size.ref[1], size.alt[1], method)
+    return windows * (3 if method == "nelbo" and size.kind == "snv" else 1)
+
+
+def count_span_windows(ref: int, alt: int, method: str) -> tuple[str, int]:
+    """What `auto` means for spans of so many bases, and about how many windows one score takes."""
     if method == "auto":
         single = ref == alt == 1
         method = "llr" if single else "chain" if max(ref, alt) <= _LONGEST_CHAIN else "nelbo"
     if method == "nelbo":
-        return _NELBO * (3 if size.kind == "snv" else 1)
-    if method == "llr" or size.kind == "snv":
-        return 1 if ref == alt else (ref > 0) + (alt > 0)
-    return sum(min(2**m - 1, _ORDERS * m) for m in (ref, alt)) - (ref == alt)
+        return method, _NELBO
+    if method == "llr" or ref == alt == 1:
+        return method, 1 if ref == alt else (ref > 0) + (alt > 0)
+    return method, sum(min(2**m - 1, _ORDERS * m) for m in (ref, alt)) - (ref == alt)
 
 
 Kinds = Mapping[SizeClass, Collection[tuple[str, ...]]]

@@ -1,7 +1,7 @@
 """Records of variants with the scores of their ALTs, in the order in which they were read."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -34,10 +34,27 @@ class ScoreFound(Protocol):
     def note(self) -> str: ...
 
 
-Score = Callable[[Iterable[Allele]], Iterator[ScoreFound]]
-"""A score for each allele, in order."""
+Score = Callable[[Iterable[Allele | Sequence[Allele]]], Iterator[ScoreFound]]
+"""A score for each allele, or sequence of alleles of one haplotype, in order."""
 FindRank = Callable[[Allele, float], Rank | None]
 """Where the score of an allele, in nats, stands among those of random variants."""
+
+
+class CopyScore(NamedTuple):
+    """The score of the haplotype in which an ALT stands, on one copy of one sample.
+
+    `sample` and `copy` count from 0. `first` and `last` (from 1, inclusive) are the stretch that it
+    changes, and `variants` how many it has; all are 0 where `score` has a reason instead.
+    """
+
+    sample: int
+    copy: int
+    ploidy: int
+    phase_set: str
+    first: int
+    last: int
+    variants: int
+    score: "AltScore"
 
 
 class AltScore(NamedTuple):
@@ -50,6 +67,8 @@ class AltScore(NamedTuple):
     start: int
     end: int
     flags: tuple[str, ...]
+    copies: tuple[CopyScore, ...] = ()
+    """The copies that carry it, where haplotypes are asked for."""
 
     @classmethod
     def unscored(cls, reason: Unscorable) -> "AltScore":
@@ -109,12 +128,14 @@ def describe_alts(
     genome: Genome,
     unit: str,
     find_rank: FindRank | None = None,
+    samples: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each ALT, as tables have them. `score` and `se` are in `unit`, nats or bits.
 
     `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling. What
     `find_rank` tells is null without it, and where there is no score; where it tells nothing of a
-    score, `flags` has `TOO_RARE`.
+    score, `flags` has `TOO_RARE`. With `samples`, the names of the file's samples, `haplotypes` has
+    a row for each copy that carries the ALT.
     """
     rows = []
     judged = judge_record(record, genome)
@@ -149,7 +170,26 @@ def describe_alts(
                 "n_background": rank and rank.n,
             }
         )
+        if samples is not None:
+            rows[-1]["haplotypes"] = [_describe_copy(one, samples, unit) for one in score.copies]
     return rows
+
+
+def _describe_copy(one: CopyScore, samples: Sequence[str], unit: str) -> dict[str, Any]:
+    scored = one.variants > 0
+    return {
+        "sample": samples[one.sample],
+        "copy": one.copy + 1,
+        "phase_set": one.phase_set,
+        "first": one.first if scored else None,
+        "last": one.last if scored else None,
+        "variants": one.variants if scored else None,
+        "method": one.score.method,
+        "score": convert_unit(one.score.value, unit),
+        "se": convert_unit(one.score.se, unit),
+        "n_evaluations": one.score.evaluations,
+        "flags": list(one.score.flags),
+    }
 
 
 def convert_unit(nats: float | None, unit: str) -> float | None:

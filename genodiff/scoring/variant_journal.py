@@ -1,6 +1,6 @@
 """Scores of an unfinished request, kept beside the output: OUT.partial.
 
-A line of JSON for each record, in order.
+A line of JSON for each record, in order, and then for each haplotype that is scored.
 """
 
 import json
@@ -12,11 +12,12 @@ from typing import IO
 from genodiff.io.partial_output import PartialOutput, parse_line
 from genodiff.scoring.scored_variants import AltScore
 
+_KEPT = len(AltScore._fields) - 1  # `copies` are found again
 _EVERY = 1.0  # seconds between writes; what is not written yet is lost with a killed process
 
 
 class VariantJournal(PartialOutput[tuple[AltScore, ...]]):
-    """The scores of one request so far; `kept` is of how many records."""
+    """The scores of one request so far; `kept` is of how many records and haplotypes."""
 
     holds = "scores of variants of a request that is not done"
     noun = "scores"
@@ -26,9 +27,9 @@ class VariantJournal(PartialOutput[tuple[AltScore, ...]]):
         self._written = 0.0
 
     def append(self, scores: tuple[AltScore, ...]) -> None:
-        """Keep the scores of the next record. Raises `MachineError` for a full disk."""
+        """Keep the next record's or haplotype's scores. Raises `MachineError` for a full disk."""
         flush = time.monotonic() - self._written > _EVERY
-        self._append(json.dumps(scores).encode() + b"\n", flush=flush)
+        self._append(json.dumps([one[:_KEPT] for one in scores]).encode() + b"\n", flush=flush)
         if flush:
             self._written = time.monotonic()
 

@@ -98,7 +98,22 @@ def join_tallies(shards: Sequence[ScoreShard]) -> dict[str, Any]:
     return {
         **sums,
         "unscored": dict(sorted(unscored.items())),
+        **_join_haplotypes(shards),
         "background": _join_backgrounds(shards),
+    }
+
+
+def _join_haplotypes(shards: Sequence[ScoreShard]) -> dict[str, Any]:
+    told = [one.told["haplotypes"] for one in shards if "haplotypes" in one.told]
+    if not told:
+        return {}
+    unscored: Counter[str] = Counter()
+    for one in told:
+        unscored.update(one["unscored"])
+    sums = {key: sum(one[key] for one in told)
+            for key in ("alleles", "scored", "joint", "evaluations")}  # fmt: skip
+    return {
+        "haplotypes": {**told[0], **sums, "unscored": dict(sorted(unscored.items()))},
     }
 
 

@@ -13,7 +13,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -29,6 +29,12 @@ from genodiff.io.faidx import Genome
 from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
+from genodiff.scoring.haplotype_vcf import (
+    add_haplotype_fields,
+    has_our_fields,
+    list_format_lines,
+    remove_our_fields,
+)
 from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
 from genodiff.scoring.variant_vcf import format_line, format_number, make_header
 
@@ -41,6 +47,13 @@ SCHEMA: dict[str, Any] = {
     "n_background": pl.Int64,
 }  # fmt: skip
 """Columns of the frame; `pos` counts from 1, and `score` is null where `flags` says why."""
+HAPLOTYPES = "haplotypes"
+HAPLOTYPE_SCHEMA: dict[str, Any] = {
+    "sample": pl.String, "copy": pl.Int64, "phase_set": pl.String, "first": pl.Int64,
+    "last": pl.Int64, "variants": pl.Int64, "method": pl.String, "score": pl.Float64,
+    "se": pl.Float64, "n_evaluations": pl.Int64, "flags": pl.List(pl.String),
+}  # fmt: skip
+"""Fields of the column `haplotypes`: a row for each copy that carries the ALT, copies from 1."""
 TSV_COLUMNS = (
     "#Chrom", "Pos", "Ref", "Alt", "RawScore", "PHRED", "SE", "Method", "Evaluations", "Kind",
     "Flags", "ID", "Normal", "Percentile", "Z", "Background", "BackgroundN",
@@ -58,13 +71,15 @@ Scored = tuple[VariantRecord, tuple[AltScore, ...]]
 class OutputForm(NamedTuple):
     """What is written: one of `ENDINGS`, in nats or bits, and what it comes from.
 
-    `find_rank` ranks scores among those of random variants, None without a background.
+    `find_rank` ranks scores among those of random variants, None without a background. `samples`
+    are the names of those whose haplotypes are written, None without haplotypes.
     """
 
     ending: str
     unit: str
     about: Mapping[str, object]
     find_rank: FindRank | None = None
+    samples: Sequence[str] | None = None
 
 
 def find_output_form(out: str | Path, source: str) -> str:
@@ -90,29 +105,41 @@ def format_lines(
     """The lines of a text output, without their ends."""
     kind = form.ending.removesuffix(".gz")
     if kind == ".vcf":
+        more = [] if form.samples is None else list_format_lines(form.unit)
         yield from make_header(
-            header, genome, form.about, form.unit, ranked=form.find_rank is not None
+            header, genome, form.about, form.unit, ranked=form.find_rank is not None, more=more
         )
+        again = has_our_fields(header)
         for record, scores in scored:
+            record = remove_our_fields(record) if again else record
+            record = add_haplotype_fields(record, scores, form.unit)
             yield format_line(record, scores, genome, form.unit, form.find_rank)
         return
     if kind == ".tsv":
         said = ", ".join(f"{key} {value}" for key, value in form.about.items())
         yield f"## genodiff score: {said}"
-        yield "\t".join(TSV_COLUMNS)
+        names = TSV_COLUMNS if form.samples is None else (*TSV_COLUMNS, "Haplotypes")
+        yield "\t".join(names)
     for record, scores in scored:
-        for row in describe_alts(record, scores, genome, form.unit, form.find_rank):
+        for row in describe_alts(record, scores, genome, form.unit, form.find_rank, form.samples):
             yield json.dumps(row) if kind == ".jsonl" else _format_row(row)
 
 
 def make_frame(
-    scored: Iterable[Scored], genome: Genome, unit: str, find_rank: FindRank | None = None
+    scored: Iterable[Scored],
+    genome: Genome,
+    unit: str,
+    find_rank: FindRank | None = None,
+    samples: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """A row for each ALT, columns as `SCHEMA`."""
-    rows = (row for one in scored for row in describe_alts(*one, genome, unit, find_rank))
-    parts = [pl.DataFrame(schema=SCHEMA)]
+    """A row for each ALT, columns as `SCHEMA`, with `samples` also `haplotypes`."""
+    rows = (row for one in scored for row in describe_alts(*one, genome, unit, find_rank, samples))
+    schema = SCHEMA
+    if samples is not None:
+        schema = {**SCHEMA, HAPLOTYPES: pl.List(pl.Struct(HAPLOTYPE_SCHEMA))}
+    parts = [pl.DataFrame(schema=schema)]
     while some := list(islice(rows, _ROWS)):
-        parts.append(pl.DataFrame(some, schema=SCHEMA))
+        parts.append(pl.DataFrame(some, schema=schema))
     return pl.concat(parts)
 
 
@@ -201,14 +228,20 @@ def write_index(out: str | Path, longest: int) -> None:
 def _format_row(row: Mapping[str, Any]) -> str:
     fields = []
     for key in _TSV_KEYS:
-        value = row[key]
-        if value is None or value == "" or value == []:
-            fields.append(".")
-        elif isinstance(value, float):
-            fields.append(format_number(value))
-        else:
-            fields.append(";".join(value) if isinstance(value, list) else str(value))
+        fields.append(_format_value(row[key], ";"))
+    if HAPLOTYPES in row:
+        told = ["|".join(_format_value(one[key], "&") for key in HAPLOTYPE_SCHEMA)
+                for one in row[HAPLOTYPES]]  # fmt: skip
+        fields.append(";".join(told) or ".")
     return "\t".join(fields)
+
+
+def _format_value(value: object, join: str) -> str:
+    if value is None or value in ("", []):
+        return "."
+    if isinstance(value, float):
+        return format_number(value)
+    return join.join(value) if isinstance(value, list) else str(value)
 
 
 def _import_pysam(out: str | Path) -> Any:

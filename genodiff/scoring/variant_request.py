@@ -42,9 +42,7 @@ class RecordSelection:
 
     def choose(self, records: Iterable[VariantRecord]) -> Iterator[VariantRecord]:
         """Those of `records` that are chosen."""
-        for record in records:
-            if not self._regions or self._holds(record):
-                yield record
+        return (record for record in records if self.holds(record))
 
     def choose_shard(
         self, records: Iterable[VariantRecord], cut: tuple[int, int]
@@ -52,6 +50,9 @@ class RecordSelection:
         """Those of one shard, by the numbers of the first and the last + 1."""
         return islice(self.choose(records), *cut)
 
-    def _holds(self, record: VariantRecord) -> bool:
+    def holds(self, record: VariantRecord) -> bool:
+        """Whether this record is one of them."""
+        if not self._regions:
+            return True
         first, last = record.pos - 1, record.pos - 1 + len(record.ref)
         return any(s < last and first < e for s, e in self._regions.get(record.chrom, ()))

@@ -1,17 +1,20 @@
 """Scoring the records of one file: survey, scores into a journal, and the journal read again."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
+from genodiff.io.phasing import RecordPhaser
 from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variant_check import VariantSurvey, explain_contradictions, survey_variants
 from genodiff.io.variant_source import VariantSource
 from genodiff.io.variants import Allele, VariantRecord
+from genodiff.scoring.haplotype_scores import HaplotypeTally, HaplotypeWalk, count_haplotypes
 from genodiff.scoring.scored_variants import AltScore, Score, score_records
 from genodiff.scoring.variant_journal import VariantJournal
 from genodiff.scoring.variant_request import RecordSelection, Shard
@@ -27,6 +30,7 @@ class VariantTally:
     unscored: Counter[str] = field(default_factory=Counter)
     """ALTs without, by reason."""
     evaluations: int = 0
+    haplotypes: HaplotypeTally | None = None
 
     def add(self, scores: tuple[AltScore, ...]) -> None:
         """Count one record."""
@@ -40,11 +44,13 @@ class VariantTally:
 
     def describe(self) -> dict[str, Any]:
         """As a sidecar has it."""
+        haplotypes = self.haplotypes and {"haplotypes": self.haplotypes.describe()}
         return {
             "records": self.records,
             "scored": self.scored,
             "unscored": dict(sorted(self.unscored.items())),
             "evaluations": self.evaluations,
+            **(haplotypes or {}),
         }
 
 
@@ -62,6 +68,41 @@ class VariantRun:
         n = self.survey.records
         self.cut = shard.cut(n) if shard is not None else (0, n)
         self.tally = VariantTally()
+        self.span: int | None = None
+        """The longest stretch of a haplotype; None scores none."""
+        self.joint = 0
+        """How many haplotypes are to be scored."""
+
+    def ask_haplotypes(self, span: int, method: str) -> tuple[Counter[str], int]:
+        """Score phased haplotypes of up to `span` bases too: how many by method, and windows.
+
+        Raises `DataError` for a file without samples, and for records that are not sorted.
+        """
+        self.require_samples()
+        self.span = span
+        methods, windows = count_haplotypes(self._walk(), method)
+        self.joint = methods.total()
+        return methods, windows
+
+    def require_samples(self) -> None:
+        """Raises `DataError` for a file without samples."""
+        header = self.source.header
+        if header is None or not header.samples:
+            what = "has no samples, and haplotypes are read from genotypes (GT)"
+            raise DataError(what, file=self.source.shown, fix="give a phased VCF or BCF")
+
+    @property
+    def samples(self) -> list[str] | None:
+        """Names of the samples whose haplotypes are scored, None where none are."""
+        header = self.source.header
+        return None if self.span is None or header is None else header.samples
+
+    def _walk(self) -> HaplotypeWalk:
+        assert self.span is not None
+        phaser = RecordPhaser(self.genome, self.span, self.source.shown)
+        phased = phaser.phase(self.source.records())
+        chosen = (one for one in phased if self._selection.holds(one.record))
+        return HaplotypeWalk(chosen, *self.cut)
 
     def __len__(self) -> int:
         return self.cut[1] - self.cut[0]
@@ -95,11 +136,37 @@ class VariantRun:
             journal.append(scores)
             if tick is not None:
                 tick(journal.kept)
+        if self.span is None:
+            return
+        after = islice(self.joint_alleles(), journal.kept - len(self), None)
+        for found in score(after):
+            journal.append((AltScore.of(found),))
+            if tick is not None:
+                tick(journal.kept)
 
     def scored(
         self, journal: VariantJournal
     ) -> Iterator[tuple[VariantRecord, tuple[AltScore, ...]]]:
         """Each record with its scores; they are counted in `tally`."""
-        for record, scores in zip(self.records(), journal.scores(), strict=True):
+        own = islice(journal.scores(), len(self))
+        joint = (one for (one,) in islice(journal.scores(), len(self), None))
+        yield from self.join_scores(own, joint)
+
+    def join_scores(
+        self, own: Iterable[tuple[AltScore, ...]], joint: Iterator[AltScore]
+    ) -> Iterator[tuple[VariantRecord, tuple[AltScore, ...]]]:
+        """Each record with its scores: its ALTs' `own`, and those of `joint_alleles`, in order."""
+        rows: Iterable[tuple[VariantRecord, tuple[AltScore, ...]]]
+        if self.span is None:
+            rows = zip(self.records(), own, strict=True)
+        else:
+            walk = self._walk()
+            self.tally.haplotypes = walk.tally
+            rows = walk.attach(own, joint)
+        for record, scores in rows:
             self.tally.add(scores)
             yield record, scores
+
+    def joint_alleles(self) -> Iterator[tuple[Allele, ...]]:
+        """The alleles of each haplotype that has a score of its own."""
+        return iter(()) if self.span is None else self._walk().alleles()

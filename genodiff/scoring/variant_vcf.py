@@ -5,7 +5,7 @@ record has no score at all. What an earlier call of ours added is replaced.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Unscorable, VariantRecord
@@ -13,7 +13,7 @@ from genodiff.io.vcf import COLUMNS, VcfHeader
 from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
 
 _PREFIX, _FILTER = "GD_", "gd_"
-_OURS = re.compile(r"##(?:(?:INFO=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")
+_OURS = re.compile(r"##(?:(?:(?:INFO|FORMAT)=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")
 _FIELDS = (
     (
         "GD_SCORE",
@@ -53,10 +53,11 @@ def make_header(
     unit: str,
     *,
     ranked: bool = False,
+    more: Sequence[str] = (),
 ) -> list[str]:
     """The lines before the records; `about` is what the scores come from.
 
-    `ranked` adds the fields of a background.
+    `ranked` adds the fields of a background. `more` are lines of other fields.
     """
     meta = [line for line in (header.meta if header else []) if not _OURS.match(line)]
     if header is None:
@@ -66,6 +67,7 @@ def make_header(
     for name, kind, meaning in _FIELDS + (_RANK_FIELDS if ranked else ()):
         told = f"genodiff: {meaning.format(unit=unit)}"
         meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
+    meta += more
     for reason in Unscorable:
         told = f"genodiff: no score, {reason.meaning}".replace('"', "'")
         meta.append(f'##FILTER=<ID={_FILTER}{reason},Description="{told}">')
@@ -91,7 +93,7 @@ def format_line(
     if record.alts:
         rows = describe_alts(record, scores, genome, unit, find_rank)
         for (name, _, _), key in zip(_FIELDS + _RANK_FIELDS, _KEYS + _RANK_KEYS, strict=True):
-            values = [_format(row[key]) for row in rows]
+            values = [format_value(row[key]) for row in rows]
             if any(value != "." for value in values):
                 items.append(f"{name}={','.join(values)}")
     fields = (
@@ -101,7 +103,8 @@ def format_line(
     return "\t".join(fields)
 
 
-def _format(value: object) -> str:
+def format_value(value: object) -> str:
+    """A value of a row as a field has it."""
     if value is None or (value in ("", [], 0) and not isinstance(value, float)):
         return "."
     if isinstance(value, float):

@@ -74,6 +74,14 @@ def score(
             "They cost evaluations once, and are kept (see --plan)."
         ),
     ] = "off",
+    haplotypes: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Score the phased variants of one copy together too, from GT and PS: as FORMAT "
+            "fields of a VCF, or a column of a table. They cost evaluations (see --plan).",
+        ),
+    ] = False,
     region: Annotated[
         list[str] | None,
         Parameter(
@@ -138,6 +146,7 @@ def score(
             region=region or (),
             shard=shard,
             background=background,
+            haplotypes=haplotypes,
             allow_mismatches=allow_mismatches,
             seed=common.seed,
             device=common.device,
