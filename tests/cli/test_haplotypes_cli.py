@@ -73,9 +73,15 @@ def fake(model: Any, genome: Any, alleles: Iterable[Any], options: Any) -> Itera
         yield Found(sum(a.start / 7 + len(a.alt) for a in some) + 100 * (len(some) - 1))
 
 
+@pytest.fixture(scope="module")
+def model(run: Path) -> genodiff.Model:
+    return genodiff.load(run, device="cpu")
+
+
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(model: genodiff.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("genodiff.api.score._score_alleles", fake)
+    monkeypatch.setattr("genodiff.api.load.load", lambda *_, **__: model)
 
 
 def words(run: Path, out: str, *more: object) -> list[object]:
@@ -152,9 +158,9 @@ def test_each_copy_has_its_outcome_and_all_else_stays(
 def test_shards_that_were_killed_go_on_and_all_of_them_are_one_run(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for ending in (".vcf.gz", ".vcf", ".tsv", ".parquet", ".jsonl"):
+    for ending, counts in ((".vcf", (3, 5)), (".vcf.gz", (2,)), (".tsv", (2,)), (".parquet", (2,))):
         assert command(capsys, *words(run, f"o{ending}"))[0] == 0
-        for n in (3, 5):
+        for n in counts:
             for i in range(1, n + 1):
                 name, shard = f"s{i}of{n}{ending}", ("--shard", f"{i}/{n}")
                 if (ending, i) == (".vcf", 1):
@@ -182,6 +188,30 @@ def test_shards_that_were_killed_go_on_and_all_of_them_are_one_run(
             told = [json.loads((case / f"{x}{ending}.json").read_text()) for x in "om"]
             for key in ("haplotypes", "records", "evaluations", "request"):
                 assert told[0][key] == told[1][key]
+
+
+@pytest.mark.usefixtures("quick")
+def test_bcf_has_the_haplotypes_of_its_vcf(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = "".join(
+        f'##{kind}=<ID={name},Number=1,Type=Integer,Description="x">\n'
+        for kind, name in (("INFO", "X"), ("INFO", "END"), ("FORMAT", "DP"))
+    )
+    (case / "in.vcf").write_text(META + more + (case / "in.vcf").read_text()[len(META) :])
+    assert command(capsys, *words(run, "a.vcf"))[0] == 0
+    with (
+        pysam.VariantFile("in.vcf") as given,
+        pysam.VariantFile("in.bcf", "wb", header=given.header) as kept,
+    ):
+        for row in given:
+            kept.write(row)
+    code, _, err = command(capsys, *[w if w != "in.vcf" else "in.bcf" for w in words(run, "b.vcf")])
+    assert code == 0, err
+    for sample in (0, 1):
+        one, two = fields(case / "a.vcf", sample), fields(case / "b.vcf", sample)
+        for name in ("GD_HAP", "GD_HAPID", "GD_HAPN", "GD_HAPF"):
+            assert [row.get(name) for row in one] == [row.get(name) for row in two]
 
 
 @pytest.mark.usefixtures("quick")
