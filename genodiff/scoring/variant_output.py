@@ -58,7 +58,7 @@ TSV_COLUMNS = (
     "#Chrom", "Pos", "Ref", "Alt", "RawScore", "PHRED", "SE", "Method", "Evaluations", "Kind",
     "Flags", "ID", "Normal", "Percentile", "Z", "Background", "BackgroundN",
 )  # fmt: skip
-_TSV_KEYS = (
+TSV_KEYS = (
     "chrom", "pos", "ref", "alt", "score", "phred", "se", "method", "n_evaluations", "kind",
     "flags", "id", "normal", "percentile", "z", "background", "n_background",
 )  # fmt: skip
@@ -227,7 +227,7 @@ def write_index(out: str | Path, longest: int) -> None:
 
 def _format_row(row: Mapping[str, Any]) -> str:
     fields = []
-    for key in _TSV_KEYS:
+    for key in TSV_KEYS:
         fields.append(_format_value(row[key], ";"))
     if HAPLOTYPES in row:
         told = ["|".join(_format_value(one[key], "&") for key in HAPLOTYPE_SCHEMA)

@@ -284,7 +284,7 @@ def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(
             counts[rank.stratum] = rank.n
             by_class.setdefault(rank.stratum, []).append(other.percentile / 100)
     tested = {name: some for name, some in found.items() if len(some) >= 30}
-    assert len(tested) >= 5
+    assert len(tested) >= 4
     for name, some in tested.items():  # two samples: by chance 1 in 1,000 has more
         spread = math.sqrt(1 / len(some) + 1 / counts[name])
         assert kstest(some, "uniform").statistic < 1.95 * spread, name

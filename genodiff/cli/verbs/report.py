@@ -1,4 +1,4 @@
-"""Write a run's report.html again."""
+"""Write a run's report.html again, or the page of scored variants."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,14 +6,27 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from genodiff.api.report import report as write_report
-from genodiff.cli.common import OUTPUT, Common, Force, ModelPath
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    OptionalModelPath,
+    convert_whole_number,
+)
+from genodiff.errors import UsageError
 
 
 def report(
-    run: ModelPath,
+    what: Annotated[
+        Path | None,
+        Parameter(help="Run folder, or an output of genodiff score (or of genodiff merge)."),
+    ] = None,
     *,
+    run: OptionalModelPath = None,
     out: Annotated[
-        Path | None, OUTPUT, Parameter(help="HTML file to write (default: RUN/report.html).")
+        Path | None,
+        OUTPUT,
+        Parameter(help="HTML file to write (default: RUN/report.html, or SCORES.html)."),
     ] = None,
     samples: Annotated[
         Path | None,
@@ -22,9 +35,36 @@ def report(
             "SAMPLES.html."
         ),
     ] = None,
+    fasta: Annotated[
+        Path | None,
+        Parameter(help="Of scores with --model: the genome (default: where it was)."),
+    ] = None,
+    top: Annotated[
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Of scores: how many of the least likely variants are listed.",
+        ),
+    ] = 20,
     force: Force = False,
     common: Common = Common(),
 ) -> None:
-    """Write the page from what the run folder holds, and print its path."""
+    """Write the page of a run, or of scored variants, and print its path.
+
+    Of scores, --model RUN adds logos of REF and ALT, and tests the standard errors.
+    """
     common.prepare()
-    print(write_report(run, out=out, samples=samples, force=force))
+    if what is None and run is None:
+        raise UsageError("nothing to report on", fix="give a run folder, or scored variants")
+    print(
+        write_report(
+            what if what is not None else run,  # type: ignore[arg-type]
+            out=out,
+            samples=samples,
+            model=run if what is not None else None,
+            fasta=fasta,
+            top=top,
+            device=common.device,
+            force=force,
+        )
+    )

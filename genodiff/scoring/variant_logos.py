@@ -1,0 +1,65 @@
+"""What a model expects around a variant, base by base, in the reference and in the alternative.
+
+Each base near the variant is masked by itself, all others being known: leave-one-out, as in
+`probabilities.leave_one_out`, of a few bases of the window that the variant is scored in.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.io.variants import Allele
+from genodiff.runs.model import TrainedModel
+from genodiff.scoring.masked_reader import MaskedReader
+from genodiff.scoring.spelling_pair import Ids
+from genodiff.scoring.variant_windows import Contigs, cut_window
+
+FLANK, LONGEST = 8, 12
+"""Bases shown on either side, and of a long allele."""
+
+
+class SpellingLogo(NamedTuple):
+    """One spelling: `letters` (L), `logs` (L, 4) of A, C, G and T (not a number at N), the columns
+    that differ, and the contig's position of the first letter, from 1.
+    """
+
+    letters: str
+    logs: NDArray[np.float64]
+    span: range
+    first: int
+
+
+def read_logos(
+    model: TrainedModel, reader: MaskedReader, genome: Contigs, allele: Allele, context: int
+) -> tuple[SpellingLogo, SpellingLogo]:
+    """The reference's and the alternative's.
+
+    Raises `UnscorableError` as `cut_window`, `GenodiffError` for values that are not finite.
+    """
+    cut = cut_window(genome, model.alphabet, [allele], context)
+    at = allele.start - cut.start
+    shown = []
+    for ids, letters in ((cut.pair.ref, allele.ref), (cut.pair.alt, allele.alt)):
+        width = min(len(letters), LONGEST)
+        left = max(0, at - FLANK)
+        right = min(len(ids), at + width + FLANK)
+        logs = _read_alone(reader, ids, left, right)
+        text = model.alphabet.decode(ids[left:right])
+        shown.append(
+            SpellingLogo(text, logs, range(at - left, at - left + width), cut.start + left + 1)
+        )
+    return shown[0], shown[1]
+
+
+def _read_alone(reader: MaskedReader, ids: Ids, left: int, right: int) -> NDArray[np.float64]:
+    found = np.full((right - left, 4), np.nan)
+    places = [place for place in range(left, right) if reader.are_targets(ids)[place]]
+    windows = []
+    for place in places:
+        window = ids.copy()
+        window[place] = reader.mask_id
+        windows.append(window)
+    for place, logs in zip(places, reader.read(windows), strict=True):
+        found[place - left] = logs[0]
+    return found

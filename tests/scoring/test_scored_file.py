@@ -1,0 +1,193 @@
+"""Scored variants read again: the same rows of every form, and counts that keep all of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from genodiff.errors import DataError
+from genodiff.io.faidx import Genome
+from genodiff.io.variants import VariantRecord
+from genodiff.io.vcf import read_vcf
+from genodiff.scoring.background_ranks import Rank
+from genodiff.scoring.scored_file import ScoredFile, measure_change
+from genodiff.scoring.scored_tally import PERCENT_BINS, STEP, ScoredTally, measure_ks
+from genodiff.scoring.scored_variants import AltScore
+from genodiff.scoring.variant_output import OutputForm, format_lines, make_frame, write_frame
+
+HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+LINES = [
+    "c\t5\trs1\tT\tA,C\t.\tPASS\tX=1",
+    "c\t8\t.\tA\tAA\t.\tPASS\t.",
+    "c\t9\t.\tACA\tA\t.\t.\t.",
+    "c\t12\t.\tC\t<DEL>,T\t.\t.\t.",
+    "c\t17\t.\tC\t.\t.\t.\t.",
+    "c\t18\t.\tA\tT\t.\t.\t.",
+]
+SIZES = [("snv", 1, 1), ("snv", 1, 1), ("ins", 0, 1), ("del", 2, 0), ("", 0, 0), ("snv", 1, 1),
+         ("", 0, 0), ("snv", 1, 1)]  # fmt: skip
+
+
+def write_scores(folder: Path) -> dict[str, Path]:
+    """The same scores in every form."""
+    (folder / "g.fa").write_text(">c\n" + "ACGTTGCAAC" * 3 + "\n")
+    (folder / "in.vcf").write_text(HEAD + "".join(f"{line}\n" for line in LINES))
+    header, records = read_vcf(folder / "in.vcf")
+    values = iter([-1.25, 0.5, -3.0, -4.125, 2.0, 0.0])
+
+    def score(record: VariantRecord, alt: str) -> AltScore:
+        if alt == "<DEL>":
+            return AltScore(None, None, "", 0, 0, 0, ("symbolic",))
+        if alt == ".":
+            return AltScore(None, None, "", 0, 0, 0, ("no_alt",))
+        return AltScore(next(values), 0.25, "llr", 2, 0, 9, ("se_above_wanted",))
+
+    scored = [(one, tuple(score(one, alt) for alt in one.alts or (".",))) for one in records]
+
+    def rank(allele: object, value: float) -> Rank | None:
+        return None if value == 2.0 else Rank(50 + value * 10, value, 3.0, "snv", 30)
+
+    found = {}
+    with Genome(folder / "g.fa") as genome:
+        for ending in (".vcf", ".tsv", ".jsonl"):
+            form = OutputForm(ending, "nats", {"unit": "nats", "seed": 1}, rank)
+            found[ending] = folder / f"out{ending}"
+            lines = format_lines(scored, header, genome, form)
+            found[ending].write_text("".join(f"{line}\n" for line in lines))
+        found[".parquet"] = folder / "out.parquet"
+        write_frame(found[".parquet"], make_frame(scored, genome, "nats", rank))
+    return found
+
+
+def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
+    files = write_scores(tmp_path)
+    rows = {ending: list(ScoredFile(path).rows()) for ending, path in files.items()}
+    assert rows[".vcf"] == rows[".tsv"] == rows[".jsonl"] == rows[".parquet"]
+    assert [(x.kind, x.ref_bases, x.alt_bases) for x in rows[".vcf"]] == SIZES
+    first, second, *_ = rows[".vcf"]
+    assert (first.chrom, first.pos, first.id, first.ref, first.alt) == ("c", 5, "rs1", "T", "A")
+    assert (first.score, first.se, first.percentile, first.z) == (-1.25, 0.25, 37.5, -1.25)
+    assert (second.score, second.background, second.n_background) == (0.5, "snv", 30)
+    assert [x.flags[0] for x in rows[".vcf"] if x.score is None] == ["symbolic", "no_alt"]
+    assert rows[".vcf"][5].flags == ("se_above_wanted", "too_rare")
+    opened = ScoredFile(files[".vcf"])
+    assert len(list(opened.rows())) == 8
+    assert (opened.records, opened.about["unit"]) == (6, "nats")
+
+
+def test_parts_of_a_parquet_file_are_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_scores(tmp_path)[".parquet"]
+    whole = list(ScoredFile(path).rows())
+    monkeypatch.setattr("genodiff.scoring.scored_file._ROWS", 3)
+    assert list(ScoredFile(path).rows()) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("a.vcf", HEAD + LINES[0] + "\n", "without GD_SCORE"),
+        ("a.tsv", "chrom\tpos\nc\t1\n", "line 1: no table of genodiff score"),
+        ("a.tsv", "", "no line of column names"),
+        ("a.jsonl", '{"x": 1}\n', "line 1: no JSON line"),
+        ("a.jsonl", '{"chrom": "c", "pos": "x", "score": 1, "ref": "A", "alt": "C"}\n', "no row"),
+        ("a.parquet", "PAR1", "cannot be read as parquet"),
+        ("a.bed", "c\t1\t2\n", "none of the endings"),
+    ],
+)
+def test_what_holds_no_scores_is_refused(tmp_path: Path, name: str, text: str, what: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=what):
+        list(ScoredFile(tmp_path / name).rows())
+    pl.DataFrame({"chrom": ["c"]}).write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(DataError, match="without the columns"):
+        list(ScoredFile(tmp_path / "b.parquet").rows())
+
+
+def test_a_change_has_its_kind_without_the_genome() -> None:
+    found = [measure_change(*x) for x in (("A", "C"), ("ACG", "ATG"), ("A", "AC"), ("GAC", "G"),
+                                          ("ACC", "GT"), ("aag", "ACT"))]  # fmt: skip
+    assert found == [
+        ("snv", 1, 1), ("snv", 1, 1), ("ins", 0, 1), ("del", 2, 0), ("delins", 3, 2), ("mnv", 2, 2),
+    ]  # fmt: skip
+
+
+def count(path: Path, **options: int) -> ScoredTally:
+    tally = ScoredTally(**options)
+    for row in ScoredFile(path).rows():
+        tally.add(row)
+    return tally
+
+
+def test_a_tally_keeps_every_row(tmp_path: Path) -> None:
+    tally = count(write_scores(tmp_path)[".vcf"], top=3, drawn=2)
+    assert (tally.rows, tally.n_scored, sum(tally.unscored.values())) == (8, 6, 2)
+    assert tally.scored == {"snv": 4, "ins": 1, "del": 1}
+    assert tally.unscored == {"symbolic": 1, "no_alt": 1}
+    assert tally.notes == {"se_above_wanted": 6, "too_rare": 1}
+    assert {size.name: one.n for size, one in tally.classes.items()} == {
+        "snv": 4, "ins1": 1, "del2": 1,
+    }  # fmt: skip
+    assert sum(float(x.sum()) for x in tally.percentiles.values()) == pytest.approx(5)
+    assert tally.ranked == 5
+    snvs = next(one for size, one in tally.classes.items() if size.kind == "snv")
+    middles, counts = snvs.list_scores()
+    assert counts.sum() == 4
+    assert np.abs(np.repeat(middles, counts.astype(int)) - [-1.25, 0, 0.5, 2]).max() <= STEP
+    assert [row.score for row in tally.list_least()] == [-4.125, -3.0, -1.25]
+    assert len(tally.list_drawn()) == 2
+
+
+def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(
+    tmp_path: Path,
+) -> None:
+    path = write_scores(tmp_path)[".jsonl"]
+    whole = count(path, top=6, drawn=3)
+    assert [row.score for row in whole.list_least()] == [-4.125, -3.0, -1.25, 0.0, 0.5, 2.0]
+    lines = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in reversed(lines)))
+    turned = count(path, top=6, drawn=3)
+    assert turned.list_least() == whole.list_least()
+    assert turned.list_drawn() == whole.list_drawn()
+    assert count(path, top=0, drawn=0).list_least() == []
+
+
+def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
+    row = json.loads(write_scores(tmp_path)[".jsonl"].read_text().splitlines()[0])
+    tally = ScoredTally(top=5, drawn=4)
+    (tmp_path / "many.jsonl").write_text(
+        "".join(json.dumps({**row, "pos": 1 + i, "score": i % 7}) + "\n" for i in range(3000))
+    )
+    for one in ScoredFile(tmp_path / "many.jsonl").rows():
+        tally.add(one)
+    assert (len(tally._least), len(tally._random)) == (5, 4)
+    assert len(next(iter(tally.classes.values())).grid) == 7
+
+
+def test_a_rank_among_few_counts_over_the_stretch_that_it_stands_for(tmp_path: Path) -> None:
+    row = next(ScoredFile(write_scores(tmp_path)[".tsv"]).rows())
+    tally = ScoredTally()
+    for rank in range(21):  # all ranks among 20: nothing is left of their steps
+        tally.add(row._replace(percentile=100 * (rank + 0.5) / 21, n_background=20))
+    (counts,) = tally.percentiles.values()
+    assert np.allclose(counts, 21 / PERCENT_BINS)
+    tally.add(row._replace(percentile=100 * 9999.5 / 10_000, n_background=9999))
+    assert counts[-1] == pytest.approx(1 + 21 / PERCENT_BINS)
+
+
+def test_the_distance_from_uniform_is_that_of_kolmogorov() -> None:
+    even = np.full(PERCENT_BINS, 5)
+    assert measure_ks(even) == (pytest.approx(0, abs=1e-12), 1.358 / np.sqrt(1000))
+    low = np.zeros(PERCENT_BINS, np.int64)
+    low[: PERCENT_BINS // 4] = 20
+    assert measure_ks(low)[0] == pytest.approx(0.75)
+    rng = np.random.default_rng(1)
+    beyond = 0
+    for _ in range(300):
+        bins = np.histogram(rng.random(400), PERCENT_BINS, (0, 1))[0]
+        distance, band = measure_ks(bins)
+        beyond += distance > band
+    assert 3 <= beyond <= 25  # 1 in 20 by chance
