@@ -174,7 +174,7 @@ def _show_calibration(tally: ScoredTally, background: Mapping[str, Any]) -> dict
     for line in [*lines, *([random] if random else [])]:
         distance, band = measure_ks(line.counts)
         low, n = float(line.counts[: max(1, len(line.counts) // 20)].sum()), line.n
-        verdict = "as random ones" if distance <= band else "not as random ones"
+        verdict = "inside" if distance <= band else "outside"
         rows.append(
             [line.name, f"{n:,}", f"{distance:.3f}", f"{band:.3f}", verdict, f"{low / n:.1%}"]
         )
@@ -214,7 +214,7 @@ def _show_top(one: TopVariant, number: int) -> dict[str, Any]:
     facts += [f"{row.kind}, {row.method}", *row.flags]
     logos = []
     heights = [weigh_by_information(np.nan_to_num(x.logs, nan=-np.log(4))) for x in one.logos or ()]
-    top = max([0.25, *(float(some.sum(1).max()) for some in heights)])
+    top = np.ceil(10 * max([0.3, *(float(some.sum(1).max()) for some in heights)])) / 10
     for label, logo, some in zip(("REF", "ALT"), one.logos or (), heights, strict=False):
         picture = draw_logo(
             some,
