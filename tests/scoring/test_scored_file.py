@@ -77,6 +77,14 @@ def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
     assert (opened.records, opened.about["unit"]) == (6, "nats")
 
 
+def test_a_column_of_haplotypes_behind_ours_is_left_alone(tmp_path: Path) -> None:
+    path = write_scores(tmp_path)[".tsv"]
+    whole = list(ScoredFile(path).rows())
+    about, names, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([about, f"{names}\tHaplotypes", *(f"{row}\t." for row in rows), ""]))
+    assert list(ScoredFile(path).rows()) == whole
+
+
 def test_parts_of_a_parquet_file_are_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
