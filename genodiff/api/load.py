@@ -27,10 +27,8 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
         what = f"an object of type {type(path).__name__} is no path"
         raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
     device = choose_device(device)
-    from genodiff.api.finetuned import FinetunedModel
     from genodiff.api.model import Model
     from genodiff.data.tokenizer_sources import rebuild_tokenizer
-    from genodiff.finetuning.fitted_model import load_fitted
     from genodiff.finetuning.unit_selection import is_fitted
     from genodiff.hub.adopt import open_published
     from genodiff.hub.source import is_published
@@ -39,6 +37,10 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
     from genodiff.vocabulary import Vocabulary
 
     if is_fitted(path) and not (Path(path) / CARD).exists():
+        # What fine-tuning imports takes seconds, and a run needs none of it.
+        from genodiff.api.finetuned import FinetunedModel
+        from genodiff.finetuning.fitted_model import load_fitted
+
         try:
             return FinetunedModel(load_fitted(path, device=device))
         except UsageError as fault:  # a sweep of several: its fix is of `genodiff predict`

@@ -337,7 +337,7 @@ class Model(ModelMaps):
         background: int | str = "off",
         haplotypes: bool = False,
         seed: int = 1,
-        batch_size: int = 8,
+        batch_size: int | None = None,
     ) -> pl.DataFrame:
         """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
 

@@ -45,7 +45,7 @@ _log = logging.getLogger("genodiff")
 
 
 def check_score_options(
-    method: str, unit: str, se: float, context: int | str | None, batch_size: int
+    method: str, unit: str, se: float, context: int | str | None, batch_size: int | None
 ) -> None:
     """Raises `UsageError` for options that cannot be meant, without importing torch."""
     for flag, value, known in (("--method", method, _METHODS), ("--unit", unit, _UNITS)):
@@ -57,7 +57,7 @@ def check_score_options(
         raise UsageError(f"--se {se} is no standard error", fix="give nats, above 0")
     if context is not None and context != _TWICE and (isinstance(context, str) or context < 2):
         raise UsageError(f"--context {context} is no length", fix=f"give bases, or {_TWICE}")
-    if batch_size < 1:
+    if batch_size is not None and batch_size < 1:
         raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
 
 
@@ -72,7 +72,7 @@ def score(
     context: int | Literal["2x"] | None = None,
     exact: bool = False,
     unit: Unit = "nats",
-    batch_size: int = 8,
+    batch_size: int | None = None,
     region: Sequence[str] = (),
     shard: str | None = None,
     allow_mismatches: bool = False,
@@ -191,7 +191,7 @@ def make_score_frame(
     unit: Unit,
     region: Sequence[str],
     seed: int,
-    batch_size: int,
+    batch_size: int | None,
     background: int | str = "off",
     haplotypes: bool = False,
 ) -> pl.DataFrame:
@@ -239,7 +239,8 @@ def _score_alleles(
 
 
 def _make_options(
-    method: Method, se: float, context: int | str | None, exact: bool, batch_size: int, seed: int
+    method: Method, se: float, context: int | str | None, exact: bool, batch_size: int | None,
+    seed: int,
 ) -> ScoreOptions:
     from genodiff.scoring.variant_scores import ScoreOptions
 
@@ -290,7 +291,7 @@ def _write(
     se: float,
     context: int | Literal["2x"] | None,
     exact: bool,
-    batch_size: int,
+    batch_size: int | None,
     seed: int,
     places: int | None,
     haplotypes: bool,

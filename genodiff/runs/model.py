@@ -167,13 +167,9 @@ def _read_backbone(folder: Path, card: Card, device: str) -> Backbone:
     if not (folder / WEIGHTS).is_file():
         read_bytes(folder / WEIGHTS)  # says what stands there instead
     _check_size(folder, card.config, card.alphabet)
-    with torch.device("meta"):
-        wanted = {
-            name: tuple(t.shape)
-            for name, t in collect_tensors(build_backbone(card.config, card.alphabet)).items()
-        }
-    tensors = read_tensors(folder / WEIGHTS, wanted, card.weights_sha256)
     backbone = build_backbone(card.config, card.alphabet)
+    wanted = {name: tuple(t.shape) for name, t in collect_tensors(backbone).items()}
+    tensors = read_tensors(folder / WEIGHTS, wanted, card.weights_sha256)
     fill_module(backbone, tensors)
     return backbone.to(device).eval()
 

@@ -22,6 +22,7 @@ from genodiff.scoring.spelling_pair import Ids
 Logs = NDArray[np.float64]
 
 _MOST_BASES = 1 << 18  # of a batch
+_BASES = 1 << 15  # of a batch of no given size: calls of the network cost little beside their work
 
 
 class MaskedReader:
@@ -29,7 +30,7 @@ class MaskedReader:
 
     `complement` (ids by id) is the other strand of a window, or None where there are no strands;
     with `both_strands`, every window is read on both. An evaluation is one window, on one strand or
-    on both.
+    on both. `batch_size` None makes batches of so many windows as one call is worth.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class MaskedReader:
         *,
         complement: Ids | None = None,
         both_strands: bool = False,
-        batch_size: int = 8,
+        batch_size: int | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
         if both_strands and complement is None:
@@ -81,7 +82,7 @@ class MaskedReader:
             alike.setdefault((len(window), self._find_only_mask(window)), []).append(content)
         found: dict[bytes, Logs] = {}
         for (length, _), contents in sorted(alike.items()):
-            rows = max(1, min(self.batch_size, _MOST_BASES // length))
+            rows = max(1, min(self.batch_size or _BASES // length, _MOST_BASES // length))
             for first in range(0, len(contents), rows):
                 some = contents[first : first + rows]
                 group = np.stack([known[content] for content in some])
@@ -129,7 +130,7 @@ class MaskedReader:
         return self.diffusion.sigma(self.diffusion.schedule.inverse(visible))
 
 
-def open_reader(model: TrainedModel, *, batch_size: int = 8) -> MaskedReader:
+def open_reader(model: TrainedModel, *, batch_size: int | None = None) -> MaskedReader:
     """A reader of a trained model of DNA.
 
     A network that reads both strands is asked once; any other is asked on both.

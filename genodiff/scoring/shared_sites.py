@@ -9,12 +9,13 @@ company.
 Bases that are masked together do not see one another, and a site is not in the middle of its
 window: it has at least a quarter of the context on either side. `measure_spacing` scores sites of
 the genome as they are defined, each in the middle of a window of its own, and in shared windows. It
-takes the smallest spacing at which none of them differs by more than half of `TOLERANCE`. `--exact`
-gives every site its own window.
+takes the smallest spacing at which none of them differs by more than half of `TOLERANCE`. Sites are
+measured a few at a time, and the first that differs ends it: a network that lets no sites share
+shows it at once. `--exact` gives every site its own window.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +34,13 @@ other sites may move more."""
 SITES = 32
 """Sites of the genome that a spacing is measured at."""
 _SHARES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # sites of a tile that share an evaluation
+_AT_A_TIME = 4  # sites that are measured together
 _TRIES = 20  # places for each site, before a genome of N is given up
 _SEED = 1
+
+
+Site = tuple[str, int]
+"""A contig and a place, from 0."""
 
 
 class Spacing(NamedTuple):
@@ -187,24 +193,28 @@ def measure_spacing(
     sites = list(draw_sites(reader, alphabet, genome, SITES))
     if not sites:
         return None
-    windows = [cut_site(genome, alphabet, reader, *site, context)[2] for site in sites]
-    alone = [logs[0] for logs in reader.read(windows)]
 
-    def read(spacing: int) -> list[Logs]:
-        shared = [
-            share_window(genome, alphabet, reader, contig, site, context, spacing)
-            for contig, site in sites
-        ]
+    def read_alone(some: Sequence[Site]) -> list[Logs]:
+        windows = [cut_site(genome, alphabet, reader, *site, context)[2] for site in some]
+        return [logs[0] for logs in reader.read(windows)]
+
+    def read_shared(some: Sequence[Site], spacing: int) -> list[Logs]:
+        shared = [share_window(genome, alphabet, reader, *site, context, spacing) for site in some]
         logs = reader.read([one.window for one in shared])
-        return [some[one.place] for some, one in zip(logs, shared, strict=True)]
+        return [rows[one.place] for rows, one in zip(logs, shared, strict=True)]
 
     found = None
+    alone: list[Logs] = []
     for spacing in [core // share for share in _SHARES if core // share > 1]:
-        moved = [
-            float(np.ptp(one - other)) for one, other in zip(alone, read(spacing), strict=True)
-        ]
-        if max(moved) > TOLERANCE / 2:
-            break
+        moved: list[float] = []
+        for first in range(0, len(sites), _AT_A_TIME):
+            some = slice(first, first + _AT_A_TIME)
+            if len(alone) == first:
+                alone += read_alone(sites[some])
+            pairs = zip(alone[some], read_shared(sites[some], spacing), strict=True)
+            moved += [float(np.ptp(one - other)) for one, other in pairs]
+            if max(moved) > TOLERANCE / 2:
+                return found
         found = Spacing(spacing, float(np.median(moved)), max(moved), len(moved))
     return found
 

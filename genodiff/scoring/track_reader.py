@@ -95,7 +95,7 @@ def read_pieces(
     for piece in pieces:
         held.append(_mask_piece(reader, genome, alphabet, piece, request))
         windows += len(held[-1].windows)
-        if windows >= max(_WINDOWS_HELD, reader.batch_size):
+        if windows >= max(_WINDOWS_HELD, reader.batch_size or 0):
             yield from _answer(reader, held)
             held, windows = [], 0
     yield from _answer(reader, held)

@@ -55,7 +55,8 @@ class ScoreOptions:
 
     `se` is the standard error that `nelbo` goes on to, in nats, and `most` the windows after which
     it stops. `context` is in bases, None for the trained length. `double` scores twice, the second
-    time at double context. `exact` gives every SNV an evaluation of its own.
+    time at double context. `exact` gives every SNV an evaluation of its own. `batch_size` is in
+    windows, None for as many as one call of the network is worth.
     """
 
     method: Method = "auto"
@@ -66,7 +67,7 @@ class ScoreOptions:
     exact: bool = False
     orders: int = 8
     most: int = 4096
-    batch_size: int = 8
+    batch_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

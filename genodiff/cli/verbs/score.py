@@ -92,12 +92,13 @@ def score(
         ),
     ] = None,
     batch_size: Annotated[
-        int,
+        int | None,
         Parameter(
             converter=convert_whole_number,
-            help="Windows at a time: changes the speed, never the scores.",
+            help="Windows at a time: changes speed and memory, never the scores (default: about "
+            "32,768 bases).",
         ),
-    ] = 8,
+    ] = None,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
     ] = None,
