@@ -239,7 +239,11 @@ def _score_alleles(
 
 
 def _make_options(
-    method: Method, se: float, context: int | str | None, exact: bool, batch_size: int | None,
+    method: Method,
+    se: float,
+    context: int | str | None,
+    exact: bool,
+    batch_size: int | None,
     seed: int,
 ) -> ScoreOptions:
     from genodiff.scoring.variant_scores import ScoreOptions

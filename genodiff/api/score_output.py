@@ -61,7 +61,7 @@ def write_output(
     from genodiff.scoring.variant_output import (
         SortedWatch,
         format_lines,
-        make_frame,
+        scan_frame,
         write_frame,
         write_index,
         write_lines,
@@ -69,7 +69,7 @@ def write_output(
 
     if form.ending == ".parquet":
         rows = work.scored(journal)
-        frame = make_frame(rows, work.genome, form.unit, form.find_rank, form.samples)
+        frame = scan_frame(rows, work.genome, form.unit, form.find_rank, form.samples)
         return write_frame(target, frame), False
     watch = SortedWatch()
     scored = watch.watch(work.scored(journal))

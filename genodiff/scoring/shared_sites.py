@@ -87,6 +87,10 @@ class SiteScores:
         self._context, self._spacing, self._core = context, spacing, max(1, context // 2)
         self._windows: dict[tuple[str, int, int], _SiteWindow] = {}
         self._logs: dict[tuple[str, int, int], Logs] = {}
+        bases = alphabet.encode("ACGT")
+        self._columns = _name_columns(reader, bases)
+        if reader.complement is not None:
+            self._turned = _name_columns(reader, reader.complement[bases])
 
     def __len__(self) -> int:
         return len(self._windows)
@@ -107,12 +111,12 @@ class SiteScores:
     def score(self, allele: Allele) -> float:
         """log p(alt) − log p(ref) of a prepared substitution, after `read`."""
         key = self._key(allele)
-        found, ids = self._windows[key], np.array(allele_ids(self._alphabet, allele), np.uint8)
+        found, logs, columns = self._windows[key], self._logs[key], self._columns
         if found.turned:
-            assert self._reader.complement is not None
-            return compare_bases(self._reader, self._logs[key][0], *self._reader.complement[ids])
-        place = bisect_left(found.masks, allele.start - found.start)
-        return compare_bases(self._reader, self._logs[key][place], *ids)
+            row, columns = logs[0], self._turned
+        else:
+            row = logs[bisect_left(found.masks, allele.start - found.start)]
+        return float(row[columns[allele.alt]]) - float(row[columns[allele.ref]])
 
     def clear(self) -> None:
         """Forget the windows."""
@@ -175,12 +179,6 @@ def share_window(
     )
 
 
-def compare_bases(reader: MaskedReader, logs: Logs, ref: int, alt: int) -> float:
-    """log p(alt) − log p(ref) of one masked base."""
-    columns = reader.columns(np.array([ref, alt], np.uint8))
-    return float(logs[columns[1]]) - float(logs[columns[0]])
-
-
 def measure_spacing(
     reader: MaskedReader, alphabet: Alphabet, genome: Contigs, context: int
 ) -> Spacing | None:
@@ -236,7 +234,6 @@ def draw_sites(
                 break
 
 
-def allele_ids(alphabet: Alphabet, allele: Allele) -> tuple[int, int]:
-    """The ids of the two bases of a substitution."""
-    ref, alt = alphabet.encode(allele.ref + allele.alt).tolist()
-    return ref, alt
+def _name_columns(reader: MaskedReader, ids: Ids) -> dict[str, int]:
+    """The column of each of A, C, G and T, whose ids are `ids`, in what the reader gives."""
+    return dict(zip("ACGT", reader.columns(ids).tolist(), strict=True))

@@ -84,9 +84,9 @@ def join_lines(shards: Sequence[ScoreShard], watch: SortedWatch) -> Iterator[str
                 yield line
 
 
-def join_frames(shards: Sequence[ScoreShard]) -> pl.DataFrame:
+def join_frames(shards: Sequence[ScoreShard]) -> pl.LazyFrame:
     """The rows of all shards of parquet."""
-    return pl.concat([pl.read_parquet(shard.path) for shard in shards])
+    return pl.concat([pl.scan_parquet(shard.path) for shard in shards])
 
 
 def join_tallies(shards: Sequence[ScoreShard]) -> dict[str, Any]:

@@ -8,8 +8,6 @@ An index needs records sorted by contig and position; where they are not, there 
 output keeps the input's order.
 """
 
-import hashlib
-import io
 import json
 import os
 import sys
@@ -21,9 +19,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from Bio import bgzf
+from polars.io.plugins import register_io_source
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.atomic import open_atomic, write_bytes
+from genodiff.io.atomic import open_atomic
 from genodiff.io.digest_writer import DigestWriter
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta_writer import StaysOpen
@@ -62,7 +61,8 @@ TSV_KEYS = (
     "chrom", "pos", "ref", "alt", "score", "phred", "se", "method", "n_evaluations", "kind",
     "flags", "id", "normal", "percentile", "z", "background", "n_background",
 )  # fmt: skip
-_ROWS = 1 << 16
+_ROWS = 1 << 16  # of a group in parquet
+_HELD_ROWS = 1 << 12  # that are made at a time
 _LARGEST_TBI = 1 << 29  # bases that a .tbi can hold
 
 Scored = tuple[VariantRecord, tuple[AltScore, ...]]
@@ -133,14 +133,39 @@ def make_frame(
     samples: Sequence[str] | None = None,
 ) -> pl.DataFrame:
     """A row for each ALT, columns as `SCHEMA`, with `samples` also `haplotypes`."""
+    parts = _make_frames(scored, genome, unit, find_rank, samples)
+    return pl.concat([pl.DataFrame(schema=_find_schema(samples)), *parts], rechunk=True)
+
+
+def scan_frame(
+    scored: Iterable[Scored],
+    genome: Genome,
+    unit: str,
+    find_rank: FindRank | None = None,
+    samples: Sequence[str] | None = None,
+) -> pl.LazyFrame:
+    """As `make_frame`, but the rows are made while they are written, and can be read once."""
+    parts = _make_frames(scored, genome, unit, find_rank, samples)
+    return register_io_source(lambda *_: parts, schema=_find_schema(samples))
+
+
+def _make_frames(
+    scored: Iterable[Scored],
+    genome: Genome,
+    unit: str,
+    find_rank: FindRank | None,
+    samples: Sequence[str] | None,
+) -> Iterator[pl.DataFrame]:
     rows = (row for one in scored for row in describe_alts(*one, genome, unit, find_rank, samples))
-    schema = SCHEMA
-    if samples is not None:
-        schema = {**SCHEMA, HAPLOTYPES: pl.List(pl.Struct(HAPLOTYPE_SCHEMA))}
-    parts = [pl.DataFrame(schema=schema)]
-    while some := list(islice(rows, _ROWS)):
-        parts.append(pl.DataFrame(some, schema=schema))
-    return pl.concat(parts)
+    schema = _find_schema(samples)
+    while some := list(islice(rows, _HELD_ROWS)):
+        yield pl.DataFrame(some, schema=schema)
+
+
+def _find_schema(samples: Sequence[str] | None) -> dict[str, Any]:
+    if samples is None:
+        return SCHEMA
+    return {**SCHEMA, HAPLOTYPES: pl.List(pl.Struct(HAPLOTYPE_SCHEMA))}
 
 
 def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str, Any] | None:
@@ -165,13 +190,12 @@ def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str,
     return None if str(out) == "-" else digest.describe()
 
 
-def write_frame(out: str | Path, frame: pl.DataFrame) -> dict[str, Any]:
-    """Write parquet atomically; what its sidecar says of it."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, row_group_size=_ROWS)
-    data = buffer.getvalue()
-    write_bytes(out, data)
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+def write_frame(out: str | Path, frame: pl.LazyFrame) -> dict[str, Any]:
+    """Write parquet atomically, a group of rows at a time; what its sidecar says of it."""
+    with open_atomic(out) as file:
+        digest = DigestWriter(file)
+        frame.sink_parquet(digest, row_group_size=_ROWS, maintain_order=True)  # type: ignore[call-overload]
+    return digest.describe()
 
 
 class SortedWatch:

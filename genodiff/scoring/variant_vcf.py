@@ -44,6 +44,9 @@ _RANK_FIELDS = (
     ("GD_BGN", "Integer", "how many random variants of this kind were scored"),
 )
 _RANK_KEYS = ("percentile", "z", "phred", "background", "n_background")
+_SHOWN = [(name, key) for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True)]
+_RANKS_SHOWN = [(name, key) for (name, _, _), key in zip(_RANK_FIELDS, _RANK_KEYS, strict=True)]
+_UNSAFE = re.compile(r"[\s;,=]+")
 
 
 def make_header(
@@ -92,7 +95,7 @@ def format_line(
     items = [one for one in info.split(";") if not one.startswith(_PREFIX) and one != "."]
     if record.alts:
         rows = describe_alts(record, scores, genome, unit, find_rank)
-        for (name, _, _), key in zip(_FIELDS + _RANK_FIELDS, _KEYS + _RANK_KEYS, strict=True):
+        for name, key in _SHOWN if find_rank is None else _SHOWN + _RANKS_SHOWN:
             values = [format_value(row[key]) for row in rows]
             if any(value != "." for value in values):
                 items.append(f"{name}={','.join(values)}")
@@ -105,12 +108,12 @@ def format_line(
 
 def format_value(value: object) -> str:
     """A value of a row as a field has it."""
-    if value is None or (value in ("", [], 0) and not isinstance(value, float)):
-        return "."
     if isinstance(value, float):
         return format_number(value)
+    if value is None or value in ("", [], 0):
+        return "."
     text = "&".join(map(str, value)) if isinstance(value, list) else str(value)
-    return re.sub(r"[\s;,=]+", "_", text)
+    return _UNSAFE.sub("_", text)
 
 
 def format_number(value: float) -> str:
