@@ -1,16 +1,20 @@
 """Scores meet their records in order, are kept, and are written beside what was read."""
 
+import hashlib
+import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import polars as pl
 import pytest
 
-from genodiff.errors import UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.io.vcf import VcfHeader
+from genodiff.scoring import variant_output
 from genodiff.scoring.scored_variants import AltScore, score_records
 from genodiff.scoring.variant_journal import VariantJournal
 from genodiff.scoring.variant_output import (
@@ -19,6 +23,8 @@ from genodiff.scoring.variant_output import (
     find_output_form,
     format_lines,
     make_frame,
+    scan_frame,
+    write_frame,
 )
 from genodiff.scoring.variant_request import RecordSelection, Shard, parse_shard
 
@@ -137,6 +143,40 @@ def test_tables_have_a_row_for_each_alt(genome: Genome) -> None:
             format_lines(scored, None, genome, OutputForm(".jsonl", "nats", {}))]  # fmt: skip
     assert [row["score"] for row in rows][:3] == [None, 1.0201, None]
     assert make_frame([], genome, "nats").columns == frame.columns
+
+
+def test_parquet_is_written_a_group_of_rows_at_a_time(
+    genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(variant_output, "_HELD_ROWS", 3)
+    monkeypatch.setattr(variant_output, "_ROWS", 5)
+    scored = list(zip(records(), score_records(records(), genome, score), strict=True))
+    frame, out = make_frame(scored, genome, "nats"), tmp_path / "o.parquet"
+    told = write_frame(out, scan_frame(iter(scored), genome, "nats"))
+    assert pl.read_parquet(out).equals(frame)
+    whole = io.BytesIO()
+    frame.write_parquet(whole, row_group_size=5)
+    assert out.read_bytes() == whole.getvalue()
+    digest = hashlib.sha256(whole.getvalue()).hexdigest()
+    assert told == {"bytes": len(whole.getvalue()), "sha256": digest}
+    write_frame(out, scan_frame([], genome, "nats"))
+    assert pl.read_parquet(out).schema == frame.schema
+
+
+def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
+    genome: Genome, tmp_path: Path
+) -> None:
+    out = tmp_path / "o.parquet"
+    out.write_bytes(b"before")
+
+    def break_off() -> Iterator[Any]:
+        yield from zip(records(), score_records(records(), genome, score), strict=True)
+        raise DataError("changed while it was being read", fix="wait")
+
+    with pytest.raises(DataError, match="changed while"):
+        write_frame(out, scan_frame(break_off(), genome, "nats"))
+    assert out.read_bytes() == b"before"
+    assert [one.name for one in tmp_path.iterdir() if "parquet" in one.name] == [out.name]
 
 
 def test_what_is_kept_goes_on_after_the_last_whole_line(genome: Genome, tmp_path: Path) -> None:

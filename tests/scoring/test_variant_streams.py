@@ -248,12 +248,33 @@ def test_a_spacing_is_taken_where_company_says_nothing(genome: Genome) -> None:
         return denoise
 
     process = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
-    found = [
-        measure_spacing(MaskedReader(make_denoiser(reach), process), DNA, genome, 256)
-        for reach in (3, 15, 40, 70)
-    ]
+    readers = [MaskedReader(make_denoiser(reach), process) for reach in (3, 15, 40, 70)]
+    found = [measure_spacing(reader, DNA, genome, 256) for reader in readers]
     assert [one and one.bases for one in found] == [4, 16, 42, None]
     assert all(one is None or one.worst <= shared_sites.TOLERANCE for one in found)
+    assert all(one is None or one.sites == shared_sites.SITES for one in found)
+    # Every site of this network moves, so the first few end it, each read alone and shared
+    assert readers[-1].evaluations == 2 * 4
+
+
+def test_batches_are_sized_by_bases_unless_a_size_is_given() -> None:
+    sizes: list[int] = []
+
+    def denoise(xt: Any, sigma: Any) -> Any:
+        sizes.append(len(xt))
+        return torch.zeros(*xt.shape, 16)
+
+    process = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
+    ids = np.random.default_rng(1).integers(7, 11, (40, 1024)).astype(np.uint8)
+    ids[:, 500] = DNA.mask_id
+    MaskedReader(denoise, process).read(list(ids))
+    assert sizes == [32, 8]
+    sizes.clear()
+    MaskedReader(denoise, process, batch_size=16).read(list(ids))
+    assert sizes == [16, 16, 8]
+    sizes.clear()
+    MaskedReader(denoise, process).read([np.repeat(ids[0], 40), np.repeat(ids[1], 40)])
+    assert sizes == [1, 1]
 
 
 def test_a_score_that_moves_with_its_context_is_noted() -> None:
