@@ -41,6 +41,7 @@ _DOOR = {
     "merge": "genodiff.api.merge",
     "one_hot_network": "genodiff.api.effects",
     "predict": "genodiff.api.predict",
+    "redesign": "genodiff.api.redesign",
     "report": "genodiff.api.report",
     "sample": "genodiff.api.sample",
     "score": "genodiff.api.score",
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from genodiff.api.merge import merge as merge
     from genodiff.api.model import Model as Model
     from genodiff.api.predict import predict as predict
+    from genodiff.api.redesign import redesign as redesign
     from genodiff.api.report import report as report
     from genodiff.api.sample import sample as sample
     from genodiff.api.score import score as score

@@ -7,32 +7,35 @@ proof. What is left is minimal: without any one of its members, the others can b
 from collections.abc import Sequence
 
 from genodiff.constraints.constraint import Constraint
-from genodiff.constraints.layers import MOST_STATES, is_feasible
+from genodiff.constraints.layers import MOST_STATES, Judged, Rules, can_be_met, judge_in
 from genodiff.constraints.space import DesignSpace
 
 
 def find_conflict(
-    constraints: Constraint | Sequence[Constraint],
-    space: DesignSpace,
-    *,
-    most_states: int = MOST_STATES,
+    rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES
 ) -> list[Constraint]:
     """A minimal conflicting subset, in order; empty where all can be met.
 
-    An empty list is also what kept letters alone give, which no constraint judges. Raises
-    `UsageError` where a product is too large.
+    Raises `UsageError` where a product is too large.
     """
-    some = [constraints] if isinstance(constraints, Constraint) else list(constraints)
-    parts = [part for one in some for part in one.parts()]
-    if is_feasible(parts, space, most_states=most_states):
-        return []
+    found = find_judged_conflict(judge_in(rules, space), space, most_states=most_states)
+    return [rule for rule, _ in found]
+
+
+def find_judged_conflict(
+    judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
+) -> list[Judged]:
+    """As `find_conflict`, of constraints that judge intervals of their own."""
+    parts = list(judged)
     for part in parts:  # most conflicts are with the kept bases alone
-        if not is_feasible([part], space, most_states=most_states):
+        if not can_be_met([part], space, most_states=most_states):
             return [part]
+    if can_be_met(parts, space, most_states=most_states):
+        return []
     at = 0
     while at < len(parts):
         rest = parts[:at] + parts[at + 1 :]
-        if is_feasible(rest, space, most_states=most_states):
+        if can_be_met(rest, space, most_states=most_states):
             at += 1
         else:
             parts = rest

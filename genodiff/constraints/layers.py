@@ -6,7 +6,7 @@ every state lies on a path to the end. States with the same future are one state
 the smallest deterministic automaton of the satisfying completions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,38 +36,54 @@ class Layers:
         return sum(map(len, self.moves))
 
 
+Judged = tuple[Constraint, DesignSpace]
+"""A constraint and where it holds. Pairs that stand together share letters and free positions."""
+Rules = Constraint | Sequence[Constraint]
+
+
+def judge_in(rules: Rules, space: DesignSpace) -> list[Judged]:
+    """Each single constraint of `rules`, in this space."""
+    some = [rules] if isinstance(rules, Constraint) else rules
+    return [(part, space) for one in some for part in one.parts()]
+
+
 def compile_constraints(
-    constraints: Constraint | Sequence[Constraint],
-    space: DesignSpace,
-    *,
-    most_states: int = MOST_STATES,
+    rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES
 ) -> Layers | None:
     """The layers of what satisfies all constraints; None where nothing does.
 
     Raises `UsageError` where the product has more than `most_states` states, with its size so far.
     """
-    return _minimise(list(_explore(_open(constraints, space), space, most_states)), space)
+    return compile_judged(judge_in(rules, space), space, most_states=most_states)
 
 
-def is_feasible(
-    constraints: Constraint | Sequence[Constraint],
-    space: DesignSpace,
-    *,
-    most_states: int = MOST_STATES,
-) -> bool:
+def compile_judged(
+    judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
+) -> Layers | None:
+    """As `compile_constraints`, of constraints that judge intervals of their own."""
+    return _minimise(list(_explore(_open(judged), space, most_states)), space)
+
+
+def is_feasible(rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES) -> bool:
     """Whether some completion satisfies all constraints. Raises as `compile_constraints` does."""
+    return can_be_met(judge_in(rules, space), space, most_states=most_states)
+
+
+def can_be_met(
+    judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
+) -> bool:
+    """As `is_feasible`, of constraints that judge intervals of their own."""
     n = 1
-    for table in _explore(_open(constraints, space), space, most_states):
+    for table in _explore(_open(judged), space, most_states):
         n = int((table >= 0).sum())
     return n > 0
 
 
-def _open(constraints: Constraint | Sequence[Constraint], space: DesignSpace) -> list[Automaton]:
-    some = [constraints] if isinstance(constraints, Constraint) else constraints
-    return [automaton for one in some for automaton in one.automata(space)]
+def _open(judged: Sequence[Judged]) -> list[Automaton]:
+    return [automaton for rule, space in judged for automaton in rule.automata(space)]
 
 
-def _explore(automata: list[Automaton], space: DesignSpace, most: int):  # type: ignore[no-untyped-def]
+def _explore(automata: list[Automaton], space: DesignSpace, most: int) -> Iterator[Table]:
     """The moves of each position, kept or free, until no state is left: (S, symbols) tables."""
     columns: dict[int, States] = {}
     n, total = 1, 0

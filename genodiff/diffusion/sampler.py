@@ -32,6 +32,8 @@ from genodiff.errors import UsageError
 Kind = Literal["masked", "score", "causal"]
 """A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
 
+_JOINT_REACH = 16
+
 
 class Sampled(NamedTuple):
     """What a sampler returns."""
@@ -51,6 +53,25 @@ class Decoder(Protocol):
         """Logits (B, n, V) of what follows each position of x, which the cache then holds too."""
 
 
+class JointDraw(Protocol):
+    """Draws all tokens that a step reveals in a sequence together, where they constrain another.
+
+    The arguments are the sequence's row, its tokens (L,), which positions are due (L,), the
+    denoiser's log-probabilities of the targets (L, K), double precision, and the uniforms (L,).
+    It gives the columns at the due positions, and how close a uniform came to a boundary, in
+    log-odds.
+    """
+
+    def __call__(
+        self,
+        row: int,
+        x: Int[Tensor, " L"],
+        due: Bool[Tensor, " L"],
+        logp: Float[Tensor, "L K"],
+        u: Float[Tensor, " L"],
+    ) -> tuple[Int[Tensor, " n"], float]: ...
+
+
 @dataclass(frozen=True)
 class SamplerOptions:
     """How to draw: the uniforms in [0, 1) that decide everything, and the settings."""
@@ -63,6 +84,7 @@ class SamplerOptions:
     refine: Denoiser | None = None  # the denoiser in double precision
     tolerance: float = 1e-4  # errors of the denoiser's logits that `refine` makes harmless
     decoder: Decoder | None = None  # the denoiser with a memory, where it is causal
+    joint: JointDraw | None = None  # draws what a step reveals, in place of one position by itself
 
 
 @dataclass(frozen=True)
@@ -148,7 +170,7 @@ class Filling:
     ) -> None:
         self.diffusion, self.denoiser, self.refine = diffusion, denoiser, options.refine
         self.x, self.u_token = xt.clone(), options.u_token
-        self.draw = Draw(options.temperature, options.top_p)
+        self.draw, self.joint = Draw(options.temperature, options.top_p), options.joint
         # Without `refine` nobody could decide a close draw, so none is called close.
         self.tolerance = 0.0 if options.refine is None else options.tolerance
         self.targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)
@@ -197,6 +219,9 @@ class Filling:
         sigma: Float[Tensor, " A"],
     ) -> None:
         """Draw a token at the `due` positions, from logits of all positions or of these."""
+        if self.joint is not None:
+            self._reveal_jointly(rows, due, logits, sigma)
+            return
         at, position = due.nonzero(as_tuple=True)
         # Two dimensions: the denoiser gave the due positions alone, in the order of `nonzero`.
         logits = logits if logits.ndim == 2 else logits[at, position]
@@ -209,6 +234,39 @@ class Filling:
                 exact = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
                 column[mine], _ = self.draw(self.diffusion.target_logits(exact), u[mine], 0.0)
         self.x[rows[at], position] = self.targets[column]
+
+    def _reveal_jointly(
+        self,
+        rows: Int[Tensor, " A"],
+        due: Bool[Tensor, "A L"],
+        logits: Float[Tensor, "A L V"],
+        sigma: Float[Tensor, " A"],
+    ) -> None:
+        """As `reveal`, sequence by sequence, by `joint`."""
+        assert self.joint is not None
+        scale = 1 / self.draw.temperature
+        # An error in the logits of one position moves a draw elsewhere less than one of its own
+        # would: together they count as this many positions.
+        slack = 2 * self.tolerance * scale * _JOINT_REACH
+        for i in due.any(-1).nonzero()[:, 0].tolist():
+            row = rows[i : i + 1]
+            column, margin = self._draw_jointly(row, due[i], logits[i], scale)
+            if self.refine is not None and margin <= slack:
+                exact = self.refined(row, sigma[i : i + 1])[0]
+                column, _ = self._draw_jointly(row, due[i], exact, scale)
+            self.x[row, due[i]] = self.targets[column]
+
+    def _draw_jointly(
+        self,
+        row: Int[Tensor, "1"],
+        due: Bool[Tensor, " L"],
+        logits: Float[Tensor, "L V"],
+        scale: float,
+    ) -> tuple[Int[Tensor, " n"], float]:
+        assert self.joint is not None
+        logp = (self.diffusion.target_logits(logits).double() * scale).log_softmax(-1)
+        number = int(row)
+        return self.joint(number, self.x[number], due, logp, self.u_token[number])
 
     def done(self) -> Sampled:
         """The sequences as they are."""

@@ -29,6 +29,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
+from genodiff.generate.constrained import ConstrainedPiece, ConstrainedRows
 from genodiff.generate.infill import plan_rounds
 from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
 from genodiff.generate.sampling import Ids
@@ -61,6 +62,8 @@ class DraftPart(NamedTuple):
     start: int
     ids: Ids
     rounds: list[tuple[int, int]]
+    together: ConstrainedPiece | None = None
+    """What its masks must satisfy together."""
 
 
 def sample(
@@ -261,7 +264,13 @@ class _Filler:
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 xt[row, : span.stop - span.start] = ids[i][span]
                 u[:, row, : span.stop - span.start] = draws[i][:, span]
-            x0, evaluations = self._call(xt, u)
+            together = None
+            if any(piece.together for piece in pieces):
+                parts = [
+                    (pieces[i].together, ids[i], span) for i, span in zip(rows, spans, strict=True)
+                ]
+                together = ConstrainedRows(parts, self.alphabet)
+            x0, evaluations = self._call(xt, u, together)
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 # Only gaps are written: what was given stays even where a sampler would change it.
                 open_here = masked[i][span]
@@ -277,7 +286,7 @@ class _Filler:
         )
 
     def _call(
-        self, xt: NDArray[np.int64], u: NDArray[np.float64]
+        self, xt: NDArray[np.int64], u: NDArray[np.float64], together: ConstrainedRows | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         with torch.inference_mode():
             options = SamplerOptions(
@@ -288,6 +297,7 @@ class _Filler:
                 top_p=float(self.how.top_p),
                 refine=self.refine,
                 decoder=self.decoder,
+                joint=together,
             )
             xt_there = torch.from_numpy(xt).to(self.device)
             done = self.draw(self.diffusion, self.denoiser, xt_there, options)

@@ -1,0 +1,219 @@
+"""Designs of regions under constraints, to a file: `genodiff.redesign`."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from genodiff.api.machine import choose_device
+from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
+from genodiff.generate.sampling import Sampling, require_positive
+from genodiff.io.target import check_target, is_stream
+
+_log = logging.getLogger("genodiff")
+
+
+def redesign(
+    run: str | Path | None = None,
+    *,
+    out: str | Path,
+    fasta: str | Path | None = None,
+    bed: str | Path | None = None,
+    region: Sequence[str] = (),
+    template: str | Path | None = None,
+    n: int | None = None,
+    rules: Mapping[str, Any] | None = None,
+    constraints: str | Path | None = None,
+    vcf: str | Path | None = None,
+    changes: str | Path | None = None,
+    sampler: str | None = None,
+    steps: int | None = None,
+    temperature: float = 1.0,
+    stride: int | None = None,
+    batch_size: int | None = None,
+    line_width: int = 60,
+    most_states: int | None = None,
+    sidecar: str | Path | None = None,
+    seed: int = 1,
+    device: str = "auto",
+    plan: bool = False,
+    fresh: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write `n` designs (default 1) of each region to the FASTA file `out`; what its sidecar says.
+
+    The regions `bed` and `region` of the genome `fasta` are designed anew, their flanks being kept.
+    Or the open letters of `template` are, N as any base and an IUPAC code as its set. `rules` are
+    constraints as the flags have them, such as `{"avoid": ["GGTCTC"], "max_edits": 5}`, and
+    `constraints` is a YAML or JSON file of them. Every design satisfies all. What cannot be met is
+    a `UsageError` with a minimal conflict, before the network runs.
+
+    Of a genome, the edits go to the files `vcf` (default OUT.vcf), with a sample for each design,
+    and `changes` (default OUT.bed). The other settings are those of `genodiff.sample`. Raises
+    `UsageError`, `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
+    """
+    how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size)
+    require_positive("--n", n)
+    require_positive("--max-states", most_states)
+    if line_width < 0:
+        raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
+    target = str(out)
+    _check_source(fasta, bed, region, template, vcf)
+    words = _read_words(rules, constraints)
+    if template is not None and words.max_edits is not None:
+        what = "--max-edits counts changes of a genome, and a template has open letters"
+        raise UsageError(what, fix="give --fasta and --bed, or leave --max-edits out")
+    described = str(sidecar) if sidecar is not None else f"{target}.json"
+    if sidecar is None and is_stream(target):
+        described = "-"
+    if not is_stream(target):
+        vcf = f"{target}.vcf" if vcf is None and template is None else vcf
+        changes = f"{target}.bed" if changes is None else changes
+    _check_targets(target, described, vcf, changes, force, (fasta, bed, template, constraints))
+    device = choose_device(device)
+    from genodiff.api.load import load
+    from genodiff.constraints.layers import MOST_STATES
+    from genodiff.constraints.rule_words import make_rules
+    from genodiff.generate.design_regions import Source, TemplateSource
+    from genodiff.generate.edit_files import EditFiles
+    from genodiff.generate.estimate import plan_sampling
+    from genodiff.generate.gaps import Gap, read_gaps
+    from genodiff.generate.infill import read_templates
+    from genodiff.generate.journal import SampleJournal
+    from genodiff.generate.redesign import RedesignRequest, refuse_empty_regions
+    from genodiff.generate.sampling_progress import SamplingProgress
+    from genodiff.io.faidx import Genome
+    from genodiff.runs.folder import find_only_run
+
+    with ExitStack() as stack:
+        gaps: list[Gap] | None = None
+        source: Source
+        if template is not None:
+            templates = list(read_templates(template))
+            if not templates:
+                raise DataError("holds no record", file=template, fix="give one at least")
+            source = TemplateSource(templates, str(template))
+        else:
+            source = stack.enter_context(Genome(str(fasta)))
+            gaps = read_gaps(source, None if bed is None else str(bed), region)
+        held = make_rules(words, source.contigs)
+        model = load(Path(run) if run is not None else find_only_run(Path("runs")), device=device)
+        if model.alphabet.domain != "dna":
+            what = f"is a {model.alphabet.domain} model"
+            raise CheckpointError(what, file=model.path, fix="give a run of DNA")
+        given = {"fasta": fasta, "bed": bed, "template": template, "rules": constraints}
+        sources = {key: None if value is None else str(value) for key, value in given.items()}
+        request = RedesignRequest(
+            model.trained,
+            how,
+            n,
+            source=source,
+            gaps=gaps,
+            rules=held,
+            sources={**sources, "regions": list(region) or None},
+            files=EditFiles(None if vcf is None else str(vcf), _text(changes)),
+            line_width=line_width,
+            most_states=most_states or MOST_STATES,
+        )
+        refuse_empty_regions(request.designer)
+        work = request.workload()
+        if plan:
+            found = plan_sampling(request, work, target)
+            lines = [*found.lines[:-1], f"constraints  {request.states:,} states"]
+            files = [
+                str(one) for one in (target, described, vcf, changes) if one not in (None, "-")
+            ]
+            values = found.values | {"states": request.states, "files": files}
+            return values | {"lines": [*lines, f"files        {', '.join(files)}"]}
+        journal = None
+        if not is_stream(target):
+            journal = SampleJournal(target, request.digest(seed))
+            journal.check(fresh=fresh, force=force)
+            if fresh:
+                journal.start_anew()
+            if journal.kept:
+                _log.info("%s: goes on after %d designs", journal.path, journal.kept)
+        try:
+            with SamplingProgress(work, request.n, "bases") as progress:
+                written = request.write(
+                    sys.stdout.buffer if target == "-" else target,
+                    seed,
+                    sidecar=sidecar,
+                    journal=journal,
+                    tick=progress.tick,
+                )
+        except (KeyboardInterrupt, Interrupted) as stop:
+            signum = stop.signum if isinstance(stop, Interrupted) else signal.SIGINT
+            kept = 0 if journal is None else journal.kept
+            raise Interrupted(
+                f"stopped; {kept:,} finished designs are kept",
+                signum,
+                fix="run the same command again" + (" to go on" if kept else ""),
+            ) from None
+        finally:
+            if journal is not None:
+                journal.leave()
+    _log.info("%s: %d designs, %d bases, %d evaluations", target, *written[:3])
+    return written.told
+
+
+def _check_source(
+    fasta: str | Path | None,
+    bed: str | Path | None,
+    region: Sequence[str],
+    template: str | Path | None,
+    vcf: str | Path | None,
+) -> None:
+    if (fasta is None) == (template is None):
+        what = "neither --fasta nor --template" if fasta is None else "--fasta and --template"
+        raise UsageError(what, fix="give --fasta REF with --bed or --region, or --template FILE")
+    if fasta is not None and bed is None and not region:
+        raise UsageError("a genome, and no region to design", fix="give --bed or --region")
+    if template is not None and (bed is not None or region):
+        raise UsageError(
+            "--bed and --region are of a genome, and a template has open letters",
+            fix="give --fasta in place of --template",
+        )
+    if template is not None and vcf is not None:
+        raise UsageError("a VCF is of a genome, not of a template", fix="leave --vcf out")
+    if str(fasta) == "-":
+        raise UsageError("--fasta needs a genome in a file", fix="give --fasta FILE")
+
+
+def _read_words(rules: Mapping[str, Any] | None, constraints: str | Path | None) -> Any:
+    from genodiff.constraints.rule_words import RuleWords, read_rule_file, read_rule_words
+
+    words = RuleWords() if rules is None else read_rule_words(rules)
+    return words if constraints is None else words.join(read_rule_file(constraints))
+
+
+def _check_targets(
+    target: str,
+    described: str,
+    vcf: str | Path | None,
+    changes: str | Path | None,
+    force: bool,
+    inputs: Sequence[str | Path | None],
+) -> None:
+    from genodiff.generate.edit_files import know_edits
+    from genodiff.generate.journal import SUFFIX, is_sealed_output
+
+    names = [str(one) for one in (target, described, vcf, changes) if one not in (None, "-")]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{name} is the name of two outputs", fix="give different names")
+    check_target(target, force=force, inputs=inputs, sidecar=described, known=is_sealed_output)
+    check_target(described, force=force, inputs=(*inputs, target))
+    known = know_edits(described, f"{target}{SUFFIX}")
+    for edits in (vcf, changes):
+        if edits is not None:
+            check_target(edits, force=force, inputs=inputs, known=known)
+
+
+def _text(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)

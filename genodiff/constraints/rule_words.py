@@ -1,0 +1,222 @@
+"""Constraints as a user writes them: flags of the command line, or keys of a YAML or JSON file.
+
+    avoid: [GGTCTC, ATTTA]          max_run: 5
+    require: [GAATTC]               max_edits: 10
+    enzymes: [EcoRI, BamHI]         keep: ["chr1:1,020-1,030"]
+    gc: ["30-70%", "30-70%/50:25"]  no_repeats: ["20:vector.fa"]
+    protein: [forward, "chr1:100-399:-", {exons: ["chr1:1-90", "chr1:201-290"], strand: "-"}]
+    no_stop: [reverse]              genetic_code: 11
+
+`forward` and `reverse` are frames of each region itself. Regions are 1-based and inclusive.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from genodiff.constraints.bases import KeepBases, MaxEdits
+from genodiff.constraints.coding import KeepProtein, NoStop, check_table
+from genodiff.constraints.composition import GcContent
+from genodiff.constraints.constraint import AllOf, Constraint
+from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require, read_repeats
+from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
+from genodiff.io.regions import parse_region
+
+_GC = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)(?:/([0-9]+)(?::([0-9]+))?)?")
+_FRAMES = {"forward": 1, "reverse": -1}
+Words = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class RuleWords:
+    """Constraints in words; numbers are None where there is no limit."""
+
+    avoid: Words = ()
+    require: Words = ()
+    enzymes: Words = ()
+    gc: Words = ()
+    protein: Words = ()
+    no_stop: Words = ()
+    keep: Words = ()
+    no_repeats: Words = ()
+    max_run: int | None = None
+    max_edits: int | None = None
+    genetic_code: int | None = None
+
+    def join(self, other: "RuleWords") -> "RuleWords":
+        """Both. Raises `UsageError` where they give two values for one number."""
+        found: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            theirs = getattr(other, name)
+            if name in _NUMBERS:
+                if None not in (value, theirs) and value != theirs:
+                    flag = name.replace("_", "-")
+                    raise UsageError(
+                        f"--{flag} {value}, and the file of constraints says {theirs}",
+                        fix="give it once",
+                    )
+                found[name] = theirs if value is None else value
+            else:
+                found[name] = (*value, *theirs)
+        return RuleWords(**found)
+
+
+_NUMBERS = ("max_run", "max_edits", "genetic_code")
+
+
+@dataclass(frozen=True)
+class DesignRules:
+    """What holds in every region, and on each contig at places of its own."""
+
+    everywhere: AllOf = field(default_factory=AllOf)
+    on_contig: Mapping[str, tuple[Constraint, ...]] = field(default_factory=dict)
+
+    def of(self, contig: str) -> tuple[Constraint, ...]:
+        """The constraints at places of this contig."""
+        return self.on_contig.get(contig, ())
+
+
+def read_rule_file(path: str | Path) -> RuleWords:
+    """The constraints of a YAML or JSON file. Raises `DataError`."""
+    try:
+        found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise DataError(
+            f"cannot be read ({fault.strerror})", file=path, fix="check the path"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as fault:
+        mark = getattr(fault, "problem_mark", None)
+        raise DataError(
+            f"is not YAML ({getattr(fault, 'problem', None) or 'not a text'})",
+            file=path,
+            line=None if mark is None else mark.line + 1,
+            fix="write it as on the page of genodiff redesign",
+        ) from None
+    if not isinstance(found, dict) or not found:
+        raise DataError("holds no constraints", file=path, fix="write keys such as avoid: [GAATTC]")
+    return read_rule_words(found, path)
+
+
+def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) -> RuleWords:
+    """Constraints by name. Raises `DataError` that names the file, or `UsageError` without one."""
+
+    def fault(what: str, fix: str | None = None) -> GenodiffError:
+        return UsageError(what, fix=fix) if path is None else DataError(what, file=path, fix=fix)
+
+    known = [one.name for one in fields(RuleWords)]
+    values: dict[str, Any] = {}
+    for key, value in found.items():
+        name = str(key).replace("-", "_")
+        if name not in known:
+            raise fault(f"no constraint '{key}'; {did_you_mean(name, known)}")
+        if name in _NUMBERS:
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise fault(f"{key}: {value!r} is no whole number", "give one")
+            values[name] = value
+            continue
+        values[name] = tuple(value) if isinstance(value, list | tuple) else (value,)
+        for word in values[name]:
+            if not isinstance(word, (str, dict) if name == "protein" else str):
+                raise fault(f"{key}: {word!r} is no text", 'write it in quotes, "…"')
+    return RuleWords(**values)
+
+
+def make_rules(words: RuleWords, contigs: dict[str, int]) -> DesignRules:
+    """The constraints that `words` mean in a genome. Raises `UsageError`, `DataError`."""
+    code = 1 if words.genetic_code is None else words.genetic_code
+    check_table(code)
+    every: list[Constraint] = []
+    places: dict[str, list[Constraint]] = {}
+    if words.avoid:
+        every.append(Avoid(tuple(map(str, words.avoid))))
+    every += [Require((str(word),)) for word in words.require]
+    names = [name.strip() for word in words.enzymes for name in str(word).split(",")]
+    every += [AvoidSites((name,)) for name in dict.fromkeys(names)]
+    every += [parse_gc(str(word)) for word in words.gc]
+    if words.max_run is not None:
+        every.append(MaxRun(words.max_run))
+    every += [_parse_repeats(str(word)) for word in words.no_repeats]
+    for word in words.protein:
+        if isinstance(word, str) and word in _FRAMES:
+            every.append(KeepProtein((), _FRAMES[word], code))
+        else:
+            contig, rule = _parse_protein(word, code, contigs)
+            places.setdefault(contig, []).append(rule)
+    for word in words.no_stop:
+        if word in _FRAMES:
+            every.append(NoStop((), _FRAMES[word], code))
+        else:
+            contig, start, end, strand = _parse_stranded(str(word), contigs)
+            places.setdefault(contig, []).append(NoStop(((start, end),), strand, code))
+    for word in words.keep:
+        contig, start, end = parse_region(str(word), contigs)
+        places.setdefault(contig, []).append(KeepBases((start, end)))
+    if words.max_edits is not None:
+        every.append(MaxEdits(words.max_edits))
+    return DesignRules(AllOf(tuple(every)), {name: tuple(some) for name, some in places.items()})
+
+
+def parse_gc(text: str) -> GcContent:
+    """`0.3-0.7`, `30-70%`, `30-70%/50` (windows) or `30-70%/50:25` (every 25 bases).
+
+    Raises `UsageError`.
+    """
+    found = _GC.fullmatch(text.replace(" ", ""))
+    try:
+        if found is None:
+            raise ValueError
+        low, high = float(found[1]), float(found[3])
+    except ValueError:
+        raise UsageError(
+            f"GC '{text}' is no range", fix="write 0.3-0.7, 30-70%, or 30-70%/50:25 for windows"
+        ) from None
+    scale = 100 if found[2] or found[4] else 1
+    window = None if found[5] is None else int(found[5])
+    return GcContent(low / scale, high / scale, window, 1 if found[6] is None else int(found[6]))
+
+
+def _parse_repeats(text: str) -> Constraint:
+    number, colon, path = text.partition(":")
+    if not colon or not number.isdecimal() or not path:
+        raise UsageError(f"repeats '{text}'", fix="write LONGEST:FASTA, for example 20:vector.fa")
+    return read_repeats(path, int(number))
+
+
+def _parse_stranded(text: str, contigs: dict[str, int]) -> tuple[str, int, int, int]:
+    sign = text[-2:] if text not in contigs else ""
+    if sign in (":+", ":-"):
+        return *parse_region(text[:-2], contigs), 1 if sign == ":+" else -1
+    return *parse_region(text, contigs), 1
+
+
+def _parse_protein(word: Any, code: int, contigs: dict[str, int]) -> tuple[str, KeepProtein]:
+    if not isinstance(word, dict):
+        contig, start, end, strand = _parse_stranded(str(word), contigs)
+        return contig, KeepProtein(((start, end),), strand, code)
+    unknown = set(word) - {"exons", "strand", "sequence"}
+    exons = word.get("exons")
+    strand = {"+": 1, "-": -1}.get(str(word.get("strand", "+")), 0)
+    if unknown or not isinstance(exons, list) or not exons or not strand:
+        raise UsageError(
+            f"protein {word}", fix='write {exons: ["chr1:1-90"], strand: "+"}, and sequence if new'
+        )
+    parts = [parse_region(str(exon), contigs) for exon in exons]
+    if len({contig for contig, _, _ in parts}) > 1:
+        raise UsageError(f"protein {word}: exons on several contigs", fix="give those of one")
+    protein = word.get("sequence")
+    intervals = tuple(sorted((start, end) for _, start, end in parts))
+    rule = KeepProtein(intervals, strand, code, None if protein is None else str(protein))
+    return parts[0][0], rule
+
+
+def name_conflict(parts: Sequence[str], where: str) -> GenodiffError:
+    """The error for constraints that cannot be met."""
+    if len(parts) == 1:
+        what = f"{where}: this cannot be met beside the bases that are kept: {parts[0]}"
+        return UsageError(what, fix="leave it out, or let more bases change")
+    what = f"{where}: these cannot be met together: {'; '.join(parts)}"
+    return UsageError(what, fix="leave one of them out; without any one, the others can be met")

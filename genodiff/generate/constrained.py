@@ -1,0 +1,76 @@
+"""Constraints inside a sampler: what a step reveals is drawn together, by forward–backward.
+
+A piece of a contig may be longer than the network's window, and is then filled window by window.
+Its masks outside the window have no probabilities yet: each base counts as equally likely there. So
+whatever is drawn can be completed, in later windows too.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from genodiff.alphabet import Alphabet
+from genodiff.constraints.chain import draw_bases
+from genodiff.constraints.layers import Layers
+from genodiff.constraints.space import BASES
+from genodiff.errors import UsageError
+from genodiff.generate.sampling import Ids, Sampling
+
+CONSTRAINED_SAMPLERS = ("ancestral", "confidence", "first-hitting")
+"""Samplers that draw every token of a step by `Filling.reveal`, once and for good."""
+
+
+class ConstrainedPiece(NamedTuple):
+    """What the ids of a piece must satisfy; `places` (F,) are the free positions of its layers."""
+
+    layers: Layers
+    places: NDArray[np.int64]
+
+
+class ConstrainedRows:
+    """A `JointDraw` for windows (spans) of pieces, whose ids outside the windows are given."""
+
+    def __init__(
+        self, rows: Sequence[tuple[ConstrainedPiece | None, Ids, slice]], alphabet: Alphabet
+    ) -> None:
+        self._rows = rows
+        self._symbol = np.full(256, -1)
+        for symbol, base in enumerate(BASES):
+            self._symbol[alphabet.encode(base)] = symbol
+
+    def __call__(
+        self, row: int, x: Tensor, due: Tensor, logp: Tensor, u: Tensor
+    ) -> tuple[Tensor, float]:
+        """The bases at the due positions, and the distance to a boundary."""
+        piece, ids, span = self._rows[row]
+        assert piece is not None
+        places = piece.places
+        inside = (places >= span.start) & (places < span.stop)
+        here = places[inside] - span.start
+        known = self._symbol[ids[places]]
+        known[inside] = self._symbol[x.cpu().numpy()[here]]
+        weights = np.zeros((len(places), 4))
+        weights[inside] = logp.cpu().numpy()[here]
+        given = known >= 0
+        weights[given] = np.where(np.arange(4) == known[given, None], 0.0, -np.inf)
+        is_due, uniforms = np.zeros(len(places), bool), np.zeros(len(places))
+        is_due[inside] = due.cpu().numpy()[here]
+        uniforms[inside] = u.cpu().numpy()[here]
+        drawn = draw_bases(piece.layers, weights, is_due, uniforms)
+        return torch.from_numpy(drawn.symbols.astype(np.int64)).to(x.device), drawn.margin
+
+
+def check_constrained(how: Sampling) -> None:
+    """Raises `UsageError` for settings that do not go with constraints."""
+    if how.sampler not in CONSTRAINED_SAMPLERS:
+        raise UsageError(
+            f"sampler '{how.sampler}' does not go with constraints",
+            fix=f"choose {', '.join(CONSTRAINED_SAMPLERS)}",
+        )
+    if not how.temperature > 0 or how.top_p < 1 or how.allow_n:
+        what = "constraints need a temperature above 0, and every base A, C, G and T as a choice"
+        raise UsageError(what, fix="leave --temperature 0, --top-p and --allow-n out")

@@ -1,0 +1,125 @@
+"""What was changed: a VCF with a sample for each design, and a BED file of the changed bases.
+
+Applying sample i of the VCF to the reference gives design i, for example with `bcftools consensus
+-s design1`. A genotype is haploid. A reference letter that is not A, C, G or T is N in the VCF.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from genodiff import __version__
+from genodiff.generate.design_regions import DesignGroup, Source
+from genodiff.generate.gaps import Gap
+from genodiff.io.atomic import open_atomic
+from genodiff.io.target import describe_file, is_stream, read_json_object
+
+_REQUEST = "genodiffRequest="
+
+
+class Design(NamedTuple):
+    """Letters of a group after design number `copy`."""
+
+    copy: int
+    letters: bytes
+
+
+class EditFiles(NamedTuple):
+    """The names of the files; None is not written."""
+
+    vcf: str | None = None
+    bed: str | None = None
+
+    def describe(self) -> list[bool]:
+        """Which are written."""
+        return [self.vcf is not None, self.bed is not None]
+
+    def open(self, stack: ExitStack, source: Source, n: int, request: str) -> "EditWriter":
+        """A writer; the files get their names when `stack` is closed without an error."""
+        vcf = None if self.vcf is None else stack.enter_context(open_atomic(self.vcf))
+        bed = None if self.bed is None else stack.enter_context(open_atomic(self.bed))
+        return EditWriter(vcf, bed, source, n, request)
+
+    def seal(self) -> dict[str, Any]:
+        """What the sidecar says of the files."""
+        named = {"vcf": self.vcf, "bed": self.bed}
+        return {
+            kind: {"path": Path(path).name, **describe_file(path)}
+            for kind, path in named.items()
+            if path is not None and not is_stream(path)
+        }
+
+
+class EditWriter:
+    """Writes the edits of one group after the other."""
+
+    def __init__(
+        self, vcf: IO[bytes] | None, bed: IO[bytes] | None, source: Source, n: int, request: str
+    ) -> None:
+        self._vcf, self._bed, self._n = vcf, bed, n
+        if vcf is not None:
+            names = "\t".join(f"design{i + 1}" for i in range(n))
+            lines = [
+                "##fileformat=VCFv4.3",
+                f"##source=genodiff {__version__} redesign",
+                f"##reference={Path(source.path).name}",
+                f"##{_REQUEST}{request}",
+                *(f"##contig=<ID={c},length={size}>" for c, size in source.contigs.items()),
+                '##FORMAT=<ID=GT,Number=1,Type=String,Description="Allele of the design">',
+                f"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{names}",
+            ]
+            vcf.write("".join(f"{line}\n" for line in lines).encode())
+        if bed is not None:
+            bed.write(f"# {_REQUEST}{request}\n".encode())
+
+    def add(self, group: DesignGroup, before: bytes, designs: list[Design]) -> None:
+        """The edits of a group, whose letters were `before`."""
+        old = before.upper().decode("ascii")
+        new = [one.letters.upper().decode("ascii") for one in designs]
+        changed = [{i for i, letter in enumerate(text) if letter != old[i]} for text in new]
+        if self._vcf is not None:
+            for at in sorted(set().union(*changed)):
+                ref = old[at] if old[at] in "ACGT" else "N"
+                alts = list(dict.fromkeys(text[at] for text in new if text[at] != old[at]))
+                genotypes = [
+                    str(alts.index(text[at]) + 1) if text[at] != old[at] else "0" for text in new
+                ]
+                fields = [group.contig, str(group.start + at + 1), ".", ref, ",".join(alts)]
+                fields += [".", "PASS", ".", "GT", *genotypes]
+                self._vcf.write(("\t".join(fields) + "\n").encode())
+        if self._bed is not None:
+            rows = []
+            for region in group.regions:
+                name = Gap(group.contig, *region).name
+                for copy, places in enumerate(changed):
+                    inside = [i for i in sorted(places) if region[0] <= i + group.start < region[1]]
+                    for _, run in groupby(enumerate(inside), lambda pair: pair[1] - pair[0]):
+                        some = [i + group.start for _, i in run]
+                        rows.append((some[0], some[-1] + 1, f"{name}.{copy + 1}"))
+            for start, end, label in sorted(rows):
+                self._bed.write(f"{group.contig}\t{start}\t{end}\t{label}\n".encode())
+
+
+def know_edits(sidecar: str, partial: str) -> Callable[[Path], bool]:
+    """Whether a file is ours: the sidecar describes it, or a request that is not done wrote it."""
+
+    def is_ours(path: Path) -> bool:
+        try:
+            told = read_json_object(sidecar)
+            said = told.get("edits") if isinstance(told.get("genodiff"), str) else None
+            some = said.values() if isinstance(said, dict) else ()
+            mine = describe_file(path)
+            if any(isinstance(one, dict) and mine.items() <= one.items() for one in some):
+                return True
+            with open(partial, "rb") as file:
+                head = file.readline(4096).decode("utf-8", "replace")
+            with open(path, "rb") as file:
+                lines = [file.readline(4096).decode("utf-8", "replace") for _ in range(4)]
+        except OSError:
+            return False
+        found = [line.partition(_REQUEST)[2].strip() for line in lines if _REQUEST in line]
+        return any(request and f'"{request}"' in head for request in found)
+
+    return is_ours
