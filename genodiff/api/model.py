@@ -13,6 +13,7 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.api.bits import Bits, measure_sequences, measure_split
+from genodiff.api.model_designs import ModelDesigns
 from genodiff.api.model_maps import ModelMaps
 from genodiff.api.network import Network
 from genodiff.api.sampling import fill_sequences, sample_sequences
@@ -35,7 +36,7 @@ _MARK = b"?"  # a gap, as well as N
 Array = NDArray[np.float32]
 
 
-class Model(ModelMaps):
+class Model(ModelMaps, ModelDesigns):
     """A trained model, as `genodiff.load` gives it.
 
     Sequences are given as strings, `Bio.Seq` and `Bio.SeqRecord` objects, lists or mappings of

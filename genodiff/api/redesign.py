@@ -8,12 +8,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, require_positive
 from genodiff.io.target import check_target, is_stream
+
+if TYPE_CHECKING:
+    from genodiff.io.fasta import Record
+    from genodiff.runs.model import TrainedModel
 
 _log = logging.getLogger("genodiff")
 
@@ -217,3 +221,53 @@ def _check_targets(
 
 def _text(path: str | Path | None) -> str | None:
     return None if path is None else str(path)
+
+
+def design_sequences(
+    trained: TrainedModel,
+    given: Sequence[Record],
+    n: int,
+    how: Sampling,
+    regions: Sequence[tuple[int, int]] | None,
+    rules: Mapping[str, Any] | None,
+    seed: int,
+    most_states: int | None,
+) -> list[list[str]]:
+    """`n` designs of each record: whole sequences. Raises `UsageError`, `DataError`."""
+    from genodiff.constraints.layers import MOST_STATES
+    from genodiff.constraints.rule_words import make_rules
+    from genodiff.generate.design_regions import TemplateSource
+    from genodiff.generate.gaps import Gap
+    from genodiff.generate.infill import Template
+    from genodiff.generate.redesign import RedesignRequest
+
+    require_positive("number of designs", n)
+    # Numbered: names of sequences in memory may repeat.
+    names = [one.name if len(given) == 1 else f"{i}_{one.name}" for i, one in enumerate(given)]
+    templates = [Template(name, "", one.sequence) for name, one in zip(names, given, strict=True)]
+    source = TemplateSource(templates, "sequences in memory")
+    gaps = None
+    if regions is not None:
+        gaps = [Gap(name, start, end) for name in names for start, end in regions]
+        for gap in gaps:
+            if not 0 <= gap.start < gap.end <= source.contigs[gap.contig]:
+                raise UsageError(
+                    f"region ({gap.start}, {gap.end}) is empty or not within the sequence",
+                    fix="give 0-based intervals (start, end)",
+                )
+    request = RedesignRequest(
+        trained,
+        how,
+        n,
+        source=source,
+        gaps=gaps,
+        rules=make_rules(_read_words(rules, None), source.contigs),
+        most_states=most_states or MOST_STATES,
+    )
+    letters = {
+        name: [bytearray(source.fetch(name, 0, length)) for _ in range(n)]
+        for name, length in source.contigs.items()
+    }
+    for group, copy, after in request.draw_designs(seed):
+        letters[group.contig][copy][group.start : group.end] = after
+    return [[text.decode("ascii") for text in letters[name]] for name in names]

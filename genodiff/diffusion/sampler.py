@@ -53,6 +53,7 @@ class Decoder(Protocol):
         """Logits (B, n, V) of what follows each position of x, which the cache then holds too."""
 
 
+@runtime_checkable
 class JointDraw(Protocol):
     """Draws all tokens that a step reveals in a sequence together, where they constrain another.
 

@@ -112,17 +112,7 @@ class RedesignRequest(SampleRequest):
         model, how = self.model, self.how
 
         def draw(first: int) -> Iterable[Sample]:
-            tasks = ((group, copy) for group in self.designer.groups for copy in range(self.n))
-            pieces = (
-                self.designer.piece(
-                    group,
-                    self._compile(group),
-                    self._numbers[group.contig] * self.n + copy,
-                    model.alphabet,
-                )
-                for group, copy in islice(tasks, first, None)
-            )
-            return fill_pieces(model, pieces, how=how, seed=seed, tick=tick, first=first)
+            return self._draw(seed, first, tick)
 
         samples = iter(draw(0) if journal is None else journal.pass_through(draw, tick))
         entries: list[dict[str, Any]] = []
@@ -145,6 +135,30 @@ class RedesignRequest(SampleRequest):
             "edits": self.files.seal(),
         }
         return finish_samples(out, model, how, seed, entries, about, sum(spent))
+
+    def draw_designs(self, seed: int) -> Iterator[tuple[DesignGroup, int, bytes]]:
+        """(group, number of the design, the group's letters), of all groups in order."""
+        samples = iter(self._draw(seed, 0, None))
+        for group in self.designer.groups:
+            before = self.source.fetch(group.contig, group.start, group.end)
+            for copy in range(self.n):
+                after = self.designer.fill(group, next(samples).ids, self.model.alphabet)
+                self._check(group, before, after)
+                yield group, copy, after
+
+    def _draw(self, seed: int, first: int, tick: Callable[[int], None] | None) -> Iterator[Sample]:
+        """The designs from number `first` on: those of a group, then those of the next."""
+        tasks = ((group, copy) for group in self.designer.groups for copy in range(self.n))
+        pieces = (
+            self.designer.piece(
+                group,
+                self._compile(group),
+                self._numbers[group.contig] * self.n + copy,
+                self.model.alphabet,
+            )
+            for group, copy in islice(tasks, first, None)
+        )
+        return fill_pieces(self.model, pieces, how=self.how, seed=seed, tick=tick, first=first)
 
     def _records(
         self,

@@ -103,6 +103,12 @@ def _predict(run: Path, here: Path) -> Scene:
     return words, here / "o.csv"
 
 
+def _redesign(run: Path, here: Path) -> Scene:
+    (here / "ref.fa").write_text(">chr1\n" + "ACGTTGCAAC" * 20 + "\n")
+    words = ["redesign", "--model", run, "--fasta", "ref.fa", "--region", "chr1:9-20"]
+    return [*words, "-o", "o.fa", "--steps", 2, "--threads", 1], here / "o.fa.vcf"
+
+
 def _score(run: Path, here: Path) -> Scene:
     (here / "ref.fa").write_text(">chr1\n" + "ACGTTGCAAC" * 20 + "\n")
     (here / "in.csv").write_text("chrom,pos,ref,alt\nchr1,5,T,A\n")
@@ -151,6 +157,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "checkpoint import": _import,
     "data tokenizer": _tokenizer,
     "predict": _predict,
+    "redesign": _redesign,
     "score": _score,
     "merge": _merge,
     "ism": _ism,

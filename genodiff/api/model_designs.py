@@ -1,0 +1,50 @@
+"""Designs in memory: `m.redesign`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genodiff.api.sequences import is_single, read_records
+
+_MARK = b"?"
+
+
+class ModelDesigns:
+    """What `genodiff redesign` writes, as strings."""
+
+    def redesign(
+        self,
+        sequences: Any,
+        n: int = 1,
+        *,
+        regions: Sequence[tuple[int, int]] | None = None,
+        rules: Mapping[str, Any] | None = None,
+        seed: int = 1,
+        sampler: str | None = None,
+        steps: int | None = None,
+        temperature: float = 1.0,
+        stride: int | None = None,
+        batch_size: int | None = None,
+        most_states: int | None = None,
+    ) -> Any:
+        """`n` designs of each sequence, whole, that satisfy `rules`: a list of strings.
+
+        Of each sequence the intervals `regions` (0-based, half-open) are designed anew and judged;
+        all other letters stay. Without `regions`, N is any base and an IUPAC code one of its set,
+        and the whole sequence is judged. `rules` are constraints by name, as the flags of
+        `genodiff redesign`: `{"avoid": ["GGTCTC"], "max_run": 5, "max_edits": 4}`.
+
+        One sequence gives a list, several a list of lists. Raises `UsageError` with a minimal
+        conflict where nothing satisfies all, before the network runs.
+
+        >>> m.redesign("ACGTNNNNNNACGT", 4, rules={"require": ["GAATTC"]})
+        """
+        from genodiff.api.redesign import design_sequences
+        from genodiff.generate.sampling import Sampling
+
+        how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size)
+        given = read_records(sequences, extra=_MARK)
+        trained: Any = self.trained  # type: ignore[attr-defined]
+        found = design_sequences(trained, given, n, how, regions, rules, seed, most_states)
+        return found[0] if is_single(sequences, _MARK) else found

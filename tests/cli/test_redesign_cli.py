@@ -1,0 +1,287 @@
+"""`genodiff redesign`: what is kept, what is changed, what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tiny_run import SEQ_LEN, genome_text
+
+import genodiff
+from genodiff.constraints.check import find_violations
+from genodiff.constraints.coding import KeepProtein
+from genodiff.constraints.composition import GcContent
+from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
+from genodiff.generate import redesign as redesigns
+from genodiff.io.fasta import read_fasta
+from genodiff.io.haplotypes import apply_changes, choose_change
+from genodiff.io.vcf import read_vcf
+from tests.commands import exit_code
+
+Redesign = Callable[..., tuple[int, str, str]]
+BED = "c2\t1000\t1012\nc1\t300\t345\nc1\t350\t362\nc3\t0\t9\nc3\t2990\t3001\n"
+REGIONS = [("c1", 300, 345), ("c1", 350, 362), ("c2", 1000, 1012), ("c3", 0, 9), ("c3", 2990, 3001)]
+RULES = ("--avoid", "GNTC", "--enzymes", "EcoRI,BsaI", "--max-run", 3, "--gc", "20-70%")
+
+
+@pytest.fixture
+def redesign(capfdbinary: pytest.CaptureFixture[bytes], here: Path, run: Path) -> Redesign:
+    (here / "in.fa").write_text(genome_text())
+    (here / "r.bed").write_text(BED)
+
+    def called(*words: object) -> tuple[int, str, str]:
+        code = exit_code("redesign", run, *words, "--threads", 1)
+        out, err = capfdbinary.readouterr()
+        assert b"Traceback" not in err
+        return code, out.decode(), err.decode()
+
+    return called
+
+
+def contigs(path: Path) -> dict[str, str]:
+    return {record.name: record.sequence.decode() for record in read_fasta(path)}
+
+
+def test_designs_satisfy_all_keep_the_rest_and_come_back_from_the_vcf(
+    redesign: Redesign, here: Path
+) -> None:
+    words = ("--fasta", "in.fa", "--bed", "r.bed", *RULES, "-n", 3, "--steps", 6)
+    code, _, err = redesign(*words, "-o", "o.fa", "--require", "TTS")
+    assert code == 0, err
+    before, found = contigs(here / "in.fa"), contigs(here / "o.fa")
+    assert len(found) == 3 * len(REGIONS)
+    # Each design put into the genome, and read by the checker with its flanks.
+    rules = Avoid(("GNTC",)) & AvoidSites(("EcoRI", "BsaI")) & MaxRun(3) & GcContent(0.2, 0.7)
+    whole = []
+    for copy in range(3):
+        after = {name: list(text) for name, text in before.items()}
+        for contig, start, end in REGIONS:
+            after[contig][start:end] = found[f"{contig}:{start + 1}-{end}.{copy + 1}"]
+        texts = {name: "".join(letters) for name, letters in after.items()}
+        whole.append(texts)
+        for contig, start, end in REGIONS:
+            both = rules & Require(("TTS",))
+            assert not find_violations(both, texts[contig], before[contig], start, end)
+            old, new = before[contig][start:end], texts[contig][start:end]
+            assert [a.islower() for a in old] == [a.islower() for a in new]
+    # Applying sample i of the VCF gives design i.
+    header, records = read_vcf(here / "o.fa.vcf")
+    rows = list(records)
+    assert header.samples == ["design1", "design2", "design3"]
+    for copy in range(3):
+        for name, text in before.items():
+            changes = [
+                change
+                for row in rows
+                if row.chrom == name
+                and (change := choose_change(row, int(row.rest[4 + copy])))
+            ]
+            made = apply_changes(text.upper(), 0, changes)
+            assert made == whole[copy][name].upper()
+    # The BED file names the same bases.
+    marked = [line.split("\t") for line in (here / "o.fa.bed").read_text().splitlines()[1:]]
+    for copy in range(3):
+        places = {
+            (row[0], at)
+            for row in marked
+            if row[3].endswith(f".{copy + 1}")
+            for at in range(int(row[1]), int(row[2]))
+        }
+        assert places == {
+            (name, i)
+            for name, text in before.items()
+            for i, (a, b) in enumerate(zip(text, whole[copy][name], strict=True))
+            if a.upper() != b.upper()
+        }
+    told = json.loads((here / "o.fa.json").read_text())
+    assert sum(one["edits"] for one in told["records"]) == sum(
+        int(row[2]) - int(row[1]) for row in marked
+    )
+
+
+def test_no_batch_and_no_stop_changes_a_byte(
+    redesign: Redesign, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--fasta", "in.fa", "--bed", "r.bed", *RULES, "-n", 2, "--steps", 4)
+    for name, size in (("1.fa", 1), ("2.fa", 7)):
+        assert redesign(*words, "-o", name, "--batch-size", size)[0] == 0
+    one = (here / "1.fa").read_bytes()
+    assert (here / "2.fa").read_bytes() == one
+    draw, made = redesigns.fill_pieces, []
+
+    def stopping(*args: object, **kwargs: object) -> object:
+        for i, sample in enumerate(draw(*args, **kwargs)):  # type: ignore[arg-type]
+            if len(made) == 0 and i == 3:
+                raise KeyboardInterrupt
+            yield sample
+
+    monkeypatch.setattr(redesigns, "fill_pieces", stopping)
+    code, _, err = redesign(*words, "-o", "3.fa", "--batch-size", 1)
+    assert (code, "3 finished designs" in err) == (130, True)
+    assert not any((here / f"3.fa{end}").exists() for end in ("", ".json", ".vcf", ".bed"))
+    made.append(1)
+    assert redesign(*words, "-o", "3.fa")[0] == 0
+    assert (here / "3.fa").read_bytes() == one
+    assert (here / "3.fa.vcf").read_bytes() == (here / "1.fa.vcf").read_bytes()
+    assert not (here / "3.fa.partial").exists()
+
+
+def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
+    redesign: Redesign, here: Path
+) -> None:
+    frame = "c1:298-396:-"  # both regions of c1 lie in it, and codons cross their edges
+    words = ("--fasta", "in.fa", "--region", "c1:301-345", "--region", "c1:351-362")
+    limits = ("--protein", frame, "--max-edits", 5, "--keep", "c1:310-320", "--genetic-code", 11)
+    assert redesign(*words, *limits, "-n", 4, "--steps", 8, "-o", "o.fa")[0] == 0
+    before, found = contigs(here / "in.fa")["c1"], contigs(here / "o.fa")
+    for copy in range(4):
+        after = list(before)
+        for start, end in ((300, 345), (350, 362)):
+            new = found[f"c1:{start + 1}-{end}.{copy + 1}"]
+            assert sum(a != b for a, b in zip(new, before[start:end], strict=True)) <= 5
+            after[start:end] = new
+        text = "".join(after)
+        assert text[309:320] == before[309:320]
+        rule = KeepProtein(((297, 396),), -1, 11)
+        assert not find_violations(rule, text, before, 300, 345)
+        assert text != before
+
+
+def test_templates_are_filled_by_their_sets(redesign: Redesign, here: Path) -> None:
+    (here / "t.fa").write_text(">a\nacgtNNRYnnnn?ACGTW\n>b\nGGNNNNNNNNNNCC\n")
+    words = ("--template", "t.fa", "--require", "GAATTC", "--max-run", 2, "-n", 5, "--steps", 4)
+    assert redesign(*words, "-o", "o.fa")[0] == 0
+    found = contigs(here / "o.fa")
+    assert len(found) == 10
+    for name, text in found.items():
+        assert "GAATTC" in text.upper()
+        if name.startswith("a"):
+            assert text[:4] == "acgt"
+            assert text[13:17] == "ACGT"
+            assert text[6] in "AG"
+            assert text[7] in "CT"
+            assert text[17] in "AT"
+            assert text[8:12].islower()
+        else:
+            assert (text[:2], text[-2:]) == ("GG", "CC")
+    assert not (here / "o.fa.vcf").exists()
+    long = 3 * SEQ_LEN
+    (here / "long.fa").write_text(">x\n" + "N" * long + "\n")
+    assert redesign("--template", "long.fa", *RULES, "--steps", 3, "-o", "l.fa")[0] == 0
+    text = contigs(here / "l.fa")["x"]
+    rules = Avoid(("GNTC",)) & AvoidSites(("EcoRI", "BsaI")) & MaxRun(3) & GcContent(0.2, 0.7)
+    assert not find_violations(rules, text, "N" * long, 0, long)
+
+
+GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (
+            (*GENOME, "--require", "GAATTC", "--enzymes", "EcoRI"),
+            2,
+            "require GAATTC; enzymes EcoRI",
+        ),
+        ((*GENOME, "--max-edits", 0, "--gc", "99-100%"), 2, "GC 99-100 %; at most 0 edits"),
+        ((*GENOME, "--keep", "c1:301-320"), 2, "every base of the regions is kept"),
+        ((*GENOME, "--enzymes", "EcoR1"), 2, "did you mean 'EcoR"),
+        ((*GENOME, "--avoid", "GAXTC"), 2, "'X' is no base"),
+        ((*GENOME, "--gc", "lots"), 2, "write 0.3-0.7"),
+        ((*GENOME, "--gc", "0-100%/19"), 2, "need more than 1,000 states"),
+        ((*GENOME, "--protein", "forward"), 2, "no multiple of three"),
+        ((*GENOME, "--protein", "c1:5999-6010"), 2, "past the end"),
+        ((*GENOME, "--genetic-code", 99), 2, "no genetic code 99"),
+        ((*GENOME, "--no-repeats", "vector.fa"), 2, "20:vector.fa"),
+        ((*GENOME, "--no-repeats", "9:none.fa"), 3, "none.fa"),
+        ((*GENOME, "--temperature", 0), 2, "temperature above 0"),
+        ((*GENOME, "--constraints", "none.yaml"), 3, "none.yaml"),
+        ((*GENOME, "--constraints", "bad.yaml"), 3, "bad.yaml, line "),
+        ((*GENOME, "--constraints", "key.yaml"), 3, "did you mean 'avoid'"),
+        ((*GENOME, "--constraints", "run.yaml", "--max-run", 4), 2, "--max-run 4"),
+        (("--fasta", "in.fa"), 2, "--bed or --region"),
+        (("--bed", "r.bed"), 2, "neither --fasta nor --template"),
+        (("--fasta", "in.fa", "--bed", "empty.bed"), 3, "empty.bed"),
+        (("--fasta", "in.fa", "--region", "c1:5990-6001"), 2, "past the end of c1"),
+        (("--fasta", "in.fa", "--region", "c9:1-5"), 2, "no contig 'c9'"),
+        (("--template", "in.fa", "--max-edits", 3), 2, "--max-edits"),
+        (("--template", "in.fa", "--region", "c1:1-5"), 2, "--template"),
+        (("--template", "in.fa", "--vcf", "x.vcf"), 2, "VCF"),
+        ((*GENOME, "--vcf", "o.fa"), 2, "two outputs"),
+        ((*GENOME, "--changes", "in.fa"), 2, "is read"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_nothing_is_written(
+    redesign: Redesign,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[object, ...],
+    code: int,
+    says: str,
+) -> None:
+    (here / "empty.bed").write_text("")
+    (here / "bad.yaml").write_text("avoid: [GAATTC]\nmax_run: [\n")
+    (here / "key.yaml").write_text("avoyd: [GAATTC]\n")
+    (here / "run.yaml").write_text("max_run: 5\n")
+    monkeypatch.setattr(redesigns, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
+    before = sorted(here.iterdir())
+    found, out, err = redesign(*words, "-o", "o.fa", "--max-states", 1000)
+    assert (found, out, err.count("\n")) == (code, "", 1), err
+    assert says in err
+    assert sorted(here.iterdir()) == before
+
+
+def test_a_file_of_constraints_says_what_flags_say(redesign: Redesign, here: Path) -> None:
+    (here / "v.fa").write_text(">v\nACGTTGCAACGGTA\n")
+    (here / "r.yaml").write_text(
+        "avoid: GNTC\nenzymes: [EcoRI, BsaI]\nmax_run: 3\ngc: 20-70%\nno_repeats: 6:v.fa\n"
+        'protein: [{exons: ["c1:301-303", "c1:310-315"], strand: "-", sequence: MKV}]\n'
+    )
+    (here / "s.json").write_text('{"avoid": ["GNTC"], "max-run": 3}')
+    words = ("--fasta", "in.fa", "--region", "c1:298-330", "--steps", 4)
+    assert redesign(*words, "--constraints", "r.yaml", "-o", "1.fa")[0] == 0
+    text = contigs(here / "1.fa")["c1:298-330"]
+    codons = text[3:6] + text[12:18]
+    turned = codons[::-1].upper().translate(str.maketrans("ACGT", "TGCA"))
+    assert turned[:6] in ("ATGAAA", "ATGAAG")
+    assert turned[6:8] == "GT"
+    assert redesign(*words, "--constraints", "s.json", "-o", "2.fa")[0] == 0
+    flags = ("--avoid", "GNTC", "--max-run", 3)
+    assert redesign(*words, *flags, "-o", "3.fa")[0] == 0
+    assert (here / "2.fa").read_bytes() == (here / "3.fa").read_bytes()
+
+
+def test_its_own_files_may_be_written_again_and_a_plan_writes_none(
+    redesign: Redesign, here: Path
+) -> None:
+    before = sorted(here.iterdir())
+    code, out, _ = redesign(*GENOME, *RULES, "-o", "o.fa", "--plan", "--json")
+    assert code == 0
+    assert json.loads(out)["files"] == ["o.fa", "o.fa.json", "o.fa.vcf", "o.fa.bed"]
+    assert sorted(here.iterdir()) == before
+    for seed in (1, 2):
+        assert redesign(*GENOME, "-o", "o.fa", "--seed", seed)[0] == 0
+    (here / "o.fa.vcf").write_text("mine\n")
+    code, _, err = redesign(*GENOME, "-o", "o.fa", "--seed", 3)
+    assert (code, "o.fa.vcf" in err, "--force" in err) == (2, True, True)
+    assert redesign(*GENOME, "-o", "o.fa", "--seed", 3, "--force")[0] == 0
+    code, out, _ = redesign(*GENOME, "-o", "-", "--seed", 3)
+    assert code == 0
+    assert out.encode() == (here / "o.fa").read_bytes()
+
+
+def test_python_gives_the_same_designs(redesign: Redesign, run: Path, here: Path) -> None:
+    m = genodiff.load(run, device="cpu")
+    text = "acgtNNRYnnnnnACGTW"
+    (here / "t.fa").write_text(f">a\n{text}\n")
+    assert redesign("--template", "t.fa", "--max-run", 2, "-n", 2, "-o", "o.fa")[0] == 0
+    found = m.redesign(text, 2, rules={"max_run": 2})
+    assert found == list(contigs(here / "o.fa").values())
+    assert m.redesign([text, text], 2, rules={"max_run": 2})[0] == found
+    some = m.redesign("ACGTACGTACGT", 3, regions=[(4, 8)], rules={"max_edits": 1})
+    for one in some:
+        assert (one[:4], one[8:]) == ("ACGT", "ACGT")
+        assert sum(a != b for a, b in zip(one, "ACGTACGTACGT", strict=True)) <= 1
+    with pytest.raises(genodiff.errors.UsageError, match="kept: runs of at most 2"):
+        m.redesign("AAANTTTT", rules={"max_run": 2})
