@@ -73,8 +73,7 @@ def test_designs_satisfy_all_keep_the_rest_and_come_back_from_the_vcf(
             changes = [
                 change
                 for row in rows
-                if row.chrom == name
-                and (change := choose_change(row, int(row.rest[4 + copy])))
+                if row.chrom == name and (change := choose_change(row, int(row.rest[4 + copy])))
             ]
             made = apply_changes(text.upper(), 0, changes)
             assert made == whole[copy][name].upper()
