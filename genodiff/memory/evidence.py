@@ -29,6 +29,7 @@ class Chain:
 
     def __init__(self, counts: Floats) -> None:
         """`counts`: (4^order, 4), of both strands."""
+        self.counts = counts
         counts = np.asarray(counts, np.float64) + 1
         self.next: Floats = counts / counts.sum(1, keepdims=True)
         self.first: Floats = counts.sum(1) / counts.sum()

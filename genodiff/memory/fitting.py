@@ -1,0 +1,115 @@
+"""The numbers of a memory, fitted to windows of the valid split.
+
+The cost is that of the bound: bits of a hidden base, averaged over the hidden places of a window
+and then over windows, under w0 · p + copy. Coordinate descent: each number is multiplied by the
+factors of a round for as long as that lowers the cost. Nothing else is fitted, and nothing of the
+test split is read.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.errors import DataError
+from genodiff.memory.evidence import Floats
+from genodiff.memory.memory import Memory
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.text import NONE, Codes
+
+ROUNDS = ((4.0, 0.25), (1.6, 0.625), (1.25, 0.8))
+"""Factors that are tried, a pair in each round."""
+_LEAST_CHANCE = 1e-12
+_LEAST_GAIN = 1e-6
+_LOOSER = 6.0
+
+
+class FittedNumbers(NamedTuple):
+    """The numbers, and the bits of a base before, with the numbers at first, and in the end."""
+
+    numbers: MemoryNumbers
+    alone: float
+    before: float
+    after: float
+
+
+def measure_bits(chances: Floats, windows: Codes, clean: Codes) -> NDArray[np.float64]:
+    """(B,): bits of a hidden base of each window; `chances` (B, L, 4). NaN where none is hidden."""
+    of_truth = np.take_along_axis(chances, np.minimum(clean, 3)[..., None].astype(np.int64), -1)
+    bits = -np.log2(np.maximum(of_truth[..., 0], _LEAST_CHANCE))
+    scored = (windows == NONE) & (clean < NONE)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((bits * scored).sum(1) / scored.sum(1))
+
+
+def fit_numbers(
+    memory: Memory,
+    windows: Codes,
+    clean: Codes,
+    chances: Floats,
+    *,
+    rounds: Sequence[tuple[float, float]] = ROUNDS,
+    tell: Callable[[str], None] | None = None,
+) -> FittedNumbers:
+    """The numbers under which the hidden bases of `windows` (B, L) cost least.
+
+    `clean` (B, L): what stands there. `chances` (B, L, 4): what the denoiser says alone. `tell`
+    hears of every step. Raises `DataError` where no base is hidden.
+    """
+    alone = measure_bits(chances, windows, clean)
+    some = np.isfinite(alone)
+    if not some.any():
+        raise DataError("no base is hidden", fix="give windows with masked bases")
+    total = float(alone[some].mean())
+    # Windows that resemble nothing cost the same whatever the numbers are.
+    effort = memory.effort
+    loose = type(effort)(effort.scored, effort.most, effort.wild, effort.least_odds - _LOOSER)
+    found = memory.with_effort(loose).find_all(windows)
+    matters = some & np.array([len(a) + len(b) > 0 for a, b in found])
+    codes, truth, said = windows[matters], clean[matters], chances[matters]
+
+    def cost(numbers: MemoryNumbers) -> float:
+        recalled = memory.with_numbers(numbers).recall(codes)
+        mixed = recalled.background[..., None] * said + recalled.copy
+        gain = measure_bits(mixed, codes, truth) - alone[matters]
+        return total + float(gain.sum()) / int(some.sum())
+
+    best, before = memory.numbers, cost(memory.numbers)
+    least = before
+    for factors in rounds:
+        for change in _list_changes(len(best.share)):
+            for factor in factors:
+                improved = False
+                while (tried := _change(best, change, factor)) is not None:
+                    value = cost(tried)
+                    if value >= least - _LEAST_GAIN:
+                        break
+                    best, least, improved = tried, value, True
+                    if tell is not None:
+                        tell(f"{value:.5f} {change[0]} {change[1]} × {factor:g}")
+                if improved:
+                    break
+    return FittedNumbers(best, total, before, least)
+
+
+def _list_changes(classes: int) -> Iterator[tuple[str, int]]:
+    yield from (("start", 0), ("end", 0), ("shift", 0))
+    yield from (("divergence", e) for e in range(classes))
+    yield from (("share", e) for e in range(classes) if classes > 1)
+
+
+def _change(numbers: MemoryNumbers, change: tuple[str, int], factor: float) -> MemoryNumbers | None:
+    """`numbers` with one of them multiplied, or None where that is out of range."""
+    name, place = change
+    value = getattr(numbers, name)
+    if isinstance(value, tuple):
+        changed = [x * factor if i == place else x for i, x in enumerate(value)]
+        total = sum(changed) if name == "share" else 1.0
+        new: object = tuple(x / total for x in changed)
+    else:
+        new = value * factor
+    try:
+        return MemoryNumbers(**{**numbers.model_dump(), name: new})
+    except ValueError:
+        return None
