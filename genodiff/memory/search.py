@@ -53,6 +53,8 @@ _CHUNK = 1 << 22
 class Effort:
     """How hard to search: diagonals scored on a strand (None: every one), diagonals kept on a
     strand, the most wild cards of a seed, the least odds (ln) of a diagonal that is kept.
+
+    Where lanes have 32 or 64 bases, because much is masked, 2 or 4 times as many are scored.
     """
 
     scored: int | None = 25_000
@@ -166,7 +168,8 @@ def seek(
 ) -> Places:
     """The diagonals that seeds find, each once, ascending, until the effort is spent."""
     assert effort.scored is not None
-    left, found, k = VERIFY * effort.scored, set[int](), table.k
+    budget = effort.scored * (choose_lane(int(tells.sum()), len(tells)) // LANE)
+    left, found, k = VERIFY * budget, set[int](), table.k
     for place in order_seeds(tells, k, effort.wild)[0].tolist():
         told = tells[place : place + k]
         base = int((np.where(told, codes[place : place + k], 0) * 4 ** np.arange(k)[::-1]).sum())

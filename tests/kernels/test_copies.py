@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import arm64
+import numpy as np
 import pytest
 import torch
 from compiling import MARCH
+from recalls import EFFORTS, make_memory, make_windows
 from scans import Problem, differences
 from test_mixer import assert_agrees, problem
 
@@ -86,3 +88,15 @@ def test_the_convolution_and_the_norm(taps: int) -> None:
             found.append([y, *torch.autograd.grad(y, inputs, gy.to(dtype))])
         for got, wanted in zip(*found, strict=True):
             assert (got.double() - wanted).norm() < 1e-5 * wanted.norm()
+
+
+@pytest.mark.usefixtures("copy")
+def test_the_memory() -> None:
+    memory = make_memory()
+    windows, without = make_windows(memory, 57)
+    for effort in EFFORTS:
+        tried = memory.with_effort(effort)
+        slow, found = tried.recall_slowly(windows, without), tried.recall(windows, without)
+        assert slow.background.min() < 0.9
+        np.testing.assert_allclose(found.background, slow.background, atol=1e-9)
+        np.testing.assert_allclose(found.copy, slow.copy, atol=1e-9)

@@ -24,12 +24,14 @@ if sys.argv[4] == "thread":  # it does not follow the threads of an OpenMP that 
 sys.path.insert(0, sys.argv[2])
 from scans import Problem
 from test_mixer import problem, run
+from recalls import recall_shapes
 from genodiff.kernels.norm import rms_norm
 assert library.instruction_set() == sys.argv[3], library.find_missing()
 """
 SHAPES = """
 for threads in (1, 3):
     torch.set_num_threads(threads)
+    recall_shapes()
     for length in (1, 2, 63, 65, 130):
         for channels in (1, 7, 15, 16, 17, 40):
             for states, batch in ((1, 1), (5, 2), (16, 9), (24, 3)):
@@ -46,6 +48,7 @@ print("clean")
 """
 RACES = """
 torch.set_num_threads(3)
+recall_shapes()
 for batch, length, channels in ((3, 65, 17), (1, 300, 236), (3, 1500, 40)):
     Problem(batch, length, channels, 16, h0=True, z=True).solve("native", torch.float32)
     run(problem(batch, length, channels, 16, rank=8, in_bias=True), torch.float32)

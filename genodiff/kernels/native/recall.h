@@ -55,9 +55,13 @@ typedef struct {
 static inline int64_t most_found(const recall_args *s) {
     return s->most + CENTRES * 2 * INDELS;
 }
-static inline int64_t table_slots(const recall_args *s) {
+/* Diagonals to score on a strand: the fewer places tell something, the more. */
+static inline int64_t find_budget(const recall_args *s, int64_t lane) {
+    return s->scored * (lane / 16);
+}
+static inline int64_t table_slots(int64_t budget) {
     int64_t slots = 1024;
-    while (slots < 2 * (s->scored + HIT_CAP + 2)) slots *= 2; /* a word may go HIT_CAP beyond */
+    while (slots < 2 * (budget + HIT_CAP + 2)) slots *= 2; /* a word may go HIT_CAP beyond */
     return slots;
 }
 
@@ -87,7 +91,7 @@ static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t spa
     o->states = recall_cut(&space, S * 8), o->next_states = recall_cut(&space, S * 8);
     o->filtered = recall_cut(&space, 2 * L * 8);
     o->counts = recall_cut(&space, words * 8);
-    o->table = recall_cut(&space, table_slots(s) * 8);
+    o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 8);
     o->heap = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
     o->seeds = recall_cut(&space, L * 8);
     o->odds = recall_cut(&space, s->most * 8);

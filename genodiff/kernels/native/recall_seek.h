@@ -139,8 +139,8 @@ static int64_t list_seeds(const recall_args *s, const strand *w, int64_t *seeds)
 static void seek_seeds(seeker *k) {
     const recall_args *s = k->s;
     const strand *w = k->w;
-    int64_t n = list_seeds(s, w, k->o->seeds), left = VERIFY * s->scored,
-            slots = table_slots(s);
+    int64_t n = list_seeds(s, w, k->o->seeds), budget = find_budget(s, w->lane),
+            left = VERIFY * budget, slots = table_slots(budget);
     memset(k->o->table, 0, slots * 8);
     for (int64_t i = 0; i < n; i++) {
         int64_t place = k->o->seeds[i] & 0xfffff;

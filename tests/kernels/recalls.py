@@ -1,0 +1,40 @@
+"""Recalls of every awkward shape, for the tests of each copy of the library."""
+
+import numpy as np
+import torch
+
+from genodiff.memory.fast import build_table_in_c
+from genodiff.memory.memory import Memory
+from genodiff.memory.search import Effort
+from genodiff.memory.text import NONE, Codes
+
+EFFORTS = (Effort(scored=300, most=6), Effort(scored=None, most=5, least_odds=-30.0))
+
+
+def make_memory() -> Memory:
+    """700 bases in two stretches, with a copy, a turned copy and N."""
+    genome = np.random.default_rng(1).integers(0, 4, 700).astype(np.uint8)
+    genome[300:400] = genome[20:120]
+    genome[500:600] = 3 - genome[20:120][::-1]
+    genome[650:655] = NONE
+    return Memory.build([("one", 0, genome[:430]), ("two", 0, genome[430:])], k=5)
+
+
+def make_windows(memory: Memory, length: int) -> tuple[Codes, list[tuple[int, int]]]:
+    """Windows of the text, masked, one with an interval to leave out."""
+    codes = memory.text.codes[8192:]
+    rng = np.random.default_rng(length)
+    rows = [np.where(rng.random(length) < 0.3, NONE, codes[a : a + length]) for a in (10, 300, 640)]
+    return np.stack(rows).astype(np.uint8), [(0, 0), (290, 340), (0, 0)]
+
+
+def recall_shapes() -> None:
+    """Recall windows of many lengths, by seeds and exhaustively, and fill tables."""
+    memory = make_memory()
+    for k in (4, 9):
+        build_table_in_c(memory.text, k)
+    for length in (1, 2, 57, 64, 130):
+        windows, without = make_windows(memory, length)
+        for effort in EFFORTS:
+            memory.with_effort(effort).recall(windows, without)
+    assert torch.get_num_threads() > 0
