@@ -104,7 +104,7 @@ def test_with_all_diagonals_it_is_the_sum_over_all_paths(memory: Memory, pattern
 
 @pytest.mark.slow
 def test_the_sum_over_all_paths_at_many_visible_patterns(memory: Memory) -> None:
-    check_patterns(memory, range(3, 2**LENGTH, 29))
+    check_patterns(memory, range(3, 2**LENGTH, 61))
 
 
 def check_patterns(memory: Memory, patterns: "range | list[int]") -> None:
