@@ -191,11 +191,32 @@ def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str,
 
 
 def write_frame(out: str | Path, frame: pl.LazyFrame) -> dict[str, Any]:
-    """Write parquet atomically, a group of rows at a time; what its sidecar says of it."""
+    """Write parquet atomically, a group of rows at a time; what its sidecar says of it.
+
+    Raises `MachineError` where it cannot be written.
+    """
     with open_atomic(out) as file:
-        digest = DigestWriter(file)
-        frame.sink_parquet(digest, row_group_size=_ROWS, maintain_order=True)  # type: ignore[call-overload]
+        digest = _FaultKeeper(file)
+        try:
+            frame.sink_parquet(digest, row_group_size=_ROWS, maintain_order=True)  # type: ignore[call-overload]
+        except pl.exceptions.PolarsError:
+            if digest.fault is None:
+                raise
+            raise digest.fault from None
     return digest.describe()
+
+
+class _FaultKeeper(DigestWriter):
+    """Keeps the fault of a write, which polars would tell in words of its own."""
+
+    fault: MachineError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            return super().write(data)
+        except MachineError as fault:
+            self.fault = fault
+            raise
 
 
 class SortedWatch:

@@ -1,5 +1,6 @@
 """Scores meet their records in order, are kept, and are written beside what was read."""
 
+import errno
 import hashlib
 import io
 import json
@@ -10,7 +11,8 @@ from typing import Any, NamedTuple
 import polars as pl
 import pytest
 
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, MachineError, UsageError
+from genodiff.io.atomic import write_error
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.io.vcf import VcfHeader
@@ -164,7 +166,7 @@ def test_parquet_is_written_a_group_of_rows_at_a_time(
 
 
 def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
-    genome: Genome, tmp_path: Path
+    genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "o.parquet"
     out.write_bytes(b"before")
@@ -175,6 +177,13 @@ def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
 
     with pytest.raises(DataError, match="changed while"):
         write_frame(out, scan_frame(break_off(), genome, "nats"))
+
+    def fill_disk(*_: object) -> int:
+        raise write_error(out, OSError(errno.ENOSPC, "No space left on device"))
+
+    monkeypatch.setattr(variant_output.DigestWriter, "write", fill_disk)
+    with pytest.raises(MachineError, match="cannot be written: No space left"):
+        write_frame(out, scan_frame([], genome, "nats"))
     assert out.read_bytes() == b"before"
     assert [one.name for one in tmp_path.iterdir() if "parquet" in one.name] == [out.name]
 
