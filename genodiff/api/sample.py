@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from genodiff.generate.request import SampleRequest
 
 _log = logging.getLogger("genodiff")
+_WINDOWS = 512  # that the curve of lost bits is measured on
 
 
 def list_samplers() -> list[str]:
@@ -50,6 +52,7 @@ def sample(
     sampler: str | None = None,
     sampler_options: Mapping[str, float] | None = None,
     steps: int | None = None,
+    bits_lost: float | None = None,
     temperature: float = 1.0,
     top_p: float = 1.0,
     stride: int | None = None,
@@ -73,7 +76,9 @@ def sample(
     `region` (chr1:1,000-2,000, 1-based and inclusive) only these bases of the template are filled,
     whatever stands there, and `only_filled` writes them alone. Of text, `prompt` is how each sample
     begins, and a template has gaps such as [[20]]. The other settings are those of
-    `genodiff.Model.sample`. Record i depends on (`seed`, i) alone.
+    `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many bits per 1,000
+    positions against one at a time, by the curve of the valid split. Record i depends on (`seed`,
+    i) alone.
 
     Finished records are kept in OUT.partial until `out` is there, and the same call goes on after
     them; `fresh` starts anew. `force` replaces a file that genodiff did not write. With `plan`
@@ -83,6 +88,10 @@ def sample(
     check_sampler(sampler)
     options = dict(sampler_options or {})
     how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size, options)
+    if bits_lost is not None and steps is not None:
+        raise UsageError("--bits-lost chooses the steps, and --steps gives them", fix="give one")
+    if bits_lost is not None and not 0 < bits_lost < float("inf"):
+        raise UsageError(f"--bits-lost {bits_lost:g}", fix="give a number above 0")
     require_positive("--n", n)
     require_positive("--length", length)
     target, partly = str(out), bed is not None or bool(region)
@@ -137,6 +146,8 @@ def sample(
             file=folder,
             fix=f"give {right} FILE in place of {DOMAINS[known].output_flag}",
         )
+    if bits_lost is not None:
+        how = replace(how, steps=_find_steps(model, how, bits_lost))
     request: SampleRequest
     with ExitStack() as stack:
         if model.alphabet.domain == TEXT.name:
@@ -200,6 +211,23 @@ def sample(
     records = "record" if written[0] == 1 else "records"
     _log.info(f"%s: %d {records}, %d {units}, %d evaluations", target, *written[:3])
     return written.told
+
+
+def _find_steps(model: Model, how: Sampling, wanted: float) -> int:
+    """The fewest steps that lose at most `wanted` bits per 1,000 positions."""
+    from genodiff.api.evaluate import evaluate
+    from genodiff.generate.step_choice import check_bits_lost, choose_steps, find_curve
+
+    check_bits_lost(model.trained, how)
+
+    def measure() -> dict[str, Any]:
+        _log.info("measuring what steps lose, once, on the valid split")
+        return evaluate(model, split="valid", max_windows=_WINDOWS, baselines=False, keep=False)
+
+    curve = find_curve(model.trained, measure)
+    steps = choose_steps(curve, model.trained.diffusion.schedule, wanted / 1000)
+    _log.info("%d steps lose at most %g bits per 1,000 positions", steps, wanted)
+    return steps
 
 
 def _open_gaps(

@@ -73,6 +73,30 @@ class JointDraw(Protocol):
     ) -> tuple[Int[Tensor, " n"], float]: ...
 
 
+@runtime_checkable
+class Steer(Protocol):
+    """What guides a sampler: it moves logits before a draw, and sequences after it."""
+
+    def tilt(
+        self,
+        filling: "Filling",
+        rows: Int[Tensor, " A"],
+        due: Bool[Tensor, "A L"],
+        logits: Float[Tensor, "A L V"],
+        sigma: Float[Tensor, " A"],
+    ) -> Float[Tensor, "n K"] | None:
+        """What is added to the logits of the targets at each due position, in `nonzero`'s order."""
+
+    def move(
+        self,
+        filling: "Filling",
+        rows: Int[Tensor, " A"],
+        logits: Float[Tensor, "A L V"],
+        sigma: Float[Tensor, " A"],
+    ) -> None:
+        """Change `filling.x` after tokens were drawn: rows may become copies of others."""
+
+
 @dataclass(frozen=True)
 class SamplerOptions:
     """How to draw: the uniforms in [0, 1) that decide everything, and the settings."""
@@ -86,6 +110,7 @@ class SamplerOptions:
     tolerance: float = 1e-4  # errors of the denoiser's logits that `refine` makes harmless
     decoder: Decoder | None = None  # the denoiser with a memory, where it is causal
     joint: JointDraw | None = None  # draws what a step reveals, in place of one position by itself
+    steer: Steer | None = None  # guidance; for samplers that say so (`Sampler.steers`)
 
 
 @dataclass(frozen=True)
@@ -99,6 +124,7 @@ class Sampler:
     the sampler's own settings."""
     uses_steps: bool  # else it takes as many steps as there are evaluations
     remasks: bool = False  # may evaluate more often than there are masks, at most `steps` times
+    steers: bool = False  # obeys `SamplerOptions.steer`: it remembers nothing but the sequences
     judges_tokens: bool = False  # its order looks at drawn tokens: not the denoiser's law
 
     @property
@@ -119,6 +145,7 @@ def sampler(
     uses_steps: bool = True,
     remasks: bool = False,
     judges_tokens: bool = False,
+    steers: bool = False,
 ) -> Callable[[Draws], Draws]:
     """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest.
 
@@ -126,7 +153,7 @@ def sampler(
     """
 
     def register(draw: Draws) -> Draws:
-        made = Sampler(draw, fits, evaluations, uses_steps, remasks, judges_tokens)
+        made = Sampler(draw, fits, evaluations, uses_steps, remasks, steers, judges_tokens)
         SAMPLERS.add(name, made)
         return draw
 
@@ -170,8 +197,10 @@ class Filling:
         options: SamplerOptions,
     ) -> None:
         self.diffusion, self.denoiser, self.refine = diffusion, denoiser, options.refine
-        self.x, self.u_token = xt.clone(), options.u_token
+        self.x, self.u_token, self.steer = xt.clone(), options.u_token, options.steer
         self.draw, self.joint = Draw(options.temperature, options.top_p), options.joint
+        if self.steer is not None and self.joint is not None:
+            raise UsageError("constraints and guidance cannot be combined", fix="leave one out")
         # Without `refine` nobody could decide a close draw, so none is called close.
         self.tolerance = 0.0 if options.refine is None else options.tolerance
         self.targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)
@@ -224,17 +253,42 @@ class Filling:
             self._reveal_jointly(rows, due, logits, sigma)
             return
         at, position = due.nonzero(as_tuple=True)
+        tilt = None
+        if self.steer is not None:
+            tilt = self.steer.tilt(self, rows, due, logits, sigma)
+        u = self.u_token[rows[at], position]
+        self.x[rows[at], position] = self.choose(rows, due, logits, sigma, u, tilt)
+        if self.steer is not None:
+            self.steer.move(self, rows, logits, sigma)
+
+    def choose(
+        self,
+        rows: Int[Tensor, " A"],
+        due: Bool[Tensor, "A L"],
+        logits: Float[Tensor, "*positions V"],
+        sigma: Float[Tensor, " A"],
+        u: Float[Tensor, " n"],
+        tilt: Float[Tensor, "n K"] | None = None,
+    ) -> Int[Tensor, " n"]:
+        """A token for each of the n due positions, in the order of `nonzero`, from its `u`.
+
+        `tilt` is added to the logits of the targets. Sequences stay as they are.
+        """
+        at, position = due.nonzero(as_tuple=True)
         # Two dimensions: the denoiser gave the due positions alone, in the order of `nonzero`.
         logits = logits if logits.ndim == 2 else logits[at, position]
-        u = self.u_token[rows[at], position]
-        column, close = self.draw(self.diffusion.target_logits(logits), u, self.tolerance)
+        wanted = self.diffusion.target_logits(logits)
+        wanted = wanted if tilt is None else wanted.double() + tilt
+        column, close = self.draw(wanted, u, self.tolerance)
         if self.refine is not None:
             for i in at[close].unique().tolist():
                 # Sequence by sequence: logits of a batch depend on its size in their last digits.
                 mine = close & (at == i)
-                exact = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
-                column[mine], _ = self.draw(self.diffusion.target_logits(exact), u[mine], 0.0)
-        self.x[rows[at], position] = self.targets[column]
+                found = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
+                exact = self.diffusion.target_logits(found)
+                exact = exact if tilt is None else exact + tilt[mine]
+                column[mine], _ = self.draw(exact, u[mine], 0.0)
+        return self.targets[column]
 
     def _reveal_jointly(
         self,

@@ -1,6 +1,7 @@
 """`--sampler-option`: settings of a sampler, from the command line to header and sidecar."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,37 @@ def test_the_bytes_do_not_depend_on_the_batch_size(
         assert code == 0, err
         found.append((here / f"{size}.fa").read_bytes())
     assert found[0] == found[1]
+
+
+def test_steps_are_chosen_for_a_wanted_loss_and_the_curve_is_kept(
+    run: Path, sample: Command, here: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    own = tmp_path_factory.mktemp("run") / "run"
+    shutil.copytree(run, own)
+    steps = []
+    for name, lost in (("few.fa", 40), ("many.fa", 10)):
+        words = ["--checkpoint", own, "--fasta", name, "--n", 1, "--length", 30]
+        code, _, err = sample(*words, "--bits-lost", lost)
+        assert code == 0, err
+        steps.append(json.loads((here / f"{name}.json").read_text())["steps"])
+    assert 1 <= steps[0] <= steps[1]
+    kept = json.loads((own / "mask_curve.json").read_text())
+    assert kept["checkpoint"]
+    assert kept["split"] == "valid"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--bits-lost", 1, "--steps", 8), "give one"),
+        (("--bits-lost", 0), "above 0"),
+        (("--bits-lost", 1, "--sampler", "confidence"), "ancestral"),
+    ],
+)
+def test_a_wanted_loss_that_cannot_be_is_refused(
+    run: Path, sample: Command, here: Path, words: tuple[object, ...], said: str
+) -> None:
+    code, _, err = sample("--checkpoint", run, "--fasta", "out.fa", "--n", 1, *words)
+    assert code == 2
+    assert said in err
+    assert list(here.iterdir()) == []

@@ -101,8 +101,15 @@ def sample(
     ] = None,
     steps: Annotated[
         int | Literal["auto"],
-        Parameter(converter=_whole_or_auto, help="Steps per window (auto: 256)."),
+        Parameter(converter=_whole_or_auto, help="Steps per window (auto: 256, or --bits-lost)."),
     ] = "auto",
+    bits_lost: Annotated[
+        float | None,
+        Parameter(
+            help="Choose the steps: the fewest that lose so many bits per 1,000 bases, against "
+            "one base at a time."
+        ),
+    ] = None,
     temperature: Annotated[
         float, Parameter(help="1 is the model's own law, 0 its likeliest bases.")
     ] = 1.0,
@@ -183,6 +190,7 @@ def sample(
             sampler=sampler,
             sampler_options=_read_options(sampler_option or ()),
             steps=None if steps == "auto" else steps,
+            bits_lost=bits_lost,
             temperature=temperature,
             top_p=top_p,
             stride=stride,

@@ -22,7 +22,7 @@ from genodiff.diffusion.sampler import (
 )
 
 
-@sampler("ancestral", fits=("masked", "score"), evaluations=count_revealing_steps)
+@sampler("ancestral", fits=("masked", "score"), evaluations=count_revealing_steps, steers=True)
 @torch.no_grad()
 def ancestral(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions

@@ -31,7 +31,13 @@ def count_at_most(n: int, share: Float[Tensor, " S"], bound: float = 0.1) -> flo
     return float(n)
 
 
-@sampler("entropy-bounded", fits=("masked", "score"), evaluations=count_at_most, uses_steps=False)
+@sampler(
+    "entropy-bounded",
+    fits=("masked", "score"),
+    evaluations=count_at_most,
+    uses_steps=False,
+    steers=True,
+)
 @torch.no_grad()
 def entropy_bounded(
     diffusion: MaskedDiffusion,

@@ -11,7 +11,13 @@ from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, one_per_mask, sampler
 
 
-@sampler("first-hitting", fits=("masked", "score"), evaluations=one_per_mask, uses_steps=False)
+@sampler(
+    "first-hitting",
+    fits=("masked", "score"),
+    evaluations=one_per_mask,
+    uses_steps=False,
+    steers=True,
+)
 @torch.no_grad()
 def first_hitting(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions

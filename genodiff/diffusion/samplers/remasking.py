@@ -142,7 +142,7 @@ def count_loop(
     return _count(n, plan_loop(share.numpy(), eta, t_on, t_off, alpha_on))
 
 
-@sampler("remdm-cap", fits=("masked", "score"), evaluations=count_cap, remasks=True)
+@sampler("remdm-cap", fits=("masked", "score"), evaluations=count_cap, remasks=True, steers=True)
 @torch.no_grad()
 def remdm_cap(
     diffusion: MaskedDiffusion,
@@ -156,7 +156,9 @@ def remdm_cap(
     return _walk(diffusion, denoiser, xt, options, plan)
 
 
-@sampler("remdm-rescale", fits=("masked", "score"), evaluations=count_rescale, remasks=True)
+@sampler(
+    "remdm-rescale", fits=("masked", "score"), evaluations=count_rescale, remasks=True, steers=True
+)
 @torch.no_grad()
 def remdm_rescale(
     diffusion: MaskedDiffusion,
@@ -170,7 +172,7 @@ def remdm_rescale(
     return _walk(diffusion, denoiser, xt, options, plan)
 
 
-@sampler("remdm-loop", fits=("masked", "score"), evaluations=count_loop, remasks=True)
+@sampler("remdm-loop", fits=("masked", "score"), evaluations=count_loop, remasks=True, steers=True)
 @torch.no_grad()
 def remdm_loop(
     diffusion: MaskedDiffusion,

@@ -30,7 +30,7 @@ def count_pairs(n: int, share: Float[Tensor, " S"]) -> float:
     return count_revealing_steps((n + 1) // 2, share)
 
 
-@sampler("strand-symmetric", fits=("masked", "score"), evaluations=count_pairs)
+@sampler("strand-symmetric", fits=("masked", "score"), evaluations=count_pairs, steers=True)
 @torch.no_grad()
 def strand_symmetric(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions

@@ -1,0 +1,133 @@
+"""Guidance at the sites that a step reveals: each draw is tilted towards what the reward likes.
+
+    p(x_i = v | xt, guided)  proportional to  x_theta(v | xt) psi(xt with x_i = v)
+
+`exact` asks the potential of all tokens v at each revealed site: for one position at a time and the
+true psi it draws from p(x) e^(beta r(x)) / Z exactly. `first-order` reads all of them off one
+gradient, r(x with v) = r(x) + g_iv - g_i,x_i, at each completion: it is exact for rewards that are
+linear in the letters of one site. Sites of one step are tilted each by itself.
+
+Source: Schiff et al. 2024, arXiv 2412.10193 (D-CBG, and its first-order form), there at all
+positions at once; here only at those that are about to be revealed.
+"""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.guided import (
+    Aim,
+    Chain,
+    Counted,
+    Guided,
+    Potential,
+    check_count,
+    draw_completions,
+    guidance,
+    make_potential,
+    run_plain,
+)
+from genodiff.diffusion.sampler import Filling
+
+
+class _Sites:
+    """Tilts the logits of due sites by the potential of each token there."""
+
+    def __init__(self, potential: Potential, drawn: int) -> None:
+        self.potential, self.drawn = potential, drawn
+
+    def tilt(
+        self,
+        filling: Filling,
+        rows: Int[Tensor, " A"],
+        due: Bool[Tensor, "A L"],
+        logits: Float[Tensor, "A L V"],
+        sigma: Float[Tensor, " A"],
+    ) -> Float[Tensor, "n K"]:
+        """log psi with each token at each due site, less the largest of the site."""
+        found = []
+        for a, row in enumerate(rows.tolist()):
+            one = slice(a, a + 1)
+            drawn = draw_completions(filling, rows[one], logits[one], sigma[one], self.drawn)
+            sites = due[a].nonzero()[:, 0]
+            found.append(self.weigh(row, filling.x[row], sites, drawn, filling.targets))
+        weights = torch.cat(found)
+        return weights - weights.amax(-1, keepdim=True)
+
+    def weigh(
+        self,
+        row: int,
+        x: Int[Tensor, " L"],
+        sites: Int[Tensor, " n"],
+        drawn: Int[Tensor, "m L"],
+        targets: Int[Tensor, " K"],
+    ) -> Float[Tensor, "n K"]:
+        """log psi of the sequence with each target at each site."""
+        n, k = len(sites), len(targets)
+        changed = x.repeat(n, k, 1)
+        changed.scatter_(2, sites[:, None, None].expand(n, k, 1), targets.expand(n, k)[..., None])
+        return self.potential(row, changed.reshape(n * k, -1), drawn).reshape(n, k)
+
+    def move(self, filling: Filling, rows: Tensor, logits: Tensor, sigma: Tensor) -> None:
+        """Sequences stay as they were drawn."""
+
+
+class _Slopes(_Sites):
+    """The same by one gradient at each completion."""
+
+    def __init__(self, reward: Counted, strength: float, drawn: int) -> None:
+        self.reward, self.strength, self.drawn = reward, strength, drawn
+
+    def weigh(
+        self,
+        row: int,
+        x: Int[Tensor, " L"],
+        sites: Int[Tensor, " n"],
+        drawn: Int[Tensor, "m L"],
+        targets: Int[Tensor, " K"],
+    ) -> Float[Tensor, "n K"]:
+        """log mean over completions of e^(strength (r + change)), to first order."""
+        found, slope = self.reward.gradient(row, drawn)
+        at_site = slope[:, sites]  # (m, n, K)
+        own = (drawn[:, sites][..., None] == targets).double()
+        change = at_site - (at_site * own).sum(-1, keepdim=True)
+        values = self.strength * (found[:, None, None] + change)
+        return values.logsumexp(0) - math.log(len(drawn))
+
+
+def _count_exact(masks: int, reveals: int, targets: int, drawn: float = 4) -> int:
+    return masks * targets * check_count("drawn", drawn)
+
+
+def _count_slopes(masks: int, reveals: int, targets: int, drawn: float = 4) -> int:
+    return reveals * check_count("drawn", drawn)
+
+
+@guidance("exact", needs="reward", calls=_count_exact)
+@torch.no_grad()
+def exact(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4) -> Guided:
+    """The reward of every token at every revealed site, in `drawn` completions each."""
+    count = check_count("drawn", drawn)
+    if aim.strength == 0:
+        return run_plain(chain, xt)
+    assert aim.reward is not None
+    reward = Counted(aim.reward, len(xt))
+    mask_id = chain.diffusion.mask_id
+    potential = aim.potential or make_potential(reward, aim.strength, mask_id)
+    done = chain.run(xt, steer=_Sites(potential, count))
+    return Guided(*done, reward.calls, torch.full((len(xt),), math.nan, dtype=torch.float64))
+
+
+@guidance("first-order", needs="gradient", calls=_count_slopes)
+@torch.no_grad()
+def first_order(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4) -> Guided:
+    """The slopes of the reward at `drawn` completions of each step."""
+    count = check_count("drawn", drawn)
+    if aim.strength == 0:
+        return run_plain(chain, xt)
+    assert aim.reward is not None
+    reward = Counted(aim.reward, len(xt))
+    done = chain.run(xt, steer=_Slopes(reward, aim.strength, count))
+    return Guided(*done, reward.calls, torch.full((len(xt),), math.nan, dtype=torch.float64))

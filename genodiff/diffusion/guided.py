@@ -1,0 +1,202 @@
+"""Guidance: samples of p(x) e^(beta r(x)) / Z in place of p(x), for a reward r and a strength beta.
+
+A guidance is a function in a file of `genodiff.diffusion.guidance` or of a plug-in:
+
+    @guidance("smc", needs="reward", calls=...)
+    def smc(chain, xt, aim, **settings) -> Guided: ...
+
+It runs a sampler (`Chain`) with a hook (`Steer`) that moves logits before a draw, or sequences
+after it. Strength 0 is the sampler itself, bit for bit, and asks no reward. As without guidance, a
+record's result depends on its own masks and uniforms alone: the reward is asked for one record at a
+time, so the composition of a batch is the same whatever its companions are.
+
+    x (n, L)         complete sequences, as ids
+    reward           (record, x) -> (n,), larger is better; finite
+    potential        log psi of sequences that may still have masks; of a complete one, beta r(x)
+
+With psi(xt) = E[e^(beta r(x0)) | xt] guidance one position at a time is exact. Nobody has that
+function, so it is estimated by `drawn` completions: the masks filled from the network's own law at
+xt, each position by itself, and log mean e^(beta r) over them. It is exact where the masked
+positions are independent given the visible ones.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.diffusion.registries import GUIDANCES as GUIDANCES
+from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions
+from genodiff.diffusion.stream import draw_again
+from genodiff.errors import UsageError
+
+Need = Literal["reward", "gradient", "conditional"]
+_COMPLETION = 1 << 20  # numbers of a position's further uniforms: those of completions begin here
+
+
+class Reward(Protocol):
+    """What is to be large, asked of complete sequences of one record at a time."""
+
+    def __call__(self, record: int, x: Int[Tensor, "n L"]) -> Float[Tensor, " n"]:
+        """The rewards in double precision, all finite."""
+
+    def gradient(
+        self, record: int, x: Int[Tensor, "n L"]
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n L K"]]:
+        """The rewards, and their slopes along the one-hot letter of each target."""
+
+
+Potential = Callable[[int, Int[Tensor, "n L"], Int[Tensor, "m L"]], Float[Tensor, " n"]]
+"""(record, x (n, L), completions drawn at the same state (m, L)) -> log psi (n,)."""
+
+
+class Guided(NamedTuple):
+    """What a guidance returns, for each record."""
+
+    x0: Int[Tensor, "B L"]
+    nfe: Int[Tensor, " B"]  # evaluations of the network, of all particles together
+    calls: Int[Tensor, " B"]  # sequences that the reward was asked for
+    log_z: Float[Tensor, " B"]  # of the estimate of E[e^(beta r)]; NaN where there is none
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What to guide by."""
+
+    strength: float
+    reward: Reward | None = None
+    conditional: Denoiser | None = None  # the network of the wanted class, where there is one
+    conditional_refine: Denoiser | None = None  # the same in double precision
+    potential: Potential | None = None  # in place of the reward's own, by completions
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A sampler with all that it takes, but the sequences."""
+
+    draw: Callable[..., Sampled]
+    diffusion: MaskedDiffusion
+    denoiser: Denoiser
+    options: SamplerOptions
+
+    def run(self, xt: Int[Tensor, "B L"], **changed: Any) -> Sampled:
+        """The sampler, with these of its options changed."""
+        return self.draw(self.diffusion, self.denoiser, xt, replace(self.options, **changed))
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """A registered guidance with what must be known of it before it runs."""
+
+    run: Callable[..., Guided]  # (chain, xt (B, L), aim, its own settings)
+    needs: Need
+    calls: Callable[..., int]
+    """(masks, most reveals, targets, its own settings) -> most calls of the reward for a record."""
+    particles: Callable[..., int]
+    """(its own settings) -> sequences that are drawn side by side for a record."""
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """The names of its own settings, with what they are unless given."""
+        given = list(signature(self.run).parameters.values())[3:]
+        return {one.name: one.default for one in given}
+
+
+Runs = TypeVar("Runs", bound=Callable[..., Guided])
+
+
+def guidance(
+    name: str,
+    *,
+    needs: Need,
+    calls: Callable[..., int],
+    particles: Callable[..., int] = lambda **settings: 1,
+) -> Callable[[Runs], Runs]:
+    """A decorator that registers a function as the guidance `name`; see `Guidance` for the rest.
+
+    Its arguments after `aim` are its own settings: numbers, each with a default.
+    """
+
+    def register(run: Runs) -> Runs:
+        GUIDANCES.add(name, Guidance(run, needs, calls, particles))
+        return run
+
+    return register
+
+
+def run_plain(chain: Chain, xt: Int[Tensor, "B L"]) -> Guided:
+    """The sampler itself, for strength 0."""
+    done = chain.run(xt)
+    none = torch.zeros(len(xt), dtype=torch.int64)
+    return Guided(done.x0, done.nfe, none, torch.zeros(len(xt), dtype=torch.float64))
+
+
+class Counted:
+    """A reward that counts the sequences of each record that it was asked for."""
+
+    def __init__(self, reward: Reward, records: int) -> None:
+        self.reward, self.calls = reward, torch.zeros(records, dtype=torch.int64)
+
+    def __call__(self, record: int, x: Int[Tensor, "n L"]) -> Float[Tensor, " n"]:
+        """The rewards; equal sequences are asked for once."""
+        some, of = torch.unique(x, dim=0, return_inverse=True)
+        self.calls[record] += len(some)
+        return self.reward(record, some).double().to(x.device)[of]
+
+    def gradient(
+        self, record: int, x: Int[Tensor, "n L"]
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n L K"]]:
+        """The rewards and their slopes; one call each."""
+        self.calls[record] += len(x)
+        found, slope = self.reward.gradient(record, x)
+        return found.double().to(x.device), slope.double().to(x.device)
+
+
+def make_potential(reward: Reward, strength: float, mask_id: int) -> Potential:
+    """log psi by completions: log mean over them of e^(strength r)."""
+
+    def potential(record: int, x: Tensor, drawn: Tensor) -> Tensor:
+        full = x[:, None].expand(-1, max(len(drawn), 1), -1)
+        if (x == mask_id).any():
+            full = torch.where(full == mask_id, drawn[None], full)
+        else:
+            full = full[:, :1]
+        found = strength * reward(record, full.reshape(-1, x.shape[1])).reshape(full.shape[:2])
+        return found.logsumexp(1) - math.log(full.shape[1])
+
+    return potential
+
+
+def draw_completions(
+    filling: Filling,
+    row: Int[Tensor, "1"],
+    logits: Float[Tensor, "1 L V"],
+    sigma: Float[Tensor, "1"],
+    count: int,
+) -> Int[Tensor, "m L"]:
+    """`count` ways to fill the masks of a sequence, each position by itself.
+
+    Their uniforms are numbered by the sequence's own count of evaluations.
+    """
+    masked = filling.is_masked(row)
+    if not masked.any():
+        return filling.x[row].expand(count, -1)
+    filled = filling.x[row].repeat(count, 1)
+    for k in range(count):
+        number = _COMPLETION + int(filling.nfe[row]) * count + k
+        u = draw_again(filling.u_token[row], number)[masked]
+        filled[k : k + 1][masked] = filling.choose(row, masked, logits, sigma, u)
+    return filled
+
+
+def check_count(name: str, value: float, least: int = 1) -> int:
+    """`value` as a whole number. Raises `UsageError` for one that is none or too small."""
+    if value != int(value) or value < least:
+        raise UsageError(f"{name} = {value:g}", fix=f"give a whole number of at least {least}")
+    return int(value)

@@ -1,0 +1,99 @@
+"""How many steps a wanted loss of bits asks for, by the curve of C_k / k.
+
+Positions that a step reveals together are drawn as if independent. What that costs of T steps is
+NELBO_T − NELBO_∞ (`generate.sample.bits_lost`), and the curve tells it for every T and schedule.
+The curve is measured once on the valid split. It stands in the run's evaluation, or beside it in
+`mask_curve.json` under the hash of the model's weights, and another model's is never read.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from genodiff.diffusion.schedule import Schedule
+from genodiff.errors import GenodiffError, UsageError
+from genodiff.generate.sample import bits_lost
+from genodiff.generate.sampling import Sampling, choose_sampler
+from genodiff.io.atomic import write_json
+from genodiff.runs.model import TrainedModel
+
+FILE = "mask_curve.json"
+MOST_STEPS = 16_384
+Curve = list[tuple[float, float]]
+"""(masked share, nats per masked base)."""
+
+
+def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wanted: float) -> int:
+    """The fewest steps, of 1, 2, 4, ... and those between, that lose at most `wanted` bits a base.
+
+    Raises `UsageError` where none does.
+    """
+    if not wanted > 0:
+        raise UsageError(f"a loss of {wanted:g} bits", fix="give a number above 0")
+    fewer, enough = 0, 1
+    while bits_lost(curve, schedule, enough) > wanted:
+        fewer, enough = enough, 2 * enough
+        if enough > MOST_STEPS:
+            raise UsageError(
+                f"no number of steps up to {MOST_STEPS:,} loses so little",
+                fix="give a larger --bits-lost, or --sampler first-hitting",
+            )
+    while enough - fewer > 1:
+        middle = (fewer + enough) // 2
+        if bits_lost(curve, schedule, middle) > wanted:
+            fewer = middle
+        else:
+            enough = middle
+    return enough
+
+
+def check_bits_lost(model: TrainedModel, how: Sampling) -> None:
+    """Raises `UsageError` where the curve does not tell what the sampler loses."""
+    how = choose_sampler(how, model.objective)
+    if how.sampler != "ancestral":
+        raise UsageError(
+            f"--bits-lost is for the ancestral sampler, and this is {how.sampler}",
+            fix="give --steps, or --sampler ancestral",
+        )
+    if model.diffusion.time_conditioning or not model.objective.curve:
+        raise UsageError(
+            "--bits-lost is for masked models that are not told the time", fix="give --steps"
+        )
+
+
+def find_curve(model: TrainedModel, measure: Callable[[], dict[str, Any]]) -> Curve:
+    """The curve of this model: kept, or of `measure()`, an evaluation, which is then kept.
+
+    Raises `GenodiffError` where the evaluation has no curve.
+    """
+    for entry in (_read(model.run / "eval.json", "valid"), _read(model.run / FILE, None)):
+        curve = _make_curve(entry) if entry.get("checkpoint") == model.digest else []
+        if curve:
+            return curve
+    found = measure()
+    curve = _make_curve(found)
+    if not curve:
+        raise GenodiffError("the valid split gave no curve to choose steps by", fix="give --steps")
+    kept = {"checkpoint": model.digest, "split": found.get("split"), "curve": found["curve"]}
+    with suppress(GenodiffError, OSError):  # a folder that cannot be written to costs time alone
+        write_json(model.run / FILE, kept)
+    return curve
+
+
+def _read(path: Path, key: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        found = found if key is None else found[key]
+        return found if isinstance(found, dict) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _make_curve(evaluation: dict[str, Any]) -> Curve:
+    try:
+        bins = [b for b in evaluation["curve"] if b["nats"] is not None]
+        return [((b["rate_lo"] + b["rate_hi"]) / 2, float(b["nats"])) for b in bins]
+    except (KeyError, TypeError, ValueError):
+        return []
