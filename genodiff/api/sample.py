@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from genodiff.api.guiding import check_guide, make_guiding
 from genodiff.api.machine import choose_device
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
@@ -61,6 +62,7 @@ def sample(
     line_width: int = 60,
     sidecar: str | Path | None = None,
     domain: Literal["dna", "text"] | None = None,
+    guide: Mapping[str, Any] | None = None,
     seed: int = 1,
     device: str = "auto",
     plan: bool = False,
@@ -80,6 +82,9 @@ def sample(
     positions against one at a time, by the curve of the valid split. Record i depends on (`seed`,
     i) alone.
 
+    `guide` are the arguments of `genodiff.api.guiding.GuideSettings`: guidance, strength, oracle
+    and so on.
+
     Finished records are kept in OUT.partial until `out` is there, and the same call goes on after
     them; `fresh` starts anew. `force` replaces a file that genodiff did not write. With `plan`
     nothing is written, and evaluations and seconds are returned, with lines to read under "lines".
@@ -92,6 +97,7 @@ def sample(
         raise UsageError("--bits-lost chooses the steps, and --steps gives them", fix="give one")
     if bits_lost is not None and not 0 < bits_lost < float("inf"):
         raise UsageError(f"--bits-lost {bits_lost:g}", fix="give a number above 0")
+    check_guide(guide)
     require_positive("--n", n)
     require_positive("--length", length)
     target, partly = str(out), bed is not None or bool(region)
@@ -146,6 +152,10 @@ def sample(
             file=folder,
             fix=f"give {right} FILE in place of {DOMAINS[known].output_flag}",
         )
+    guiding = make_guiding(guide, device)
+    if guiding is not None and (model.alphabet.domain == TEXT.name or partly):
+        what = "guidance fills new DNA and templates, not text and not --bed or --region"
+        raise UsageError(what, fix="leave --guidance out, or cut the regions out as a template")
     if bits_lost is not None:
         how = replace(how, steps=_find_steps(model, how, bits_lost))
     request: SampleRequest
@@ -179,6 +189,7 @@ def sample(
                 templates=templates,
                 template_file=None if template is None else str(template),
                 line_width=line_width,
+                guiding=guiding,
             )
             check_room(target, request.n, request.lengths, line_width, batch_size)
         work = request.workload()

@@ -24,7 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -40,6 +40,7 @@ Need = Literal["reward", "gradient", "conditional"]
 _COMPLETION = 1 << 20  # numbers of a position's further uniforms: those of completions begin here
 
 
+@runtime_checkable
 class Reward(Protocol):
     """What is to be large, asked of complete sequences of one record at a time."""
 
@@ -52,8 +53,8 @@ class Reward(Protocol):
         """The rewards, and their slopes along the one-hot letter of each target."""
 
 
-Potential = Callable[[int, Int[Tensor, "n L"], Int[Tensor, "m L"]], Float[Tensor, " n"]]
-"""(record, x (n, L), completions drawn at the same state (m, L)) -> log psi (n,)."""
+Potential = Callable[[int, Int[Tensor, "n L"], Int[Tensor, "*n m L"]], Float[Tensor, " n"]]
+"""(record, x (n, L), completions: m for all, or m for each) -> log psi (n,)."""
 
 
 class Guided(NamedTuple):
@@ -162,11 +163,9 @@ def make_potential(reward: Reward, strength: float, mask_id: int) -> Potential:
     """log psi by completions: log mean over them of e^(strength r)."""
 
     def potential(record: int, x: Tensor, drawn: Tensor) -> Tensor:
-        full = x[:, None].expand(-1, max(len(drawn), 1), -1)
+        full = x[:, None]
         if (x == mask_id).any():
-            full = torch.where(full == mask_id, drawn[None], full)
-        else:
-            full = full[:, :1]
+            full = torch.where(full == mask_id, drawn, full)
         found = strength * reward(record, full.reshape(-1, x.shape[1])).reshape(full.shape[:2])
         return found.logsumexp(1) - math.log(full.shape[1])
 
@@ -175,27 +174,27 @@ def make_potential(reward: Reward, strength: float, mask_id: int) -> Potential:
 
 def draw_completions(
     filling: Filling,
-    row: Int[Tensor, "1"],
-    logits: Float[Tensor, "1 L V"],
-    sigma: Float[Tensor, "1"],
+    rows: Int[Tensor, " A"],
+    logits: Float[Tensor, "A L V"],
+    sigma: Float[Tensor, " A"],
     count: int,
-) -> Int[Tensor, "m L"]:
-    """`count` ways to fill the masks of a sequence, each position by itself.
+) -> Int[Tensor, "A m L"]:
+    """`count` ways to fill the masks of each sequence, each position by itself.
 
     Their uniforms are numbered by the sequence's own count of evaluations.
     """
-    masked = filling.is_masked(row)
+    masked, x = filling.is_masked(rows), filling.x[rows]
+    filled = x[:, None].repeat(1, count, 1)
     if not masked.any():
-        return filling.x[row].expand(count, -1)
-    filled = filling.x[row].repeat(count, 1)
+        return filled
+    u, first = filling.u_token[rows], _COMPLETION + filling.nfe[rows][:, None] * count
     for k in range(count):
-        number = _COMPLETION + int(filling.nfe[row]) * count + k
-        u = draw_again(filling.u_token[row], number)[masked]
-        filled[k : k + 1][masked] = filling.choose(row, masked, logits, sigma, u)
+        own = draw_again(u, (first + k).expand_as(u))[masked]
+        filled[:, k][masked] = filling.choose(rows, masked, logits, sigma, own)
     return filled
 
 
-def check_count(name: str, value: float, least: int = 1) -> int:
+def check_count(name: str, value: Any, least: int = 1) -> int:
     """`value` as a whole number. Raises `UsageError` for one that is none or too small."""
     if value != int(value) or value < least:
         raise UsageError(f"{name} = {value:g}", fix=f"give a whole number of at least {least}")

@@ -1,4 +1,4 @@
-"""The registries of schedules, samplers, guidances and objectives. Names are listed without torch."""
+"""Registries: schedules, samplers, guidances, objectives. Names are listed without torch."""
 
 from typing import TYPE_CHECKING
 

@@ -14,14 +14,20 @@ _STEP = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-def draw_again(u: Float[Tensor, "*S"], number: int) -> Float[Tensor, "*S"]:
+def draw_again(u: Float[Tensor, "*S"], number: int | Tensor) -> Float[Tensor, "*S"]:
     """Uniforms in [0, 1) with 53 bits: those of `u` (in [0, 1)) for this `number` (0 or more).
+
+    A tensor of numbers (int64) is one for each u.
 
     Numbers of one u, and the same number of two us, are independent for all that samplers do.
     """
     key = (u.double() * 2.0**53).long()
     # Two rounds: the keys of close uniforms and small numbers differ in few bits.
-    mixed = _mix(_mix(key + _wrap(_STEP)) + _wrap((number + 1) * _STEP))
+    if isinstance(number, Tensor):
+        step: int | Tensor = (number + 1) * _wrap(_STEP)  # wraps, as the other does
+    else:
+        step = _wrap((number + 1) * _STEP)
+    mixed = _mix(_mix(key + _wrap(_STEP)) + step)
     return _shift(mixed, 11).double() * 2.0**-53
 
 

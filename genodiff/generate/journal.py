@@ -131,6 +131,8 @@ class SampleJournal:
             "bytes": len(raw),
             "sha256": hashlib.sha256(raw).hexdigest(),
         }
+        if sample.calls is not None:
+            about |= {"calls": sample.calls, "log_z": sample.log_z}
         self._write(json.dumps(about).encode() + b"\n" + raw + b"\n")
         self.kept += 1
 
@@ -197,7 +199,11 @@ def _read_entries(path: Path) -> Iterator[tuple[Sample, int]]:
             raw = file.read(about["bytes"])
             if file.read(1) != b"\n" or hashlib.sha256(raw).hexdigest() != about["sha256"]:
                 return
-            yield Sample(number, np.frombuffer(raw, about["type"]), about["nfe"]), file.tell()
+            ids, guided = (
+                np.frombuffer(raw, about["type"]),
+                (about.get("calls"), about.get("log_z")),
+            )
+            yield Sample(number, ids, about["nfe"], *guided), file.tell()
             number += 1
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genodiff.diffusion.sampler import SAMPLERS
+from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Template
 from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output_file import SampleFile, Target
@@ -56,6 +57,7 @@ def write_samples(
     journal: SampleJournal | None = None,
     line_width: int = 60,
     tick: Callable[[int], None] | None = None,
+    guiding: Guiding | None = None,
 ) -> WrittenSamples:
     """Write `n` new sequences, or `n` fillings of each template.
 
@@ -82,12 +84,16 @@ def write_samples(
 
     def draw(first: int) -> Iterable[Sample]:
         left = islice(drafts(), first, None)
-        return infill(model, left, how=how, seed=seed, tick=tick, first=first)
+        return infill(model, left, how=how, seed=seed, tick=tick, first=first, guiding=guiding)
 
     def records() -> Iterator[Record]:
         for sample in draw(0) if journal is None else journal.pass_through(draw, tick):
             name = f"genodiff_{sample.number + 1:06d}"
             entry: dict[str, Any] = {"name": name, "length": len(sample.ids), "nfe": sample.nfe}
+            if sample.calls is not None:
+                entry["oracle_calls"] = sample.calls
+            if sample.log_z is not None:
+                entry["log_z"] = sample.log_z
             described = ""
             if templates is None:
                 text = alphabet.decode(sample.ids).encode("ascii")
@@ -98,12 +104,15 @@ def write_samples(
                 text, described = template.filled(sample.ids, alphabet), template.description
             entries.append(entry)
             ours = describe_record(model, how, seed, len(text), sample.nfe)
+            if guiding is not None:
+                ours += f" guidance={guiding.name} strength={guiding.strength:g}"
             yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
 
     out = SampleFile(target, sidecar, journal)
     with out.open() as file:
         write_fasta(file, records(), line_width=line_width or sys.maxsize, zipped=out.zipped)
-    return finish_samples(out, model, how, seed, entries, {"template": template_file})
+    about = {"template": template_file} | (guiding.describe() if guiding is not None else {})
+    return finish_samples(out, model, how, seed, entries, about)
 
 
 def finish_samples(

@@ -17,6 +17,7 @@ from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Template
 from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output import WrittenSamples, write_samples
@@ -122,8 +123,10 @@ class DnaRequest(SampleRequest):
         templates: Sequence[Template] | None = None,
         template_file: str | None = None,
         line_width: int = 60,
+        guiding: Guiding | None = None,
     ) -> None:
         super().__init__(model, how, n, templates is not None)
+        self.guiding = guiding
         self.templates, self.template_file, self.line_width = templates, template_file, line_width
         self.lengths = (
             [length or model.config.data.seq_len]
@@ -132,6 +135,10 @@ class DnaRequest(SampleRequest):
         )
 
     def describe(self) -> Any:
+        what = self._describe_drafts()
+        return what if self.guiding is None else [what, self.guiding.describe()]
+
+    def _describe_drafts(self) -> Any:
         if self.templates is None:
             return self.lengths
         return [[t.name, t.description, hashlib.sha256(t.text).hexdigest()] for t in self.templates]
@@ -163,6 +170,7 @@ class DnaRequest(SampleRequest):
             journal=journal,
             line_width=self.line_width,
             tick=tick,
+            guiding=self.guiding,
         )
 
 

@@ -11,7 +11,6 @@ one sequence alone. Hence the bytes depend on neither.
 Texts longer than the trained window W are filled in rounds (`generate.infill.plan_rounds`).
 """
 
-import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,15 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms_from
+from genodiff.diffusion.guided import Chain
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.constrained import ConstrainedPiece, ConstrainedRows
+from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
 from genodiff.generate.infill import plan_rounds
+from genodiff.generate.network import BackboneDecoder, ExactNetwork, make_denoiser
 from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
 from genodiff.generate.sampling import Ids
 from genodiff.generate.sampling import Sample as Sample
@@ -40,7 +41,6 @@ from genodiff.generate.sampling import require_positive as require_positive
 from genodiff.runs.model import TrainedModel
 
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
-Denoiser = Callable[[Tensor, Tensor | None], Tensor]
 
 
 class Workload(NamedTuple):
@@ -104,11 +104,13 @@ def infill(
     seed: int = 1,
     tick: Callable[[int], None] | None = None,
     first: int = 0,
+    guiding: Guiding | None = None,
 ) -> Iterator[Sample]:
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
-    `first` is the number of the first draft's record.
+    `first` is the number of the first draft's record. With `guiding` each draft is guided, and has
+    its masks within one window.
     """
     window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
     mask = model.alphabet.mask_id
@@ -116,7 +118,7 @@ def infill(
         DraftPart(number, 0, draft, plan_rounds(draft == mask, window, stride))
         for number, draft in enumerate(drafts, first)
     )
-    return fill_pieces(model, pieces, how=how, seed=seed, tick=tick, first=first)
+    return fill_pieces(model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding)
 
 
 def fill_pieces(
@@ -127,6 +129,7 @@ def fill_pieces(
     seed: int = 1,
     tick: Callable[[int], None] | None = None,
     first: int = 0,
+    guiding: Guiding | None = None,
 ) -> Iterator[Sample]:
     """Each piece with its masks filled, in order, numbered from `first`."""
     how = choose_sampler(how, model.objective)
@@ -137,10 +140,11 @@ def fill_pieces(
         )
     if not 0 <= seed < 1 << 64:
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
+    particles = 1 if guiding is None else guiding.particles
     return _generate(
-        _Filler(model, how, seed, tick),
+        _Filler(model, how, seed, tick, guiding),
         iter(pieces),
-        how.batch_size or choose_batch_size(model),
+        max(1, (how.batch_size or choose_batch_size(model)) // particles),
         first,
     )
 
@@ -228,7 +232,12 @@ class _Filler:
     """A model and a way to sample, ready to fill groups of drafts."""
 
     def __init__(
-        self, model: TrainedModel, how: Sampling, seed: int, tick: Callable[[int], None] | None
+        self,
+        model: TrainedModel,
+        how: Sampling,
+        seed: int,
+        tick: Callable[[int], None] | None,
+        guiding: Guiding | None = None,
     ) -> None:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
         self.diffusion: MaskedDiffusion = model.diffusion
@@ -239,13 +248,20 @@ class _Filler:
                 self.diffusion, targets=(*self.diffusion.targets, *sorted(extra))
             )
         self.device = _device(model)
-        self.denoiser = _denoiser(model.backbone, self.alphabet.pad_id, tick)
-        self.refine = _Refine(model.backbone, self.alphabet.pad_id)
+        self.denoiser = make_denoiser(model.backbone, self.alphabet.pad_id, tick)
+        self.refine = ExactNetwork(model.backbone, self.alphabet.pad_id)
         self.forward_only = model.objective.kind == "causal"
-        self.decoder = _Decoder(model.backbone, tick) if self.forward_only else None
+        self.decoder = BackboneDecoder(model.backbone, tick) if self.forward_only else None
+        self.guiding, self.conditional = guiding, None
+        if guiding is not None:
+            self.sampler = SAMPLERS[str(how.sampler)]
+            guiding.check(model, self.sampler, str(how.sampler))
+            if guiding.conditional is not None:
+                other, pad = guiding.conditional.backbone, self.alphabet.pad_id
+                self.conditional = (make_denoiser(other, pad, tick), ExactNetwork(other, pad))
 
-    def fill(self, pieces: list[DraftPart]) -> list[tuple[Ids, int]]:
-        """For each piece its ids, filled, and the evaluations for it."""
+    def fill(self, pieces: list[DraftPart]) -> list[tuple[Any, ...]]:
+        """For each piece its ids, filled, and the evaluations for it; then what guided it."""
         ids = [piece.ids.copy() for piece in pieces]
         masked = [piece.ids == self.alphabet.mask_id for piece in pieces]
         if self.forward_only and any((m[:-1] & ~m[1:]).any() for m in masked):
@@ -254,6 +270,9 @@ class _Filler:
         plans = [piece.rounds for piece in pieces]
         draws = [self._draws(piece) for piece in pieces]
         nfe = [0] * len(pieces)
+        guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
+        if self.guiding is not None:
+            self._check_guided(pieces)
         for turn in range(max(map(len, plans), default=0)):
             rows = [i for i, plan in enumerate(plans) if turn < len(plan)]
             spans = [slice(*plans[i][turn]) for i in rows]
@@ -270,13 +289,64 @@ class _Filler:
                     (pieces[i].together, ids[i], span) for i, span in zip(rows, spans, strict=True)
                 ]
                 together = ConstrainedRows(parts, self.alphabet)
-            x0, evaluations = self._call(xt, u, together)
+            if self.guiding is None:
+                x0, evaluations = self._call(xt, u, together)
+            else:
+                done = self._guide(xt, u, [ids[i] for i in rows], spans)
+                x0, evaluations = done.x0, done.nfe
+                for i, calls, log_z in zip(rows, done.calls, done.log_z, strict=True):
+                    guided[i] = (int(calls), None if math.isnan(log_z) else float(log_z))
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 # Only gaps are written: what was given stays even where a sampler would change it.
                 open_here = masked[i][span]
                 ids[i][span][open_here] = x0[row, : span.stop - span.start][open_here]
                 nfe[i] += int(evaluations[row])
-        return list(zip(ids, nfe, strict=True))
+        if self.guiding is None:
+            return list(zip(ids, nfe, strict=True))
+        return [(a, b, *c) for a, b, c in zip(ids, nfe, guided, strict=True)]
+
+    def _check_guided(self, pieces: list[DraftPart]) -> None:
+        guiding, limit = self.guiding, self.guiding.max_calls if self.guiding else None
+        assert guiding is not None
+        for piece in pieces:
+            if piece.together:
+                raise UsageError("constraints and guidance cannot be combined", fix="leave one out")
+            if len(piece.rounds) > 1:
+                raise UsageError(
+                    f"record {piece.number + 1} takes {len(piece.rounds)} windows, and guidance "
+                    "fills one",
+                    fix="give a smaller --length, up to the trained one, or gaps closer together",
+                )
+            masks = int((piece.ids == self.alphabet.mask_id).sum())
+            most = guiding.count_calls(masks, self.sampler, self.how.steps or AUTO_STEPS)
+            if limit is not None and most > limit:
+                raise UsageError(
+                    f"guidance {guiding.name} may ask the oracle {most:,} times for a record, more "
+                    f"than --max-calls {limit:,}",
+                    fix="give fewer --steps or particles, or a larger --max-calls",
+                )
+
+    def _guide(
+        self, xt: NDArray[np.int64], u: NDArray[np.float64], wholes: list[Ids], spans: list[slice]
+    ) -> GuidedFill:
+        assert self.guiding is not None
+        with torch.inference_mode():
+            chain = Chain(self.draw, self.diffusion, self.denoiser, self._options(u))
+            there = torch.from_numpy(xt).to(self.device)
+            return fill_guided(
+                chain, there, self.guiding, wholes, spans, self.alphabet, self.conditional
+            )
+
+    def _options(self, u: NDArray[np.float64]) -> SamplerOptions:
+        return SamplerOptions(
+            u_order=torch.from_numpy(u[0]).to(self.device),
+            u_token=torch.from_numpy(u[1]).to(self.device),
+            steps=self.how.steps or AUTO_STEPS,
+            temperature=float(self.how.temperature),
+            top_p=float(self.how.top_p),
+            refine=self.refine,
+            decoder=self.decoder,
+        )
 
     def _draws(self, piece: DraftPart) -> NDArray[np.float64]:
         purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
@@ -289,71 +359,7 @@ class _Filler:
         self, xt: NDArray[np.int64], u: NDArray[np.float64], together: ConstrainedRows | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         with torch.inference_mode():
-            options = SamplerOptions(
-                u_order=torch.from_numpy(u[0]).to(self.device),
-                u_token=torch.from_numpy(u[1]).to(self.device),
-                steps=self.how.steps or AUTO_STEPS,
-                temperature=float(self.how.temperature),
-                top_p=float(self.how.top_p),
-                refine=self.refine,
-                decoder=self.decoder,
-                joint=together,
-            )
+            options = replace(self._options(u), joint=together)
             xt_there = torch.from_numpy(xt).to(self.device)
             done = self.draw(self.diffusion, self.denoiser, xt_there, options)
             return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
-
-
-def _denoiser(
-    backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None
-) -> Denoiser:
-    """The backbone as (xt, sigma) → logits.
-
-    It learns the lengths of shorter rows from the padding on their right.
-    """
-
-    def logits(xt: Tensor, sigma: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
-        # Up to the last token that is no padding: the padding may be a token of the text, too (an
-        # end token).
-        lengths = ((xt != pad_id) * torch.arange(1, xt.shape[1] + 1, device=xt.device)).amax(1)
-        padded = bool((lengths < xt.shape[1]).any())
-        only = {} if rows is None else {"rows": rows}
-        found: Tensor = backbone(xt, sigma, lengths if padded else None, **only)
-        if tick is not None:
-            tick(len(xt))
-        return found
-
-    logits.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
-    return logits
-
-
-class _Decoder:
-    """The backbone as a `Decoder`, each of whose calls is told to `tick`."""
-
-    def __init__(self, backbone: nn.Module, tick: Callable[[int], None] | None) -> None:
-        self.backbone, self.tick = backbone, tick
-
-    def cache(self, capacity: int) -> Any:
-        return self.backbone.cache(capacity)  # type: ignore[operator]
-
-    def decode(self, x: Tensor, cache: Any) -> Tensor:
-        found: Tensor = self.backbone.decode(x, cache)  # type: ignore[operator]
-        if self.tick is not None:
-            self.tick(len(x))
-        return found
-
-
-class _Refine:
-    """The same network in float64, copied when the first close draw asks for it.
-
-    Most short runs never ask.
-    """
-
-    def __init__(self, backbone: nn.Module, pad_id: int) -> None:
-        self.backbone, self.pad_id = backbone, pad_id
-        self.exact: Denoiser | None = None
-
-    def __call__(self, xt: Tensor, sigma: Tensor | None = None) -> Any:
-        if self.exact is None:
-            self.exact = _denoiser(copy.deepcopy(self.backbone).double(), self.pad_id)
-        return self.exact(xt, None if sigma is None else sigma.double())

@@ -27,6 +27,8 @@ class Sample(NamedTuple):
     number: int
     ids: Ids
     nfe: int
+    calls: int | None = None  # sequences that an oracle was asked for, where it was guided
+    log_z: float | None = None  # log of the estimate of E[e^(strength x reward)], of `smc`
 
 
 @dataclass(frozen=True)

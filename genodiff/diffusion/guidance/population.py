@@ -3,14 +3,16 @@
 All N particles of a record share its order of unmasking and have tokens of their own; the first has
 those of the unguided sample.
 
-`smc` is sequential Monte Carlo. After each step a particle's weight grows by psi(now) / psi(before),
-with psi the potential by completions. Where the effective sample size (sum w)^2 / sum w^2 falls to
-`threshold` N, particles are drawn anew by their weights, systematically. Whatever psi is, weights
-multiply to e^(beta r(x0)), so
+`smc` is sequential Monte Carlo. After each step a particle's weight grows by psi(now) over
+psi(before), with psi the potential by completions. The effective sample size is (sum w)^2 over
+sum w^2. Where it falls to `threshold` N, particles are drawn anew by their weights, systematically.
+Whatever psi is, weights multiply to e^(beta r(x0)), so
 
     Z  =  E[e^(beta r(x))]  is estimated without bias by the product of mean weights,
 
-and a particle drawn by the last weights follows p(x) e^(beta r(x)) / Z as N grows, given the order.
+(few completions make psi noisy, and the estimate more so, but not biased), and a particle drawn
+by the last weights follows p(x) e^(beta r(x)) / Z as N
+grows, given the order.
 
 `beam` keeps the `width` best by psi after each step and continues each N / width times. `best-of-n`
 draws n samples and keeps the best. Both are baselines: they follow no law that is known.
@@ -81,14 +83,17 @@ class _Population:
 
     def move(self, filling: Filling, rows: Tensor, logits: Tensor, sigma: Tensor) -> None:
         """Weigh the particles that have changed; then those of a record may change places."""
-        for a, row in enumerate(rows.tolist()):
-            record, one = row // self.size, slice(a, a + 1)
-            drawn = draw_completions(filling, rows[one], logits[one], sigma[one], self.drawn)
-            now = float(self.potential(record, filling.x[rows[one]], drawn)[0])
-            place = row % self.size
+        drawn = draw_completions(filling, rows, logits, sigma, self.drawn)
+        groups: dict[int, list[int]] = {}
+        for a, record in enumerate((rows // self.size).tolist()):
+            groups.setdefault(record, []).append(a)
+        for record, mine in groups.items():
+            here = rows[mine]
+            # One call of the reward for all particles of the record.
+            now = self.potential(record, filling.x[here], drawn[mine]).cpu()
+            place = (here % self.size).cpu()
             self.log_weight[record, place] += now - self.level[record, place]
             self.level[record, place] = now
-        for record in dict.fromkeys(row // self.size for row in rows.tolist()):
             self.select(filling, record)
 
     def copy(self, filling: Filling, record: int, chosen: Int[Tensor, " N"]) -> None:
@@ -174,8 +179,8 @@ def _count_smc(
     masks: int,
     reveals: int,
     targets: int,
-    particles: float = 16,
-    drawn: float = 1,
+    particles: float = 16.0,
+    drawn: float = 4.0,
     threshold: float = 0.5,
 ) -> int:
     size, several = check_count("particles", particles), check_count("drawn", drawn)
@@ -186,9 +191,9 @@ def _count_beam(
     masks: int,
     reveals: int,
     targets: int,
-    particles: float = 16,
-    width: float = 4,
-    drawn: float = 1,
+    particles: float = 16.0,
+    width: float = 4.0,
+    drawn: float = 4.0,
 ) -> int:
     return _count_smc(masks, reveals, targets, particles, drawn)
 
@@ -197,15 +202,15 @@ def _count_beam(
     "smc",
     needs="reward",
     calls=_count_smc,
-    particles=lambda particles=16, **rest: int(particles),
+    particles=lambda particles=16.0, **rest: int(particles),
 )
 @torch.no_grad()
 def smc(
     chain: Chain,
     xt: Int[Tensor, "B L"],
     aim: Aim,
-    particles: float = 16,
-    drawn: float = 1,
+    particles: float = 16.0,
+    drawn: float = 4.0,
     threshold: float = 0.5,
 ) -> Guided:
     """One particle by its weight; `log_z` is log of an unbiased estimate of E[e^(beta r)]."""
@@ -231,16 +236,16 @@ def smc(
     "beam",
     needs="reward",
     calls=_count_beam,
-    particles=lambda particles=16, **rest: int(particles),
+    particles=lambda particles=16.0, **rest: int(particles),
 )
 @torch.no_grad()
 def beam(
     chain: Chain,
     xt: Int[Tensor, "B L"],
     aim: Aim,
-    particles: float = 16,
-    width: float = 4,
-    drawn: float = 1,
+    particles: float = 16.0,
+    width: float = 4.0,
+    drawn: float = 4.0,
 ) -> Guided:
     """The best particle at the end; the strength's sign says what is best."""
     size, count = check_count("particles", particles), check_count("drawn", drawn)
@@ -261,11 +266,11 @@ def beam(
 @guidance(
     "best-of-n",
     needs="reward",
-    calls=lambda masks, reveals, targets, particles=16: check_count("particles", particles),
-    particles=lambda particles=16, **rest: int(particles),
+    calls=lambda masks, reveals, targets, particles=16.0: check_count("particles", particles),
+    particles=lambda particles=16.0, **rest: int(particles),
 )
 @torch.no_grad()
-def best_of_n(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, particles: float = 16) -> Guided:
+def best_of_n(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, particles: float = 16.0) -> Guided:
     """The best of `particles` unguided samples; the strength's sign says what is best."""
     size = check_count("particles", particles)
     if aim.strength == 0:

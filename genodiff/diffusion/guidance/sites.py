@@ -47,12 +47,10 @@ class _Sites:
         sigma: Float[Tensor, " A"],
     ) -> Float[Tensor, "n K"]:
         """log psi with each token at each due site, less the largest of the site."""
-        found = []
+        found, drawn = [], draw_completions(filling, rows, logits, sigma, self.drawn)
         for a, row in enumerate(rows.tolist()):
-            one = slice(a, a + 1)
-            drawn = draw_completions(filling, rows[one], logits[one], sigma[one], self.drawn)
             sites = due[a].nonzero()[:, 0]
-            found.append(self.weigh(row, filling.x[row], sites, drawn, filling.targets))
+            found.append(self.weigh(row, filling.x[row], sites, drawn[a], filling.targets))
         weights = torch.cat(found)
         return weights - weights.amax(-1, keepdim=True)
 
@@ -97,17 +95,17 @@ class _Slopes(_Sites):
         return values.logsumexp(0) - math.log(len(drawn))
 
 
-def _count_exact(masks: int, reveals: int, targets: int, drawn: float = 4) -> int:
+def _count_exact(masks: int, reveals: int, targets: int, drawn: float = 4.0) -> int:
     return masks * targets * check_count("drawn", drawn)
 
 
-def _count_slopes(masks: int, reveals: int, targets: int, drawn: float = 4) -> int:
+def _count_slopes(masks: int, reveals: int, targets: int, drawn: float = 4.0) -> int:
     return reveals * check_count("drawn", drawn)
 
 
 @guidance("exact", needs="reward", calls=_count_exact)
 @torch.no_grad()
-def exact(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4) -> Guided:
+def exact(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The reward of every token at every revealed site, in `drawn` completions each."""
     count = check_count("drawn", drawn)
     if aim.strength == 0:
@@ -122,7 +120,7 @@ def exact(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4) -> G
 
 @guidance("first-order", needs="gradient", calls=_count_slopes)
 @torch.no_grad()
-def first_order(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4) -> Guided:
+def first_order(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The slopes of the reward at `drawn` completions of each step."""
     count = check_count("drawn", drawn)
     if aim.strength == 0:

@@ -1,0 +1,114 @@
+"""Guidance by name, as flags and Python arguments give it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genodiff.diffusion.registries import GUIDANCES
+from genodiff.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from genodiff.generate.guiding import Guiding
+    from genodiff.generate.oracle import Oracle
+
+FORMS = ("strings", "ids", "one-hot")
+
+
+@dataclass(frozen=True)
+class GuideSettings:
+    """How samples are guided.
+
+    `oracle` is a callable, "module:function", or the folder of a fine-tuned model (with `label` for
+    its log-odds of a class). `form` is what a callable takes: "strings", "ids" or "one-hot";
+    None: one-hot for a `torch.nn.Module`, else strings. `conditional` is a run, for `cfg`.
+    `options` are the guidance's own settings. `max_calls` bounds the oracle's sequences for each
+    record, `timeout` its seconds for a batch.
+    """
+
+    guidance: str
+    strength: float = 1.0
+    oracle: str | Path | Callable[..., Any] | None = None
+    form: str | None = None
+    label: str | None = None
+    conditional: str | Path | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
+    max_calls: int | None = None
+    timeout: float | None = None
+
+
+def list_guidances() -> list[str]:
+    """The names of all guidances, without importing torch."""
+    return GUIDANCES.list_names()
+
+
+def check_guide(guide: Mapping[str, Any] | None) -> None:
+    """Raises `UsageError` for unknown names, before torch is loaded."""
+    if guide is None:
+        return
+    known = [one.name for one in fields(GuideSettings)]
+    for name in guide:
+        if name not in known:
+            raise UsageError(f"no setting '{name}' of guidance", fix=did_you_mean(name, known))
+    wanted = str(guide.get("guidance"))
+    if wanted not in list_guidances():
+        raise UsageError(f"no guidance '{wanted}'; {did_you_mean(wanted, list_guidances())}")
+    form = guide.get("form")
+    if form is not None and form not in FORMS:
+        raise UsageError(f"no form '{form}' of an oracle's input", fix=f"give {', '.join(FORMS)}")
+
+
+def make_guiding(guide: Mapping[str, Any] | None, device: str) -> Guiding | None:
+    """The guidance with its oracle and network opened; None without `guide`.
+
+    Raises `UsageError`, `CheckpointError`.
+    """
+    if guide is None:
+        return None
+    check_guide(guide)
+    from genodiff.api.load import load
+    from genodiff.generate.guiding import Guiding
+
+    settings = GuideSettings(**guide)
+    conditional = None
+    if settings.conditional is not None:
+        conditional = load(settings.conditional, device=device).trained
+    return Guiding(
+        settings.guidance,
+        settings.strength,
+        _open_oracle(settings, device),
+        conditional,
+        settings.options,
+        settings.max_calls,
+    )
+
+
+def _open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
+    from genodiff.generate.oracle import Oracle, load_oracle
+
+    given, form = settings.oracle, settings.form
+    if given is None:
+        return None
+    if not isinstance(given, str | Path):
+        name = getattr(given, "__qualname__", type(given).__name__)
+        return Oracle(given, name, form, settings.timeout)  # type: ignore[arg-type]
+    if not Path(given).is_dir():
+        return load_oracle(str(given), form, settings.timeout)  # type: ignore[arg-type]
+    from genodiff.api.finetuned import FinetunedModel
+    from genodiff.api.load import load
+    from genodiff.finetuning.oracle import FittedOracle
+
+    model = load(given, device=device)
+    if not isinstance(model, FinetunedModel):
+        raise UsageError(
+            f"--oracle {given} is a language model, and an oracle is fine-tuned",
+            fix="give a fine-tuned unit's folder, or MODULE:FUNCTION",
+        )
+    fitted = FittedOracle(model.fitted, settings.label)
+
+    def ask(sequences: list[str]) -> Any:
+        return fitted([one.encode("ascii") for one in sequences])
+
+    return Oracle(ask, f"{Path(given).name}@{model.digest}", "strings", settings.timeout)

@@ -1,0 +1,176 @@
+"""Guided sampling of DNA: which guidance, how strong, by which oracle, and within how many calls.
+
+    Guiding(name, strength, oracle=..., conditional=..., options=..., max_calls=...)
+
+`fill_guided` fills one window of each record. The oracle always sees the record whole, with what
+stands outside the window. `infill` and whoever else fills windows hand it their sequences.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from genodiff.alphabet import Alphabet
+from genodiff.diffusion.guided import GUIDANCES, Aim, Chain
+from genodiff.diffusion.sampler import Sampler
+from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.generate.oracle import Oracle
+from genodiff.runs.model import TrainedModel
+
+
+@dataclass(frozen=True)
+class Guiding:
+    """How to guide. Raises `UsageError` for what cannot be meant.
+
+    `oracle` is for guidances by a reward, `conditional` (a model) for `cfg`. `options` are the
+    guidance's own settings. `max_calls` bounds the oracle's sequences for each record.
+    """
+
+    name: str
+    strength: float
+    oracle: Oracle | None = None
+    conditional: TrainedModel | None = None
+    options: Mapping[str, float] = field(default_factory=dict)
+    max_calls: int | None = None
+
+    def __post_init__(self) -> None:
+        one = GUIDANCES[self.name]
+        if not math.isfinite(self.strength):
+            raise UsageError(f"--strength {self.strength} is not finite", fix="give 1, say")
+        for name, value in self.options.items():
+            if name not in one.settings:
+                known = did_you_mean(name, list(one.settings)) if one.settings else "leave it out"
+                raise UsageError(f"guidance '{self.name}' has no setting '{name}'", fix=known)
+            if not math.isfinite(value):
+                raise UsageError(f"{name} = {value} is not a finite number", fix="give 8, say")
+        by_network = one.needs == "conditional"
+        if by_network and (self.conditional is None or self.oracle is not None):
+            raise UsageError(
+                f"guidance '{self.name}' is by a network", fix="give --conditional RUN"
+            )
+        if not by_network and (self.oracle is None or self.conditional is not None):
+            raise UsageError(f"guidance '{self.name}' is by an oracle", fix="give --oracle")
+        if self.max_calls is not None and self.max_calls < 1:
+            raise UsageError(f"--max-calls {self.max_calls}", fix="give 1 or more")
+        one.calls(1, 1, 4, **self.options)  # raises for a setting that means nothing
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the records, for a header, a sidecar and a request's digest."""
+        conditional = None if self.conditional is None else self.conditional.digest
+        return {
+            "guidance": self.name,
+            "strength": self.strength,
+            "guidance_options": dict(GUIDANCES[self.name].settings) | dict(self.options),
+            "oracle": None if self.oracle is None else self.oracle.name,
+            "conditional": conditional,
+        }
+
+    @property
+    def particles(self) -> int:
+        """Sequences that are drawn side by side for each record."""
+        return 1 if self.strength == 0 else GUIDANCES[self.name].particles(**self.options)
+
+    def count_calls(self, masks: int, sampler: Sampler, steps: int) -> int:
+        """The most sequences that the oracle is asked for of a record with so many masks."""
+        if not masks or self.strength == 0:
+            return 0
+        reveals = min(masks, steps) if sampler.uses_steps else masks
+        if sampler.remasks:
+            reveals, masks = steps, masks * steps
+        return GUIDANCES[self.name].calls(masks, reveals, 4, **self.options)
+
+    def check(self, model: TrainedModel, sampler: Sampler, name: str) -> None:
+        """Raises `UsageError`, `CheckpointError` where model or sampler cannot be guided so."""
+        if model.alphabet.domain != "dna":
+            raise UsageError("guidance is for DNA, and this is a model of text", fix="leave it out")
+        if not sampler.steers:
+            raise UsageError(
+                f"sampler '{name}' cannot be guided", fix="use ancestral or first-hitting, say"
+            )
+        other = self.conditional
+        if other is not None and (
+            other.alphabet != model.alphabet or other.objective.kind != model.objective.kind
+        ):
+            raise CheckpointError(
+                "has other tokens or another kind of network than the model it is to guide",
+                file=other.run,
+                fix="give a run of the same alphabet and objective",
+            )
+
+
+class GuidedFill(NamedTuple):
+    """Filled windows, the network's evaluations, the oracle's calls, and log Z (or NaN)."""
+
+    x0: NDArray[np.int64]  # (B, L)
+    nfe: NDArray[np.int64]
+    calls: NDArray[np.int64]
+    log_z: NDArray[np.float64]
+
+
+def fill_guided(
+    chain: Chain,
+    xt: Tensor,
+    guiding: Guiding,
+    wholes: Sequence[NDArray[np.uint8]],
+    spans: Sequence[slice],
+    alphabet: Alphabet,
+    conditional: tuple[Callable[..., Tensor], Callable[..., Tensor]] | None = None,
+) -> GuidedFill:
+    """The windows xt (B, L) filled; window i is `spans[i]` of the record `wholes[i]`, as ids.
+
+    `conditional` are the network of `guiding.conditional` and the same in double precision. Raises
+    `UsageError`, `DataError`.
+    """
+    reward = None
+    if guiding.oracle is not None:
+        reward = _OracleReward(guiding.oracle, wholes, spans, alphabet, chain.diffusion.targets)
+    aim = Aim(
+        guiding.strength,
+        reward,
+        None if conditional is None else conditional[0],
+        None if conditional is None else conditional[1],
+    )
+    done = GUIDANCES[guiding.name].run(chain, xt, aim, **guiding.options)
+    found = (done.x0, done.nfe, done.calls, done.log_z)
+    return GuidedFill(*(part.cpu().numpy() for part in found))
+
+
+class _OracleReward:
+    """An oracle as a reward of windows: it sees each record whole."""
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        wholes: Sequence[NDArray[np.uint8]],
+        spans: Sequence[slice],
+        alphabet: Alphabet,
+        targets: tuple[int, ...],
+    ) -> None:
+        self.oracle, self.wholes, self.spans = oracle, wholes, spans
+        self.code_of = np.full(256, 4, np.int64)
+        for code, letter in enumerate("ACGT"):
+            self.code_of[int(alphabet.encode(letter)[0])] = code
+        self.columns = [int(self.code_of[target]) for target in targets]
+
+    def _whole(self, record: int, x: Tensor) -> NDArray[np.int64]:
+        span = self.spans[record]
+        ids = np.repeat(self.wholes[record][None], len(x), 0)
+        ids[:, span] = x[:, : span.stop - span.start].cpu().numpy()
+        found: NDArray[np.int64] = self.code_of[ids]
+        return found
+
+    def __call__(self, record: int, x: Tensor) -> Tensor:
+        return torch.from_numpy(self.oracle(self._whole(record, x)))
+
+    def gradient(self, record: int, x: Tensor) -> tuple[Tensor, Tensor]:
+        values, slope = self.oracle.gradient(self._whole(record, x))
+        span = self.spans[record]
+        own = np.zeros((*x.shape, 5))
+        own[:, : span.stop - span.start, :4] = slope[:, span]
+        return torch.from_numpy(values), torch.from_numpy(own[..., self.columns])

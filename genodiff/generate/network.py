@@ -1,0 +1,65 @@
+"""A backbone as samplers take it: its logits, a memory of what was read, double precision."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Denoiser = Callable[[Tensor, Tensor | None], Tensor]
+
+
+def make_denoiser(
+    backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None
+) -> Denoiser:
+    """The backbone as (xt, sigma) → logits.
+
+    It learns the lengths of shorter rows from the padding on their right.
+    """
+
+    def logits(xt: Tensor, sigma: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
+        # Up to the last token that is no padding: the padding may be a token of the text, too (an
+        # end token).
+        lengths = ((xt != pad_id) * torch.arange(1, xt.shape[1] + 1, device=xt.device)).amax(1)
+        padded = bool((lengths < xt.shape[1]).any())
+        only = {} if rows is None else {"rows": rows}
+        found: Tensor = backbone(xt, sigma, lengths if padded else None, **only)
+        if tick is not None:
+            tick(len(xt))
+        return found
+
+    logits.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
+    return logits
+
+
+class BackboneDecoder:
+    """The backbone as a `Decoder`, each of whose calls is told to `tick`."""
+
+    def __init__(self, backbone: nn.Module, tick: Callable[[int], None] | None) -> None:
+        self.backbone, self.tick = backbone, tick
+
+    def cache(self, capacity: int) -> Any:
+        return self.backbone.cache(capacity)  # type: ignore[operator]
+
+    def decode(self, x: Tensor, cache: Any) -> Tensor:
+        found: Tensor = self.backbone.decode(x, cache)  # type: ignore[operator]
+        if self.tick is not None:
+            self.tick(len(x))
+        return found
+
+
+class ExactNetwork:
+    """The same network in float64, copied when the first close draw asks for it.
+
+    Most short runs never ask.
+    """
+
+    def __init__(self, backbone: nn.Module, pad_id: int) -> None:
+        self.backbone, self.pad_id = backbone, pad_id
+        self.exact: Denoiser | None = None
+
+    def __call__(self, xt: Tensor, sigma: Tensor | None = None) -> Any:
+        if self.exact is None:
+            self.exact = make_denoiser(copy.deepcopy(self.backbone).double(), self.pad_id)
+        return self.exact(xt, None if sigma is None else sigma.double())

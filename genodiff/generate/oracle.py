@@ -1,0 +1,184 @@
+"""Oracles: any callable that gives sequences of DNA numbers, asked in batches and not trusted.
+
+An oracle takes N sequences of one length in one of three forms, and returns N finite numbers:
+
+    strings   a list of N strings of A, C, G and T (N where a base is not known)
+    ids       an int64 array (N, L) of 0, 1, 2, 3 for A, C, G, T, and 4 for N
+    one-hot   a float32 torch tensor (N, 4, L), rows A, C, G, T: Ledidi's and tangermeme's form
+
+A `torch.nn.Module` is given one-hot tensors, anything else strings, unless told otherwise. Whatever
+goes wrong in it (an exception, another shape, NaN, no answer in time) is one line that says so.
+"""
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from genodiff.errors import DataError, GenodiffError, UsageError
+
+Form = Literal["strings", "ids", "one-hot"]
+_LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+
+
+class Oracle:
+    """A callable with its form and its limits; `name` stands in messages and sidecars."""
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        name: str,
+        form: Form | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """`timeout` is in seconds for each batch; None waits for ever. Raises `UsageError`."""
+        if not callable(call):
+            raise UsageError(f"the oracle {name} cannot be called", fix="name a function")
+        if timeout is not None and not timeout > 0:
+            raise UsageError(f"--oracle-timeout {timeout:g}", fix="give seconds above 0")
+        self.call, self.name, self.timeout = call, name, timeout
+        self.form: Form = form or ("one-hot" if isinstance(call, nn.Module) else "strings")
+
+    def __call__(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(N,) for codes (N, L), 0 to 3 for A, C, G, T and 4 for N. Raises `DataError`."""
+        return self._read(self._ask(self._prepare(codes), torch.no_grad()), len(codes))
+
+    def gradient(self, codes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The values (N,) and their slopes (N, L, 4) along the letters' one-hot rows.
+
+        Raises `UsageError` for an oracle without them, and `DataError`.
+        """
+        if self.form != "one-hot":
+            raise UsageError(
+                f"first-order guidance needs slopes, and {self.name} takes {self.form}",
+                fix="give an oracle of one-hot tensors, or --guidance exact",
+            )
+        with torch.inference_mode(False), torch.enable_grad():
+            x = encode_one_hot(codes).requires_grad_()
+            found = self._ask(x, torch.enable_grad())
+            if not (isinstance(found, Tensor) and found.requires_grad):
+                raise UsageError(
+                    f"the oracle {self.name} has no gradient",
+                    fix="return a torch tensor that depends on its input, or use --guidance exact",
+                )
+            values = self._read(found, len(codes))
+            (slope,) = torch.autograd.grad(found.sum(), x)
+        if not slope.isfinite().all():
+            raise DataError(f"the oracle {self.name} has a gradient that is not finite")
+        return values, slope.permute(0, 2, 1).double().cpu().numpy()
+
+    def _prepare(self, codes: NDArray[np.int64]) -> Any:
+        if self.form == "ids":
+            return codes.copy()
+        if self.form == "one-hot":
+            return encode_one_hot(codes)
+        return [row.tobytes().decode("ascii") for row in _LETTERS[codes]]
+
+    def _ask(self, given: Any, grad: Any) -> Any:
+        """What the oracle says, from a thread of its own where there is a limit of time."""
+        answer: list[Any] = []
+
+        def ask() -> None:
+            try:
+                with torch.inference_mode(False), grad:
+                    answer.append(self.call(given))
+            except BaseException as fault:  # foreign code: anything may come out of it
+                answer.append(fault)
+
+        if self.timeout is None:
+            ask()
+        else:
+            thread = threading.Thread(target=ask, daemon=True)
+            thread.start()
+            thread.join(self.timeout)
+            if not answer:
+                raise DataError(
+                    f"the oracle {self.name} gave no answer in {self.timeout:g} s",
+                    fix="give a longer --oracle-timeout, or fewer --guidance-option particles=N",
+                )
+        if isinstance(answer[0], KeyboardInterrupt | GenodiffError):
+            raise answer[0]
+        if isinstance(answer[0], BaseException):
+            said = " ".join(str(answer[0]).split())[:200]
+            raise DataError(
+                f"the oracle {self.name} failed ({type(answer[0]).__name__}: {said})",
+                fix="repair it; it was given " + self._describe(),
+            )
+        return answer[0]
+
+    def _read(self, found: Any, n: int) -> NDArray[np.float64]:
+        if isinstance(found, Tensor):
+            found = found.detach().double().cpu().numpy()
+        try:
+            values = np.asarray(found, np.float64)
+        except (TypeError, ValueError):
+            raise DataError(
+                f"the oracle {self.name} gave no numbers but {type(found).__name__}",
+                fix=f"return {n} numbers for {n} sequences",
+            ) from None
+        if values.shape == (n, 1):
+            values = values[:, 0]
+        if values.shape != (n,):
+            raise DataError(
+                f"the oracle {self.name} gave shape {values.shape} for {n} sequences",
+                fix=f"return ({n},)",
+            )
+        if not np.isfinite(values).all():
+            bad = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise DataError(
+                f"the oracle {self.name} gave {values[bad]} for sequence {bad + 1} of {n}",
+                fix="return finite numbers",
+            )
+        return values
+
+    def _describe(self) -> str:
+        return {
+            "strings": "a list of strings",
+            "ids": "an int64 array (N, L)",
+            "one-hot": "a float32 tensor (N, 4, L)",
+        }[self.form]
+
+
+def load_oracle(spec: str, form: Form | None = None, timeout: float | None = None) -> Oracle:
+    """The oracle `module:function`, of a module that can be imported or lies in this folder.
+
+    Raises `UsageError`.
+    """
+    module, _, name = spec.partition(":")
+    if not module or not name:
+        raise UsageError(
+            f"--oracle {spec} is neither MODULE:FUNCTION nor a fine-tuned run",
+            fix="write it as scores:rate, for the function rate of scores.py",
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as fault:
+        what = f"--oracle {spec}: no module '{fault.name}'"
+        raise UsageError(what, fix="start where the file lies, or install it") from None
+    except AttributeError:
+        raise UsageError(
+            f"--oracle {spec}: no '{name}' in {module}", fix="check the name"
+        ) from None
+    except Exception as fault:  # foreign code: anything may come out of it
+        said = " ".join(str(fault).split())[:200]
+        what = f"--oracle {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"
+        raise UsageError(what, fix="repair it") from None
+    return Oracle(found, spec, form, timeout)
+
+
+def encode_one_hot(codes: NDArray[np.int64]) -> Tensor:
+    """(N, 4, L) float32: a column of zeros where a base is not known."""
+    with torch.inference_mode(False):  # an oracle may take gradients through it
+        x = torch.from_numpy(codes)
+        return torch.nn.functional.one_hot(x, 5)[..., :4].permute(0, 2, 1).float().contiguous()

@@ -1,0 +1,158 @@
+"""`genodiff sample --guidance`: oracles from the command line, and what is wrong with some."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from genodiff.io.fasta import read_fasta
+from tests.cli.conftest import Command
+
+ORACLES = """
+import math
+import time
+
+import torch
+
+
+def gc(sequences):
+    return [sum(c in "GC" for c in one) for one in sequences]
+
+
+def gc_of_ids(ids):
+    return ((ids == 1) | (ids == 2)).sum(1)
+
+
+class Content(torch.nn.Module):
+    def forward(self, x):
+        return x[:, 1:3].sum((1, 2))
+
+
+content = Content()
+
+
+def nan(sequences):
+    return [math.nan] * len(sequences)
+
+
+def short(sequences):
+    return [1.0]
+
+
+def broken(sequences):
+    raise RuntimeError("two\\nlines")
+
+
+def words(sequences):
+    return ["much"] * len(sequences)
+
+
+def slow(sequences):
+    time.sleep(20)
+    return gc(sequences)
+
+
+number = 3
+"""
+
+
+@pytest.fixture
+def words(run: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    (here / "oracles_of_test.py").write_text(ORACLES)
+    monkeypatch.syspath_prepend(str(here))
+    return ["--checkpoint", run, "--n", 2, "--length", 16, "--steps", 3]
+
+
+def count_gc(path: Path) -> float:
+    text = b"".join(record.sequence for record in read_fasta(path))
+    return sum(text.count(c) for c in (b"G", b"C")) / len(text)
+
+
+@pytest.mark.parametrize(
+    ("guidance", "oracle", "options"),
+    [
+        ("smc", "gc", ["particles=4", "drawn=1"]),
+        ("exact", "gc_of_ids", ["drawn=1"]),
+        ("first-order", "content", ["drawn=1"]),
+        ("best-of-n", "gc", ["particles=4"]),
+        ("beam", "content", ["particles=4", "width=2", "drawn=1"]),
+    ],
+)
+def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
+    words: list[object], sample: Command, here: Path, guidance: str, oracle: str, options: list[str]
+) -> None:
+    given = ["--guidance", guidance, "--oracle", f"oracles_of_test:{oracle}"]
+    given += ["--oracle-input", "ids"] if oracle == "gc_of_ids" else []
+    for option in options:
+        given += ["--guidance-option", option]
+    code, _, err = sample(*words, "--fasta", "plain.fa")
+    assert code == 0, err
+    found = []
+    for strength, size in ((0, 16), (2, 1), (2, 16)):
+        name = f"{strength}-{size}.fa"
+        code, _, err = sample(
+            *words, *given, "--fasta", name, "--strength", strength, "--batch-size", size
+        )
+        assert code == 0, err
+        found.append([record.sequence for record in read_fasta(here / name)])
+    assert found[0] == [record.sequence for record in read_fasta(here / "plain.fa")]
+    assert found[1] == found[2]
+    assert count_gc(here / "2-16.fa") > count_gc(here / "plain.fa")
+    told = json.loads((here / "2-16.fa.json").read_text())
+    assert (told["guidance"], told["strength"]) == (guidance, 2.0)
+    assert told["oracle"] == f"oracles_of_test:{oracle}"
+    assert all(entry["oracle_calls"] > 0 for entry in told["records"])
+    assert all(("log_z" in entry) == (guidance == "smc") for entry in told["records"])
+
+
+@pytest.mark.parametrize(
+    ("oracle", "rest", "code", "said"),
+    [
+        ("oracles_of_test:nan", (), 3, "nan for sequence 1"),
+        ("oracles_of_test:slow", ("--oracle-timeout", 0.2), 3, "no answer in 0.2 s"),
+        ("oracles_of_test:gc", ("--max-calls", 5), 2, "--max-calls 5"),
+        ("oracles_of_test:gc", ("--guidance-option", "particels=4"), 2, "particles"),
+        ("oracles_of_test:gc", ("--guidance-option", "particles=0"), 2, "at least 1"),
+        ("oracles_of_test:gc", ("--sampler", "p2"), 2, "cannot be guided"),
+        ("oracles_of_test:gc", ("--length", 400), 2, "guidance fills one"),
+        ("oracles_of_test:gc", ("--conditional", "elsewhere"), 4, "elsewhere"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    words: list[object],
+    sample: Command,
+    here: Path,
+    oracle: str,
+    rest: tuple[object, ...],
+    code: int,
+    said: str,
+) -> None:
+    given = words[:4] if "--length" in rest else words
+    found, _, err = sample(
+        *given, "--fasta", "out.fa", "--guidance", "smc", "--oracle", oracle, *rest
+    )
+    last = err.strip().splitlines()[-1]
+    assert said in last, err
+    assert "Traceback" not in err
+    assert found == code
+    assert sorted(p.name for p in here.iterdir() if "pycache" not in p.name) == [
+        "oracles_of_test.py"
+    ]
+
+
+def test_an_oracle_without_guidance_is_refused(
+    words: list[object], sample: Command, here: Path
+) -> None:
+    code, _, err = sample(*words, "--fasta", "out.fa", "--oracle", "oracles_of_test:gc")
+    assert code == 2
+    assert "no guidance" in err
+
+
+def test_cfg_by_the_run_itself_changes_nothing(
+    words: list[object], run: Path, sample: Command, here: Path
+) -> None:
+    for name, given in (("a.fa", []), ("b.fa", ["--guidance", "cfg", "--conditional", run])):
+        code, _, err = sample(*words, "--fasta", name, *given)
+        assert code == 0, err
+    a, b = ([one.sequence for one in read_fasta(here / name)] for name in ("a.fa", "b.fa"))
+    assert a == b
