@@ -5,10 +5,10 @@ A guidance is a function in a file of `genodiff.diffusion.guidance` or of a plug
     @guidance("smc", needs="reward", calls=...)
     def smc(chain, xt, aim, **settings) -> Guided: ...
 
-It runs a sampler (`Chain`) with a hook (`Steer`) that moves logits before a draw, or sequences
-after it. Strength 0 is the sampler itself, bit for bit, and asks no reward. As without guidance, a
-record's result depends on its own masks and uniforms alone: the reward is asked for one record at a
-time, so the composition of a batch is the same whatever its companions are.
+It runs a sampler (`GuidedChain`) with a hook (`Steer`) that moves logits before a draw, or
+sequences after it. Strength 0 is the sampler itself, bit for bit, and asks no reward. As without
+guidance, a record's result depends on its own masks and uniforms alone: the reward is asked for one
+record at a time, so the composition of a batch is the same whatever its companions are.
 
     x (n, L)         complete sequences, as ids
     reward           (record, x) -> (n,), larger is better; finite
@@ -78,7 +78,7 @@ class Aim:
 
 
 @dataclass(frozen=True)
-class Chain:
+class GuidedChain:
     """A sampler with all that it takes, but the sequences."""
 
     draw: Callable[..., Sampled]
@@ -131,7 +131,7 @@ def guidance(
     return register
 
 
-def run_plain(chain: Chain, xt: Int[Tensor, "B L"]) -> Guided:
+def run_plain(chain: GuidedChain, xt: Int[Tensor, "B L"]) -> Guided:
     """The sampler itself, for strength 0."""
     done = chain.run(xt)
     none = torch.zeros(len(xt), dtype=torch.int64)

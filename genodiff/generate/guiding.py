@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.diffusion.guided import GUIDANCES, Aim, Chain
+from genodiff.diffusion.guided import GUIDANCES, Aim, GuidedChain
 from genodiff.diffusion.sampler import Sampler
 from genodiff.errors import CheckpointError, UsageError, did_you_mean
 from genodiff.generate.oracle import Oracle
@@ -114,7 +114,7 @@ class GuidedFill(NamedTuple):
 
 
 def fill_guided(
-    chain: Chain,
+    chain: GuidedChain,
     xt: Tensor,
     guiding: Guiding,
     wholes: Sequence[NDArray[np.uint8]],

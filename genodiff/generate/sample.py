@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from genodiff.counter import Purpose, uniforms_from
-from genodiff.diffusion.guided import Chain
+from genodiff.diffusion.guided import GuidedChain
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
@@ -331,7 +331,7 @@ class _Filler:
     ) -> GuidedFill:
         assert self.guiding is not None
         with torch.inference_mode():
-            chain = Chain(self.draw, self.diffusion, self.denoiser, self._options(u))
+            chain = GuidedChain(self.draw, self.diffusion, self.denoiser, self._options(u))
             there = torch.from_numpy(xt).to(self.device)
             return fill_guided(
                 chain, there, self.guiding, wholes, spans, self.alphabet, self.conditional

@@ -15,7 +15,7 @@ from worlds import World, independent
 from genodiff.diffusion.guidance.conditional import mix_denoisers
 from genodiff.diffusion.guidance.population import resample
 from genodiff.diffusion.guidance.sites import _Sites
-from genodiff.diffusion.guided import GUIDANCES, Aim, Chain, Guided
+from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
 
@@ -77,7 +77,7 @@ def guide(
     **settings: float,
 ) -> Guided:
     options = SamplerOptions(**draws(n, 3, seed), steps=steps)
-    chain = Chain(SAMPLERS[sampler].draw, WORLD.diffusion(), net, options)
+    chain = GuidedChain(SAMPLERS[sampler].draw, WORLD.diffusion(), net, options)
     start = masks(n, 3) if xt is None else xt
     numbers = {key: float(value) for key, value in settings.items()}
     return GUIDANCES[name].run(chain, start, aim, **numbers)
@@ -129,11 +129,12 @@ def test_samples_with_the_true_potential_follow_the_tilted_law() -> None:
     assert_counts(WORLD, found.x0, tilted(WORLD.p, reward.r))
 
 
+@pytest.mark.slow
 def test_completions_are_exact_where_positions_are_independent() -> None:
     """r is linear there, so e^(beta r) factorises and any completion gives the same tilt."""
     world, reward = independent(3, (0.1, 0.2, 0.3, 0.4)), Linear(3)
     options = SamplerOptions(**draws(600, 3), steps=2)
-    chain = Chain(SAMPLERS["ancestral"].draw, world.diffusion(), world.denoiser, options)
+    chain = GuidedChain(SAMPLERS["ancestral"].draw, world.diffusion(), world.denoiser, options)
     law = tilted(world.p, reward(0, world.sequences))
     for name in ("exact", "first-order"):
         found = GUIDANCES[name].run(chain, masks(600, 3), Aim(BETA, reward), drawn=1.0)
@@ -180,6 +181,7 @@ def test_z_is_unbiased_within_three_standard_errors_over_200_runs(
     assert error < 0.15 * z
 
 
+@pytest.mark.slow
 def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow() -> None:
     reward, target = Table(WORLD), tilted(WORLD.p, Table(WORLD).r, 1.5)
     off = []
@@ -283,7 +285,7 @@ def test_companions_change_nothing_what_is_given_stays_and_calls_are_bounded(
     one, u = GUIDANCES[name], draws(6, 3)
     for i in (0, 2, 5):
         options = SamplerOptions(**{k: v[i : i + 1] for k, v in u.items()}, steps=4)
-        chain = Chain(SAMPLERS[sampler].draw, WORLD.diffusion(), NET.denoiser, options)
+        chain = GuidedChain(SAMPLERS[sampler].draw, WORLD.diffusion(), NET.denoiser, options)
         alone = one.run(chain, xt[i : i + 1], aim_of(name, 1.5))
         assert torch.equal(alone.x0[0], together.x0[i])
         assert (alone.nfe[0], alone.calls[0]) == (together.nfe[i], together.calls[i])

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.guided import Aim, Chain, Guided, guidance, run_plain
+from genodiff.diffusion.guided import Aim, Guided, GuidedChain, guidance, run_plain
 from genodiff.diffusion.masked import Denoiser
 
 
@@ -30,7 +30,7 @@ def mix_denoisers(unconditional: Denoiser, conditional: Denoiser, strength: floa
 
 @guidance("cfg", needs="conditional", calls=lambda masks, reveals, targets: 0)
 @torch.no_grad()
-def cfg(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim) -> Guided:
+def cfg(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim) -> Guided:
     """Two evaluations of a network in place of each one."""
     if aim.strength == 0:
         return run_plain(chain, xt)
@@ -41,7 +41,7 @@ def cfg(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim) -> Guided:
     mixed = mix_denoisers(chain.denoiser, aim.conditional, aim.strength)
     # An error of d in the logits of both networks is at most (|1 - gamma| + |gamma|) d.
     grown = chain.options.tolerance * (abs(1 - aim.strength) + abs(aim.strength))
-    guided = Chain(chain.draw, chain.diffusion, mixed, chain.options)
+    guided = GuidedChain(chain.draw, chain.diffusion, mixed, chain.options)
     done = guided.run(xt, refine=refine, tolerance=grown)
     none = torch.zeros(len(xt), dtype=torch.int64)
     return Guided(done.x0, 2 * done.nfe, none, torch.full((len(xt),), torch.nan).double())

@@ -29,9 +29,9 @@ from torch import Tensor
 
 from genodiff.diffusion.guided import (
     Aim,
-    Chain,
     Counted,
     Guided,
+    GuidedChain,
     Potential,
     check_count,
     draw_completions,
@@ -139,7 +139,7 @@ class _Beam(_Population):
         self.copy(filling, record, chosen)
 
 
-def _run(chain: Chain, xt: Tensor, size: int, steer: _Population | None) -> Sampled:
+def _run(chain: GuidedChain, xt: Tensor, size: int, steer: _Population | None) -> Sampled:
     """The chain on `size` particles of each record, the first with the record's own uniforms."""
     u = chain.options.u_token.double()
     streams = [u, *(draw_again(u, _PARTICLE + i) for i in range(1, size))]
@@ -151,7 +151,9 @@ def _run(chain: Chain, xt: Tensor, size: int, steer: _Population | None) -> Samp
     )
 
 
-def _begin(chain: Chain, xt: Tensor, aim: Aim) -> tuple[Counted, Potential, Float[Tensor, " B"]]:
+def _begin(
+    chain: GuidedChain, xt: Tensor, aim: Aim
+) -> tuple[Counted, Potential, Float[Tensor, " B"]]:
     assert aim.reward is not None
     reward = Counted(aim.reward, len(xt))
     potential = make_potential(reward, aim.strength, chain.diffusion.mask_id)
@@ -206,7 +208,7 @@ def _count_beam(
 )
 @torch.no_grad()
 def smc(
-    chain: Chain,
+    chain: GuidedChain,
     xt: Int[Tensor, "B L"],
     aim: Aim,
     particles: float = 16.0,
@@ -240,7 +242,7 @@ def smc(
 )
 @torch.no_grad()
 def beam(
-    chain: Chain,
+    chain: GuidedChain,
     xt: Int[Tensor, "B L"],
     aim: Aim,
     particles: float = 16.0,
@@ -270,7 +272,9 @@ def beam(
     particles=lambda particles=16.0, **rest: int(particles),
 )
 @torch.no_grad()
-def best_of_n(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, particles: float = 16.0) -> Guided:
+def best_of_n(
+    chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, particles: float = 16.0
+) -> Guided:
     """The best of `particles` unguided samples; the strength's sign says what is best."""
     size = check_count("particles", particles)
     if aim.strength == 0:

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from genodiff.diffusion.guided import (
     Aim,
-    Chain,
     Counted,
     Guided,
+    GuidedChain,
     Potential,
     check_count,
     draw_completions,
@@ -105,7 +105,7 @@ def _count_slopes(masks: int, reveals: int, targets: int, drawn: float = 4.0) ->
 
 @guidance("exact", needs="reward", calls=_count_exact)
 @torch.no_grad()
-def exact(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
+def exact(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The reward of every token at every revealed site, in `drawn` completions each."""
     count = check_count("drawn", drawn)
     if aim.strength == 0:
@@ -120,7 +120,7 @@ def exact(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) ->
 
 @guidance("first-order", needs="gradient", calls=_count_slopes)
 @torch.no_grad()
-def first_order(chain: Chain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
+def first_order(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The slopes of the reward at `drawn` completions of each step."""
     count = check_count("drawn", drawn)
     if aim.strength == 0:
