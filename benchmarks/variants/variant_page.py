@@ -12,6 +12,7 @@ from variant_sets import PUBLISHED, SETS
 from yeast_laws import LAWS
 
 FILE = "results.jsonl"
+MILLION = "million.json"
 _WORDS = {"spearman": "Spearman", "pearson": "Pearson", "auroc": "AUROC", "auprc": "AUPRC"}
 
 
@@ -42,11 +43,40 @@ def write(folder: Path) -> None:
     for name in [*SETS, "yeast_laws"]:
         for row in (row for row in rows if row["set"] == name):
             text += make_section(row)
+    if (folder / MILLION).exists():
+        text += describe_million(json.loads((folder / MILLION).read_text(encoding="utf-8")))
     findings = folder / "FINDINGS.md"
     text += [findings.read_text(encoding="utf-8")] if findings.exists() else []
     (folder / "RESULTS.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
     if rows:
         draw(folder, rows)
+
+
+def describe_million(found: dict[str, Any]) -> list[str]:
+    """What scoring very many variants takes, in one run and in shards, by million.py."""
+    shards = found["shard_runs"]
+    most = max(one["peak_mib"] for one in shards)
+    same = "the same bytes as" if found["identical"] else "OTHER BYTES than"
+    return [
+        "## Scale",
+        "",
+        "| made-up SNVs of yeast, one run | seconds of CPU | wall seconds | peak memory, MiB |",
+        "|---|---|---|---|",
+        *(
+            f"| {int(n):,} | {one['cpu_s']:.0f} | {one['wall_s']:.0f} | {one['peak_mib']:.0f} |"
+            for n, one in found["whole"].items()
+        ),
+        "",
+        f"In {found['shards']} shards, of which number {found['killed']['shard']} was killed after "
+        f"{found['killed']['records_kept']:,} records and run again: "
+        f"{sum(one['cpu_s'] for one in shards):.0f} s of CPU in all, at most {most:.0f} MiB each. "
+        f"`genodiff merge` took {found['merge']['cpu_s']:.1f} s and gave {same} the one run. "
+        "The network is very small "
+        f"({found['model']}), so this is what reading, placing and writing cost. Wall times were "
+        f"taken beside other work (load {found['load']}). `{found['command']}`, commit "
+        f"{found['commit'][:12]}, {found['hardware']}, {found['threads']} thread.",
+        "",
+    ]
 
 
 def make_section(row: dict[str, Any]) -> list[str]:
