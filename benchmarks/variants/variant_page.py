@@ -72,7 +72,7 @@ def describe_million(found: dict[str, Any]) -> list[str]:
         f"{sum(one['cpu_s'] for one in shards):.0f} s of CPU in all, at most {most:.0f} MiB each. "
         f"`genodiff merge` took {found['merge']['cpu_s']:.1f} s and gave {same} the one run. "
         "The network is very small "
-        f"({found['model']}), so this is what reading, placing and writing cost. Wall times were "
+        f"({found['model']}), so these are no times of a network that knows much. Wall times were "
         f"taken beside other work (load {found['load']}). `{found['command']}`, commit "
         f"{found['commit'][:12]}, {found['hardware']}, {found['threads']} thread.",
         "",
