@@ -28,7 +28,7 @@ Blocks = Callable[[], Iterable[BaseTracks]]
 """All tracks from the beginning, interval after interval; may be called several times."""
 Intervals = Sequence[tuple[str, int, int]]
 
-_VALUES = 1 << 10  # of a block of a bigWig: browsers read whole blocks, and closing holds many
+_VALUES = 1 << 9  # of a block of a bigWig: closing one holds 100,000 blocks at a time
 _PART = 1 << 18  # bases of a part of a parquet
 _TABLE = ("p_A", "p_C", "p_G", "p_T", "entropy", "information", "surprisal")
 

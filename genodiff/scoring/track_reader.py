@@ -31,7 +31,6 @@ SITES = 64
 """Bases at which `measure_company` compares the two."""
 _TRIES = 20  # places for each, before a genome of N is given up
 _SEED = 1
-_WINDOWS_HELD = 64  # windows that are read together, at least; more where the batch is larger
 
 
 class TrackRequest(NamedTuple):
@@ -87,18 +86,12 @@ def read_pieces(
 ) -> Iterator[tuple[TrackPiece, Chances]]:
     """Each piece with the chances of its bases, in order.
 
-    What a base is given does not depend on the other pieces, nor on the reader's batch size. Memory
-    holds the windows of a few pieces. Raises `DataError` for a letter that is no DNA.
+    A piece is read by itself: windows in one batch may move one another's last bit. So a piece has
+    the same bits whatever was read before it, also after a break. Memory holds the windows of one
+    piece. Raises `DataError` for a letter that is no DNA.
     """
-    held: list[_PieceWindows] = []
-    windows = 0
     for piece in pieces:
-        held.append(_mask_piece(reader, genome, alphabet, piece, request))
-        windows += len(held[-1].windows)
-        if windows >= max(_WINDOWS_HELD, reader.batch_size or 0):
-            yield from _answer(reader, held)
-            held, windows = [], 0
-    yield from _answer(reader, held)
+        yield piece, _read_piece(reader, _mask_piece(reader, genome, alphabet, piece, request))
 
 
 def encode_window(genome: Contigs, alphabet: Alphabet, contig: str, start: int, end: int) -> Ids:
@@ -134,15 +127,11 @@ def _mask_piece(
     return found
 
 
-def _answer(
-    reader: MaskedReader, held: Sequence[_PieceWindows]
-) -> Iterator[tuple[TrackPiece, Chances]]:
-    answers = iter(reader.read([window for one in held for window in one.windows]))
-    for one in held:
-        chances = np.full((one.piece.end - one.piece.start, 4), np.nan, np.float32)
-        for rows, places in zip(one.rows, one.places, strict=True):
-            chances[places] = _normalise(next(answers)[rows])
-        yield one.piece, chances
+def _read_piece(reader: MaskedReader, one: _PieceWindows) -> Chances:
+    chances = np.full((one.piece.end - one.piece.start, 4), np.nan, np.float32)
+    for found, rows, places in zip(reader.read(one.windows), one.rows, one.places, strict=True):
+        chances[places] = _normalise(found[rows])
+    return chances
 
 
 def _normalise(logs: Logs) -> Logs:

@@ -1,7 +1,9 @@
 """`genodiff tracks` from outside."""
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -125,6 +127,39 @@ def test_a_broken_run_goes_on_to_the_same_bytes(
     assert sum(map(len, read)) < 16 * whole["bases"]
     assert read_folder(case / "o") == read_folder(case / "whole")
     assert not (case / "o.partial").exists()
+
+
+KILLED = """
+import os, signal
+from genodiff.cli import main
+from genodiff.scoring.row_journal import RowJournal
+append = RowJournal.append
+def stop(journal, row):
+    if journal.kept == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    append(journal, row)
+RowJournal.append = stop
+main(WORDS)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_goes_on_to_the_same_bytes(run: Path, case: Path, capsys: Caps) -> None:
+    assert command(capsys, *words(run, "whole", *PLACES, *ALL))[0] == 0
+    asked = [str(word) for word in words(run, "o", *PLACES, *ALL)]
+    killed = KILLED.replace("WORDS", repr(asked))
+    done = subprocess.run([sys.executable, "-c", killed], capture_output=True)
+    assert done.returncode == -9
+    assert [one.name for one in case.glob("o*")] == ["o.partial"]
+    for crash in (2, 40):  # while the files are written
+        done = subprocess.run(
+            [sys.executable, "-m", "genodiff", *asked],
+            env=os.environ | {"GENODIFF_CRASH_AT": str(crash)},
+        )
+        assert done.returncode == -9
+        assert not (case / "o").exists()
+    assert command(capsys, *words(run, "o", *PLACES, *ALL))[0] == 0
+    assert read_folder(case / "o") == read_folder(case / "whole")
 
 
 def test_shards_in_any_order_are_the_bytes_of_one_run(

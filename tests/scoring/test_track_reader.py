@@ -147,6 +147,21 @@ def test_a_base_has_the_same_bits_in_any_region_batch_and_company() -> None:
             assert some.tobytes() == wanted.tobytes()
 
 
+def test_a_piece_does_not_hear_of_the_pieces_before_it() -> None:
+    """Even of a network whose numbers depend on how many windows stand in a batch."""
+    chain = make_chain()
+
+    def denoiser(xt: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = chain.denoiser(xt, sigma)
+        return found + 0.01 * len(xt) * torch.arange(found.shape[-1])
+
+    contig = letters(150, 9)
+    for every in (None, 3):
+        whole = read(make_reader(denoiser), contig, (4, 20), (89, 140), every=every)
+        rest = read(make_reader(denoiser), contig, (89, 140), every=every)
+        assert rest.tobytes() == whole[16:].tobytes()
+
+
 def test_threads_change_no_bit() -> None:
     threads = torch.get_num_threads()
     try:
