@@ -3,6 +3,7 @@
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,9 @@ def test_the_quick_tests_have_files_of_every_room() -> None:
     assert rooms == named - {"tests"}
     for name in re.findall(r"\b\w+/test_\w+\.py", (ROOT / "Makefile").read_text()):
         assert (ROOT / "tests" / name).is_file() or (ROOT / name).is_file(), name
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """Their folders are no packages, so that pytest would take one for the other."""
+    names = Counter(p.name for p in (ROOT / "tests").rglob("*.py") if p.name != "conftest.py")
+    assert [name for name, n in names.items() if n > 1] == []

@@ -140,7 +140,7 @@ def test_the_bytes_do_not_depend_on_batch_size_or_on_float_noise(sampler: str, l
 def test_without_the_exact_network_float_noise_would_change_bytes(
     sampler: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "_Refine", lambda *_: None)
+    monkeypatch.setattr(room, "ExactNetwork", lambda *_: None)
     how = {"sampler": sampler, "steps": 12, "seed": 16}
     runs = [
         drawn(sample(model(sticky(0.6, 1e-3), 24), 200, 61, batch_size=b, **how))

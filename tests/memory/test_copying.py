@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from genomes import draw_bases, hide
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_up_text import draw_bases, hide
 
 from genodiff.memory.copying import SeenWindow, list_all_diagonals, recall_window, weigh_diagonals
 from genodiff.memory.evidence import Chain, count_words, measure_evidence

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from genomes import draw_bases, hide, mutate
+from made_up_text import draw_bases, hide, mutate
 
 from genodiff.kernels import library
 from genodiff.memory import fast

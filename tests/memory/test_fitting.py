@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from genomes import draw_bases, hide, mutate
+from made_up_text import draw_bases, hide, mutate
 
 from genodiff.errors import DataError
 from genodiff.memory.fitting import fit_numbers, measure_bits

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from genomes import draw_bases, hide
+from made_up_text import draw_bases, hide
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic

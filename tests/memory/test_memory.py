@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from genomes import draw_bases, hide, mutate
+from made_up_text import draw_bases, hide, mutate
 from torch import Tensor
 
 from genodiff.alphabet import DNA

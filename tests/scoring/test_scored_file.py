@@ -57,7 +57,7 @@ def write_scores(folder: Path) -> dict[str, Path]:
             lines = format_lines(scored, header, genome, form)
             found[ending].write_text("".join(f"{line}\n" for line in lines))
         found[".parquet"] = folder / "out.parquet"
-        write_frame(found[".parquet"], make_frame(scored, genome, "nats", rank))
+        write_frame(found[".parquet"], make_frame(scored, genome, "nats", rank).lazy())
     return found
 
 
