@@ -1,5 +1,6 @@
 """The flags that every verb takes, and what they do before a verb runs."""
 
+import json as json_module
 import logging
 import signal
 import sys
@@ -131,6 +132,15 @@ class Common:
         """`prepare`, and the device to use ("cpu" or "cuda"). Imports torch."""
         self.prepare()
         return choose_device(self.device)
+
+
+def print_told(told: dict[str, Any], *, json: bool) -> None:
+    """What a verb that samples has told, as JSON or in its "lines"."""
+    lines = told.pop("lines", None)
+    if json:
+        print(json_module.dumps(told, allow_nan=False))
+    elif lines is not None:
+        print("\n".join(lines))
 
 
 @contextmanager

@@ -138,6 +138,11 @@ def run_plain(chain: GuidedChain, xt: Int[Tensor, "B L"]) -> Guided:
     return Guided(done.x0, done.nfe, none, torch.zeros(len(xt), dtype=torch.float64))
 
 
+def no_estimate(records: int) -> Float[Tensor, " B"]:
+    """The `log_z` of a guidance that does not estimate it."""
+    return torch.full((records,), math.nan, dtype=torch.float64)
+
+
 class Counted:
     """A reward that counts the sequences of each record that it was asked for."""
 

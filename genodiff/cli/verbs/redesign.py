@@ -1,6 +1,5 @@
 """Design regions of DNA anew, under constraints that every design satisfies."""
 
-import json as json_module
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -15,6 +14,7 @@ from genodiff.cli.common import (
     OptionalModelPath,
     Plan,
     convert_whole_number,
+    print_told,
     stop_on_sigterm,
 )
 from genodiff.errors import UsageError
@@ -185,8 +185,4 @@ def redesign(
             fresh=fresh,
             force=force,
         )
-    lines = told.pop("lines", None)
-    if json:
-        print(json_module.dumps(told, allow_nan=False))
-    elif lines is not None:
-        print("\n".join(lines))
+    print_told(told, json=json)

@@ -1,6 +1,5 @@
 """Sample DNA to FASTA, from nothing, into a template's N, or into regions of a genome."""
 
-import json as json_module
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -18,6 +17,7 @@ from genodiff.cli.common import (
     OptionalModelPath,
     Plan,
     convert_whole_number,
+    print_told,
     stop_on_sigterm,
 )
 from genodiff.errors import UsageError
@@ -262,8 +262,4 @@ def sample(
             fresh=fresh,
             force=force,
         )
-    lines = told.pop("lines", None)
-    if json:
-        print(json_module.dumps(told, allow_nan=False))
-    elif lines is not None:
-        print("\n".join(lines))
+    print_told(told, json=json)

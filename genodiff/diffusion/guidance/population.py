@@ -37,6 +37,7 @@ from genodiff.diffusion.guided import (
     draw_completions,
     guidance,
     make_potential,
+    no_estimate,
     run_plain,
 )
 from genodiff.diffusion.sampler import Filling, Sampled
@@ -262,7 +263,7 @@ def beam(
     steer = _Beam(potential, len(xt), size, count, order)
     steer.width = kept
     done = _run(chain, xt, size, steer)
-    return _pick(done, size, steer.level.argmax(1), reward.calls, _nothing(len(xt)))
+    return _pick(done, size, steer.level.argmax(1), reward.calls, no_estimate(len(xt)))
 
 
 @guidance(
@@ -282,8 +283,4 @@ def best_of_n(
     reward, _, _ = _begin(chain, xt, aim)
     done = _run(chain, xt, size, None)
     found = _score(reward, aim, done, size)
-    return _pick(done, size, found.argmax(1), reward.calls, _nothing(len(xt)))
-
-
-def _nothing(n: int) -> Float[Tensor, " n"]:
-    return torch.full((n,), math.nan, dtype=torch.float64)
+    return _pick(done, size, found.argmax(1), reward.calls, no_estimate(len(xt)))

@@ -27,6 +27,7 @@ from genodiff.diffusion.guided import (
     draw_completions,
     guidance,
     make_potential,
+    no_estimate,
     run_plain,
 )
 from genodiff.diffusion.sampler import Filling
@@ -115,7 +116,7 @@ def exact(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4
     mask_id = chain.diffusion.mask_id
     potential = aim.potential or make_potential(reward, aim.strength, mask_id)
     done = chain.run(xt, steer=_Sites(potential, count))
-    return Guided(*done, reward.calls, torch.full((len(xt),), math.nan, dtype=torch.float64))
+    return Guided(*done, reward.calls, no_estimate(len(xt)))
 
 
 @guidance("first-order", needs="gradient", calls=_count_slopes)
@@ -128,4 +129,4 @@ def first_order(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: flo
     assert aim.reward is not None
     reward = Counted(aim.reward, len(xt))
     done = chain.run(xt, steer=_Slopes(reward, aim.strength, count))
-    return Guided(*done, reward.calls, torch.full((len(xt),), math.nan, dtype=torch.float64))
+    return Guided(*done, reward.calls, no_estimate(len(xt)))
